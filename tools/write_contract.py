@@ -1,0 +1,50 @@
+"""Write the JSON schema of the page contract, from which the TypeScript types are generated.
+
+    python tools/write_contract.py           write frontend/src/contract/page.schema.json
+    python tools/write_contract.py --check   exit 1 if the file differs from what would be written
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from headscope.views import _contract
+
+SCHEMA = Path(__file__).parent.parent / "frontend/src/contract/page.schema.json"
+
+
+def schema() -> str:
+    """The schema of `headscope.views._contract.Page`, with the field docstrings as descriptions."""
+    for declared in vars(_contract).values():
+        if isinstance(declared, type) and hasattr(declared, "__total__"):
+            declared.__pydantic_config__ = {"use_attribute_docstrings": True}
+    found = TypeAdapter(_contract.Page).json_schema()
+    return json.dumps(_without_titles(found) | {"title": "Page"}, indent=2) + "\n"
+
+
+def _without_titles(node):
+    """The schema without pydantic's titles, which would become one TypeScript alias for each field."""
+    if isinstance(node, list):
+        return [_without_titles(entry) for entry in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {name: _without_titles(value) for name, value in node.items() if not (name == "title" and isinstance(value, str))}
+    if kept.get("type") == "object":
+        kept["additionalProperties"] = False
+    return kept
+
+
+def main() -> None:
+    wanted = schema()
+    if "--check" not in sys.argv[1:]:
+        SCHEMA.write_text(wanted, encoding="utf-8")
+    elif SCHEMA.read_text(encoding="utf-8") != wanted:
+        sys.exit(f"{SCHEMA} does not match headscope.views._contract: run `make contract`")
+
+
+if __name__ == "__main__":
+    main()
