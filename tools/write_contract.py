@@ -1,7 +1,7 @@
 """Write the JSON schema of the page contract, from which the TypeScript types are generated.
 
-    python tools/write_contract.py           write frontend/src/contract/page.schema.json
-    python tools/write_contract.py --check   exit 1 if the file differs from what would be written
+python tools/write_contract.py           write frontend/src/contract/page.schema.json
+python tools/write_contract.py --check   exit 1 if the file differs from what would be written
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ def _without_titles(node):
         return [_without_titles(entry) for entry in node]
     if not isinstance(node, dict):
         return node
-    kept = {name: _without_titles(value) for name, value in node.items() if not (name == "title" and isinstance(value, str))}
+    kept = {
+        name: _without_titles(value) for name, value in node.items() if not (name == "title" and isinstance(value, str))
+    }
     if kept.get("type") == "object":
         kept["additionalProperties"] = False
     return kept
 
 
 def main() -> None:
+    """Write the schema, or compare."""
     wanted = schema()
     if "--check" not in sys.argv[1:]:
         SCHEMA.write_text(wanted, encoding="utf-8")

@@ -1,0 +1,68 @@
+"""headscope: see what every attention head of a transformer does.
+
+The public names and nothing else. They are loaded on first use, so that ``import headscope`` loads neither torch
+nor transformers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from headscope._version import __version__
+
+if TYPE_CHECKING:
+    from headscope.capturing import capture, capture_encoded
+    from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
+    from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, from_weights
+    from headscope.storage import load, save
+    from headscope.views import page
+
+_PLACES = {
+    "headscope.capturing": ("capture", "capture_encoded"),
+    "headscope.errors": (
+        "CaptureError",
+        "FileError",
+        "HeadscopeError",
+        "ModelError",
+        "PageError",
+        "RecordError",
+        "TextError",
+    ),
+    "headscope.record": ("Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"),
+    "headscope.storage": ("load", "save"),
+    "headscope.views": ("page",),
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "CaptureError",
+    "FileError",
+    "HeadscopeError",
+    "Layer",
+    "ModelError",
+    "ModelFacts",
+    "PageError",
+    "Record",
+    "RecordError",
+    "Stack",
+    "TextError",
+    "Tokens",
+    "__version__",
+    "capture",
+    "capture_encoded",
+    "from_weights",
+    "load",
+    "page",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE_OF:
+        raise AttributeError(f"headscope has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(_PLACE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,72 @@
+# One command a task, the same here and in CI.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip --disable-pip-version-check
+BUNDLE := src/headscope/views/static/page.js
+FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup bundle test test-python test-frontend check bench contract clean
+
+help: ## List the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+
+demo: .venv/.demo $(BUNDLE) ## Show a real sentence pair in the head view of a real BERT
+	$(BIN)/headscope view "I went to the store." "At the store, I bought fresh strawberries." --out headscope-demo.html
+
+setup: .venv/.test $(BUNDLE) ## Install everything that tests and checks need
+
+bundle: $(BUNDLE) ## Build the viewer bundle
+
+test: test-frontend test-python ## Run every test: TypeScript, Python, browser
+
+test-frontend: frontend/node_modules/.installed
+	tools/with-node npm --prefix frontend test
+
+test-python: setup
+	$(BIN)/python tools/find_chromium.py --install
+	$(BIN)/python -m pytest
+
+check: setup ## Lint, format, types, import borders, contract
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/ty check src
+	$(BIN)/lint-imports
+	$(BIN)/python tools/write_contract.py --check
+	tools/with-node npm --prefix frontend run check
+
+bench: .venv/.bench $(BUNDLE) ## Measure page size and first drawing beside BertViz
+	$(BIN)/python tools/find_chromium.py --install
+	tools/with-node $(BIN)/python benchmarks/head_view.py
+
+contract: setup ## Write the TypeScript types of the page contract anew
+	$(BIN)/python tools/write_contract.py
+	tools/with-node npm --prefix frontend run contract
+
+clean: ## Remove everything that was built or installed
+	rm -rf .venv .bench frontend/node_modules $(BUNDLE) headscope-demo.html
+
+.venv/.created:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headscope needs Python 3.11 or later: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/.demo: .venv/.created pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[demo]"
+	@touch $@
+
+.venv/.test: .venv/.demo
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[test,check]"
+	@touch $@
+
+.venv/.bench: .venv/.demo
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[bench]"
+	@touch $@
+
+frontend/node_modules/.installed: frontend/package-lock.json | .venv/.created
+	tools/with-node npm --prefix frontend ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(BUNDLE): $(FRONTEND) frontend/node_modules/.installed
+	tools/with-node npm --prefix frontend run --silent build
+	@touch $@

@@ -1,0 +1,8 @@
+"""Model to record; with interventions the only place that knows torch."""
+
+from headscope.capturing._capture import CaptureOptions, capture, capture_encoded
+from headscope.capturing._demo import demo_model
+from headscope.capturing._inputs import check_text
+from headscope.capturing._load import load_model, load_tokenizer
+
+__all__ = ["CaptureOptions", "capture", "capture_encoded", "check_text", "demo_model", "load_model", "load_tokenizer"]

@@ -1,0 +1,179 @@
+"""Model and text to Record."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+import torch
+from torch import nn
+from typing_extensions import Unpack
+
+from headscope.capturing._build import Parts, build_records
+from headscope.capturing._inputs import Inputs, encode, with_target
+from headscope.capturing._interface import InterfaceWatch
+from headscope.capturing._load import display_name, load_model
+from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
+from headscope.errors import CaptureError
+from headscope.record import ModelFacts, Record
+
+Keep = Literal["auto", "weights", "qk"]
+
+
+class CaptureOptions(TypedDict, total=False):
+    """Options of `capture`."""
+
+    target: str | None
+    """Text for the decoder of an encoder-decoder; by default what the model itself generates, greedily."""
+    target_tokenizer: Any
+    """Tokenizer of the target side, where it is another one."""
+    truncate: bool
+    """Cut a text that is longer than the model's positions instead of raising."""
+    keep: Keep
+    """``"qk"``: queries, keys and values, from which weights follow exactly. ``"weights"``: the weights alone.
+    ``"auto"`` (default): queries, keys and values, and the weights too while these stay below 256 MiB."""
+    trust_remote_code: bool
+    """Whether a model that is named may bring code of its own."""
+
+
+def capture(
+    model: Any,
+    tokenizer: Any = None,
+    text: str | None = None,
+    text_pair: str | None = None,
+    **options: Unpack[CaptureOptions],
+) -> Record:
+    """Run a model on a text and keep what every attention head computed.
+
+    The model keeps its own attention implementation and comes back as it was, also after an error. Every layer is
+    checked: its output, recomputed from weights, values and the output projection, against the model's own; the
+    largest difference is ``record.verified``.
+
+    Args:
+        model: a loaded transformers model, a hub name, a folder, or None for the demo model.
+        tokenizer: its tokenizer; may be left out where the model is named.
+        text: the text.
+        text_pair: the second text of a sentence pair.
+        **options: see `CaptureOptions`.
+
+    Returns:
+        One `Record`, with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
+
+    Raises:
+        TextError: an empty text, or one longer than the model's positions.
+        ModelError: a model that cannot be loaded.
+        CaptureError: a model whose attention could not be captured exactly.
+
+    Example:
+        >>> record = capture("bert-base-uncased", text="The cat sat.", text_pair="It slept.")
+        >>> record["self"].weights(layer=2, head=0)  # [query key]
+    """
+    _check_options(options)
+    if model is None or isinstance(model, str | Path):
+        model, own_tokenizer = load_model(model, trust_remote_code=options.get("trust_remote_code", False))
+        tokenizer = own_tokenizer if tokenizer is None else tokenizer
+    if tokenizer is None:
+        raise CaptureError(f"capture needs the tokenizer of {type(model).__name__}: capture(model, tokenizer, text)")
+    if text is None:
+        raise CaptureError("capture needs a text: capture(model, tokenizer, text)")
+    model = _unwrapped(model)
+    encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
+    texts = (text,) if text_pair is None else (text, text_pair)
+    with at_rest(model):
+        inputs = _inputs(model, tokenizer, encoding, texts=texts, options=options)
+        return _run(model, inputs, options.get("keep", "auto"))[0]
+
+
+def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep = "auto") -> list[Record]:
+    """Run a model on what its tokenizer returned, padded or not, and keep one record for each example.
+
+    Padding is cut off: a record holds real tokens only. Encoder-decoders need ``decoder_input_ids``.
+
+    Args:
+        model: a loaded transformers model.
+        tokenizer: its tokenizer.
+        encoding: a `transformers.BatchEncoding` with ``return_tensors="pt"``.
+        keep: see `CaptureOptions`.
+
+    Raises:
+        CaptureError: a model whose attention could not be captured exactly.
+    """
+    model = _unwrapped(model)
+    arguments = {name: tensor.to(model.device) for name, tensor in encoding.items() if isinstance(tensor, torch.Tensor)}
+    count = arguments["input_ids"].shape[0]
+    source = tuple(tokens_from_encoding(tokenizer, encoding, example=example) for example in range(count))
+    target = tuple(tokens_from_ids(tokenizer, ids.tolist()) for ids in arguments.get("decoder_input_ids", ()))
+    if getattr(model.config, "is_encoder_decoder", False) and not target:
+        raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
+    with at_rest(model):
+        return _run(model, Inputs(arguments, source, target), keep)
+
+
+@contextmanager
+def at_rest(model: nn.Module) -> Generator[None]:
+    """No gradients and evaluation mode inside; every module's training flag as it was afterwards."""
+    training = [(module, module.training) for module in model.modules()]
+    try:
+        with torch.no_grad():
+            model.eval()
+            yield
+    finally:
+        for module, flag in training:
+            module.training = flag
+
+
+def _run(model: nn.Module, inputs: Inputs, keep: Keep) -> list[Record]:
+    with InterfaceWatch(model) as watch:
+        model(**inputs.arguments, **_without_cache(model))
+    if not watch.calls:
+        raise CaptureError(
+            f"{type(model).__name__} made no call through transformers' attention interface: it computes attention "
+            "itself, or has none; such models cannot be captured yet"
+        )
+    return build_records(Parts(watch.calls, inputs, keep, facts_of(model)))
+
+
+def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...], options: CaptureOptions) -> Inputs:
+    named = {name: torch.tensor([values], device=model.device) for name, values in encoding.items()}
+    source = tokens_from_encoding(tokenizer, encoding, texts)
+    if not getattr(model.config, "is_encoder_decoder", False):
+        return Inputs(named, (source,))
+    named.pop("token_type_ids", None)
+    other = options.get("target_tokenizer") or tokenizer
+    arguments, target = with_target(model, named, options.get("target"), other)
+    return Inputs(arguments, (source,), (target,))
+
+
+def facts_of(model: Any) -> ModelFacts:
+    """What a loaded model tells about itself."""
+    config = model.config
+    return ModelFacts(
+        name=display_name(model),
+        revision=getattr(config, "_commit_hash", None),
+        model_type=getattr(config, "model_type", ""),
+        class_name=type(model).__name__,
+        implementation=getattr(config, "_attn_implementation", None) or "",
+        dtype=str(model.dtype).removeprefix("torch."),
+        versions={name: version(name) for name in ("headscope", "torch", "transformers")},
+    )
+
+
+def _unwrapped(model: Any) -> Any:
+    """The model behind ``torch.compile``, which would run past any watching."""
+    return getattr(model, "_orig_mod", model)
+
+
+def _without_cache(model: nn.Module) -> dict[str, bool]:
+    return {"use_cache": False} if hasattr(model.config, "use_cache") else {}
+
+
+def _check_options(options: Mapping) -> None:
+    known = CaptureOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
+    if options.get("keep", "auto") not in ("auto", "weights", "qk"):
+        raise CaptureError(f"keep must be 'auto', 'weights' or 'qk', not {options['keep']!r}")

@@ -1,0 +1,149 @@
+"""Watching a model through transformers' attention interface.
+
+Every attention module asks ``AttentionInterface.get_interface`` for the function that computes attention. For the
+length of a ``with`` block what it gets back is wrapped, in this thread and for this model only. The model keeps its
+configuration and its own implementation: sdpa stays sdpa.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing._call import Call
+from headscope.capturing._projection import ProjectionWatch
+from headscope.errors import CaptureError
+
+SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
+CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
+
+_watching: ContextVar[InterfaceWatch | None] = ContextVar("headscope_interface_watch", default=None)
+_lock = threading.Lock()
+_open = 0
+_original: Callable | None = None
+
+
+class InterfaceWatch:
+    """Collects the attention calls of a model while the block is open.
+
+    Args:
+        model: a transformers model, on any device, in any implementation.
+
+    Raises:
+        CaptureError: on entering, where transformers is too old to be watched.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.calls: list[Call] = []
+        self._names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
+        self._model = model
+        self._second_source: dict[int, bool] = {}
+        self._projections = ProjectionWatch(model)
+        self._exit = ExitStack()
+
+    def __enter__(self) -> InterfaceWatch:
+        with ExitStack() as undo:
+            _install()
+            undo.callback(_uninstall)
+            token = _watching.set(self)
+            undo.callback(_watching.reset, token)
+            for module in self._model.modules():
+                if re.search("attention|attn", type(module).__name__, re.IGNORECASE):
+                    undo.callback(module.register_forward_pre_hook(self._note_source, with_kwargs=True).remove)
+            undo.enter_context(self._projections)
+            self._exit = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
+
+    def wrap(self, function: Callable, implementation: str | None) -> Callable:
+        """The model's attention function, looked at but not changed."""
+
+        def watched(  # noqa: PLR0917 - the signature of the interface
+            module: nn.Module, query: Any, key: Any, value: Any, mask: Any = None, *args: Any, **options: Any
+        ) -> tuple:
+            result = function(module, query, key, value, mask, *args, **options)
+            if id(module) in self._names:
+                self._note(module, (query, key, value, mask), options, result, eager=implementation == "eager")
+            return result
+
+        return watched
+
+    def _note(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, eager: bool) -> None:
+        query, key, value, mask = tensors
+        name = self._names[id(module)]
+        scale = options.get("scaling")
+        causal = options.get("is_causal")
+        causal = getattr(module, "is_causal", True) if causal is None else causal
+        sinks = options.get("s_aux")
+        weights = result[1] if len(result) > 1 else None
+        call = Call(
+            module=module,
+            name=name,
+            cross=self._second_source.get(id(module), False) or bool(CROSS_NAME.search(name)),
+            query=query,
+            key=key,
+            value=value,
+            mask=mask,
+            scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
+            causal=bool(causal) and mask is None and query.shape[-2] > 1 and not eager,
+            soft_cap=options.get("softcap"),
+            bias=options.get("position_bias"),
+            sinks=getattr(module, "sinks", None) if sinks is None else sinks,
+            context=result[0],
+            weights=weights if isinstance(weights, torch.Tensor) and weights.ndim == 4 else None,
+        )
+        self.calls.append(call)
+        self._projections.expect(call)
+
+    def _note_source(self, module: nn.Module, args: tuple, options: dict) -> None:
+        """Remember whether the module was handed states of another sequence."""
+        try:
+            given = inspect.signature(module.forward).bind_partial(*args, **options).arguments
+        except TypeError:
+            given = options
+        given = given | given.get("kwargs", {})
+        self._second_source[id(module)] = any(isinstance(given.get(name), torch.Tensor) for name in SECOND_SOURCE)
+
+
+def _install() -> None:
+    from transformers.modeling_utils import AttentionInterface
+
+    if not hasattr(AttentionInterface, "get_interface"):
+        import transformers
+
+        raise CaptureError(
+            f"transformers {transformers.__version__} cannot be watched: it has no AttentionInterface.get_interface; "
+            "headscope needs transformers 5.1 or later"
+        )
+    global _open, _original  # noqa: PLW0603 - counts the open watches of all threads
+    with _lock:
+        if _open == 0:
+            original = _original = AttentionInterface.get_interface
+
+            def get_interface(self: Any, implementation: str, default: Callable) -> Callable:
+                function = original(self, implementation, default)
+                watch = _watching.get()
+                return function if watch is None else watch.wrap(function, implementation)
+
+            AttentionInterface.get_interface = get_interface  # ty: ignore[invalid-assignment]
+        _open += 1
+
+
+def _uninstall() -> None:
+    from transformers.modeling_utils import AttentionInterface
+
+    global _open  # noqa: PLW0603
+    with _lock:
+        _open -= 1
+        if _open == 0:
+            AttentionInterface.get_interface = _original  # ty: ignore[invalid-assignment]

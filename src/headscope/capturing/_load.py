@@ -1,0 +1,68 @@
+"""Loading models and tokenizers by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from headscope.capturing._demo import PACKAGE, demo_model
+from headscope.errors import ModelError
+
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+def load_model(name: str | Path | None = None, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
+    """A model and its tokenizer, in evaluation mode.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        trust_remote_code: whether the model may bring code of its own and run it.
+
+    Raises:
+        ModelError: where there is no such model, or it or its tokenizer cannot be loaded.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+
+    name = demo_model() if name is None else name
+    config = _loaded(AutoConfig, name, trust_remote_code)
+    loader = AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModel
+    model = _loaded(loader, name, trust_remote_code)
+    return model.eval(), load_tokenizer(name, trust_remote_code=trust_remote_code)
+
+
+def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:
+    """A tokenizer by hub name or folder.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    from transformers import AutoTokenizer
+
+    return _loaded(AutoTokenizer, name, trust_remote_code)
+
+
+def display_name(model: Any) -> str:
+    """Hub name of a model, or the last part of its folder; never a path of this machine."""
+    path = Path(str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__))
+    if PACKAGE in path.parts:
+        return "all-MiniLM-L6-v2"
+    return path.name if path.is_dir() or path.is_absolute() else str(path)
+
+
+def _loaded(loader: Any, name: str | Path, trust_remote_code: bool) -> Any:
+    if not Path(name).exists() and not HUB_NAME.fullmatch(str(name)):
+        raise ModelError(f"There is no folder {str(name)!r}, and a hub name looks like 'google-bert/bert-base-uncased'")
+    try:
+        return loader.from_pretrained(str(name), trust_remote_code=trust_remote_code)
+    except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
+        what = "tokenizer" if "Tokenizer" in loader.__name__ else "model"
+        raise ModelError(
+            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; "
+            "wanted is a folder made by save_pretrained, or a hub name that can be reached from here"
+        ) from error
+
+
+def _first_sentence(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__).rstrip(".:;")

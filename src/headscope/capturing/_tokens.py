@@ -1,0 +1,106 @@
+"""Tokens of a record from what a tokenizer returned."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+from headscope.record import Tokens
+
+UNDECODABLE = "\ufffd"
+
+
+def tokens_from_encoding(tokenizer: Any, encoding: Any, texts: tuple[str, ...] = (), example: int = 0) -> Tokens:
+    """Tokens of one example of a `transformers.BatchEncoding`, padding included.
+
+    Args:
+        tokenizer: the tokenizer that made it.
+        encoding: with ``input_ids`` of one text or of a batch.
+        texts: one text, or two for a sentence pair; without them the tokens have no offsets.
+        example: which of the batch.
+    """
+    ids = _plain(encoding["input_ids"], example)
+    if not getattr(encoding, "is_fast", False):
+        return tokens_from_ids(tokenizer, ids, texts=texts)
+    sources, words = encoding.sequence_ids(example), encoding.word_ids(example)
+    segments = _filled(sources)
+    if not texts:
+        return tokens_from_ids(tokenizer, ids, segments=segments, words=tuple(words))
+    offsets = zip(encoding[example].offsets, sources, strict=True)
+    spans = tuple(None if source is None else span for span, source in offsets)
+    words = _words(words, spans, segments, texts)
+    return tokens_from_ids(tokenizer, ids, texts=texts, offsets=spans, segments=segments, words=words)
+
+
+def tokens_from_ids(tokenizer: Any, ids: Sequence[int], *, texts: tuple[str, ...] = (), **known: Any) -> Tokens:
+    """Tokens from vocabulary numbers alone, such as those that a model generated."""
+    ids = [int(number) for number in ids]
+    pieces = [piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)]
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    spans = known.get("offsets") or (None,) * len(ids)
+    segments = known.get("segments") or (0,) * len(ids)
+    labels = [
+        piece
+        if number in special
+        else _label(tokenizer, piece, texts[segment][slice(*span)] if span is not None else "")
+        for number, piece, span, segment in zip(ids, pieces, spans, segments, strict=True)
+    ]
+    return Tokens(
+        pieces=tuple(pieces),
+        ids=tuple(ids),
+        texts=texts,
+        special=tuple(n in special for n in ids),
+        labels=tuple(labels),
+        **known,
+    )
+
+
+def _label(tokenizer: Any, piece: str, written: str) -> str:
+    """What a reader should see of a piece: decoded, and without the marks for spaces and continuation."""
+    plain = piece.removeprefix("##") if len(piece) > 2 else piece
+    decoded = tokenizer.convert_tokens_to_string([plain])
+    if UNDECODABLE in decoded and written:
+        decoded = written
+    # some decoders drop the space before a word, others keep it; a token that is nothing but space keeps one
+    if not decoded and not plain:
+        return ""
+    return decoded.strip(" ") or " "
+
+
+def _words(
+    numbers: Sequence[int | None],
+    spans: Sequence[tuple[int, int] | None],
+    segments: Sequence[int],
+    texts: tuple[str, ...],
+) -> tuple[int | None, ...]:
+    """Word numbers, counted through all texts, that never join what white space separates, as some tokenizers do."""
+    starts = [[match.start() for match in re.finditer(r"\S+", text)] for text in texts]
+    found: list[int | None] = []
+    last, word = None, -1
+    for number, span, segment in zip(numbers, spans, segments, strict=True):
+        if number is None or span is None:
+            found.append(None)
+            continue
+        written = texts[segment][slice(*span)]
+        begins = span[0] + len(written) - len(written.lstrip())
+        mark = (segment, number, bisect_right(starts[segment], begins))
+        word += mark != last
+        last = mark
+        found.append(word)
+    return tuple(found)
+
+
+def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:
+    """Segment of every token: special tokens belong to the text that they close, or open."""
+    found, last = [], 0
+    for source in sources:
+        last = last if source is None else source
+        found.append(last)
+    return tuple(found)
+
+
+def _plain(ids: Any, example: int) -> list[int]:
+    ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    return ids[example] if ids and isinstance(ids[0], list) else ids

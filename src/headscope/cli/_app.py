@@ -1,0 +1,16 @@
+"""The commands: one file each, thin calls of public functions."""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from headscope import __version__
+
+app = App(
+    name="headscope",
+    help="See what every attention head of a transformer does.",
+    version=__version__,
+    help_format="plaintext",
+)
+app.command("headscope.cli._view:view", name="view", help="Capture a text and write the viewer page.")
+app.command("headscope.cli._capture:capture", name="capture", help="Capture a text and keep the record.")

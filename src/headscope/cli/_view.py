@@ -1,0 +1,57 @@
+"""headscope view."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured, say
+from headscope.errors import HeadscopeError, TextError
+
+
+def view(
+    text: str,
+    text_b: str | None = None,
+    /,
+    *,
+    out: Path = Path("headscope.html"),
+    model: ModelOptions | None = None,
+    layer: int | None = None,
+    heads: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
+    layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
+    theme: Literal["auto", "light", "dark"] = "auto",
+    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+) -> None:
+    """Capture a text, or a sentence pair, and write the viewer page.
+
+    Args:
+        text: The text, or a record file (.safetensors) to show.
+        text_b: The second text of a sentence pair.
+        out: Where to write the page.
+        model: Which model, and what it reads.
+        layer: Layer that is shown first.
+        heads: Heads that are shown first; all by default.
+        layers: Layers that the page holds; all by default.
+        theme: Colours; auto follows the reader's system.
+        open_: Open the page in the browser.
+    """
+    from headscope.storage import load
+    from headscope.views import page
+
+    if text.endswith(RECORD_SUFFIX):
+        if text_b is not None:
+            raise TextError(f"{text} is a record file, which holds its texts already; leave {text_b!r} out")
+        record = load(text)
+    else:
+        record = captured(text, text_b, model or ModelOptions(), out)
+    options: dict[str, Any] = {"layer": layer, "heads": heads or None, "layers": layers or None, "theme": theme}
+    path = page(record, **{name: value for name, value in options.items() if value is not None}).save(out)
+    say(record.summary)
+    if record.verified is not None:
+        say(f"Checked against the model's own layer outputs: largest difference {record.verified:.1e}")
+    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
+    if open_ and not webbrowser.open(path.resolve().as_uri()):
+        raise HeadscopeError(f"No browser could be opened; open {path.resolve()} yourself")

@@ -1,0 +1,44 @@
+"""The errors that headscope raises on purpose.
+
+```
+HeadscopeError
+├── RecordError     arrays or tokens that do not fit together, or a layer, head or stack that is not there
+├── TextError       an empty text, or one that the model has no positions for
+├── ModelError      a model or tokenizer that cannot be loaded
+├── CaptureError    a model whose attention could not be captured exactly
+├── FileError       a file that cannot be read or written, or is not what it should be
+└── PageError       a page that cannot be made
+```
+
+Each message says what was given, what was wanted and what to do.
+"""
+
+from __future__ import annotations
+
+
+class HeadscopeError(Exception):
+    """The root of the tree: ``except headscope.HeadscopeError`` catches all of them and nothing else."""
+
+
+class RecordError(HeadscopeError, ValueError):
+    """Arrays or tokens that do not fit together, or a layer, head or stack that is not there."""
+
+
+class TextError(HeadscopeError, ValueError):
+    """An empty text, or one that the model has no positions for."""
+
+
+class ModelError(HeadscopeError):
+    """A model or tokenizer that cannot be loaded."""
+
+
+class CaptureError(HeadscopeError):
+    """A model whose attention could not be captured exactly; nothing wrong is returned in its place."""
+
+
+class FileError(HeadscopeError, OSError):
+    """A file that cannot be read or written, or is not what it should be."""
+
+
+class PageError(HeadscopeError):
+    """A page that cannot be made."""

@@ -1,0 +1,76 @@
+"""What an array of a record must be like."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headscope.errors import RecordError
+
+ROW_SUM_TOLERANCE = 5e-3
+"""How far a row may be from 1; weights that a model computed in bfloat16 are off by up to 2.5e-3."""
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to; a memory map stays one."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def is_on_disk(array: np.ndarray) -> bool:
+    """Whether the array is a window on a file, whose values are checked when they are read."""
+    while not isinstance(array, np.memmap):
+        if not isinstance(array.base, np.ndarray):
+            return False
+        array = array.base
+    return True
+
+
+def check_floats(array: np.ndarray, name: str, shape: tuple[int, ...], axes: str) -> None:
+    """Raise unless the array is of floating point and has this shape.
+
+    Raises:
+        RecordError: naming the array, what was given and what was wanted.
+    """
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+        given = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise RecordError(f"{name} must be a NumPy array of floating point, not {given}")
+    if array.shape != shape:
+        raise RecordError(
+            f"{name} has shape {array.shape}, but [{axes}] is {shape}; do the tokens belong to this array?"
+        )
+
+
+def check_finite(array: np.ndarray, name: str) -> None:
+    """Raise where a value is NaN or infinite."""
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise RecordError(f"{name} holds {array[where]} at {list(where)}; every value must be finite")
+
+
+def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarray) -> None:
+    """Raise where a weight is not finite or negative, or where a row does not sum to 1.
+
+    Args:
+        weights: axes head, query, key (any number of heads).
+        name: what to call them in the message.
+        sinks: whether rows may sum to less than 1, the rest having gone to a learned sink.
+        dead: axes query; True where a query may look at nothing and its row is all zero.
+    """
+    check_finite(weights, name)
+    if weights.size and weights.min() < 0:
+        where = tuple(int(i) for i in np.argwhere(weights < 0)[0])
+        raise RecordError(
+            f"{name} holds the negative weight {weights[where]:.3g} at {list(where)}; are these scores before softmax?"
+        )
+    sums = weights.sum(axis=-1, dtype=np.float64)
+    low, high = (0.0 if sinks else 1 - ROW_SUM_TOLERANCE), 1 + ROW_SUM_TOLERANCE
+    wrong = ~dead[None, :] & ((sums < low) | (sums > high))
+    if wrong.any():
+        head, query = (int(i) for i in np.argwhere(wrong)[0])
+        hint = (
+            "the axes must be [head query key]"
+            if abs(weights[head, :, query].sum() - 1) < ROW_SUM_TOLERANCE
+            else ("rows must sum to 1 over the keys; for padding, cut the padded tokens off")
+        )
+        raise RecordError(f"{name}: head {head}, query {query} sums to {sums[head, query]:.4g}; {hint}")

@@ -1,0 +1,124 @@
+"""A record from bare arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.record._facts import ModelFacts
+from headscope.record._layer import Layer
+from headscope.record._record import Record
+from headscope.record._stack import Stack
+from headscope.record._tokens import Tokens
+
+Pieces = Sequence[str] | Tokens
+
+
+def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
+    weights: Any = None,
+    tokens: Pieces | None = None,
+    *,
+    sentence_b_start: int | None = None,
+    encoder: Any = None,
+    decoder: Any = None,
+    cross: Any = None,
+    encoder_tokens: Pieces | None = None,
+    decoder_tokens: Pieces | None = None,
+    model: str = "",
+) -> Record:
+    """A record from attention weights that any library computed.
+
+    Weights are one array ``[layer head query key]``, or one array ``[head query key]`` for each layer (a batch axis
+    of 1 is dropped), as NumPy arrays, torch tensors or nested lists. A layer given as None keeps its number and is
+    left out, as in hybrid models.
+
+    Args:
+        weights: attention of a model with one stack.
+        tokens: its tokens.
+        sentence_b_start: position of the first token of the second text of a pair.
+        encoder: attention ``[layer head query key]`` of an encoder over ``encoder_tokens``.
+        decoder: the same of a decoder over ``decoder_tokens``.
+        cross: attention from ``decoder_tokens`` to ``encoder_tokens``.
+        encoder_tokens: tokens of the source.
+        decoder_tokens: tokens of the target.
+        model: what to call the model.
+
+    Raises:
+        RecordError: where something is missing, or arrays and tokens do not fit.
+
+    Example:
+        >>> record = from_weights([[[[0.25, 0.75], [1.0, 0.0]]]], ["a", "b"])
+        >>> record["self"].weights(layer=0, head=0).tolist()
+        [[0.25, 0.75], [1.0, 0.0]]
+    """
+    given = {
+        "self": (weights, tokens, tokens),
+        "encoder": (encoder, encoder_tokens, encoder_tokens),
+        "decoder": (decoder, decoder_tokens, decoder_tokens),
+        "cross": (cross, decoder_tokens, encoder_tokens),
+    }
+    stacks = {}
+    for name, (arrays, query, key) in given.items():
+        if arrays is None:
+            continue
+        if query is None or key is None:
+            needed = "tokens" if name == "self" else "encoder_tokens" if name == "encoder" else "decoder_tokens"
+            needed = "decoder_tokens and encoder_tokens" if name == "cross" else needed
+            raise RecordError(f"from_weights: {name} attention was given without {needed}")
+        start = sentence_b_start if name == "self" else None
+        sides = parse_tokens(query, start), parse_tokens(key, start)
+        stacks[name] = Stack(name=name, query=sides[0], key=sides[1], layers=parse_layers(arrays, name))
+    if not stacks:
+        raise RecordError("from_weights: give weights and tokens, or encoder, decoder and cross with their tokens")
+    return Record(stacks=stacks, model=ModelFacts(name=model))
+
+
+def parse_tokens(tokens: Pieces, sentence_b_start: int | None = None) -> Tokens:
+    """Tokens from pieces, the second text of a pair beginning at ``sentence_b_start``."""
+    if isinstance(tokens, Tokens):
+        return tokens
+    if isinstance(tokens, str):
+        raise RecordError(f"Tokens must be a list of strings, not the string {tokens!r}; split it into tokens first")
+    pieces = tuple(tokens)
+    if sentence_b_start is None:
+        return Tokens(pieces=pieces)
+    if not 0 < sentence_b_start < len(pieces):
+        raise RecordError(f"sentence_b_start is {sentence_b_start}; it must lie between 1 and {len(pieces) - 1}")
+    segments = (0,) * sentence_b_start + (1,) * (len(pieces) - sentence_b_start)
+    return Tokens(pieces=pieces, segments=segments)
+
+
+def parse_layers(arrays: Any, name: str) -> tuple[Layer, ...]:
+    """One `Layer` for each array that is not None, numbered by its place."""
+    if hasattr(arrays, "shape") and not len(arrays.shape):
+        raise RecordError(f"{name} attention is a single number; give one array [head query key] for each layer")
+    if not hasattr(arrays, "shape") and not len(arrays):
+        raise RecordError(
+            f"{name} attention is empty: the model returned none. Under sdpa transformers returns nothing for "
+            "output_attentions=True; use headscope.capture(model, tokenizer, text)"
+        )
+    return tuple(
+        Layer(layer=number, weights=parse_array(array, f"{name} attention of layer {number}"))
+        for number, array in enumerate(arrays)
+        if array is not None
+    )
+
+
+def parse_array(array: Any, name: str) -> np.ndarray:
+    """A float array ``[head query key]`` of our own from a NumPy array, a torch tensor or nested lists."""
+    if hasattr(array, "detach"):
+        array = array.detach().float().cpu().numpy()
+    try:
+        found = np.array(array, dtype=None if getattr(array, "dtype", None) == np.float64 else np.float32, order="C")
+    except (TypeError, ValueError):
+        raise RecordError(f"{name} is not an array of numbers with equally long rows") from None
+    if found.ndim == 4 and found.shape[0] == 1:
+        found = found[0]
+    if found.ndim == 4:
+        raise RecordError(f"{name} holds a batch of {found.shape[0]} texts; give one of them, such as attention[0]")
+    if found.ndim != 3:
+        raise RecordError(f"{name} has shape {found.shape}; wanted are three axes [head query key]")
+    return found

@@ -1,0 +1,205 @@
+"""One attention layer of one text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.errors import RecordError
+from headscope.record._checks import check_finite, check_floats, check_weights, frozen, is_on_disk
+from headscope.record._recompute import scores_of, softmax_of
+
+Floating = Float[np.ndarray, "..."]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layer:
+    """What the heads of one layer computed: the weights, or queries and keys from which they follow exactly.
+
+    Weights are ``softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the sinks.
+
+    Args:
+        layer: number of the layer in the model, from 0.
+        weights: ``[head query key]``, rows sum to 1, or to less where there are sinks.
+        queries: ``[head query feature]``, after positions are applied.
+        keys: ``[kv_head key feature]``, after positions are applied; several heads may share one.
+        values: ``[kv_head key feature]``.
+        scale: what scores are multiplied by.
+        visible: ``[query key]``, True where the query may look; None where everything is visible.
+        bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions, ALiBi).
+        soft_cap: scores become ``soft_cap * tanh(score / soft_cap)`` before the bias is added.
+        sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
+        module: name of the attention module in the model.
+        projection: name of the output projection, found by watching; empty where something stands in between.
+        verified: largest difference between the layer output recomputed from this layer and the model's own.
+
+    Raises:
+        RecordError: where the arrays do not fit together or hold what weights cannot be.
+    """
+
+    layer: int
+    weights: np.ndarray | None = None
+    queries: np.ndarray | None = None
+    keys: np.ndarray | None = None
+    values: np.ndarray | None = None
+    scale: float = 1.0
+    visible: np.ndarray | None = None
+    bias: np.ndarray | None = None
+    soft_cap: float | None = None
+    sinks: np.ndarray | None = None
+    module: str = ""
+    projection: str = ""
+    verified: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, frozen(np.asanyarray(array)))
+        if self.weights is None:
+            self._queries_and_keys()
+        self._check_shapes()
+        self._check_values()
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return self.size_of_all[0]
+
+    @property
+    def kv_heads(self) -> int:
+        """Number of key/value heads: fewer than heads where heads share their keys and values."""
+        for array in (self.keys, self.values):
+            if array is not None:
+                return array.shape[0]
+        return self.heads
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Number of queries and of keys."""
+        return self.size_of_all[1:]
+
+    @property
+    def size_of_all(self) -> tuple[int, int, int]:
+        """Number of heads, of queries and of keys: the shape of the weights."""
+        if self.weights is not None:
+            heads, queries, keys = self.weights.shape
+            return heads, queries, keys
+        queries, keys = self._queries_and_keys()
+        return queries.shape[0], queries.shape[1], keys.shape[1]
+
+    @property
+    def kind(self) -> str:
+        """``full``, ``causal`` (all that came before), ``sliding`` (the last few), or ``masked`` for anything else."""
+        if self.visible is None:
+            return "full"
+        queries, keys = self.visible.shape
+        allowed = np.tril(np.ones((queries, keys), bool), k=keys - queries)
+        if (self.visible == allowed).all():
+            return "causal"
+        window = int(self.visible.sum(axis=1).max())
+        banded = allowed & ~np.tril(np.ones((queries, keys), bool), k=keys - queries - window)
+        return "sliding" if (self.visible == banded).all() else "masked"
+
+    @property
+    def dead(self) -> Bool[np.ndarray, " query"]:
+        """True for queries that may look at nothing: their rows are all zero."""
+        if self.visible is None:
+            return np.zeros(self.size[0], bool)
+        return np.logical_not(self.visible.any(axis=1))
+
+    def weights_of(self, head: int | None = None) -> Floating:
+        """Weights of one head ``[query key]``, or of all ``[head query key]``: kept ones, or recomputed in float64.
+
+        Raises:
+            RecordError: where there is no such head, or a file holds what weights cannot be.
+        """
+        chosen = self._chosen(head)
+        if self.weights is None:
+            found = softmax_of(self._scores(chosen), None if self.sinks is None else self.sinks[chosen])
+        else:
+            found = self.weights[chosen]
+            if is_on_disk(self.weights):
+                found = np.array(found)
+                check_weights(found, self._name("weights"), sinks=self.sinks is not None, dead=self.dead)
+        return found if head is None else found[0]
+
+    def scores_of(self, head: int | None = None) -> Floating:
+        """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query may not look.
+
+        Raises:
+            RecordError: where queries and keys were not kept.
+        """
+        found = self._scores(self._chosen(head))
+        return found if head is None else found[0]
+
+    def _queries_and_keys(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.queries is None or self.keys is None:
+            kept = "neither weights nor" if self.weights is None else "weights but no"
+            raise RecordError(
+                f"Layer {self.layer} holds {kept} queries and keys; capture with keep='qk' or keep='auto'"
+            )
+        return self.queries, self.keys
+
+    def _scores(self, chosen: slice) -> Floating:
+        queries, keys = self._queries_and_keys()
+        shared = np.arange(self.heads)[chosen] // (self.heads // keys.shape[0])
+        bias = self.bias if self.bias is None or self.bias.shape[0] == 1 else self.bias[chosen]
+        return scores_of(
+            queries[chosen],
+            keys[shared],
+            scale=self.scale,
+            soft_cap=self.soft_cap,
+            bias=bias,
+            visible=self.visible,
+        )
+
+    def _chosen(self, head: int | None) -> slice:
+        if head is None:
+            return slice(None)
+        if not 0 <= head < self.heads:
+            raise RecordError(f"Layer {self.layer} has heads 0 to {self.heads - 1}, not {head}")
+        return slice(head, head + 1)
+
+    def _name(self, array: str) -> str:
+        return f"{array} of layer {self.layer}"
+
+    def _check_shapes(self) -> None:
+        heads, (queries, keys) = self.heads, self.size
+        if heads % max(1, self.kv_heads):
+            raise RecordError(f"Layer {self.layer}: {heads} heads cannot share {self.kv_heads} key/value heads evenly")
+        wanted = {
+            "weights": ((heads, queries, keys), "head query key"),
+            "queries": ((heads, queries, _width(self.queries)), "head query feature"),
+            "keys": ((self.kv_heads, keys, _width(self.queries)), "kv_head key feature"),
+            "values": ((self.kv_heads, keys, _width(self.values)), "kv_head key feature"),
+            "sinks": ((heads,), "head"),
+        }
+        for name, (shape, axes) in wanted.items():
+            if getattr(self, name) is not None:
+                check_floats(getattr(self, name), self._name(name), shape, axes)
+        if self.bias is not None:
+            check_floats(self.bias, self._name("bias"), (self.bias.shape[0], queries, keys), "head query key")
+            if self.bias.shape[0] not in (1, heads):
+                raise RecordError(f"{self._name('bias')} has {self.bias.shape[0]} heads; give 1 or {heads}")
+        if self.visible is not None and self.visible.shape != (queries, keys):
+            raise RecordError(
+                f"{self._name('visible')} has shape {self.visible.shape}, but [query key] is {(queries, keys)}"
+            )
+
+    def _check_values(self) -> None:
+        for name in ("queries", "keys", "values", "bias", "sinks"):
+            array = getattr(self, name)
+            if array is not None and not is_on_disk(array):
+                check_finite(array, self._name(name))
+        if self.weights is not None and not is_on_disk(self.weights):
+            check_weights(self.weights, self._name("weights"), sinks=self.sinks is not None, dead=self.dead)
+
+
+ARRAYS = ("weights", "queries", "keys", "values", "visible", "bias", "sinks")
+
+
+def _width(array: np.ndarray | None) -> int:
+    return -1 if array is None else array.shape[-1]

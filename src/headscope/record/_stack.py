@@ -1,0 +1,83 @@
+"""The layers that share their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headscope.errors import RecordError
+from headscope.record._layer import Floating, Layer
+from headscope.record._tokens import Tokens
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stack:
+    """Layers that share their query and key tokens: an encoder, a decoder, its cross-attention.
+
+    Args:
+        name: ``"self"`` where there is only one; ``"encoder"``, ``"decoder"``, ``"cross"`` ...
+        query: the tokens that look.
+        key: the tokens that are looked at; the same ones but in cross-attention.
+        layers: in order; their numbers need not be without gaps (hybrid models).
+
+    Raises:
+        RecordError: where tokens and layers do not fit.
+    """
+
+    name: str
+    query: Tokens
+    key: Tokens
+    layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        if not self.layers:
+            raise RecordError(f"Stack {self.name!r} has no layers")
+        numbers = [layer.layer for layer in self.layers]
+        if sorted(set(numbers)) != numbers:
+            raise RecordError(f"Stack {self.name!r}: layer numbers must rise, not {numbers}")
+        for layer in self.layers:
+            if layer.size != (len(self.query), len(self.key)):
+                queries, keys = layer.size
+                raise RecordError(
+                    f"Stack {self.name!r}, layer {layer.layer}: the arrays have {queries} queries and {keys} keys, but "
+                    f"{len(self.query)} query tokens and {len(self.key)} key tokens were given"
+                )
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    @property
+    def heads(self) -> int:
+        """Number of heads of the layer that has most."""
+        return max(layer.heads for layer in self.layers)
+
+    def layer(self, number: int) -> Layer:
+        """The layer with this number.
+
+        Raises:
+            RecordError: where there is none; the message lists those there are.
+        """
+        for layer in self.layers:
+            if layer.layer == number:
+                return layer
+        raise RecordError(
+            f"Stack {self.name!r} has layers {_listed([layer.layer for layer in self.layers])}, not {number}"
+        )
+
+    def weights(self, layer: int, head: int | None = None) -> Floating:
+        """Weights of a layer ``[head query key]``, or of one head of it ``[query key]``."""
+        return self.layer(layer).weights_of(head)
+
+    def scores(self, layer: int, head: int | None = None) -> Floating:
+        """What goes into the softmax, ``[head query key]`` or ``[query key]``; -inf where a query may not look."""
+        return self.layer(layer).scores_of(head)
+
+
+def _listed(numbers: list[int]) -> str:
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))

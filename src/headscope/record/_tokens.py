@@ -1,0 +1,118 @@
+"""The tokens of one side of a stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headscope.errors import RecordError
+
+SPECIAL = re.compile(r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE)
+CONTINUATION = "##"
+SPACE_MARKS = ("\u0120", "\u2581")  # byte-level BPE and SentencePiece
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """Tokens of a text, of a sentence pair, or bare pieces; every list has one entry for each token.
+
+    Only ``pieces`` must be given; the rest is filled with what follows from the pieces alone.
+
+    Args:
+        pieces: the tokens as the tokenizer names them, such as ``"##berries"`` or ``"Ġstore"``.
+        texts: the texts they come from: none, one, or two for a sentence pair.
+        ids: vocabulary numbers.
+        offsets: ``(start, stop)`` in characters into ``texts[segment]``; None for a token that stands for no text.
+        special: True for ``[CLS]``, ``<s>`` and their like; by default found by their form.
+        segments: 0 for the first text, 1 for the second of a pair; by default 0.
+        words: the number of the word, counted through all texts; None for a token that belongs to no word.
+        labels: what a reader should see; by default the pieces without the tokenizer's marks.
+
+    Raises:
+        RecordError: where a list has another length than ``pieces``, or offsets leave the text.
+    """
+
+    pieces: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    ids: tuple[int, ...] | None = None
+    offsets: tuple[tuple[int, int] | None, ...] | None = None
+    special: tuple[bool, ...] = field(default=())
+    segments: tuple[int, ...] = field(default=())
+    words: tuple[int | None, ...] | None = None
+    labels: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for position, piece in enumerate(self.pieces):
+            if not isinstance(piece, str):
+                raise RecordError(f"Tokens: piece {position} is {piece!r}, not a string; give the tokens as strings")
+        fill = {
+            "pieces": tuple(self.pieces),
+            "texts": tuple(self.texts),
+            "special": tuple(self.special) or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
+            "segments": tuple(self.segments) or (0,) * len(self.pieces),
+            "labels": tuple(self.labels) or tuple(_label(piece) for piece in self.pieces),
+        }
+        for name, value in fill.items():
+            object.__setattr__(self, name, value)
+        self._check_lengths()
+        self._check_segments()
+        self._check_offsets()
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def continues(self) -> tuple[bool, ...]:
+        """True where a token continues the word of the token before it."""
+        if self.words is None:
+            return tuple(piece.startswith(CONTINUATION) and len(piece) > 2 for piece in self.pieces)
+        before = ((None, None), *zip(self.segments, self.words, strict=True))
+        now = zip(self.segments, self.words, strict=True)
+        return tuple(
+            word is not None and (segment, word) == last for (segment, word), last in zip(now, before, strict=False)
+        )
+
+    def take(self, kept: Sequence[int]) -> Tokens:
+        """The tokens at these positions."""
+
+        def pick(values: Sequence | None) -> Any:
+            return None if values is None else tuple(values[position] for position in kept)
+
+        names = ("pieces", "ids", "offsets", "special", "segments", "words", "labels")
+        return Tokens(texts=self.texts, **{name: pick(getattr(self, name)) for name in names})
+
+    def _check_lengths(self) -> None:
+        for name in ("ids", "offsets", "special", "segments", "words", "labels"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.pieces):
+                raise RecordError(
+                    f"Tokens: {len(values)} {name} were given for {len(self.pieces)} pieces; give one for each piece"
+                )
+
+    def _check_segments(self) -> None:
+        wrong = set(self.segments) - {0, 1}
+        if wrong:
+            raise RecordError(f"Tokens: segments must be 0 or 1 (first or second text), not {sorted(wrong)}")
+
+    def _check_offsets(self) -> None:
+        for position, offset in enumerate(self.offsets or ()):
+            if offset is None:
+                continue
+            segment = self.segments[position]
+            size = len(self.texts[segment]) if segment < len(self.texts) else 0
+            start, stop = offset
+            if not 0 <= start <= stop <= size:
+                raise RecordError(
+                    f"Tokens: the offsets {offset} of token {position} ({self.pieces[position]!r}) leave text "
+                    f"{segment} with its {size} characters"
+                )
+
+
+def _label(piece: str) -> str:
+    if piece.startswith(CONTINUATION) and len(piece) > len(CONTINUATION):
+        return piece[len(CONTINUATION) :]
+    for mark in SPACE_MARKS:
+        piece = piece.replace(mark, " ")
+    return piece.removeprefix(" ") or piece

@@ -1,0 +1,139 @@
+"""A record as one ``.safetensors`` file.
+
+Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in the metadata under ``headscope``.
+Format 1. ``visible`` is kept as packed bits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from headscope.errors import FileError, RecordError
+from headscope.record import ARRAYS, Layer, ModelFacts, Record, Stack, Tokens
+from headscope.storage._atomic import reason, written_whole
+
+FORMAT = 1
+LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "verified")
+
+
+def save(record: Record, path: str | os.PathLike) -> Path:
+    """Write a record to one ``.safetensors`` file, whole or not at all.
+
+    Args:
+        record: what to keep.
+        path: where; a file that is there is replaced.
+
+    Returns:
+        The path.
+
+    Raises:
+        FileError: where it cannot be written.
+
+    Example:
+        >>> save(record, "run.safetensors")
+    """
+    tensors, stacks = {}, []
+    for stack in record.stacks.values():
+        layers = []
+        for layer in stack:
+            arrays = {name: getattr(layer, name) for name in ARRAYS if getattr(layer, name) is not None}
+            tensors |= {f"{stack.name}.{layer.layer}.{name}": _packed(name, array) for name, array in arrays.items()}
+            layers.append({name: getattr(layer, name) for name in LAYER_FACTS})
+        sides = {"query": dataclasses.asdict(stack.query)}
+        sides["key"] = "query" if stack.key == stack.query else dataclasses.asdict(stack.key)
+        stacks.append({"name": stack.name, "layers": layers, **sides})
+    document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
+    with written_whole(path) as temporary:
+        save_file(tensors, temporary, metadata={"headscope": json.dumps(document)})
+    return Path(path)
+
+
+def load(path: str | os.PathLike) -> Record:
+    """Read a record; arrays stay on disk (memory-mapped) until they are used, so one head is read without the rest.
+
+    Args:
+        path: a file that `save` wrote.
+
+    Raises:
+        FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.
+    """
+    path = Path(path)
+    document = _document(path)
+    try:
+        tensors = _mapped(path)
+        model = ModelFacts(**document["model"])
+        stacks = [_stack(entry, tensors) for entry in document["stacks"]]
+        return Record(stacks={stack.name: stack for stack in stacks}, model=model)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
+        raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
+
+
+def _document(path: Path) -> dict:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get("headscope")
+    except FileNotFoundError:
+        raise FileError(f"{path} is not there; headscope capture TEXT --out {path.name} makes one") from None
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {reason(error)}") from None
+    except SafetensorError as error:
+        raise FileError(f"{path} is cut or no .safetensors file ({error}); capture the record again") from None
+    if text is None:
+        raise FileError(f"{path} is a .safetensors file, but not a headscope record (a model's weights, perhaps?)")
+    try:
+        document = json.loads(text)
+        version = document["format"]
+    except (ValueError, KeyError, TypeError):
+        raise FileError(f"{path} is damaged: its headscope document cannot be read; capture the record again") from None
+    if version != FORMAT:
+        raise FileError(f"{path} has format {version}, and this headscope reads format {FORMAT}; update headscope")
+    return document
+
+
+def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
+    query = _tokens(entry["query"])
+    key = query if entry["key"] == "query" else _tokens(entry["key"])
+    layers = []
+    for facts in entry["layers"]:
+        prefix = f"{entry['name']}.{facts['layer']}."
+        arrays = {name: tensors[prefix + name] for name in ARRAYS if prefix + name in tensors}
+        if "visible" in arrays:
+            arrays["visible"] = np.unpackbits(arrays["visible"], axis=1, count=len(key)).astype(bool)
+        layers.append(Layer(**{name: facts[name] for name in LAYER_FACTS}, **arrays))
+    return Stack(name=entry["name"], query=query, key=key, layers=tuple(layers))
+
+
+def _tokens(entry: dict) -> Tokens:
+    fields: dict[str, Any] = {name: None if values is None else tuple(values) for name, values in entry.items()}
+    if fields["offsets"] is not None:
+        fields["offsets"] = tuple(None if pair is None else tuple(pair) for pair in fields["offsets"])
+    return Tokens(**fields)
+
+
+def _packed(name: str, array: np.ndarray) -> np.ndarray:
+    return np.packbits(array, axis=1) if name == "visible" else np.ascontiguousarray(array)
+
+
+def _mapped(path: Path) -> dict[str, np.ndarray]:
+    """Every tensor as a window on the file; its header was checked by safetensors before."""
+    with path.open("rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+    whole = np.memmap(path, mode="r", dtype=np.uint8)
+    dtypes = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1"}
+    found = {}
+    for name, facts in header.items():
+        if name != "__metadata__":
+            start, stop = (8 + size + offset for offset in facts["data_offsets"])
+            found[name] = whole[start:stop].view(dtypes[facts["dtype"]]).reshape(facts["shape"])
+    return found

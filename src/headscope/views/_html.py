@@ -1,0 +1,85 @@
+"""The one HTML file around a page's JSON, bytes and script.
+
+Nothing in it can reach out or run but our own script: the content security policy allows exactly the bundle, by its
+hash, and no request at all. What comes from users stands in two places: the title, escaped, and the JSON, in which
+every ``<``, ``>`` and ``&`` is written as an escape, so that no token can end the element it stands in.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from headscope.errors import PageError
+from headscope.views._contract import Page
+
+ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{script_hash}'; \
+style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+</head>
+<body style="margin:0">
+<div id="headscope"></div>
+<noscript>This page draws attention with JavaScript, which is switched off.</noscript>
+<script type="application/json" id="headscope-page">{header}</script>
+{chunks}
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
+    """The whole file.
+
+    Args:
+        page: the header.
+        chunks: bytes of every array that the header names, not yet compressed.
+
+    Raises:
+        PageError: where the viewer bundle was not built.
+    """
+    script = bundle()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = (
+        f'<script type="application/octet-stream" data-chunk="{html.escape(name)}">{_packed(data)}</script>'
+        for name, data in chunks.items()
+    )
+    return TEMPLATE.format(
+        script_hash=f"sha256-{digest}",
+        title=html.escape(" ".join(page["title"].split())),
+        header=json.dumps(page, ensure_ascii=False).translate(ESCAPES),
+        chunks="\n".join(parts),
+        script=script,
+    )
+
+
+@cache
+def bundle() -> str:
+    """The viewer's script.
+
+    Raises:
+        PageError: where it was not built.
+    """
+    found = files("headscope.views") / "static" / "page.js"
+    if not found.is_file():
+        raise PageError("The viewer bundle is missing from this checkout: run `make bundle` (needs Node.js)")
+    return found.read_text(encoding="utf-8")
+
+
+def _packed(data: bytes) -> str:
+    # no time stamp: the same record gives the same page, byte for byte
+    return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode()

@@ -1,0 +1,366 @@
+"""What is captured equals the model's own numbers, and the model comes back as it was."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headscope as hs
+from headscope import CaptureError, TextError
+from headscope.capturing import capture_encoded, check_text
+from headscope.testing import FAMILIES, tiny_model, tiny_tokenizer
+
+TEXT, PAIR = "the cat sat.", "a dog, it ran"
+OWN = {
+    "self": "attentions",
+    "encoder": "encoder_attentions",
+    "decoder": "decoder_attentions",
+    "cross": "cross_attentions",
+}
+TOLERANCE = {"eager": 1e-7, "sdpa": 2e-5}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+def own_weights(model, inputs):
+    """The weights that the model itself returns, which it does under eager attention only."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        found = model(**inputs, output_attentions=True)
+    model.set_attn_implementation(before)
+    return {name: [layer.numpy() for layer in found[key]] for name, key in OWN.items() if found.get(key)}
+
+
+def inputs_of(model, tokenizer, texts, pairs=None):
+    encoding = tokenizer(texts, pairs, return_tensors="pt", padding=True)
+    if model.config.is_encoder_decoder:
+        encoding.pop("token_type_ids", None)
+        target = tokenizer(["she ran home"] * len(texts), return_tensors="pt")
+        encoding["decoder_input_ids"] = target["input_ids"]
+    elif model.config.model_type != "bert":
+        encoding.pop("token_type_ids", None)
+    return encoding
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_equal_the_models_own(family, implementation, tokenizer):
+    model = tiny_model(family, attn_implementation=implementation)
+    record = hs.capture(model, tokenizer, TEXT, PAIR, target="she ran home" if family == "bart" else None)
+    inputs = inputs_of(model, tokenizer, [TEXT], [PAIR])
+    if family == "bart":
+        ids = list(record["decoder"].query.ids)
+        assert ids == [2, *tokenizer("she ran home")["input_ids"][:-1]]
+        inputs["decoder_input_ids"] = torch.tensor([ids])
+    own = own_weights(model, inputs)
+    assert set(own) == set(record.stacks)
+    for name, layers in own.items():
+        assert len(layers) == len(record[name])
+        for number, theirs in enumerate(layers):
+            ours = record[name].weights(number)
+            assert ours.shape == theirs[0].shape
+            assert np.abs(ours - theirs[0]).max() <= TOLERANCE[implementation]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_padding_is_cut_off_and_the_rest_is_the_models_own(family, implementation, side):
+    tokenizer = tiny_tokenizer()
+    tokenizer.padding_side = side
+    model = tiny_model(family, attn_implementation=implementation)
+    inputs = inputs_of(model, tokenizer, ["a bee", "the cat sat.", "on it"])
+    own = own_weights(model, inputs)["self"]
+    records = capture_encoded(model, tokenizer, inputs)
+    for example, record in enumerate(records):
+        kept = inputs["attention_mask"][example].nonzero()[:, 0].numpy()
+        assert record["self"].query.ids == tuple(inputs["input_ids"][example, kept].tolist())
+        assert "[PAD]" not in record["self"].query.pieces
+        for number, theirs in enumerate(own):
+            ours = record["self"].weights(number)
+            assert np.abs(ours - theirs[example][:, kept][:, :, kept]).max() <= TOLERANCE[implementation]
+            np.testing.assert_allclose(ours.sum(-1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_padding_of_both_sides_of_an_encoder_decoder(implementation, tokenizer):
+    model = tiny_model("bart", attn_implementation=implementation)
+    inputs = inputs_of(model, tokenizer, ["a bee", "the cat sat."])
+    target = tokenizer(["on it", "she ran"], return_tensors="pt", padding=True)
+    inputs["decoder_input_ids"], inputs["decoder_attention_mask"] = target["input_ids"], target["attention_mask"]
+    own = own_weights(model, inputs)
+    for example, record in enumerate(capture_encoded(model, tokenizer, inputs)):
+        masks = {
+            "source": inputs["attention_mask"][example].bool().numpy(),
+            "target": target["attention_mask"][example].bool().numpy(),
+        }
+        sides = {"encoder": ("source", "source"), "decoder": ("target", "target"), "cross": ("target", "source")}
+        for name, (query, key) in sides.items():
+            for number, theirs in enumerate(own[name]):
+                wanted = theirs[example][:, masks[query]][:, :, masks[key]]
+                assert np.abs(record[name].weights(number) - wanted).max() <= TOLERANCE[implementation]
+
+
+def test_an_encoder_decoder_needs_its_target(tokenizer):
+    inputs = tokenizer(["a bee"], return_tensors="pt")
+    with pytest.raises(CaptureError, match="its encoding needs decoder_input_ids too"):
+        capture_encoded(tiny_model("bart"), tokenizer, inputs)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_recomputed_from_queries_and_keys_are_the_same(family, tokenizer):
+    model = tiny_model(family, attn_implementation="eager")
+    kept = hs.capture(model, tokenizer, TEXT, keep="auto")
+    lean = hs.capture(model, tokenizer, TEXT, keep="qk")
+    for name, stack in kept.stacks.items():
+        for layer in stack:
+            other = lean[name].layer(layer.layer)
+            assert layer.weights is not None
+            assert other.weights is None
+            np.testing.assert_allclose(other.weights_of(), layer.weights, atol=2e-6)
+
+
+def test_keep_weights_keeps_nothing_else(tokenizer):
+    layer = hs.capture(tiny_model("bert"), tokenizer, TEXT, keep="weights")["self"].layer(0)
+    assert layer.weights is not None
+    assert layer.queries is layer.keys is layer.values is None
+
+
+def test_grouped_heads_are_kept_once(tokenizer):
+    layer = hs.capture(tiny_model("llama"), tokenizer, TEXT)["self"].layer(1)
+    assert (layer.heads, layer.kv_heads) == (6, 2)
+    assert layer.keys.shape == layer.values.shape == (2, layer.size[1], 8)
+    assert layer.kind == "causal"
+
+
+@pytest.mark.parametrize(("family", "kind"), [("bert", "full"), ("gpt2", "causal")])
+def test_kind_says_what_a_query_may_look_at(family, kind, tokenizer):
+    for implementation in ("eager", "sdpa"):
+        model = tiny_model(family, attn_implementation=implementation)
+        assert {layer.kind for layer in hs.capture(model, tokenizer, TEXT)["self"]} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("family", "names"),
+    [
+        ("bert", {"self": "encoder.layer.{}.attention.output.dense"}),
+        ("gpt2", {"self": "h.{}.attn.c_proj"}),
+        ("llama", {"self": "layers.{}.self_attn.o_proj"}),
+        (
+            "bart",
+            {
+                "encoder": "model.encoder.layers.{}.self_attn.out_proj",
+                "decoder": "model.decoder.layers.{}.self_attn.out_proj",
+                "cross": "model.decoder.layers.{}.encoder_attn.out_proj",
+            },
+        ),
+    ],
+)
+def test_the_output_projection_is_found_by_watching(family, names, tokenizer):
+    record = hs.capture(tiny_model(family), tokenizer, TEXT)
+    for name, pattern in names.items():
+        for layer in record[name]:
+            assert layer.projection == pattern.format(layer.layer)
+
+
+def test_the_output_projection_is_found_under_any_name(tokenizer):
+    model = tiny_model("bert")
+    for layer in model.encoder.layer:
+        output = layer.attention.output
+        output.query = output.dense  # a name that a guess would take for something else
+        del output.dense
+        output.forward = lambda states, given, o=output: o.LayerNorm(o.query(states) + given)
+    record = hs.capture(model, tokenizer, TEXT)
+    assert [layer.projection for layer in record["self"]] == [
+        f"encoder.layer.{n}.attention.output.query" for n in range(2)
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_verified_is_the_difference_of_the_layer_output(family, tokenizer):
+    """Measured again here, from the record alone and the projection's weights."""
+    model = tiny_model(family)
+    outputs = {}
+    watched = [
+        module.register_forward_hook(lambda module, args, out, name=name: outputs.__setitem__(name, out[0]))
+        for name, module in model.named_modules()
+    ]
+    record = hs.capture(model, tokenizer, TEXT)
+    for hook in watched:
+        hook.remove()
+    worst = 0.0
+    for stack in record.stacks.values():
+        for layer in stack:
+            values = layer.values.repeat(layer.heads // layer.kv_heads, axis=0)
+            context = torch.tensor(layer.weights_of() @ values).transpose(0, 1).flatten(1)
+            ours = model.get_submodule(layer.projection)(context)
+            worst = max(worst, (ours - outputs[layer.projection]).abs().max().item())
+    assert 0 < record.verified < 1e-5
+    assert worst == pytest.approx(record.verified, abs=2e-7)
+
+
+def test_a_wrong_reconstruction_is_refused(tokenizer):
+    """An attention that does something headscope does not know must not pass for a known one."""
+    from transformers import AttentionInterface
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+    def sharpened(module, query, key, value, mask, **options):
+        return sdpa_attention_forward(module, query * 2, key, value, mask, **options)
+
+    AttentionInterface.register("sharpened", sharpened)
+    AttentionMaskInterface.register("sharpened", sdpa_mask)
+    model = tiny_model("bert")
+    model.set_attn_implementation("sharpened")
+    # random weights attend evenly; only with a real preference does sharpening change anything
+    for layer in model.encoder.layer:
+        layer.attention.self.query.weight.data *= 40
+    with pytest.raises(CaptureError, match="differs from the model's own by .* and is refused"):
+        hs.capture(model, tokenizer, TEXT)
+
+
+def state_of(model):
+    """Everything about a model that a capture might leave changed."""
+    hooks = (
+        "_forward_hooks",
+        "_forward_pre_hooks",
+        "_backward_hooks",
+        "_forward_hooks_with_kwargs",
+        "_forward_hooks_always_called",
+    )
+    return {
+        "implementation": model.config._attn_implementation,
+        "training": [module.training for module in model.modules()],
+        "hooks": [{name: dict(getattr(module, name)) for name in hooks} for module in model.modules()],
+        "attributes": [sorted(vars(module)) for module in model.modules()],
+        "parameters": {name: value.clone() for name, value in model.state_dict().items()},
+        "gradients": [parameter.requires_grad for parameter in model.parameters()],
+    }
+
+
+def assert_same_state(now, before):
+    for name in before:
+        if name == "parameters":
+            assert all(torch.equal(now[name][key], value) for key, value in before[name].items())
+        else:
+            assert now[name] == before[name], name
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_model_comes_back_exactly_as_it_was(family, fails, tokenizer):
+    from transformers.modeling_utils import AttentionInterface
+
+    model = tiny_model(family)
+    model.train()
+    next(model.children()).eval()
+    seen = []
+    model.register_forward_hook(lambda *_: seen.append(1))
+    if fails:
+        list(model.modules())[-1].register_forward_hook(lambda *_: 1 / 0)
+    before, interface, random = state_of(model), AttentionInterface.get_interface, torch.get_rng_state()
+    if fails:
+        with pytest.raises(ZeroDivisionError):
+            hs.capture(model, tokenizer, TEXT, target="it ran")
+    else:
+        hs.capture(model, tokenizer, TEXT, target="it ran")
+        assert seen == [1]
+    assert_same_state(state_of(model), before)
+    assert AttentionInterface.get_interface is interface
+    assert torch.equal(torch.get_rng_state(), random)
+    assert torch.is_grad_enabled()
+
+
+def test_users_hooks_on_the_projection_run_once(tokenizer):
+    model, seen = tiny_model("gpt2"), []
+    model.h[0].attn.c_proj.register_forward_hook(lambda *_: seen.append(1))
+    hs.capture(model, tokenizer, TEXT)
+    assert seen == [1]
+
+
+def test_another_model_inside_the_block_is_not_taken_for_ours(tokenizer):
+    model, other = tiny_model("bert"), tiny_model("gpt2")
+    ids = torch.tensor([[7, 8, 9]])
+    model.embeddings.register_forward_hook(lambda *_: other(ids) and None)
+    record = hs.capture(model, tokenizer, TEXT)
+    assert [layer.module for layer in record["self"]] == [f"encoder.layer.{n}.attention.self" for n in range(2)]
+
+
+def test_compiled_models_are_unwrapped(tokenizer):
+    model = tiny_model("bert")
+    assert hs.capture(torch.compile(model), tokenizer, TEXT).verified == hs.capture(model, tokenizer, TEXT).verified
+
+
+def test_half_precision_is_captured_in_single(tokenizer):
+    record = hs.capture(tiny_model("llama").to(torch.bfloat16), tokenizer, TEXT)
+    assert record.model.dtype == "bfloat16"
+    np.testing.assert_allclose(record["self"].weights(0).sum(-1), 1, atol=1e-6)
+
+
+def test_a_target_of_its_own_is_generated(tokenizer):
+    model = tiny_model("bart")
+    record = hs.capture(model, tokenizer, TEXT)
+    ids = list(record["decoder"].query.ids)
+    with torch.no_grad():
+        logits = model(
+            input_ids=torch.tensor([list(record["encoder"].query.ids)]), decoder_input_ids=torch.tensor([ids])
+        ).logits
+    assert ids[0] == model.config.decoder_start_token_id
+    assert logits[0, :-1].argmax(-1).tolist() == ids[1:]
+
+
+def test_text_is_cut_only_when_asked(tokenizer):
+    model = tiny_model("bert")
+    with pytest.raises(TextError, match="The text has 42 tokens and the model has positions for 32; shorten it"):
+        hs.capture(model, tokenizer, "a " * 40)
+    assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
+
+
+def test_roberta_counts_positions_from_its_padding_index(tokenizer):
+    from transformers import RobertaConfig, RobertaModel
+
+    sizes = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 30}
+    model = RobertaModel(RobertaConfig(vocab_size=64, max_position_embeddings=34, **sizes)).eval()
+    assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
+    with pytest.raises(TextError, match="positions for 32"):
+        hs.capture(model, tokenizer, "a " * 31)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"text": ""}, TextError, "The text is empty"),
+        ({"text": " \n"}, TextError, "The text is empty"),
+        ({"text": "a", "text_pair": ""}, TextError, "The second text is empty"),
+        ({}, CaptureError, "capture needs a text"),
+        ({"text": "a", "tokenizer": None}, CaptureError, "capture needs the tokenizer of BertModel"),
+        ({"text": "a", "keep": "all"}, CaptureError, "keep must be 'auto', 'weights' or 'qk', not 'all'"),
+        ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; there are target"),
+    ],
+)
+def test_bad_input_is_one_clear_error(arguments, error, message, tokenizer):
+    with pytest.raises(error, match=message):
+        hs.capture(tiny_model("bert"), **{"tokenizer": tokenizer} | arguments)
+
+
+def test_a_text_that_is_no_text():
+    with pytest.raises(TextError, match="text must be a string, not list"):
+        check_text(["a"])
+
+
+def test_a_model_without_the_interface_is_refused(tokenizer):
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.config = tiny_model("bert").embeddings, tiny_model("bert").config
+            self.device, self.dtype = torch.device("cpu"), torch.float32
+
+        def forward(self, input_ids, **_):
+            return self.inner(input_ids)
+
+    with pytest.raises(CaptureError, match="Own made no call through transformers' attention interface"):
+        hs.capture(Own(), tokenizer, TEXT)

@@ -1,0 +1,162 @@
+"""The command line as a user meets it: exit codes, one line for an error, and no half-written file."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import random_record, tiny_model, tiny_tokenizer
+from headscope.views import _html
+
+PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    """A stand-in for the viewer's script, so that Python's tests need no Node."""
+    monkeypatch.setattr(_html, "bundle", lambda: "viewer()")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny model, saved."""
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_view_writes_the_page_of_the_demo_model_and_says_where(here, capsys):
+    assert run(["view", *PAIR, "--out", "page.html"]) == 0
+    out, err = capsys.readouterr()
+    assert "all-MiniLM-L6-v2: 6 layers x 12 heads, 19 tokens" in out
+    assert f"Wrote {here / 'page.html'}" in out
+    assert err == ""
+    assert "strawberries" in (here / "page.html").read_text(encoding="utf-8")
+
+
+def test_capture_keeps_a_record_that_view_shows(here, folder, capsys):
+    assert run(["capture", "the cat", "it sat", "--model", folder, "--out", "run.safetensors"]) == 0
+    assert hs.load("run.safetensors").texts == ("the cat", "it sat")
+    assert run(["view", "run.safetensors", "--layer", "1", "--heads", "0", "2", "--theme", "dark"]) == 0
+    assert (here / "headscope.html").exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_options_reach_the_page(here, folder):
+    assert run(["view", "the cat", "--model", folder, "--layers", "1", "--heads", "2", "--out", "a.html"]) == 0
+    text = (here / "a.html").read_text(encoding="utf-8")
+    header = json.loads(text.split('id="headscope-page">')[1].split("</script>")[0])
+    assert header["selection"] == {"stack": "self", "layer": 1, "heads": [2], "theme": "auto"}
+
+
+def test_a_text_may_begin_with_a_hyphen(here, folder):
+    assert run(["capture", "--model", folder, "--out", "r.safetensors", "--", "-a cat"]) == 0
+    assert hs.load("r.safetensors").texts == ("-a cat",)
+
+
+def broken_record():
+    hs.save(random_record(), "broken.safetensors")
+    Path("broken.safetensors").write_bytes(Path("broken.safetensors").read_bytes()[:-9])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["view", ""], "headscope: The text is empty; give at least one word"),
+        (["view", "a", " "], "headscope: The text is empty; give at least one word"),
+        (["view", "a", "--model", "no/such/model"], "headscope: There is no folder 'no/such/model'"),
+        (["view", "a", "--model", "headscope-no/model"], "headscope: Cannot load the model 'headscope-no/model'"),
+        (
+            ["view", "a " * 99, "--model", "FOLDER"],
+            "headscope: The text has 101 tokens and the model has positions for 32",
+        ),
+        (["view", "a", "--model", "FOLDER", "--layer", "5"], "headscope: Stack 'self' has layers 0, 1, not 5"),
+        (["view", "a", "--out", "no/page.html"], "headscope: Cannot write no/page.html: there is no folder"),
+        (["view", "a", "--out", "."], "headscope: --out is the folder ."),
+        (["view", "gone.safetensors"], "headscope: gone.safetensors is not there"),
+        (["view", "broken.safetensors"], "headscope: broken.safetensors is cut or no .safetensors file"),
+        (["view", "broken.safetensors", "b"], "headscope: broken.safetensors is a record file, which holds its texts"),
+        (["capture", "a", "--out", "run.bin"], "headscope: A record is a .safetensors file, and --out is run.bin"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value)[:40],
+)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(arguments, line, here, folder, capsys):
+    broken_record()
+    arguments = [folder if argument == "FOLDER" else argument for argument in arguments]
+    assert run(arguments) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert out == ""
+    assert [entry.name for entry in here.iterdir()] == ["broken.safetensors"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights are other there")
+def test_a_folder_without_write_permission_is_said(tmp_path):
+    """As an ordinary user, in a process of its own: root may write everywhere."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
+    code = f"""
+import os
+from pathlib import Path
+from headscope.cli._run import _check_place
+if os.geteuid() == 0:
+    os.setuid(65534)
+_check_place(Path({str(closed)!r}) / "page.html")
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "may not be written to; choose another" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["view"], "headscope: "),
+        (["view", "a", "--bogus"], "headscope: Unknown option"),
+        (["view", "a", "b", "c"], "headscope: Unused"),
+        (["view", "a", "--theme", "blue"], "headscope: Invalid value"),
+        (["nonsense"], "headscope: Unknown command"),
+        (["capture", "a"], "headscope: "),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_with_2(arguments, line, here, capsys):
+    assert run(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+
+
+def test_a_fault_of_ours_is_one_line_too(here, capsys, monkeypatch):
+    monkeypatch.setattr("headscope.storage.load", lambda _: 1 / 0)
+    assert run(["view", "a.safetensors"]) == 1
+    assert "unexpected ZeroDivisionError: division by zero; this is a fault of headscope" in capsys.readouterr().err
+    monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        run(["view", "a.safetensors"])
+
+
+def test_help_loads_nothing_heavy(capsys):
+    code = (
+        "import sys; from headscope.cli import run; code = run(['--help']); "
+        "sys.exit(code or bool({'torch', 'transformers', 'numpy'} & set(sys.modules)))"
+    )
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "view" in done.stdout
+    assert time.monotonic() - started < 30  # a hang, not a speed: speeds are in benchmarks/

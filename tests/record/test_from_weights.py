@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope import RecordError
+from headscope.testing import random_weights
+
+TOKENS = ["[CLS]", "a", "b", "[SEP]", "c"]
+
+
+@pytest.fixture
+def weights(rng):
+    return random_weights(rng, (2, 3, 5, 5))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda w: w,
+        lambda w: list(w),
+        lambda w: w[:, None],
+        lambda w: w.tolist(),
+        lambda w: torch.tensor(w),
+        lambda w: tuple(torch.tensor(layer, requires_grad=True)[None] for layer in w),
+        lambda w: w.astype(np.float64),
+    ],
+    ids=["array", "list of arrays", "batch of one", "nested lists", "tensor", "tuple of tensors", "float64"],
+)
+def test_arrays_of_any_library_give_the_same_record(weights, given):
+    record = hs.from_weights(given(weights), TOKENS)
+    for layer in range(2):
+        np.testing.assert_array_equal(record["self"].weights(layer), weights[layer])
+    assert record["self"].query.special == (True, False, False, True, False)
+
+
+def test_half_precision_tensors_are_taken_as_they_are(weights):
+    record = hs.from_weights(torch.tensor(weights).bfloat16(), TOKENS)
+    np.testing.assert_array_equal(record["self"].weights(1), torch.tensor(weights)[1].bfloat16().float().numpy())
+
+
+def test_a_pair_keeps_its_two_sentences(weights):
+    tokens = hs.from_weights(weights, TOKENS, sentence_b_start=4)["self"].query
+    assert tokens.segments == (0, 0, 0, 0, 1)
+
+
+def test_a_layer_that_is_none_keeps_the_numbers_of_the_others(weights):
+    record = hs.from_weights([None, weights[0], None, weights[1]], TOKENS)
+    assert [layer.layer for layer in record["self"]] == [1, 3]
+
+
+def test_encoder_decoder_of_uneven_depth_and_length(rng):
+    record = hs.from_weights(
+        encoder=random_weights(rng, (1, 3, 5, 5)),
+        decoder=random_weights(rng, (4, 2, 6, 6)),
+        cross=random_weights(rng, (4, 2, 6, 5)),
+        encoder_tokens=TOKENS,
+        decoder_tokens=list("uvwxyz"),
+    )
+    assert [len(record[name]) for name in ("encoder", "decoder", "cross")] == [1, 4, 4]
+    assert record["cross"].query.pieces == tuple("uvwxyz")
+    assert record["cross"].key.pieces == tuple(TOKENS)
+
+
+def test_the_users_array_is_not_kept(weights):
+    record = hs.from_weights(weights, TOKENS)
+    before = weights[0, 0, 0, 0]
+    weights[0, 0, 0, 0] = 7
+    assert record["self"].weights(0, 0)[0, 0] == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda w: {"weights": w}, "self attention was given without tokens"),
+        (lambda w: {"cross": w, "encoder_tokens": TOKENS}, "without decoder_tokens and encoder_tokens"),
+        (lambda w: {}, "give weights and tokens"),
+        (lambda w: {"weights": (), "tokens": TOKENS}, "is empty: the model returned none. Under sdpa"),
+        (lambda w: {"weights": np.repeat(w[:, None], 2, 1), "tokens": TOKENS}, "holds a batch of 2 texts"),
+        (lambda w: {"weights": w[0], "tokens": TOKENS}, r"has shape \(5, 5\); wanted are three axes"),
+        (lambda w: {"weights": w, "tokens": TOKENS[:4]}, "5 queries and 5 keys, but 4 query tokens"),
+        (lambda w: {"weights": w, "tokens": "abcde"}, "not the string 'abcde'"),
+        (lambda w: {"weights": w, "tokens": TOKENS, "sentence_b_start": 5}, "must lie between 1 and 4"),
+        (lambda w: {"weights": [[[[1, 2], [3]]]], "tokens": TOKENS}, "not an array of numbers with equally long rows"),
+        (lambda w: {"weights": np.log(w), "tokens": TOKENS}, "are these scores before softmax"),
+        (lambda w: {"weights": np.float32(1), "tokens": TOKENS}, "is a single number"),
+    ],
+)
+def test_what_does_not_fit_is_refused(weights, arguments, message):
+    with pytest.raises(RecordError, match=message):
+        hs.from_weights(**arguments(weights))

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from headscope import Layer, Record, RecordError, Stack, Tokens
+from headscope.testing import random_record, random_weights
+
+
+def stack(rng, numbers=(0, 2, 5)):
+    layers = tuple(Layer(layer=n, weights=random_weights(rng, (3, 4, 6)), verified=n / 10) for n in numbers)
+    return Stack(
+        name="cross",
+        query=Tokens(pieces=tuple("abcd"), texts=("abcd",)),
+        key=Tokens(pieces=tuple("uvwxyz")),
+        layers=layers,
+    )
+
+
+def test_layers_are_found_by_their_own_number(rng):
+    found = stack(rng)
+    np.testing.assert_array_equal(found.weights(layer=5, head=1), found.layers[2].weights[1])
+    with pytest.raises(RecordError, match="has layers 0, 2, 5, not 1"):
+        found.layer(1)
+    with pytest.raises(RecordError, match="has layers 0 to 3, not 4"):
+        stack(rng, (0, 1, 2, 3)).layer(4)
+
+
+def test_layers_out_of_order_are_refused(rng):
+    with pytest.raises(RecordError, match="layer numbers must rise"):
+        stack(rng, (1, 0))
+    with pytest.raises(RecordError, match="has no layers"):
+        stack(rng, ())
+
+
+def test_tokens_that_do_not_fit_the_arrays_are_refused(rng):
+    layer = Layer(layer=0, weights=random_weights(rng, (3, 4, 6)))
+    with pytest.raises(RecordError, match="4 queries and 6 keys, but 4 query tokens and 4 key tokens"):
+        Stack(name="self", query=Tokens(pieces=tuple("abcd")), key=Tokens(pieces=tuple("abcd")), layers=(layer,))
+
+
+def test_a_record_knows_its_stacks_texts_and_worst_difference(rng):
+    record = Record(stacks={"cross": stack(rng)})
+    assert record.verified == 0.5
+    assert record.texts == ("abcd",)
+    assert record.summary == "arrays: cross 3 layers x 3 heads, 4 x 6 tokens"
+    with pytest.raises(RecordError, match="has the stacks 'cross', not 'self'"):
+        record["self"]
+    with pytest.raises(TypeError):
+        record.stacks["self"] = stack(rng)
+
+
+def test_without_a_model_nothing_is_verified():
+    assert random_record().verified is None
+
+
+def test_stacks_must_be_there_and_called_what_they_are(rng):
+    with pytest.raises(RecordError, match="at least one stack"):
+        Record(stacks={})
+    with pytest.raises(RecordError, match="calls itself 'cross'"):
+        Record(stacks={"self": stack(rng)})

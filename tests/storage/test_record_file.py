@@ -1,0 +1,197 @@
+import dataclasses
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+
+import headscope as hs
+from headscope import FileError, Layer, ModelFacts, Record, Stack, Tokens
+from headscope.record import ARRAYS
+from headscope.testing import random_record, random_weights
+
+
+def full_record(rng, heads=6, queries=5, keys=7):
+    """A record with everything that a layer can hold."""
+    visible = rng.random((queries, keys)) < 0.7
+    visible[:, 0] = True
+    layer = Layer(
+        layer=3,
+        queries=rng.standard_normal((heads, queries, 4)).astype(np.float32),
+        keys=rng.standard_normal((2, keys, 4)),
+        values=rng.standard_normal((2, keys, 3)).astype(np.float16),
+        scale=0.5,
+        visible=visible,
+        bias=rng.standard_normal((1, queries, keys)),
+        soft_cap=30.0,
+        sinks=rng.standard_normal(heads),
+        module="layers.3.attention",
+        projection="layers.3.out",
+        verified=1e-7,
+    )
+    weights = Layer(layer=4, weights=random_weights(rng, (heads, queries, keys)))
+    query = Tokens(
+        pieces=("a", "</script>", "", "\u202e\x00", "\U0001f600"),
+        texts=("a b", "c"),
+        ids=(1, 2, 3, 4, 5),
+        offsets=((0, 1), None, (2, 3), (0, 1), None),
+        segments=(0, 0, 0, 1, 1),
+        words=(0, None, 1, 2, 2),
+    )
+    stack = Stack(name="cross", query=query, key=Tokens(pieces=tuple("tuvwxyz")), layers=(layer, weights))
+    return Record(stacks={"cross": stack}, model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"))
+
+
+def assert_same(found, wanted):
+    assert dataclasses.asdict(found.model) == dataclasses.asdict(wanted.model)
+    assert list(found.stacks) == list(wanted.stacks)
+    for name, stack in wanted.stacks.items():
+        assert (found[name].query, found[name].key) == (stack.query, stack.key)
+        for ours, theirs in zip(found[name], stack, strict=True):
+            for field in dataclasses.fields(Layer):
+                given, expected = getattr(ours, field.name), getattr(theirs, field.name)
+                if field.name in ARRAYS and expected is not None:
+                    assert given.dtype == expected.dtype
+                    np.testing.assert_array_equal(given, expected)
+                else:
+                    assert given == expected
+
+
+def test_everything_comes_back_as_it_was(rng, tmp_path):
+    record = full_record(rng)
+    assert_same(hs.load(hs.save(record, tmp_path / "run.safetensors")), record)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    pieces=st.lists(st.text(max_size=8), min_size=1, max_size=9),
+    keys=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_tokens_and_weights_come_back(tmp_path_factory, pieces, keys, seed):
+    rng = np.random.default_rng(seed)
+    layers = (Layer(layer=0, weights=random_weights(rng, (2, len(pieces), keys))),)
+    key = Tokens(pieces=tuple("abcde"[:keys]))
+    record = Record(stacks={"self": Stack(name="self", query=Tokens(pieces=tuple(pieces)), key=key, layers=layers)})
+    path = tmp_path_factory.mktemp("records") / "any.safetensors"
+    assert_same(hs.load(hs.save(record, path)), record)
+
+
+def test_saving_what_was_loaded_gives_the_same_bytes(rng, tmp_path):
+    first = hs.save(full_record(rng), tmp_path / "a.safetensors")
+    second = hs.save(hs.load(first), tmp_path / "b.safetensors")
+    assert first.read_bytes() == second.read_bytes()
+    hs.save(hs.load(first), first)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_one_head_is_read_without_the_rest(tmp_path):
+    record = random_record(layers=4, heads=16, queries=512, keys=480)
+    path = hs.save(record, tmp_path / "run.safetensors")
+    code = f"""
+import re, headscope as hs
+def resident():  # kB of the file that this process has read, from the kernel's own account of the mapping
+    parts = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
+    ours = [part for part in parts if {path.name!r} in part.split("\\n")[0]]
+    return sum(int(re.search(r"Rss: +([0-9]+)", part).group(1)) for part in ours)
+record = hs.load({str(path)!r})
+before = resident()
+record["cross"].weights(layer=2, head=7)
+print(before, resident())
+"""
+    if not Path("/proc/self/smaps").exists():
+        pytest.skip("only Linux tells how much of a mapping was read")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = map(int, run.stdout.split())
+    whole = path.stat().st_size / 1024
+    # one head is 1/64 of the file; the kernel maps up to 2 MB around what is asked for
+    assert before < whole / 20
+    assert whole / 70 < after < whole / 8
+
+
+def test_loading_needs_no_torch(rng, tmp_path):
+    path = hs.save(full_record(rng), tmp_path / "run.safetensors")
+    code = f"""
+import sys
+from pathlib import Path
+sys.modules["torch"] = sys.modules["transformers"] = None
+import headscope as hs
+print(hs.load({str(path)!r})["cross"].weights(3, 1).sum())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(run.stdout) > 0
+
+
+def test_a_file_that_changed_is_noticed_when_it_is_read(tmp_path):
+    path = hs.save(random_record(), tmp_path / "run.safetensors")
+    raw = bytearray(path.read_bytes())
+    raw[-4:] = struct.pack("<f", -3.0)
+    path.write_bytes(raw)
+    record = hs.load(path)
+    with pytest.raises(hs.RecordError, match="negative weight -3"):
+        record["cross"].weights(1, 2)
+
+
+def rewritten(path, change):
+    """The file with its headscope document changed."""
+    raw = path.read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + size])
+    document = json.loads(header["__metadata__"]["headscope"])
+    change(document)
+    header["__metadata__"]["headscope"] = json.dumps(document)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda p: p.unlink(), "is not there"),
+        (lambda p: p.write_bytes(b""), "is cut or no .safetensors file"),
+        (lambda p: p.write_bytes(p.read_bytes()[:-5]), "is cut or no .safetensors file"),
+        (lambda p: p.write_bytes(p.read_bytes()[:90]), "is cut or no .safetensors file"),
+        (lambda p: p.write_bytes(b"\x80\x04K\x01." * 99), "is cut or no .safetensors file"),
+        (lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record"),
+        (lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged"),
+        (
+            lambda p: rewritten(p, lambda d: d.update(format=2)),
+            "has format 2, and this headscope reads format 1; update",
+        ),
+        (lambda p: rewritten(p, lambda d: d["stacks"][0]["layers"][0].update(layer=9)), "is damaged"),
+        (lambda p: rewritten(p, lambda d: d["stacks"][0]["query"]["pieces"].pop()), "is damaged"),
+        (lambda p: rewritten(p, lambda d: d.pop("model")), "is damaged"),
+    ],
+    ids=[
+        "gone",
+        "empty",
+        "tail cut",
+        "head cut",
+        "pickle",
+        "foreign",
+        "json",
+        "newer",
+        "other layer",
+        "a token less",
+        "no model",
+    ],
+)
+def test_a_broken_file_gives_one_clear_error(tmp_path, damage, message):
+    path = hs.save(random_record(), tmp_path / "run.safetensors")
+    damage(path)
+    with pytest.raises(FileError, match=message) as caught:
+        hs.load(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_no_record(tmp_path):
+    with pytest.raises(FileError, match=str(tmp_path)):
+        hs.load(tmp_path)

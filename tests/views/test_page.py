@@ -1,0 +1,190 @@
+import base64
+import gzip
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+import headscope as hs
+from headscope import PageError, RecordError
+from headscope.testing import random_record, random_weights
+from headscope.views import _contract, _html, _page
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "]]>",
+    "<img src=x onerror=alert(1)>",
+    "\"'`&amp;&lt;",
+    "\x00\x1b[31m\r\n",
+    "\u202eabc\u202c\u2066",
+    "\u200b\u2028\u2029\ufeff",
+    "\U0001f469\u200d\U0001f4bb",
+    "",
+    "\ud800",
+    "{braces} %s $x \\u003c",
+]
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    """A stand-in for the viewer's script; the real one is tested in the browser."""
+    monkeypatch.setattr(_html, "bundle", lambda: "console.log('{viewer}')")
+
+
+class Elements(HTMLParser):
+    """The elements of a page, as a browser would see them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes), ""))
+
+    def handle_endtag(self, tag):
+        self.found.append((f"/{tag}", {}, ""))
+
+    def handle_data(self, data):
+        if self.found:
+            tag, attributes, text = self.found[-1]
+            self.found[-1] = (tag, attributes, text + data)
+
+    def scripts(self):
+        return [(attributes, text) for tag, attributes, text in self.found if tag == "script"]
+
+
+def header_of(text):
+    return next(
+        json.loads(body) for attributes, body in Elements(text).scripts() if attributes.get("id") == "headscope-page"
+    )
+
+
+def test_the_header_follows_the_contract(rng):
+    record = hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"), sentence_b_start=2)
+    header = header_of(hs.page(record).html)
+    TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
+    assert header["stacks"][0]["query"]["segments"] == [0, 0, 1, 1, 1]
+    assert header["verified"] is None
+
+
+def test_bytes_come_back_as_weights_within_the_stated_error():
+    record = random_record(layers=2)
+    text = hs.page(record).html
+    chunks = {
+        attributes["data-chunk"]: body for attributes, body in Elements(text).scripts() if "data-chunk" in attributes
+    }
+    (stack,) = header_of(text)["stacks"]
+    for layer in stack["layers"]:
+        array = layer["weights"]
+        assert array["shape"] == [3, 5, 7]
+        stored = np.frombuffer(gzip.decompress(base64.b64decode(chunks[array["chunk"]])), np.uint8).reshape(
+            array["shape"]
+        )
+        wanted = record["cross"].weights(layer["layer"])
+        assert np.abs((stored / 255.0) ** 2 - wanted).max() == pytest.approx(array["error"], abs=1e-7)
+    assert len(chunks) == 2
+
+
+def test_no_number_of_an_array_stands_in_the_page_as_text():
+    record = random_record(queries=40, keys=50)
+    assert len(json.dumps(header_of(hs.page(record).html))) < 12_000
+
+
+def test_hostile_tokens_stay_inert(rng):
+    weights = random_weights(rng, (1, 2, len(HOSTILE), len(HOSTILE)))
+    text = hs.page(hs.from_weights(weights, HOSTILE, model=HOSTILE[0]), title=HOSTILE[0]).html
+    page = Elements(text)
+    assert [tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")] == ["script"] * 3
+    assert header_of(text)["stacks"][0]["query"]["pieces"] == [*HOSTILE[:-2], "?", HOSTILE[-1]]
+    assert "onerror" not in re.sub(r'(?s)<script type="application/json".*?</script>', "", text)
+    text.encode("utf-8")
+
+
+def test_only_our_own_script_may_run_and_nothing_may_be_fetched():
+    page = Elements(hs.page(random_record()).html)
+    policy = next(
+        a["content"] for tag, a, _ in page.found if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+    )
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    (script,) = [text for attributes, text in page.scripts() if attributes["type"] == "module"]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == f"'sha256-{digest}'"
+    assert not {"connect-src", "frame-src", "font-src"} & set(rules)
+    assert "http" not in policy.replace("http-equiv", "")
+
+
+def test_the_same_record_gives_the_same_bytes():
+    assert hs.page(random_record()).html == hs.page(random_record()).html
+
+
+def test_saving_replaces_the_file_whole(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("before")
+    assert hs.page(random_record()).save(path) == path
+    assert path.read_text(encoding="utf-8") == hs.page(random_record()).html
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_notebook_shows_it_in_a_frame_that_may_run_scripts_only():
+    frame, _ = Elements(hs.page(random_record())._repr_html_()).found
+    assert frame[0] == "iframe"
+    assert frame[1]["sandbox"] == "allow-scripts"
+    assert frame[1]["srcdoc"] == hs.page(random_record()).html
+
+
+def test_what_is_shown_first_can_be_chosen(rng):
+    record = hs.from_weights(
+        encoder=random_weights(rng, (2, 3, 4, 4)),
+        cross=random_weights(rng, (3, 3, 5, 4)),
+        encoder_tokens=list("abcd"),
+        decoder_tokens=list("vwxyz"),
+    )
+    page = hs.page(record, stack="cross", layer=2, heads=[2, 0], layers=[1, 2], theme="dark", title="T")
+    assert page.header["selection"] == {"stack": "cross", "layer": 2, "heads": [0, 2], "theme": "dark"}
+    assert [[layer["layer"] for layer in stack["layers"]] for stack in page.header["stacks"]] == [[1], [1, 2]]
+    assert set(page.chunks) == {"weights/encoder/1", "weights/cross/1", "weights/cross/2"}
+    assert hs.page(record).header["selection"] == {"stack": "encoder", "layer": 0, "heads": None, "theme": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"layer": 7}, RecordError, "has layers 0, 1, not 7"),
+        ({"layer": 0, "layers": [1]}, PageError, "layers= leaves it out"),
+        ({"layers": [1, 9]}, PageError, r"layers=\[1, 9\]: this record has the layers \[0, 1\]"),
+        ({"layers": []}, PageError, "choose at least one"),
+        ({"heads": [3]}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
+        ({"heads": []}, PageError, "choose at least one"),
+        ({"theme": "blue"}, PageError, "not 'blue'"),
+        ({"stack": "self"}, RecordError, "has the stacks 'cross', not 'self'"),
+        ({"head": 1}, PageError, "page has no option 'head'; there are stack"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_what_is_not_there_cannot_be_shown(options, error, message):
+    with pytest.raises(error, match=message):
+        hs.page(random_record(), **options)
+
+
+def test_more_than_a_page_can_hold_is_refused(monkeypatch):
+    monkeypatch.setattr(_page, "LARGEST", 3 * 5 * 7 * 2)
+    with pytest.raises(PageError, match="choose about 2 of its 4 layers with layers="):
+        hs.page(random_record(layers=4))
+    assert hs.page(random_record(layers=4), layers=[0, 3]).chunks
+
+
+def test_a_missing_bundle_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setattr(_html, "files", lambda _: tmp_path)
+    _html.bundle.cache_clear()
+    with pytest.raises(PageError, match="run `make bundle`"):
+        hs.page(random_record()).save(tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+    _html.bundle.cache_clear()

@@ -1,0 +1,62 @@
+"""Find a Chromium for the browser tests and print its path.
+
+python tools/find_chromium.py             exit 1 with a reason if there is none
+python tools/find_chromium.py --install   install one first where there is none
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+
+
+def find() -> str | None:
+    """The path in HEADSCOPE_CHROMIUM, a Chromium on PATH, or the one Playwright installed."""
+    if named := os.environ.get("HEADSCOPE_CHROMIUM"):
+        return named
+    for name in NAMES:
+        if found := shutil.which(name):
+            return found
+    if MAC.exists():
+        return str(MAC)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).exists() else None
+
+
+def install() -> None:
+    """Install one: Playwright's own, or the distribution's where that cannot be downloaded."""
+    if _run(sys.executable, "-m", "playwright", "install", "chromium"):
+        return
+    if shutil.which("apt-get"):
+        prefix = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
+        _run(*prefix, "apt-get", "update", "--quiet")
+        _run(*prefix, "apt-get", "install", "--yes", "--quiet", "chromium")
+
+
+def _run(*command: str) -> bool:
+    print("$", *command, file=sys.stderr)
+    return subprocess.run(command, stdout=sys.stderr, check=False).returncode == 0
+
+
+def main() -> None:
+    """Print the path, or say what to do."""
+    path = find()
+    if path is None and "--install" in sys.argv[1:]:
+        install()
+        path = find()
+    if path is None:
+        sys.exit("No Chromium was found: install one, or name it in HEADSCOPE_CHROMIUM")
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
