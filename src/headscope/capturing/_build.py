@@ -17,6 +17,7 @@ from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 WEIGHTS_KEPT_BELOW = 256 * 2**20
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
 HALF_TOLERANCE = 3e-2
+"""Differences allowed, relative to the largest value of the layer output."""
 LOST_AT_MOST = 1e-5
 
 
@@ -113,7 +114,7 @@ def _layer(parts: Parts, cut: Cut, number: int, tensors: tuple) -> Layer:
         "sinks": None if call.sinks is None else _plain(call.sinks.reshape(-1)),
     }
     worst, largest = difference(call, weights, cut.example, cut.queries)
-    tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * max(1.0, largest)
+    tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
     if not worst <= tolerance:
         raise CaptureError(
             f"{call.name}: the layer output recomputed from weights and values differs from the model's own by "

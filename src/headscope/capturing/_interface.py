@@ -69,11 +69,11 @@ class InterfaceWatch:
         """The model's attention function, looked at but not changed."""
 
         def watched(  # noqa: PLR0917 - the signature of the interface
-            module: nn.Module, query: Any, key: Any, value: Any, mask: Any = None, *args: Any, **options: Any
+            module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any = None, *args: Any, **options: Any
         ) -> tuple:
-            result = function(module, query, key, value, mask, *args, **options)
+            result = function(module, query, key, value, attention_mask, *args, **options)
             if id(module) in self._names:
-                self._note(module, (query, key, value, mask), options, result, eager=implementation == "eager")
+                self._note(module, (query, key, value, attention_mask), options, result, eager=implementation == "eager")
             return result
 
         return watched
