@@ -223,6 +223,23 @@ def test_a_wrong_reconstruction_is_refused(tokenizer):
         hs.capture(model, tokenizer, TEXT)
 
 
+def test_a_mask_of_another_form_is_refused(tokenizer):
+    from transformers import AttentionInterface
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.masking_utils import AttentionMaskInterface, flash_attention_mask
+
+    def fused(module, query, key, value, mask, **options):
+        return sdpa_attention_forward(module, query, key, value, None, **options)
+
+    AttentionInterface.register("fused", fused)
+    AttentionMaskInterface.register("fused", flash_attention_mask)
+    model = tiny_model("bert")
+    model.set_attn_implementation("fused")
+    inputs = inputs_of(model, tokenizer, ["a bee", "the cat sat."])
+    with pytest.raises(CaptureError, match="set_attn_implementation"):
+        capture_encoded(model, tokenizer, inputs)
+
+
 def state_of(model):
     """Everything about a model that a capture might leave changed."""
     hooks = (

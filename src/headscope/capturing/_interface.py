@@ -81,6 +81,11 @@ class InterfaceWatch:
     def _note(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, eager: bool) -> None:
         query, key, value, mask = tensors
         name = self._names[id(module)]
+        if mask is not None and not (isinstance(mask, torch.Tensor) and mask.ndim == 4):
+            raise CaptureError(
+                f"{name} was handed a mask that is no tensor [batch head query key], as fused implementations are; "
+                "call model.set_attn_implementation('sdpa') before capturing"
+            )
         scale = options.get("scaling")
         causal = options.get("is_causal")
         causal = getattr(module, "is_causal", True) if causal is None else causal

@@ -1,0 +1,102 @@
+"""A real browser that opens real pages from disk, and counts every request they make."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from headscope.errors import PageError
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    tool = Path(__file__).parent.parent.parent / "tools" / "find_chromium.py"
+    spec = importlib.util.spec_from_file_location("find_chromium", tool)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    path = found.find()
+    if path is None:
+        pytest.fail("no Chromium was found: python tools/find_chromium.py --install")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page that was opened, with what it asked for and what went wrong in it."""
+
+    def __init__(self, page):
+        self.page, self.requests, self.errors = page, [], []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        page.on("dialog", lambda dialog: (self.errors.append(f"dialog {dialog.message}"), dialog.dismiss()))
+
+    def go(self, url):
+        self.page.goto(url)
+        self.root.wait_for(state="attached")
+        self.page.wait_for_function(
+            "document.querySelector('#headscope').shadowRoot?.querySelector('[data-headscope][data-ready=true]')"
+        )
+        return self
+
+    @property
+    def root(self):
+        return self.page.locator("[data-headscope]")
+
+    def token(self, side, number):
+        return self.page.locator(f'[data-side="{side}"][data-token="{number}"]')
+
+    def head(self, number):
+        return self.page.locator(f'button[data-head="{number}"]')
+
+    def state(self, name):
+        return self.root.get_attribute(f"data-{name}")
+
+    def colours(self):
+        """How many different colours the line canvas holds: 1 where nothing is drawn."""
+        return self.page.evaluate(
+            """() => {
+                const canvas = document.querySelector('#headscope').shadowRoot.querySelector('canvas');
+                const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+                return new Set(new Uint32Array(data.buffer)).size;
+            }"""
+        )
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Write a page to disk, open it from there, and check in the end that it asked for nothing and nothing broke."""
+    import headscope as hs
+
+    opened = []
+
+    def show(record, *, fragment="", size=(1280, 800), scheme="light", **options):
+        try:
+            path = hs.page(record, **options).save(tmp_path / "page.html")
+        except PageError as error:
+            pytest.fail(str(error))
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        context.set_offline(True)
+        view = Opened(context.new_page())
+        opened.append((context, view, path.as_uri()))
+        return view.go(path.as_uri() + fragment)
+
+    yield show
+    for context, view, uri in opened:
+        assert [url for url in view.requests if url.split("#")[0] != uri] == []
+        assert view.errors == []
+        context.close()
