@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,7 +37,7 @@ class Parts:
     def keeps_weights(self) -> bool:
         """Whether the weights go into the record."""
         if self.keep == "auto":
-            return sum(4 * call.query[..., 0].numel() * call.key.shape[-2] for call in self.calls) <= WEIGHTS_KEPT_BELOW
+            return sum(4 * math.prod(call.size) for call in self.calls) <= WEIGHTS_KEPT_BELOW
         return self.keep == "weights"
 
     @property
@@ -96,8 +97,7 @@ class Cut:
     def of_both(self, tensor: torch.Tensor) -> torch.Tensor:
         """``[batch head query key]``, where axes may be 1, to ``[head query key]``, where head may be 1."""
         example = self.example if tensor.shape[0] > 1 else 0
-        size = (tensor.shape[1], self.call.query.shape[-2], self.call.key.shape[-2])
-        return tensor[example].expand(size)[:, self.queries][:, :, self.keys]
+        return tensor[example].expand(tensor.shape[1], *self.call.size[2:])[:, self.queries][:, :, self.keys]
 
 
 def _layer(parts: Parts, cut: Cut, number: int, tensors: tuple) -> Layer:
@@ -106,9 +106,9 @@ def _layer(parts: Parts, cut: Cut, number: int, tensors: tuple) -> Layer:
     ours = cut.of_both(weights)
     _check_nothing_lost(weights[cut.example][:, cut.queries].sum(-1), ours.sum(-1), call.name)
     arrays = {
-        "weights": _plain(ours) if parts.keeps_weights else None,
-        "queries": cut.of_queries(call.query) if parts.keeps_qk else None,
-        "keys": cut.of_keys(call.key) if parts.keeps_qk else None,
+        "weights": _plain(ours) if parts.keeps_weights or call.query is None else None,
+        "queries": cut.of_queries(call.query) if parts.keeps_qk and call.query is not None else None,
+        "keys": cut.of_keys(call.key) if parts.keeps_qk and call.key is not None else None,
         "values": cut.of_keys(call.value) if parts.keeps_qk else None,
         "bias": None if bias is None or not parts.keeps_qk else _plain(cut.of_both(bias)),
         "sinks": None if call.sinks is None else _plain(call.sinks.reshape(-1)),
@@ -157,13 +157,13 @@ def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) ->
 
 def _kept(inputs: Inputs, stack: str, call: Call) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Positions of the real query and key tokens, for each example."""
-    batch, queries, keys = call.query.shape[0], call.query.shape[-2], call.key.shape[-2]
+    batch, _, queries, keys = call.size
     masks = {"source": inputs.arguments.get("attention_mask"), "target": inputs.arguments.get("decoder_attention_mask")}
     found = []
     for side, size in zip(_roles(stack), (queries, keys), strict=True):
         mask = masks[side]
         if mask is None:
-            mask = torch.ones(batch, size, device=call.query.device)
+            mask = torch.ones(batch, size, device=call.context.device)
         if mask.shape != (batch, size):
             raise CaptureError(
                 f"{call.name} works on {batch} x {size} positions, but the {side} text has {tuple(mask.shape)} tokens; "

@@ -1,20 +1,24 @@
-"""One call of a model's attention function, as it was seen."""
+"""One attention call of a model, as it was seen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Call:
     """What went into and came out of one attention call.
+
+    Either queries and keys were seen, or the weights themselves.
 
     Args:
         module: the attention module that called.
         name: its name in the model.
+        route: how the call was seen.
         cross: whether keys come from other tokens than queries.
         query: ``[batch head query feature]``, after positions.
         key: ``[batch kv_head key feature]``, after positions and cache.
@@ -26,24 +30,31 @@ class Call:
         bias: position bias, broadcast to ``[batch head query key]``.
         sinks: ``[head]``.
         context: ``[batch query head feature]``, what the heads hand on.
-        weights: ``[batch head query key]`` where the model computed them itself (eager).
+        weights: ``[batch head query key]`` where the model computed them itself.
         projection: the module that takes the context, once it was seen, and what came out of it.
     """
 
     module: nn.Module
     name: str
+    route: Literal["interface", "operators"]
     cross: bool
-    query: torch.Tensor
-    key: torch.Tensor
     value: torch.Tensor
-    mask: torch.Tensor | None
-    scale: float
-    causal: bool
-    soft_cap: float | None
-    bias: torch.Tensor | None
-    sinks: torch.Tensor | None
     context: torch.Tensor
-    weights: torch.Tensor | None
+    query: torch.Tensor | None = None
+    key: torch.Tensor | None = None
+    weights: torch.Tensor | None = None
+    mask: torch.Tensor | None = None
+    scale: float = 1.0
+    causal: bool = False
+    soft_cap: float | None = None
+    bias: torch.Tensor | None = None
+    sinks: torch.Tensor | None = None
     projection: nn.Module | None = None
     projection_name: str = ""
     output: torch.Tensor | None = None
+
+    @property
+    def size(self) -> tuple[int, int, int, int]:
+        """Batch, heads, queries and keys."""
+        batch, queries, heads, _ = self.context.shape
+        return batch, heads, queries, self.value.shape[-2]

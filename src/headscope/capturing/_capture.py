@@ -14,9 +14,9 @@ from typing_extensions import Unpack
 
 from headscope.capturing._build import Parts, build_records
 from headscope.capturing._inputs import Inputs, encode, with_target
-from headscope.capturing._interface import InterfaceWatch
 from headscope.capturing._load import display_name, load_model
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import ModelFacts, Record
 
@@ -126,12 +126,12 @@ def at_rest(model: nn.Module) -> Generator[None]:
 
 
 def _run(model: nn.Module, inputs: Inputs, keep: Keep) -> list[Record]:
-    with InterfaceWatch(model) as watch:
+    with Watch(model, len(inputs.source)) as watch:
         model(**inputs.arguments, **_without_cache(model))
     if not watch.calls:
         raise CaptureError(
-            f"{type(model).__name__} made no call through transformers' attention interface: it computes attention "
-            "itself, or has none; such models cannot be captured yet"
+            f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as "
+            "state-space models do), or computes it in a form that headscope does not know"
         )
     return build_records(Parts(watch.calls, inputs, keep, facts_of(model)))
 

@@ -7,11 +7,9 @@ configuration and its own implementation: sdpa stays sdpa.
 
 from __future__ import annotations
 
-import inspect
-import re
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,11 +17,8 @@ import torch
 from torch import nn
 
 from headscope.capturing._call import Call
-from headscope.capturing._projection import ProjectionWatch
+from headscope.capturing._trail import Trail
 from headscope.errors import CaptureError
-
-SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
-CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
 
 _watching: ContextVar[InterfaceWatch | None] = ContextVar("headscope_interface_watch", default=None)
 _lock = threading.Lock()
@@ -32,33 +27,27 @@ _original: Callable | None = None
 
 
 class InterfaceWatch:
-    """Collects the attention calls of a model while the block is open.
+    """Tells of every attention call that a model makes through the interface while the block is open.
 
     Args:
-        model: a transformers model, on any device, in any implementation.
+        trail: knows the model's modules.
+        tell: is called with each `Call`.
+        inside: a block to be opened around the model's own attention function.
 
     Raises:
-        CaptureError: on entering, where transformers is too old to be watched.
+        CaptureError: on entering, where transformers is too old to be watched; in a call, where the mask has a form
+            that cannot be read.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self.calls: list[Call] = []
-        self._names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
-        self._model = model
-        self._second_source: dict[int, bool] = {}
-        self._projections = ProjectionWatch(model)
+    def __init__(self, trail: Trail, tell: Callable[[Call], None], inside: Callable[[], Any] = nullcontext) -> None:
+        self._trail, self._tell, self._inside = trail, tell, inside
         self._exit = ExitStack()
 
     def __enter__(self) -> InterfaceWatch:
         with ExitStack() as undo:
             _install()
             undo.callback(_uninstall)
-            token = _watching.set(self)
-            undo.callback(_watching.reset, token)
-            for module in self._model.modules():
-                if re.search("attention|attn", type(module).__name__, re.IGNORECASE):
-                    undo.callback(module.register_forward_pre_hook(self._note_source, with_kwargs=True).remove)
-            undo.enter_context(self._projections)
+            undo.callback(_watching.reset, _watching.set(self))
             self._exit = undo.pop_all()
         return self
 
@@ -71,16 +60,18 @@ class InterfaceWatch:
         def watched(  # noqa: PLR0917 - the signature of the interface
             module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any = None, *args: Any, **options: Any
         ) -> tuple:
-            result = function(module, query, key, value, attention_mask, *args, **options)
-            if id(module) in self._names:
-                self._note(module, (query, key, value, attention_mask), options, result, eager=implementation == "eager")
+            with self._inside():
+                result = function(module, query, key, value, attention_mask, *args, **options)
+            if module in self._trail:
+                tensors = (query, key, value, attention_mask)
+                self._tell(self._call(module, tensors, options, result, eager=implementation == "eager"))
             return result
 
         return watched
 
-    def _note(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, eager: bool) -> None:
+    def _call(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, eager: bool) -> Call:
         query, key, value, mask = tensors
-        name = self._names[id(module)]
+        name = self._trail.name_of(module)
         if mask is not None and not (isinstance(mask, torch.Tensor) and mask.ndim == 4):
             raise CaptureError(
                 f"{name} was handed a mask that is no tensor [batch head query key], as fused implementations are; "
@@ -91,10 +82,11 @@ class InterfaceWatch:
         causal = getattr(module, "is_causal", True) if causal is None else causal
         sinks = options.get("s_aux")
         weights = result[1] if len(result) > 1 else None
-        call = Call(
+        return Call(
             module=module,
             name=name,
-            cross=self._second_source.get(id(module), False) or bool(CROSS_NAME.search(name)),
+            route="interface",
+            cross=self._trail.is_cross(module),
             query=query,
             key=key,
             value=value,
@@ -107,17 +99,6 @@ class InterfaceWatch:
             context=result[0],
             weights=weights if isinstance(weights, torch.Tensor) and weights.ndim == 4 else None,
         )
-        self.calls.append(call)
-        self._projections.expect(call)
-
-    def _note_source(self, module: nn.Module, args: tuple, options: dict) -> None:
-        """Remember whether the module was handed states of another sequence."""
-        try:
-            given = inspect.signature(module.forward).bind_partial(*args, **options).arguments
-        except TypeError:
-            given = options
-        given = given | given.get("kwargs", {})
-        self._second_source[id(module)] = any(isinstance(given.get(name), torch.Tensor) for name in SECOND_SOURCE)
 
 
 def _install() -> None:

@@ -12,7 +12,7 @@ ROWS_AT_ONCE = 1024
 def visible_and_bias(call: Call) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """What a query may look at, and what is added to its scores: None, or broadcast to ``[batch head query key]``."""
     visible, bias, mask = None, call.bias, call.mask
-    queries, keys = call.query.shape[-2], call.key.shape[-2]
+    _, _, queries, keys = call.size
     if mask is not None:
         mask = mask[..., :keys]
         if mask.dtype == torch.bool:
@@ -23,10 +23,19 @@ def visible_and_bias(call: Call) -> tuple[torch.Tensor | None, torch.Tensor | No
             if added.any():
                 bias = added if bias is None else bias + added
     elif call.causal:
-        visible = torch.ones(queries, keys, dtype=torch.bool, device=call.query.device).tril()[None, None]
+        visible = torch.ones(queries, keys, dtype=torch.bool, device=call.context.device).tril()[None, None]
+    elif call.query is None and call.weights is not None:
+        visible = _seen_in(call.weights)
     if visible is not None and visible.all():
         visible = None
     return visible, bias
+
+
+def _seen_in(weights: torch.Tensor) -> torch.Tensor | None:
+    """The mask behind weights: causal where everything to the right is exactly zero for every head and text."""
+    if weights.triu(1).any():
+        return None
+    return torch.ones_like(weights[:1, :1], dtype=torch.bool).tril()
 
 
 def weights_of(call: Call, visible: torch.Tensor | None, bias: torch.Tensor | None) -> torch.Tensor:
@@ -34,8 +43,10 @@ def weights_of(call: Call, visible: torch.Tensor | None, bias: torch.Tensor | No
 
     A model in half precision rounds its weights; for it they are recomputed in float32 from its queries and keys.
     """
-    if call.weights is not None and call.weights.dtype in (torch.float32, torch.float64):
-        return _without_dead_rows(call.weights, visible)
+    if call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64)):
+        return _without_dead_rows(call.weights.to(torch.promote_types(call.weights.dtype, torch.float32)), visible)
+    if call.query is None or call.key is None:
+        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
     dtype = torch.promote_types(call.query.dtype, torch.float32)
     query, key = call.query.to(dtype), _for_each_head(call.key, call.query.shape[1]).to(dtype)
     scores = query @ key.transpose(-1, -2) * call.scale

@@ -1,20 +1,41 @@
-"""Tiny models with random weights, of every family that is captured: made in milliseconds, no download."""
+"""Tiny models with random weights: made in milliseconds, no download."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from headscope.errors import ModelError
 
 VOCABULARY = 64
+ENCODER: dict[str, Any] = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
+POSITIONS: dict[str, Any] = {"max_position_embeddings": 32}
+ENDS: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 2}
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "bert": ENCODER | POSITIONS,
+    "gpt2": {"n_embd": 20, "n_layer": 3, "n_head": 5, "n_positions": 32},
+    "llama": ENCODER | POSITIONS | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2},
+    "bart": ENDS
+    | POSITIONS
+    | {"d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 3}
+    | {"decoder_attention_heads": 4, "encoder_ffn_dim": 32, "decoder_ffn_dim": 28, "forced_eos_token_id": None},
+    "gptj": {"n_embd": 24, "n_layer": 2, "n_head": 3, "rotary_dim": 4, "n_positions": 32},
+    "bloom": {"hidden_size": 24, "n_layer": 2, "n_head": 3},
+    "deberta-v2": ENCODER
+    | POSITIONS
+    | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_buckets": 8, "share_att_key": True},
+    "xlnet": {"d_model": 24, "n_layer": 2, "n_head": 3, "d_inner": 40},
+    "falcon": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3},
+}
+"""By model type, what its configuration says: sizes that are all different, so that no mixed-up axis goes unseen."""
 
 
 def tiny_model(family: str, *, seed: int = 0, **changes: Any) -> Any:
-    """A transformers model in evaluation mode with random weights and sizes that are all different.
+    """A transformers model in evaluation mode with random weights.
 
     Args:
-        family: ``"bert"``, ``"gpt2"``, ``"llama"`` (heads share key/value heads) or ``"bart"``.
+        family: one of `FAMILIES`: ``"llama"`` has heads that share key/value heads; those from ``"gptj"`` on compute
+            attention themselves, without transformers' attention interface.
         seed: of the weights; the caller's random state is left as it was.
         **changes: of its configuration.
 
@@ -22,61 +43,15 @@ def tiny_model(family: str, *, seed: int = 0, **changes: Any) -> Any:
         ModelError: where there is no such family.
     """
     import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
     if family not in FAMILIES:
         raise ModelError(f"There is no tiny model {family!r}; there are {', '.join(FAMILIES)}")
+    config = AutoConfig.for_model(family, **{"vocab_size": VOCABULARY} | FAMILIES[family] | changes)
+    loader = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return FAMILIES[family]({"vocab_size": VOCABULARY} | changes).eval()
-
-
-def _bert(changes: dict) -> Any:
-    from transformers import BertConfig, BertModel
-
-    sizes: dict[str, Any] = {
-        "hidden_size": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 3,
-        "intermediate_size": 40,
-    }
-    return BertModel(BertConfig(max_position_embeddings=32, **sizes | changes))
-
-
-def _gpt2(changes: dict) -> Any:
-    from transformers import GPT2Config, GPT2Model
-
-    sizes: dict[str, Any] = {"n_embd": 20, "n_layer": 3, "n_head": 5, "n_positions": 32}
-    return GPT2Model(GPT2Config(**sizes | changes))
-
-
-def _llama(changes: dict) -> Any:
-    from transformers import LlamaConfig, LlamaModel
-
-    sizes: dict[str, Any] = {
-        "hidden_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 6,
-        "num_key_value_heads": 2,
-    }
-    return LlamaModel(LlamaConfig(max_position_embeddings=32, intermediate_size=56, **sizes | changes))
-
-
-def _bart(changes: dict) -> Any:
-    from transformers import BartConfig, BartForConditionalGeneration
-
-    sizes: dict[str, Any] = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 3}
-    sizes |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 32, "decoder_ffn_dim": 28, "max_position_embeddings": 32}
-    ends: dict[str, Any] = {
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-        "pad_token_id": 0,
-        "decoder_start_token_id": 2,
-        "forced_eos_token_id": None,
-    }
-    return BartForConditionalGeneration(BartConfig(**ends | sizes | changes))
-
-
-FAMILIES: dict[str, Callable[[dict], Any]] = {"bert": _bert, "gpt2": _gpt2, "llama": _llama, "bart": _bart}
+        return loader.from_config(config).eval()
 
 
 def tiny_tokenizer() -> Any:
