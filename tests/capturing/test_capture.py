@@ -110,6 +110,8 @@ def test_an_encoder_decoder_needs_its_target(tokenizer):
     inputs = tokenizer(["a bee"], return_tensors="pt")
     with pytest.raises(CaptureError, match="its encoding needs decoder_input_ids too"):
         capture_encoded(tiny_model("bart"), tokenizer, inputs)
+    with pytest.raises(CaptureError, match="holds no tensor input_ids; make it with"):
+        capture_encoded(tiny_model("bert"), tokenizer, tokenizer(["a bee"]))
 
 
 @pytest.mark.parametrize("family", INTERFACE)
@@ -291,6 +293,14 @@ def test_the_model_comes_back_exactly_as_it_was(family, fails, tokenizer):
     assert AttentionInterface.get_interface is interface
     assert torch.equal(torch.get_rng_state(), random)
     assert torch.is_grad_enabled()
+
+
+def test_generating_a_target_leaves_the_model_as_it_was(tokenizer):
+    model = tiny_model("bart")
+    model.train()
+    before = state_of(model)
+    hs.capture(model, tokenizer, TEXT)
+    assert_same_state(state_of(model), before)
 
 
 def test_users_hooks_on_the_projection_run_once(tokenizer):

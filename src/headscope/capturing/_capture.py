@@ -103,6 +103,10 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
     """
     model = _unwrapped(model)
     arguments = {name: tensor.to(model.device) for name, tensor in encoding.items() if isinstance(tensor, torch.Tensor)}
+    if "input_ids" not in arguments:
+        raise CaptureError(
+            f"The encoding holds no tensor input_ids; make it with {type(tokenizer).__name__}(..., return_tensors='pt')"
+        )
     count = arguments["input_ids"].shape[0]
     source = tuple(tokens_from_encoding(tokenizer, encoding, example=example) for example in range(count))
     target = tuple(tokens_from_ids(tokenizer, ids.tolist()) for ids in arguments.get("decoder_input_ids", ()))
