@@ -1,0 +1,325 @@
+"""The head view in a real browser, opened from disk, offline."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.testing import random_weights
+
+PIECES = ["[CLS]", "the", "cat", "sat", "[SEP]", "it", "straw", "##berries", "[SEP]"]
+HEADS, LAYERS = 4, 3
+SHADOW = "document.querySelector('#headscope').shadowRoot"
+AXE = Path(__file__).parent.parent.parent / "frontend/node_modules/axe-core/axe.min.js"
+
+
+@pytest.fixture
+def pair(rng):
+    weights = random_weights(rng, (LAYERS, HEADS, len(PIECES), len(PIECES)))
+    return hs.from_weights(weights, PIECES, sentence_b_start=5, model="tiny")
+
+
+@pytest.fixture
+def uneven(rng):
+    """An encoder-decoder whose sides, depths and heads all differ."""
+    return hs.from_weights(
+        encoder=random_weights(rng, (2, 3, 5, 5)),
+        decoder=random_weights(rng, (4, 2, 7, 7)),
+        cross=random_weights(rng, (4, 2, 7, 5)),
+        encoder_tokens=list("abcde"),
+        decoder_tokens=list("tuvwxyz"),
+    )
+
+
+def wait(view, name, value):
+    view.page.wait_for_function(
+        f"([name, value]) => {SHADOW}.querySelector('[data-headscope]').dataset[name] === value", arg=[name, value]
+    )
+
+
+def numbers(view, side):
+    """The number shown beside each token of a side, None where there is none."""
+    texts = view.page.locator(f'[data-side="{side}"]').all_inner_texts()
+    found = [text.split("\n")[-1] for text in texts]
+    return [float(text) if text.startswith((".", "0.", "1.")) else None for text in found]
+
+
+def test_it_opens_with_all_heads_of_the_first_layer(show, pair):
+    view = show(pair)
+    assert (view.state("stack"), view.state("layer"), view.state("heads")) == ("self", "0", "0,1,2,3")
+    assert int(view.state("lines")) > 100
+    assert view.colours() > 50
+    for side in ("query", "key"):
+        labels = view.page.locator(f'[data-side="{side}"] .label').all_inner_texts()
+        assert labels == [piece.removeprefix("##") for piece in PIECES]
+
+
+def test_what_python_chose_is_shown_first(show, pair):
+    view = show(pair, layer=2, heads=[1, 3], theme="dark")
+    assert (view.state("layer"), view.state("heads")) == ("2", "1,3")
+
+
+def test_layers_change_by_button_by_drop_down_and_by_key(show, pair):
+    view = show(pair)
+    view.page.get_by_role("button", name="Next layer").click()
+    wait(view, "layer", "1")
+    view.page.get_by_role("combobox", name="Layer").select_option("2")
+    wait(view, "layer", "2")
+    assert view.page.get_by_role("button", name="Next layer").is_disabled()
+    view.token("query", 0).focus()
+    view.page.keyboard.press("[")
+    wait(view, "layer", "1")
+    view.page.keyboard.press("]")
+    wait(view, "layer", "2")
+
+
+def test_heads_toggle_stand_alone_and_come_back(show, pair):
+    view = show(pair)
+    view.head(1).click()
+    wait(view, "heads", "0,2,3")
+    assert view.head(1).get_attribute("aria-pressed") == "false"
+    view.head(2).dblclick()
+    wait(view, "heads", "2")
+    view.head(2).click()
+    wait(view, "heads", "2")  # the last one stays on
+    view.head(2).dblclick()
+    wait(view, "heads", "0,1,2,3")
+    view.head(0).dblclick()
+    wait(view, "heads", "0")
+    view.page.locator("[data-all-heads]").click()
+    wait(view, "heads", "0,1,2,3")
+
+
+@pytest.mark.parametrize(("side", "other", "axis"), [("query", "key", 0), ("key", "query", 1)])
+def test_hover_isolates_a_token_and_shows_the_mean_over_the_heads(side, other, axis, show, pair):
+    view = show(pair, layer=1, heads=[0, 3])
+    everything = view.colours()
+    view.token(side, 3).hover()
+    wanted = pair["self"].weights(1)[[0, 3]].mean(axis=0).take(3, axis=axis)
+    shown = numbers(view, other)
+    for found, exact in zip(shown, wanted, strict=True):
+        assert exact < 0.02 if found is None else found == pytest.approx(exact, abs=0.0051)
+    assert sum(found is not None for found in shown) >= 4
+    assert view.colours() < everything
+    view.page.mouse.move(2, 2)
+    assert all(found is None for found in numbers(view, other))
+
+
+def test_click_pins_and_escape_releases(show, pair):
+    view = show(pair)
+    view.token("query", 6).click()
+    view.page.mouse.move(2, 2)
+    assert any(numbers(view, "key"))
+    assert view.token("query", 6).get_attribute("aria-selected") == "true"
+    view.page.keyboard.press("Escape")
+    assert not any(numbers(view, "key"))
+    view.token("key", 2).click()
+    view.token("key", 2).click()
+    view.page.mouse.move(2, 2)
+    assert not any(numbers(view, "query"))
+
+
+def test_everything_is_reached_by_keyboard(show, pair):
+    view = show(pair)
+    view.token("query", 0).focus()
+    view.page.keyboard.press("ArrowDown")
+    view.page.keyboard.press("ArrowDown")
+    assert view.page.evaluate(f"{SHADOW}.activeElement.dataset.token") == "2"
+    view.page.keyboard.press("Enter")
+    assert any(numbers(view, "key"))
+    view.page.keyboard.press("ArrowRight")
+    assert view.page.evaluate(f"{SHADOW}.activeElement.dataset.side") == "key"
+    view.page.keyboard.press("Escape")
+    view.page.mouse.move(2, 2)
+
+
+def test_sentence_pair_filters_tile_all_lines(show, pair):
+    view = show(pair, fragment="#v=1&share=100")
+    everything = int(view.state("lines"))
+    parts = []
+    for name in ("aa", "ab", "ba", "bb"):
+        before = view.state("lines")
+        view.page.locator("[data-filter]").select_option(name)
+        changed = f"(before) => {SHADOW}.querySelector('[data-headscope]').dataset.lines !== before"
+        view.page.wait_for_function(changed, arg=before)
+        parts.append(int(view.state("lines")))
+    stored = np.rint(255 * np.sqrt(pair["self"].weights(0))) > 0
+    first = slice(0, 5), slice(5, 9)
+    assert parts == [int(stored[:, first[a], first[b]].sum()) for a, b in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    assert sum(parts) == everything == int(stored.sum())
+
+
+def test_muting_special_tokens_says_what_it_hides(show, pair):
+    view = show(pair)
+    before = int(view.state("lines"))
+    view.page.locator("[data-mute]").check()
+    hidden = view.page.locator("[data-muted-part]")
+    hidden.wait_for()
+    assert int(view.state("lines")) < before
+    special = np.array(pair["self"].query.special)
+    weights = pair["self"].weights(0)
+    kept = weights[:, ~special][:, :, ~special].sum() / weights.sum()
+    assert int("".join(filter(str.isdigit, hidden.inner_text()))) == pytest.approx(100 * (1 - kept), abs=1.5)
+
+
+def test_a_sentence_pair_is_needed_for_its_filters(show, uneven):
+    view = show(uneven)
+    assert view.page.locator("[data-filter]").count() == 0
+    assert view.page.locator("[data-mute]").count() == 0
+
+
+def test_stacks_of_uneven_size_are_chosen(show, uneven):
+    view = show(uneven)
+    assert view.state("stack") == "encoder"
+    for name, queries, keys in (("cross", 7, 5), ("decoder", 7, 7), ("encoder", 5, 5)):
+        view.page.locator(f'[data-option="{name}"]').click()
+        wait(view, "stack", name)
+        assert view.page.locator('[data-side="query"]').count() == queries
+        assert view.page.locator('[data-side="key"]').count() == keys
+        assert view.colours() > 20
+
+
+def test_the_address_opens_the_same_picture(show, pair):
+    view = show(pair)
+    view.head(0).click()
+    view.page.get_by_role("button", name="Next layer").click()
+    wait(view, "layer", "1")
+    view.token("key", 0).click()
+    view.page.wait_for_function("location.hash.includes('pin=key-0')")
+    fragment = view.page.evaluate("location.hash")
+    again = show(pair, fragment=fragment)
+    assert (again.state("layer"), again.state("heads")) == ("1", "1,2,3")
+    assert any(numbers(again, "query"))
+    again.token("key", 0).click()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_follow_the_system_and_the_button(scheme, show, pair):
+    view = show(pair, scheme=scheme)
+    ground = f"getComputedStyle({SHADOW}.querySelector('[data-headscope]')).backgroundColor"
+
+    def is_dark():
+        red, green, blue = (int(part) for part in view.page.evaluate(ground).strip("rgba()").split(",")[:3])
+        return red + green + blue < 300
+
+    assert is_dark() == (scheme == "dark")
+    view.page.locator("[data-theme-toggle]").click()
+    assert is_dark() == (scheme == "light")
+
+
+@pytest.mark.parametrize("width", [380, 700, 1280, 1900])
+def test_nothing_is_cut_off_at_any_width(width, show, pair):
+    view = show(pair, size=(width, 800))
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert view.page.evaluate(overflow) <= 0
+
+
+HOSTILE = [
+    "</script><script>window.broken=1</script>",
+    "<img src=x onerror=window.broken=1>",
+    "<svg onload=window.broken=1>",
+    "\"'><b>bold</b>",
+    "\x00\x07\x1b[31m",
+    "\r\n\t",
+    "\u202eright to left\u202c",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "\u200b",
+    "\u200d\ufeff",
+    "\U0001f469\u200d\U0001f4bb",
+    "",
+    " ",
+    "e" + "\u0301" * 40,
+    "x" * 5000,
+    "javascript:alert(1)",
+    "{{constructor.constructor('window.broken=1')()}}",
+    "__proto__",
+]
+
+
+def test_hostile_tokens_stay_inert(rng, show):
+    weights = random_weights(rng, (1, 2, len(HOSTILE), len(HOSTILE)))
+    view = show(hs.from_weights(weights, HOSTILE, model=HOSTILE[0]), title=HOSTILE[1])
+    for number in range(len(HOSTILE)):
+        view.token("query", number).hover()
+    view.token("key", 0).click()
+    assert view.page.evaluate("window.broken") is None
+    inside = f"{SHADOW}.querySelectorAll('script, img, iframe, object, b').length"
+    assert view.page.evaluate(inside) == 0
+    labels = view.page.locator('[data-side="query"] .label').all_inner_texts()
+    assert labels[0] == HOSTILE[0]
+    assert labels[1] == HOSTILE[1]
+    assert all(label.strip() for label in labels)
+    assert len(set(labels[8:13])) == 5
+    widths = view.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert widths <= 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text.replace('data-chunk="weights/self/0"', 'data-chunk="gone"'), "weights/self/0"),
+        (lambda text: text.replace('"format": 1', '"format": 2'), "2"),
+        (lambda text: text.replace('"shape": [4, 9, 9]', '"shape": [4, 9, 8]'), ""),
+    ],
+    ids=["no chunk", "newer format", "wrong size"],
+)
+def test_a_broken_page_says_so(damage, message, pair, browser, tmp_path):
+    path = tmp_path / "broken.html"
+    path.write_text(damage(hs.page(pair).html), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    failure = page.locator("[data-failure]")
+    failure.wait_for()
+    assert "This page cannot be shown" in failure.inner_text()
+    assert message in failure.inner_text()
+    page.close()
+
+
+def test_a_frame_of_a_notebook_shows_it_too(pair, browser, tmp_path):
+    """The page in a sandboxed srcdoc frame, where neither address nor storage may be touched."""
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!doctype html><meta charset=utf-8>{hs.page(pair)._repr_html_()}", encoding="utf-8")
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(path.as_uri())
+    frame = page.frame_locator("iframe")
+    frame.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
+    frame.locator('button[data-head="1"]').click()
+    frame.locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
+    assert errors == []
+    page.close()
+
+
+def test_a_reader_hears_numbers(show, pair):
+    """Roles, names and numbers in the accessibility tree, without looking at the canvas."""
+    view = show(pair, layer=0, heads=[2])
+    view.token("query", 1).click()
+    strongest = int(pair["self"].weights(0, 2)[1].argmax())
+    label = view.token("key", strongest).get_attribute("aria-label")
+    assert f"{pair['self'].weights(0, 2)[1, strongest]:.2f}".lstrip("0") in label
+    hidden = f"[...{SHADOW}.querySelectorAll('canvas')].map(canvas => canvas.getAttribute('aria-hidden'))"
+    assert set(view.page.evaluate(hidden)) == {"true"}
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core comes with the front end's packages: npm --prefix frontend ci")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_critical_or_serious(scheme, show, pair):
+    view = show(pair, scheme=scheme)
+    view.token("query", 3).click()
+    view.page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = view.page.evaluate("axe.run(document).then(result => result.violations)")
+    grave = [rule for rule in found if rule["impact"] in ("critical", "serious")]
+    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]]) for rule in grave] == []
+
+
+def test_axe_is_seen_to_fail(show, pair):
+    if not AXE.exists():
+        pytest.skip("axe-core comes with the front end's packages: npm --prefix frontend ci")
+    view = show(pair)
+    view.page.evaluate(f"{SHADOW}.querySelector('[data-theme-toggle]').removeAttribute('aria-label')")
+    view.page.evaluate(f"{SHADOW}.querySelector('[data-theme-toggle]').removeAttribute('title')")
+    view.page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = view.page.evaluate("axe.run(document).then(result => result.violations.map(rule => rule.id))")
+    assert "button-name" in found
