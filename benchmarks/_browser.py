@@ -10,6 +10,8 @@ from _watch import Limits, Watch
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import sync_playwright
 
+from find_chromium import FLAGS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -17,15 +19,6 @@ if TYPE_CHECKING:
     import psutil
     from playwright.sync_api import Browser, Page, Playwright, Route
 
-CHROMIUM_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 VIEWPORT = {"width": 1280, "height": 900}
 MIB = 2**20
 
@@ -121,7 +114,7 @@ def draw(
 
 
 def _launch(playwright: Playwright, executable: str) -> Browser:
-    return playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGUMENTS))
+    return playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
 
 
 def _answer(route: Route, answers: Mapping[str, str], requests: list[str]) -> None:

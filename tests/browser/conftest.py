@@ -1,36 +1,20 @@
 """A real browser that opens real pages from disk, and counts every request they make."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
+import find_chromium
 from headscope.errors import PageError
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
 
-    tool = Path(__file__).parent.parent.parent / "tools" / "find_chromium.py"
-    spec = importlib.util.spec_from_file_location("find_chromium", tool)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    path = found.find()
+    path = find_chromium.find()
     if path is None:
         pytest.fail("no Chromium was found: python tools/find_chromium.py --install")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
         yield browser
         browser.close()
 

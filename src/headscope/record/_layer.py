@@ -58,6 +58,7 @@ class Layer:
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, frozen(np.asanyarray(array)))
+                self._check_axes(name)
         if self.weights is None:
             self._queries_and_keys()
         self._check_shapes()
@@ -166,22 +167,27 @@ class Layer:
     def _name(self, array: str) -> str:
         return f"{array} of layer {self.layer}"
 
+    def _check_axes(self, name: str) -> None:
+        shape, axes = getattr(self, name).shape, ARRAYS[name]
+        if len(shape) != len(axes.split()):
+            raise RecordError(f"{self._name(name)} has shape {shape}; wanted are the axes [{axes}]")
+
     def _check_shapes(self) -> None:
         heads, (queries, keys) = self.heads, self.size
         if heads % max(1, self.kv_heads):
             raise RecordError(f"Layer {self.layer}: {heads} heads cannot share {self.kv_heads} key/value heads evenly")
         wanted = {
-            "weights": ((heads, queries, keys), "head query key"),
-            "queries": ((heads, queries, _width(self.queries)), "head query feature"),
-            "keys": ((self.kv_heads, keys, _width(self.queries)), "kv_head key feature"),
-            "values": ((self.kv_heads, keys, _width(self.values)), "kv_head key feature"),
-            "sinks": ((heads,), "head"),
+            "weights": (heads, queries, keys),
+            "queries": (heads, queries, _width(self.queries)),
+            "keys": (self.kv_heads, keys, _width(self.queries if self.queries is not None else self.keys)),
+            "values": (self.kv_heads, keys, _width(self.values)),
+            "sinks": (heads,),
         }
-        for name, (shape, axes) in wanted.items():
+        for name, shape in wanted.items():
             if getattr(self, name) is not None:
-                check_floats(getattr(self, name), self._name(name), shape, axes)
+                check_floats(getattr(self, name), self._name(name), shape, ARRAYS[name])
         if self.bias is not None:
-            check_floats(self.bias, self._name("bias"), (self.bias.shape[0], queries, keys), "head query key")
+            check_floats(self.bias, self._name("bias"), (self.bias.shape[0], queries, keys), ARRAYS["bias"])
             if self.bias.shape[0] not in (1, heads):
                 raise RecordError(f"{self._name('bias')} has {self.bias.shape[0]} heads; give 1 or {heads}")
         if self.visible is not None and self.visible.shape != (queries, keys):
@@ -198,7 +204,16 @@ class Layer:
             check_weights(self.weights, self._name("weights"), sinks=self.sinks is not None, dead=self.dead)
 
 
-ARRAYS = ("weights", "queries", "keys", "values", "visible", "bias", "sinks")
+ARRAYS = {
+    "weights": "head query key",
+    "queries": "head query feature",
+    "keys": "kv_head key feature",
+    "values": "kv_head key feature",
+    "visible": "query key",
+    "bias": "head query key",
+    "sinks": "head",
+}
+"""The arrays that a layer may hold, and their axes."""
 
 
 def _width(array: np.ndarray | None) -> int:
