@@ -50,14 +50,16 @@ class Opened:
     def state(self, name):
         return self.root.get_attribute(f"data-{name}")
 
-    def colours(self):
-        """How many different colours the line canvas holds: 1 where nothing is drawn."""
+    def colours(self, canvas="all"):
+        """How many different colours a canvas holds, all lines or those of one token: 1 where nothing is drawn."""
         return self.page.evaluate(
-            """() => {
-                const canvas = document.querySelector('#headscope').shadowRoot.querySelector('canvas');
+            """async (name) => {
+                await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+                const canvas = document.querySelector('#headscope').shadowRoot.querySelector(`[data-canvas=${name}]`);
                 const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
                 return new Set(new Uint32Array(data.buffer)).size;
-            }"""
+            }""",
+            canvas,
         )
 
 
