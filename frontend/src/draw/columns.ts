@@ -1,0 +1,43 @@
+/** One token column: where its tokens stand in the picture, in pixels. */
+export interface Column {
+  readonly tokens: number;
+  /** Height of one token. */
+  readonly pitch: number;
+  /** Where the column begins, counted from the top of the picture; negative when scrolled. */
+  readonly top: number;
+}
+
+const WIDEST_PITCH = 32;
+const NARROWEST_PITCH = 18;
+
+/** Height of one token, so that the longer column fits the height where it can. */
+export function pitchFor(tokens: number, height: number): number {
+  return Math.min(WIDEST_PITCH, Math.max(NARROWEST_PITCH, Math.floor(height / tokens)));
+}
+
+/**
+ * Where a column begins when the longest one is scrolled.
+ *
+ * A column that fits the picture stands in its middle. One that does not moves so that all columns reach their ends
+ * together, however different their lengths.
+ */
+export function columnTop(height: number, longest: number, picture: number, scroll: number): number {
+  if (height <= picture) return (picture - height) / 2;
+  return (-scroll * (height - picture)) / (longest - picture);
+}
+
+/** The scroll position that brings a token into the picture, with some room around it. */
+export function scrollTo(token: number, column: Column, longest: number, picture: number, scroll: number): number {
+  const height = column.tokens * column.pitch;
+  if (height <= picture) return scroll;
+  const room = 2 * column.pitch;
+  const middle = column.top + (token + 0.5) * column.pitch;
+  const missing = middle < room ? middle - room : Math.max(0, middle - (picture - room));
+  const wanted = scroll + (missing * (longest - picture)) / (height - picture);
+  return Math.min(longest - picture, Math.max(0, wanted));
+}
+
+/** First token and end (exclusive) of those that can be seen in the picture. */
+export function visibleTokens({ tokens, pitch, top }: Column, picture: number): [number, number] {
+  return [Math.max(0, Math.floor(-top / pitch)), Math.min(tokens, Math.ceil((picture - top) / pitch))];
+}

@@ -1,0 +1,82 @@
+import type { Mask } from "./mask";
+import { otherSide, type Place } from "./place";
+import { type LayerWeights, WEIGHT } from "./weights";
+
+/** The attention between one token and all tokens of the other side. */
+export interface TokenAttention {
+  /** Axes head (as chosen), token of the other side. */
+  readonly byHead: readonly Float32Array[];
+  /** Mean over the chosen heads. */
+  readonly mean: Float32Array;
+}
+
+export function tokenAttention(
+  weights: LayerWeights,
+  heads: readonly number[],
+  mask: Mask,
+  { side, token }: Place,
+): TokenAttention {
+  const { bytes, queries, keys } = weights;
+  const [count, start, step] = side === "query" ? [keys, token * keys, 1] : [queries, token, keys];
+  const shown = mask[otherSide(side)];
+  const hidden = !mask[side][token];
+  const byHead = heads.map((head) => {
+    const first = head * queries * keys + start;
+    return Float32Array.from({ length: count }, (_, other) =>
+      hidden || !shown[other] ? 0 : WEIGHT[bytes[first + other * step]],
+    );
+  });
+  return { byHead, mean: meanOf(byHead, count) };
+}
+
+export function strongestWeight({ byHead }: TokenAttention): number {
+  let most = 0;
+  for (const head of byHead) for (const weight of head) most = Math.max(most, weight);
+  return most;
+}
+
+/** The attention each key receives, as mean over the queries. */
+export function received(weights: LayerWeights, heads: readonly number[], mask: Mask): TokenAttention {
+  const { bytes, queries, keys } = weights;
+  const byHead = heads.map((head) => {
+    const sums = new Float32Array(keys);
+    for (let query = 0; query < queries; query++) {
+      if (!mask.query[query]) continue;
+      const row = (head * queries + query) * keys;
+      for (let key = 0; key < keys; key++) sums[key] += WEIGHT[bytes[row + key]];
+    }
+    return sums.map((sum, key) => (mask.key[key] ? sum / queries : 0));
+  });
+  return { byHead, mean: meanOf(byHead, keys) };
+}
+
+function meanOf(byHead: readonly Float32Array[], count: number): Float32Array {
+  const mean = new Float32Array(count);
+  for (const head of byHead) for (let token = 0; token < count; token++) mean[token] += head[token] / byHead.length;
+  return mean;
+}
+
+/** The tokens with most attention, strongest first; those with none are left out. */
+export function strongest(attention: Float32Array, most: number): number[] {
+  return Array.from(attention.keys())
+    .filter((token) => attention[token] > 0)
+    .sort((a, b) => attention[b] - attention[a] || a - b)
+    .slice(0, most);
+}
+
+/** A CSS background of coloured parts side by side, each as wide as its share of the sum. */
+export function stackedBar(parts: readonly number[], colors: readonly string[]): string {
+  const sum = parts.reduce((a, b) => a + b, 0);
+  if (sum <= 0) return "none";
+  let done = 0;
+  const stops = parts.flatMap((part, index) => {
+    const from = percent(done / sum);
+    done += part;
+    return part > 0 ? [`${colors[index]} ${from} ${percent(done / sum)}`] : [];
+  });
+  return `linear-gradient(90deg, ${stops.join(", ")})`;
+}
+
+function percent(part: number): string {
+  return `${Math.round(part * 1e4) / 100}%`;
+}

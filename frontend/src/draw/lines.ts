@@ -1,0 +1,113 @@
+import type { Column } from "./columns";
+import type { Mask } from "./mask";
+import type { Place, Side } from "./place";
+import { type LayerWeights, WEIGHT } from "./weights";
+
+/** Lines from query to key, head by head; heights in pixels from the top of the picture. */
+export interface Lines {
+  /** Where each head's lines begin in the arrays; one entry more than heads. */
+  readonly offsets: Uint32Array;
+  /** Height at the query. */
+  readonly starts: Float32Array;
+  /** How much lower the key is. */
+  readonly rises: Float32Array;
+  readonly strengths: Float32Array;
+}
+
+export interface LineOptions {
+  readonly height: number;
+  readonly query: Column;
+  readonly key: Column;
+  readonly mask: Mask;
+  /** For each of the heads: the smallest byte drawn of each query, at least 1; more than 255 draws nothing. */
+  readonly cutoffs: readonly Uint16Array[];
+  /** Height over which the heads are spread at each token, so that their colours do not pile up on one point. */
+  readonly spread: number;
+  /** How far a line reaches beyond its middle. */
+  readonly reach: number;
+  /** The strength of each weight: gain * weight ** gamma. */
+  readonly gain: number;
+  readonly gamma: number;
+  /** Only the lines of this token. */
+  readonly only?: Place | null;
+}
+
+/** The cutoffs that draw every weight inside a mask. */
+export function everyLine(mask: Mask): Uint16Array {
+  return Uint16Array.from(mask.query, (shown) => (shown ? 1 : 256));
+}
+
+/** The lines of some heads that touch the picture. */
+export function collectLines(weights: LayerWeights, heads: readonly number[], options: LineOptions): Lines {
+  const store = new GrowingLines();
+  const offsets = new Uint32Array(heads.length + 1);
+  const strength = WEIGHT.map((weight) => options.gain * weight ** options.gamma);
+  heads.forEach((head, index) => {
+    const port = heads.length > 1 ? ((index + 0.5) / heads.length - 0.5) * options.spread : 0;
+    collectHead(weights, head, port, options.cutoffs[index], strength, options, store);
+    offsets[index + 1] = store.length;
+  });
+  return { offsets, ...store.arrays() };
+}
+
+function collectHead(
+  { bytes, queries, keys }: LayerWeights,
+  head: number,
+  port: number,
+  cutoffs: Uint16Array,
+  strength: Float32Array,
+  options: LineOptions,
+  store: GrowingLines,
+): void {
+  const { height, query: from, key: to, mask, reach, only } = options;
+  const [firstQuery, endQuery] = range("query", queries, only);
+  const [firstKey, endKey] = range("key", keys, only);
+  for (let query = firstQuery; query < endQuery; query++) {
+    const cutoff = cutoffs[query];
+    if (cutoff > 255) continue;
+    const start = from.top + (query + 0.5) * from.pitch + port;
+    const row = (head * queries + query) * keys;
+    for (let key = firstKey; key < endKey; key++) {
+      const byte = bytes[row + key];
+      if (byte < cutoff || !mask.key[key]) continue;
+      const end = to.top + (key + 0.5) * to.pitch + port;
+      if (Math.max(start, end) < -reach || Math.min(start, end) > height + reach) continue;
+      store.add(start, end - start, strength[byte]);
+    }
+  }
+}
+
+function range(side: Side, count: number, only: Place | null | undefined): [first: number, end: number] {
+  return only?.side === side ? [only.token, only.token + 1] : [0, count];
+}
+
+class GrowingLines {
+  length = 0;
+  #starts = new Float32Array(4096);
+  #rises = new Float32Array(4096);
+  #strengths = new Float32Array(4096);
+
+  add(start: number, rise: number, strength: number): void {
+    if (this.length === this.#starts.length) this.#grow();
+    this.#starts[this.length] = start;
+    this.#rises[this.length] = rise;
+    this.#strengths[this.length++] = strength;
+  }
+
+  arrays(): Omit<Lines, "offsets"> {
+    const used = (values: Float32Array) => values.subarray(0, this.length);
+    return { starts: used(this.#starts), rises: used(this.#rises), strengths: used(this.#strengths) };
+  }
+
+  #grow(): void {
+    this.#starts = doubled(this.#starts);
+    this.#rises = doubled(this.#rises);
+    this.#strengths = doubled(this.#strengths);
+  }
+}
+
+function doubled(values: Float32Array): Float32Array<ArrayBuffer> {
+  const larger = new Float32Array(2 * values.length);
+  larger.set(values);
+  return larger;
+}

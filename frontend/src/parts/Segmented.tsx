@@ -1,0 +1,26 @@
+interface SegmentedProps {
+  label: string;
+  options: readonly string[];
+  chosen: string;
+  onChoose: (option: string) => void;
+}
+
+/** A few options beside each other, one of which is chosen. */
+export function Segmented({ label, options, chosen, onChoose }: SegmentedProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in all browsers
+    <div class="segmented" role="group" aria-label={label}>
+      {options.map((option) => (
+        <button
+          type="button"
+          key={option}
+          data-option={option}
+          aria-pressed={option === chosen}
+          onClick={() => onChoose(option)}
+        >
+          {option}
+        </button>
+      ))}
+    </div>
+  );
+}

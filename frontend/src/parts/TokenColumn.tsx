@@ -1,0 +1,89 @@
+import { memo } from "preact/compat";
+import type { PageTokens } from "../contract/page";
+import type { Side } from "../draw/place";
+import { readable } from "../state/label";
+
+interface TokenColumnProps {
+  side: Side;
+  tokens: PageTokens;
+  /** Mark the two texts of a pair. */
+  pair: boolean;
+}
+
+/**
+ * The tokens of one side, as text.
+ *
+ * It is rendered once for each stack: what changes while the pointer moves is written to the elements directly.
+ */
+export const TokenColumn = memo(({ side, tokens, pair }: TokenColumnProps) => (
+  <div class="column" data-column={side}>
+    {pair && <TextMarks segments={tokens.segments} />}
+    <div class="tokens" role="listbox" aria-label={side === "query" ? "Query tokens" : "Key tokens"}>
+      {tokens.labels.map((label, token) => (
+        <Token
+          key={token}
+          side={side}
+          token={token}
+          label={label}
+          continues={tokens.continues[token]}
+          special={tokens.special[token]}
+        />
+      ))}
+    </div>
+  </div>
+));
+
+interface TokenProps {
+  side: Side;
+  token: number;
+  label: string;
+  continues: boolean;
+  special: boolean;
+}
+
+function Token({ side, token, label, continues, special }: TokenProps) {
+  const { text, standIn } = readable(label);
+  return (
+    <div
+      class="token"
+      role="option"
+      aria-selected="false"
+      tabIndex={token === 0 ? 0 : -1}
+      title={label.length > 14 ? label : undefined}
+      data-side={side}
+      data-token={token}
+      data-special={special || undefined}
+      data-continues={continues || undefined}
+      data-stand-in={standIn || undefined}
+    >
+      <bdi class="label">{text}</bdi>
+    </div>
+  );
+}
+
+function TextMarks({ segments }: { segments: readonly number[] }) {
+  return (
+    <>
+      {runs(segments).map(({ start, length, text }) => (
+        <span
+          key={start}
+          class="text-mark"
+          aria-hidden="true"
+          style={{ top: `calc(${start} * var(--pitch) + 3px)`, height: `calc(${length} * var(--pitch) - 6px)` }}
+        >
+          {text}
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** The stretches of tokens that belong to the same text. */
+export function runs(segments: readonly number[]): { start: number; length: number; text: "A" | "B" }[] {
+  const starts = [...segments.keys()].filter((token) => token === 0 || segments[token] !== segments[token - 1]);
+  return starts.map((start, index) => ({
+    start,
+    length: (starts[index + 1] ?? segments.length) - start,
+    text: segments[start] === 0 ? "A" : "B",
+  }));
+}

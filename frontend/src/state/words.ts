@@ -1,0 +1,39 @@
+// Numbers as they are printed.
+
+/** ".21", ".004", "<.001": an attention weight in a narrow column. */
+export function shortWeight(weight: number): string {
+  if (weight >= 0.995) return "1.0";
+  if (weight >= 0.01) return weight.toFixed(2).slice(1);
+  if (weight >= 0.0005) return weight.toFixed(3).slice(1);
+  return weight > 0 ? "<.001" : "0";
+}
+
+/** "86 %", and never "0 %" or "100 %" for something in between. */
+export function percent(part: number): string {
+  if (part > 0 && part < 0.005) return "<1 %";
+  if (part < 1 && part >= 0.995) return part >= 0.9995 ? "100 %" : ">99 %";
+  return `${Math.round(100 * part)} %`;
+}
+
+/** "1,120" */
+export function count(number: number): string {
+  return number.toLocaleString("en-US");
+}
+
+/** "1 head", "12 heads" */
+export function counted(number: number, noun: string): string {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** A bound with two digits, rounded up so that it stays true: ".0039". */
+export function bound(error: number): string {
+  if (error <= 0) return "0";
+  const digits = 1 - Math.floor(Math.log10(error));
+  const up = Math.ceil(error * 10 ** digits - 1e-9) / 10 ** digits;
+  return up < 1e-4 ? up.toExponential(1) : up.toFixed(digits).replace(/^0\./, ".");
+}
+
+/** "2e-6" */
+export function magnitude(number: number): string {
+  return number === 0 ? "0" : number.toExponential(0);
+}

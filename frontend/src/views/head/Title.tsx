@@ -1,0 +1,43 @@
+import { Moon, Sun } from "../../parts/icons";
+import type { Store } from "../../state/store";
+import { bound, counted, magnitude } from "../../state/words";
+
+export function Title({ store }: { store: Store }) {
+  const { page } = store;
+  return (
+    <header>
+      <h1>{page.model.name || page.title || "attention"}</h1>
+      <span class="facts">{facts(store)}</span>
+      <small class="fine-print">{finePrint(store)}</small>
+      <ThemeButton store={store} />
+    </header>
+  );
+}
+
+function facts(store: Store): string {
+  const { layers, heads, query, key } = store.stack.value;
+  const [queries, keys] = [query.labels.length, key.labels.length];
+  const tokens = queries === keys ? counted(queries, "token") : `${queries} → ${counted(keys, "token")}`;
+  return [counted(layers.length, "layer"), counted(heads, "head"), tokens].join(" · ");
+}
+
+function finePrint({ page, shown }: Store): string {
+  const checked = page.verified === null ? [] : [`checked against the model: ${magnitude(page.verified)}`];
+  const error = shown.value?.layer.weights.error ?? 0;
+  return [...checked, `8-bit square-root weights, error ≤ ${bound(error)}`].join(" · ");
+}
+
+function ThemeButton({ store }: { store: Store }) {
+  const dark = store.dark.value;
+  const name = dark ? "Light colours" : "Dark colours";
+  const toggle = () => {
+    const theme = dark ? "light" : "dark";
+    const system = store.systemDark.value ? "dark" : "light";
+    store.select((now) => ({ ...now, theme: theme === system ? "auto" : theme }));
+  };
+  return (
+    <button type="button" class="icon" data-theme-toggle aria-label={name} title={name} onClick={toggle}>
+      {dark ? <Sun /> : <Moon />}
+    </button>
+  );
+}

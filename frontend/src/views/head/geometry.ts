@@ -1,0 +1,38 @@
+import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
+import { type Column, columnTop, pitchFor } from "../../draw/columns";
+import type { Side } from "../../draw/place";
+import type { Store } from "../../state/store";
+
+/** Sizes of the picture in CSS pixels. */
+export interface Geometry {
+  /** Height of the part that can be seen. */
+  readonly height: number;
+  /** Height of the longer column. */
+  readonly longest: number;
+  readonly pitch: number;
+  readonly query: Column;
+  readonly key: Column;
+}
+
+/** How the picture is laid out: from the number of tokens, the room there is and how far it is scrolled. */
+export function createLayout(store: Store, room: ReadonlySignal<number>) {
+  const scroll = signal(0);
+  /** Width of the part with the lines, and device pixels in one CSS pixel. */
+  const lineArea = signal({ width: 0, density: 1 });
+  const geometry = computed((): Geometry => {
+    const stack = store.shownStack.value ?? store.stack.value;
+    const counts: Record<Side, number> = { query: stack.query.labels.length, key: stack.key.labels.length };
+    const most = Math.max(counts.query, counts.key, 1);
+    const pitch = pitchFor(most, room.value);
+    const longest = most * pitch;
+    const height = Math.min(longest, room.value);
+    const column = (side: Side): Column => {
+      const tokens = counts[side];
+      return { tokens, pitch, top: columnTop(tokens * pitch, longest, height, scroll.value) };
+    };
+    return { height, longest, pitch, query: column("query"), key: column("key") };
+  });
+  return { scroll, lineArea, geometry };
+}
+
+export type Layout = ReturnType<typeof createLayout>;

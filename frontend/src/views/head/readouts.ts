@@ -1,0 +1,101 @@
+import { visibleTokens } from "../../draw/columns";
+import { stackedBar, type TokenAttention } from "../../draw/focus";
+import { otherSide, type Side } from "../../draw/place";
+import type { Store } from "../../state/store";
+import { shortWeight } from "../../state/words";
+import type { Geometry } from "./geometry";
+
+// What a hover changes at the tokens is written here, straight to the elements: with hundreds of tokens the virtual
+// DOM would be slower than the drawing.
+
+/** Tokens with less get no bar, unless all have little: then those with a tenth of the strongest do. */
+const LEAST = 0.005;
+/** A bar has full length at this weight at least, so that faint attention does not look strong. */
+const FULL_BAR = 0.1;
+
+export function tokenElements(root: ParentNode, side: Side): HTMLElement[] {
+  return [...root.querySelectorAll<HTMLElement>(`[data-side="${side}"]`)];
+}
+
+/** Marks the tokens that take no part: muted ones are struck through, filtered ones only pale. */
+export function markHidden(elements: readonly HTMLElement[], shown: Uint8Array, mute: boolean): void {
+  elements.forEach((element, token) => {
+    const reason = shown[token] ? null : mute && element.hasAttribute("data-special") ? "muted" : "filtered";
+    setAttribute(element, "data-hidden", reason);
+    setAttribute(element, "aria-disabled", reason && "true");
+  });
+}
+
+/** Marks the token in focus and the column whose other tokens fade. */
+export function markFocus(root: HTMLElement, store: Store): void {
+  const [focus, pin] = [store.focus.value, store.pin.value];
+  setAttribute(root, "data-focus", focus ? focus.side : null);
+  for (const element of root.querySelectorAll("[data-lit-self]")) {
+    element.removeAttribute("data-lit-self");
+    element.setAttribute("aria-selected", "false");
+  }
+  if (!focus) return;
+  const element = root.querySelector(`[data-side="${focus.side}"][data-token="${focus.token}"]`);
+  element?.setAttribute("data-lit-self", pin ? "pin" : "hover");
+  if (pin) element?.setAttribute("aria-selected", "true");
+}
+
+/** Writes bar and number beside every visible token of the other side, and takes away those that were there. */
+export function writeReadouts(root: HTMLElement, store: Store, geometry: Geometry, attention: TokenAttention | null) {
+  const focus = store.focus.value;
+  const lit = new Set<HTMLElement>();
+  if (focus && attention) {
+    const side = otherSide(focus.side);
+    const elements = root.querySelector(`[data-column="${side}"] .tokens`)?.children ?? [];
+    const most = attention.mean.reduce((a, b) => Math.max(a, b), 0);
+    const full = Math.max(FULL_BAR, most);
+    const least = Math.min(LEAST, most / 10);
+    const [first, end] = visibleTokens(geometry[side], geometry.height);
+    for (let token = first; token < end; token++) {
+      if (most === 0 || attention.mean[token] < least) continue;
+      const element = elements[token] as HTMLElement;
+      writeReadout(element, store, attention, token, full);
+      lit.add(element);
+    }
+  }
+  for (const element of root.querySelectorAll<HTMLElement>("[data-lit]"))
+    if (!lit.has(element)) element.removeAttribute("data-lit");
+}
+
+function writeReadout(
+  element: HTMLElement,
+  store: Store,
+  { mean, byHead }: TokenAttention,
+  token: number,
+  full: number,
+): void {
+  const [bar, number] = readoutElements(element);
+  const parts = byHead.map((head) => head[token]);
+  bar.style.setProperty("--length", `${(100 * mean[token]) / full}%`);
+  bar.style.setProperty(
+    "--parts",
+    stackedBar(
+      parts,
+      store.heads.value.map((head) => store.palette.value[head]),
+    ),
+  );
+  number.textContent = shortWeight(mean[token]);
+  element.setAttribute("data-lit", "");
+}
+
+/** The bar and the number of a token, made when first needed. */
+function readoutElements(element: HTMLElement): [HTMLElement, HTMLElement] {
+  const known = element.querySelectorAll<HTMLElement>(".bar, .number");
+  if (known.length === 2) return [known[0], known[1]];
+  const [bar, number] = [document.createElement("span"), document.createElement("span")];
+  bar.className = "bar";
+  number.className = "number";
+  element.append(bar, number);
+  return [bar, number];
+}
+
+function setAttribute(element: Element, attribute: string, value: string | null): void {
+  if (element.getAttribute(attribute) === value) return;
+  if (value === null) element.removeAttribute(attribute);
+  else element.setAttribute(attribute, value);
+}

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { received, stackedBar, strongest, strongestWeight, tokenAttention } from "../../src/draw/focus";
+import { type LayerWeights, WEIGHT } from "../../src/draw/weights";
+import { exampleBytes } from "../../src/examples/page";
+
+const WEIGHTS: LayerWeights = { bytes: exampleBytes(3 * 5 * 7, 2), heads: 3, queries: 5, keys: 7 };
+const MASK = { query: Uint8Array.of(1, 0, 1, 1, 1), key: Uint8Array.of(1, 1, 0, 1, 1, 1, 1) };
+const weight = (head: number, query: number, key: number) => WEIGHT[WEIGHTS.bytes[(head * 5 + query) * 7 + key]];
+const close = (values: number[]) => values.map((value) => expect.closeTo(value, 6));
+
+test("from a query: one weight for each key, by head and as mean", () => {
+  const { byHead, mean } = tokenAttention(WEIGHTS, [2, 0], MASK, { side: "query", token: 3 });
+  const row = (head: number) => [...MASK.key].map((shown, key) => shown * weight(head, 3, key));
+  expect(byHead.map((head) => [...head])).toEqual([close(row(2)), close(row(0))]);
+  expect([...mean]).toEqual(close(row(2).map((value, key) => (value + row(0)[key]) / 2)));
+});
+
+test("to a key: one weight for each query", () => {
+  const { mean } = tokenAttention(WEIGHTS, [1], MASK, { side: "key", token: 6 });
+  expect([...mean]).toEqual(close([...MASK.query].map((shown, query) => shown * weight(1, query, 6))));
+});
+
+test("a token that takes no part has no attention", () => {
+  expect(strongestWeight(tokenAttention(WEIGHTS, [0, 1], MASK, { side: "query", token: 1 }))).toBe(0);
+});
+
+test("received is the mean over all queries", () => {
+  const { byHead, mean } = received(WEIGHTS, [0, 1, 2], MASK);
+  const wanted = (head: number, key: number) =>
+    (MASK.key[key] * [0, 2, 3, 4].reduce((sum, query) => sum + weight(head, query, key), 0)) / 5;
+  expect(byHead[2][5]).toBeCloseTo(wanted(2, 5), 6);
+  expect(mean[4]).toBeCloseTo((wanted(0, 4) + wanted(1, 4) + wanted(2, 4)) / 3, 6);
+  expect(mean[2]).toBe(0);
+});
+
+test("the strongest come first, equals in reading order, nothing without attention", () => {
+  expect(strongest(Float32Array.of(0.1, 0.5, 0, 0.5, 0.2), 3)).toEqual([1, 3, 4]);
+  expect(strongest(Float32Array.of(0, 0, 0.3), 9)).toEqual([2]);
+  expect(
+    strongestWeight({ byHead: [Float32Array.of(0.1), Float32Array.of(0.4)], mean: new Float32Array(1) }),
+  ).toBeCloseTo(0.4);
+});
+
+test("a stacked bar is divided as its parts are, and empty parts have no colour", () => {
+  expect(stackedBar([0.1, 0, 0.3], ["red", "green", "blue"])).toBe("linear-gradient(90deg, red 0% 25%, blue 25% 100%)");
+  expect(stackedBar([0, 0], ["red", "green"])).toBe("none");
+});

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import type { Mask } from "../../src/draw/mask";
+import { affordableStep, countRow, cutoffsAt, drawn, headShares, SHARES } from "../../src/draw/share";
+import { type LayerWeights, WEIGHT } from "../../src/draw/weights";
+import { exampleBytes } from "../../src/examples/page";
+
+const WEIGHTS: LayerWeights = { bytes: exampleBytes(3 * 5 * 7, 4), heads: 3, queries: 5, keys: 7 };
+const ALL: Mask = { query: new Uint8Array(5).fill(1), key: new Uint8Array(7).fill(1) };
+const SOME: Mask = { query: Uint8Array.of(1, 0, 1, 1, 0), key: Uint8Array.of(0, 1, 1, 0, 1, 1, 1) };
+
+const byteAt = (head: number, query: number, key: number) => WEIGHTS.bytes[(head * 5 + query) * 7 + key];
+
+/** The kept keys of a row by sorting, ties with the weakest kept one included. */
+function naiveRow(head: number, query: number, share: number, mask: Mask): number[] {
+  const keys = [...Array(7).keys()].filter((key) => mask.query[query] && mask.key[key] && byteAt(head, query, key) > 0);
+  const sorted = keys.toSorted((a, b) => byteAt(head, query, b) - byteAt(head, query, a));
+  const total = sorted.reduce((sum, key) => sum + WEIGHT[byteAt(head, query, key)], 0);
+  let sum = 0;
+  let weakest = 256;
+  for (const key of sorted) {
+    if (share < 100 && 100 * sum >= share * total - 1e-9) break;
+    weakest = byteAt(head, query, key);
+    sum += WEIGHT[weakest];
+  }
+  return keys.filter((key) => byteAt(head, query, key) >= weakest);
+}
+
+test.each([
+  ["all tokens", ALL],
+  ["some tokens", SOME],
+])("each row keeps its strongest keys up to the share, with %s", (_, mask) => {
+  for (const head of [0, 1, 2]) {
+    const shares = headShares(WEIGHTS, head, mask);
+    SHARES.forEach((share, step) => {
+      const cutoffs = cutoffsAt(shares, step);
+      const kept = [0, 1, 2, 3, 4].flatMap((query) => {
+        const wanted = naiveRow(head, query, share, mask);
+        const keys = [...Array(7).keys()].filter((key) => mask.key[key] && byteAt(head, query, key) >= cutoffs[query]);
+        expect(keys, `head ${head}, query ${query}, ${share} %`).toEqual(wanted);
+        return keys.map((key) => WEIGHT[byteAt(head, query, key)]);
+      });
+      expect(shares.lines[step]).toBe(kept.length);
+      expect(shares.mass[step]).toBeCloseTo(
+        kept.reduce((a, b) => a + b, 0),
+        6,
+      );
+    });
+  }
+});
+
+test("everything is drawn at 100 %, but never a weight stored as 0", () => {
+  const shares = headShares(WEIGHTS, 1, ALL);
+  const bytes = [...WEIGHTS.bytes.subarray(35, 70)];
+  expect(bytes).toContain(0);
+  expect(shares.lines.at(-1)).toBe(bytes.filter((byte) => byte > 0).length);
+  expect(shares.mass.at(-1)).toBeCloseTo(shares.total, 6);
+  expect(Math.min(...cutoffsAt(shares, SHARES.length - 1))).toBe(1);
+});
+
+test("equal weights are kept or left together", () => {
+  const equal: LayerWeights = { bytes: new Uint8Array(2 * 3).fill(100), heads: 1, queries: 2, keys: 3 };
+  const mask = { query: Uint8Array.of(1, 1), key: Uint8Array.of(1, 1, 1) };
+  expect(headShares(equal, 0, mask).lines[0]).toBe(6);
+});
+
+test("a row of zeros draws nothing", () => {
+  const zero: LayerWeights = { bytes: new Uint8Array(2 * 3), heads: 1, queries: 2, keys: 3 };
+  const shares = headShares(zero, 0, { query: Uint8Array.of(1, 1), key: Uint8Array.of(1, 1, 1) });
+  expect([...shares.lines]).toEqual(SHARES.map(() => 0));
+  expect(drawn([shares], 50).part).toBe(0);
+});
+
+test("a row's histogram counts only what the mask shows", () => {
+  const counts = new Uint32Array(256).fill(9);
+  countRow(WEIGHTS, 2, 3, SOME.key, counts);
+  expect(counts.reduce((a, b) => a + b)).toBe(5);
+  for (const key of [1, 2, 4, 5, 6]) expect(counts[byteAt(2, 3, key)]).toBeGreaterThan(0);
+});
+
+test("the part drawn is of all attention, also of what the mask hides", () => {
+  const heads = [0, 2].map((head) => headShares(WEIGHTS, head, SOME));
+  const all = [0, 2].map((head) => headShares(WEIGHTS, head, ALL));
+  const last = SHARES.length - 1;
+  expect(drawn(all, last).part).toBeCloseTo(1, 6);
+  expect(drawn(heads, last).part).toBeCloseTo(drawn(heads, last).mass / drawn(all, last).mass, 6);
+  expect(drawn(heads, last).part).toBeLessThan(1);
+});
+
+test("the largest share that fits the budget is affordable", () => {
+  const heads = [0, 1, 2].map((head) => headShares(WEIGHTS, head, ALL));
+  const last = SHARES.length - 1;
+  const most = drawn(heads, last).lines;
+  expect(affordableStep(heads, most)).toBe(last);
+  expect(affordableStep(heads, 0)).toBe(0);
+  const step = affordableStep(heads, 30);
+  expect(drawn(heads, step).lines).toBeLessThanOrEqual(30);
+  expect(drawn(heads, step + 1).lines).toBeGreaterThan(30);
+});

@@ -1,0 +1,232 @@
+// @vitest-environment jsdom
+import axe from "axe-core";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { writeInline } from "../../src/examples/inline";
+import { type Example, examplePage, KEYS, tokens } from "../../src/examples/page";
+
+// The whole page, as a browser would open it. Only what jsdom lacks is put in its place: layout and a canvas.
+
+const LINES_WIDTH = 60;
+
+beforeEach(() => {
+  vi.resetModules();
+  vi.stubGlobal("ResizeObserver", StillObserver);
+  vi.stubGlobal("ImageData", FakeImageData);
+  vi.stubGlobal("matchMedia", () => Object.assign(new EventTarget(), { matches: false }));
+  vi.spyOn(HTMLElement.prototype, "clientWidth", "get").mockReturnValue(LINES_WIDTH);
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockImplementation(
+    () => ({ putImageData }) as unknown as RenderingContext & null,
+  );
+  putImageData.mockClear();
+  history.replaceState(null, "", "/");
+  document.body.innerHTML = '<div id="headscope"></div>';
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+const putImageData = vi.fn((_: FakeImageData) => undefined);
+
+class FakeImageData {
+  constructor(
+    readonly data: Uint8ClampedArray,
+    readonly width: number,
+  ) {}
+}
+
+class StillObserver {
+  observe() {}
+  disconnect() {}
+}
+
+async function open(example: Example, fragment = ""): Promise<ShadowRoot> {
+  await writeInline(document, example);
+  if (fragment) history.replaceState(null, "", `#${fragment}`);
+  return start();
+}
+
+async function start(): Promise<ShadowRoot> {
+  await import("../../src/shells/page");
+  const root = document.getElementById("headscope")?.shadowRoot;
+  if (!root) throw new Error("nothing was mounted");
+  return root;
+}
+
+async function drawn(root: ShadowRoot): Promise<HTMLElement> {
+  return vi.waitFor(() => one(root, "[data-ready]"));
+}
+
+function one(root: ParentNode, selector: string): HTMLElement {
+  const found = root.querySelector<HTMLElement>(selector);
+  if (!found) throw new Error(`no ${selector}`);
+  return found;
+}
+
+const lineCount = ({ chunks }: Example, name: string) => (chunks.get(name) ?? []).filter((byte) => byte > 0).length;
+const token = (root: ParentNode, side: string, at: number) => one(root, `[data-side="${side}"][data-token="${at}"]`);
+
+test("a page opens, draws every weight and says what it shows", async () => {
+  const example = examplePage();
+  const root = await open(example);
+  const view = await drawn(root);
+  expect(view.dataset).toMatchObject({ stack: "self", layer: "0", heads: "0,1,2" });
+  expect(view.dataset.lines).toBe(String(lineCount(example, "weights/self/0")));
+  expect(one(root, "[data-summary]").textContent).toMatch(/^\d+ lines · 100 % of the attention$/);
+  expect(one(root, "header").textContent).toMatch(
+    /example\/tiny.*3 layers · 3 heads · 5 → 7 tokens.*checked against the model: 2e-6.*error ≤ \.0039/,
+  );
+  expect(performance.getEntriesByName("headscope:first-draw")).not.toHaveLength(0);
+  const [image] = putImageData.mock.calls[0];
+  expect(image.width).toBe(LINES_WIDTH);
+  expect(image.data.some((channel) => channel > 0)).toBe(true);
+});
+
+test("the layer changes by button, drop-down and key, and the link follows", async () => {
+  const root = await open(examplePage());
+  const view = await drawn(root);
+  one(root, '[aria-label^="Next layer"]').click();
+  await vi.waitFor(() => expect(view.dataset.layer).toBe("2"));
+  expect(location.hash).toBe("#v=1&layer=2");
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "]" }));
+  await vi.waitFor(() => expect(view.dataset.layer).toBe("5"));
+  const select = one(root, 'select[aria-label="Layer"]') as HTMLSelectElement;
+  expect([...select.options].map((option) => option.value)).toEqual(["0", "2", "5"]);
+  select.value = "0";
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  await vi.waitFor(() => expect(view.dataset.layer).toBe("0"));
+  expect(location.hash).toBe("");
+});
+
+test("a click on a chip takes a head away, a double click leaves only that one", async () => {
+  const root = await open(examplePage());
+  const view = await drawn(root);
+  const chip = one(root, '[data-head="1"]');
+  const heads = (wanted: string) => vi.waitFor(() => expect(view.dataset.heads).toBe(wanted));
+  chip.click();
+  await heads("0,2");
+  chip.dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
+  await heads("1");
+  expect(chip.title).toMatch(/the only one/);
+  one(root, "[data-all-heads]").click();
+  await heads("0,1,2");
+});
+
+test("pointing at a token shows its numbers, a click keeps them, Escape lets go", async () => {
+  const root = await open(examplePage());
+  await drawn(root);
+  const from = token(root, "query", 2);
+  from.dispatchEvent(new Event("pointerover", { bubbles: true }));
+  const lit = await vi.waitFor(() => {
+    const found = root.querySelectorAll('[data-side="key"][data-lit]');
+    expect(found.length).toBeGreaterThan(2);
+    return found;
+  });
+  for (const element of lit) expect(element.querySelector(".number")?.textContent).toMatch(/^\.\d{2,3}$/);
+  await vi.waitFor(() => expect(one(root, "[data-inspector] strong").textContent).toBe("went"));
+  from.click();
+  expect(location.hash).toBe("#v=1&pin=query-2");
+  token(root, "key", 3).dispatchEvent(new Event("pointerover", { bubbles: true }));
+  await vi.waitFor(() => expect(from.dataset.litSelf).toBe("pin"));
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+  await vi.waitFor(() => expect(root.querySelector("[data-lit], [data-lit-self]")).toBeNull());
+  expect(location.hash).toBe("");
+});
+
+test("tokens are reached and pinned with the keyboard alone", async () => {
+  const root = await open(examplePage());
+  await drawn(root);
+  const press = (key: string) =>
+    root.activeElement?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, composed: true }));
+  expect(root.querySelectorAll('.token[tabindex="0"]')).toHaveLength(2);
+  token(root, "query", 0).focus();
+  press("ArrowDown");
+  expect(root.activeElement).toBe(token(root, "query", 1));
+  press("ArrowRight");
+  expect(root.activeElement).toBe(token(root, "key", 1));
+  press("Enter");
+  await vi.waitFor(() => expect(token(root, "key", 1).getAttribute("aria-selected")).toBe("true"));
+  expect(root.querySelectorAll('.token[tabindex="0"]')).toHaveLength(2);
+});
+
+test("muting strikes special tokens through and says what that hides", async () => {
+  const example = examplePage();
+  const root = await open(example);
+  const view = await drawn(root);
+  one(root, "[data-mute]").click();
+  expect(token(root, "key", 4).dataset.hidden).toBe("muted");
+  expect(token(root, "key", 3).dataset.hidden).toBeUndefined();
+  const all = lineCount(example, "weights/self/0");
+  await vi.waitFor(() => expect(Number(view.dataset.lines)).toBeLessThan(all));
+  await vi.waitFor(() => expect(one(root, "[data-muted-part]").textContent).toMatch(/^hides \d+ %$/));
+});
+
+test("another stack brings its own tokens, heads and layers", async () => {
+  const longer = tokens(["un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit"]);
+  const root = await open(examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: KEYS, key: longer }));
+  const view = await drawn(root);
+  one(root, '[data-option="cross"]').click();
+  await vi.waitFor(() => expect(view.dataset.stack).toBe("cross"));
+  expect(view.dataset).toMatchObject({ layer: "1", heads: "0,1" });
+  await vi.waitFor(() => expect(token(root, "key", 7).textContent).toBe("huit"));
+  expect(root.querySelectorAll('[data-side="query"]')).toHaveLength(7);
+});
+
+test("a link opens the same picture", async () => {
+  const root = await open(examplePage(), "v=1&layer=5&heads=0,2&mute=1&share=40&pin=key-2&theme=dark");
+  const view = await drawn(root);
+  expect(view.dataset).toMatchObject({ layer: "5", heads: "0,2", theme: "dark" });
+  expect((one(root, "[data-share]") as HTMLInputElement).value).toBe("40");
+  expect(token(root, "key", 2).dataset.litSelf).toBe("pin");
+  expect(location.hash).toBe("#v=1&layer=5&heads=0,2&mute=1&share=40&pin=key-2&theme=dark");
+});
+
+test("tokens are text, whatever they hold", async () => {
+  const hostile = tokens([
+    "</script><script>window.pwned = 1</script>",
+    '<img src=x onerror="window.pwned = 1">',
+    "\u202e",
+  ]);
+  const root = await open(examplePage({ query: hostile }));
+  await drawn(root);
+  expect(root.querySelector("script, img")).toBeNull();
+  expect(token(root, "query", 0).textContent).toBe(hostile.labels[0]);
+  expect(token(root, "query", 2).textContent).toBe("U+202E");
+  expect(Reflect.get(window, "pwned")).toBeUndefined();
+});
+
+test("rows that sum to less than one are said to", async () => {
+  const root = await open(examplePage({ rowSums: "less" }));
+  await drawn(root);
+  expect(one(root, "[data-sink-note]").textContent).toMatch(/less than 1/);
+});
+
+test.each<[string, (example: Example) => Example, RegExp]>([
+  ["a missing chunk", ({ page }) => ({ page, chunks: new Map() }), /weights\/self\/0.*missing/],
+  ["a newer format", ({ page, chunks }) => ({ page: { ...page, format: 2 as 1 }, chunks }), /format 2/],
+  [
+    "too few bytes",
+    ({ page }) => ({ page, chunks: new Map([["weights/self/0", new Uint8Array(9)]]) }),
+    /9 weights.*need 105/,
+  ],
+])("a page with %s says so", async (_, broken, message) => {
+  const root = await open(broken(examplePage()));
+  const failure = await vi.waitFor(() => one(root, "[data-failure]"));
+  expect(failure.textContent).toMatch(message);
+});
+
+test("a page with bad gzip says so", async () => {
+  await writeInline(document, examplePage());
+  one(document, '[data-chunk="weights/self/0"]').textContent = btoa("no gzip at all");
+  const root = await start();
+  const failure = await vi.waitFor(() => one(root, "[data-failure]"));
+  expect(failure.textContent).toMatch(/weights\/self\/0.*damaged/);
+});
+
+test("axe finds nothing wrong (colours and sizes are checked in a browser)", async () => {
+  const root = await open(examplePage({}, { name: "cross", heads: 2 }));
+  await drawn(root);
+  token(root, "query", 2).click();
+  document.documentElement.lang = "en";
+  document.title = "An example";
+  const { violations } = await axe.run(document, { rules: { "color-contrast": { enabled: false } } });
+  expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+});

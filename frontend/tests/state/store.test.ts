@@ -1,0 +1,95 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { examplePage, exampleSource } from "../../src/examples/page";
+import { allHeads, chooseLayer, chooseStack, toggleHead, togglePin } from "../../src/state/selection";
+import { createStore, type Store } from "../../src/state/store";
+
+const stores: Store[] = [];
+afterEach(() => {
+  for (const store of stores.splice(0)) store.destroy();
+});
+
+async function loaded(example = examplePage(), wanted = {}): Promise<Store> {
+  const store = createStore(exampleSource(example), wanted);
+  stores.push(store);
+  await vi.waitFor(() => expect(store.shown.value).not.toBeNull());
+  return store;
+}
+
+test("a layer is shown when it has come, with the newest one winning", async () => {
+  const example = examplePage();
+  const waiting = new Map<string, () => void>();
+  const source = {
+    ...exampleSource(example),
+    chunk: (name: string) =>
+      new Promise<Uint8Array<ArrayBuffer>>((resolve) => {
+        waiting.set(name, () => resolve(example.chunks.get(name) ?? new Uint8Array()));
+      }),
+  };
+  const store = createStore(source);
+  stores.push(store);
+  store.select((now) => chooseLayer(now, 5));
+  await vi.waitFor(() => expect(waiting.size).toBe(2));
+  waiting.get("weights/self/5")?.();
+  await vi.waitFor(() => expect(store.shown.value?.layer.layer).toBe(5));
+  waiting.get("weights/self/0")?.();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(store.shown.value?.layer.layer).toBe(5);
+});
+
+test("heads, lines and share follow the selection", async () => {
+  const store = await loaded();
+  const all = store.summary.value;
+  expect(all.part).toBeCloseTo(1, 6);
+  store.select((now) => toggleHead(now, 1, 3));
+  expect(store.heads.value).toEqual([0, 2]);
+  expect(store.summary.value.lines).toBeLessThan(all.lines);
+  store.select((now) => ({ ...allHeads(now), share: 30 }));
+  expect(store.summary.value.lines).toBeLessThan(all.lines);
+  expect(store.summary.value.part).toBeGreaterThanOrEqual(0.3);
+});
+
+test("what muting hides and what is drawn make up all attention", async () => {
+  const store = await loaded();
+  expect(store.mutedPart.value).toBe(0);
+  store.select((now) => ({ ...now, mute: true }));
+  expect(store.mutedPart.value).toBeGreaterThan(0.1);
+  expect(store.mutedPart.value + store.summary.value.part).toBeCloseTo(1, 6);
+});
+
+test("a pin goes before a hover, and a token that takes no part has no focus", async () => {
+  const store = await loaded();
+  store.preview({ side: "query", token: 1 });
+  expect(store.focus.value).toEqual({ side: "query", token: 1 });
+  store.select((now) => togglePin(now, { side: "key", token: 6 }));
+  expect(store.focus.value).toEqual({ side: "key", token: 6 });
+  store.release();
+  expect(store.focus.value).toBeNull();
+  store.select((now) => ({ ...now, mute: true }));
+  store.preview({ side: "key", token: 0 });
+  expect(store.focus.value).toBeNull();
+});
+
+test("heads of another stack are clipped to those it has", async () => {
+  const store = await loaded(examplePage({}, { name: "cross", heads: 2, layers: [4] }), { heads: [1, 2] });
+  store.select((now) => chooseStack(now, "cross", store.page));
+  await vi.waitFor(() => expect(store.shownStack.value?.name).toBe("cross"));
+  expect(store.heads.value).toEqual([1]);
+  expect(store.palette.value).toHaveLength(2);
+});
+
+test("a chunk that is missing is the store's failure", async () => {
+  const example = examplePage();
+  const store = createStore(exampleSource({ ...example, chunks: new Map() }));
+  stores.push(store);
+  await vi.waitFor(() => expect(String(store.failure.value)).toContain("weights/self/0"));
+});
+
+test("the theme follows the system until it is chosen", async () => {
+  const store = await loaded();
+  store.systemDark.value = true;
+  expect(store.dark.value).toBe(true);
+  const night = store.palette.value;
+  store.select((now) => ({ ...now, theme: "light" }));
+  expect(store.dark.value).toBe(false);
+  expect(store.palette.value).not.toEqual(night);
+});
