@@ -37,6 +37,18 @@ const checkedWrite = {
   },
 };
 
+/** The licences of what is bundled: they ask to stand in every copy, so in every page. */
+async function licences() {
+  const { dependencies } = JSON.parse(await readFile(new URL("package.json", root), "utf8"));
+  const names = Object.keys(dependencies);
+  const texts = await Promise.all(names.map((name) => readFile(new URL(`node_modules/${name}/LICENSE`, root), "utf8")));
+  const owners = new Map();
+  texts.forEach((text, at) => {
+    owners.set(text.trim(), [...(owners.get(text.trim()) ?? []), names[at]]);
+  });
+  return [...owners].map(([text, of]) => `/*! ${of.join(", ")}\n\n${text}\n*/`).join("\n");
+}
+
 const context = await esbuild.context({
   absWorkingDir: fileURLToPath(root),
   entryPoints: ["src/shells/page.ts"],
@@ -48,6 +60,7 @@ const context = await esbuild.context({
   target: "es2022",
   charset: "ascii",
   legalComments: "none",
+  banner: { js: await licences() },
   jsx: "automatic",
   jsxImportSource: "preact",
   plugins: [minifiedCss, checkedWrite],

@@ -294,8 +294,9 @@ def test_a_reader_hears_numbers(show, pair):
     view = show(pair, layer=0, heads=[2])
     view.token("query", 1).click()
     strongest = int(pair["self"].weights(0, 2)[1].argmax())
-    label = view.token("key", strongest).get_attribute("aria-label")
-    assert f"{pair['self'].weights(0, 2)[1, strongest]:.2f}".lstrip("0") in label
+    view.colours()
+    spoken = view.page.get_by_role("option", name=f"{pair['self'].weights(0, 2)[1, strongest]:.2f}".lstrip("0"))
+    assert str(strongest) in [option.get_attribute("data-token") for option in spoken.all()]
     hidden = f"[...{SHADOW}.querySelectorAll('canvas')].map(canvas => canvas.closest('[aria-hidden=true]') !== null)"
     assert set(view.page.evaluate(hidden)) == {True}
 

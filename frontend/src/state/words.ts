@@ -3,7 +3,7 @@
 /** ".21", ".004", "<.001": an attention weight in a narrow column. */
 export function shortWeight(weight: number): string {
   if (weight >= 0.995) return "1.0";
-  if (weight >= 0.01) return weight.toFixed(2).slice(1);
+  if (weight >= 0.0095) return weight.toFixed(2).slice(1);
   if (weight >= 0.0005) return weight.toFixed(3).slice(1);
   return weight > 0 ? "<.001" : "0";
 }

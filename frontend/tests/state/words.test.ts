@@ -2,10 +2,11 @@ import { expect, test } from "vitest";
 import { bound, counted, magnitude, percent, shortWeight } from "../../src/state/words";
 
 test("weights are short and never look like none", () => {
-  expect([1, 0.994, 0.21, 0.01, 0.0049, 0.0004, 0].map(shortWeight)).toEqual([
+  expect([1, 0.994, 0.21, 0.01, 0.00999, 0.0049, 0.0004, 0].map(shortWeight)).toEqual([
     "1.0",
     ".99",
     ".21",
+    ".01",
     ".01",
     ".005",
     "<.001",

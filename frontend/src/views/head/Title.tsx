@@ -15,9 +15,10 @@ export function Title({ store }: { store: Store }) {
 }
 
 function facts(store: Store): string {
-  const { layers, heads, query, key } = store.stack.value;
+  const { name, layers, heads, query, key } = store.stack.value;
   const [queries, keys] = [query.labels.length, key.labels.length];
-  const tokens = queries === keys ? counted(queries, "token") : `${queries} → ${counted(keys, "token")}`;
+  const tokens =
+    queries === keys && name !== "cross" ? counted(queries, "token") : `${queries} → ${counted(keys, "token")}`;
   return [counted(layers.length, "layer"), counted(heads, "head"), tokens].join(" · ");
 }
 
