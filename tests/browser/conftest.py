@@ -47,14 +47,21 @@ class Opened:
     def head(self, number):
         return self.page.locator(f'button[data-head="{number}"]')
 
+    def settle(self):
+        """Wait until what the last event changed has been drawn: effects run on the next frame."""
+        self.page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+        )
+
     def state(self, name):
+        self.settle()
         return self.root.get_attribute(f"data-{name}")
 
     def colours(self, canvas="all"):
         """How many different colours a canvas holds, all lines or those of one token: 1 where nothing is drawn."""
+        self.settle()
         return self.page.evaluate(
-            """async (name) => {
-                await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+            """(name) => {
                 const canvas = document.querySelector('#headscope').shadowRoot.querySelector(`[data-canvas=${name}]`);
                 const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
                 return new Set(new Uint32Array(data.buffer)).size;

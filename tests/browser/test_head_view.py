@@ -40,6 +40,7 @@ def wait(view, name, value):
 
 def numbers(view, side):
     """The number shown beside each token of a side, None where there is none."""
+    view.settle()
     texts = view.page.locator(f'[data-side="{side}"]').all_inner_texts()
     found = [text.split("\n")[-1] for text in texts]
     return [float(text) if text.startswith((".", "0.", "1.")) else None for text in found]
@@ -139,7 +140,6 @@ def test_sentence_pair_filters_tile_all_lines(show, pair):
     parts = []
     for name in ("aa", "ab", "ba", "bb"):
         view.page.locator("[data-filter]").select_option(name)
-        view.colours()
         parts.append(int(view.state("lines")))
     stored = np.rint(255 * np.sqrt(pair["self"].weights(0))) > 0
     first = slice(0, 5), slice(5, 9)
@@ -294,7 +294,7 @@ def test_a_reader_hears_numbers(show, pair):
     view = show(pair, layer=0, heads=[2])
     view.token("query", 1).click()
     strongest = int(pair["self"].weights(0, 2)[1].argmax())
-    view.colours()
+    view.settle()
     spoken = view.page.get_by_role("option", name=f"{pair['self'].weights(0, 2)[1, strongest]:.2f}".lstrip("0"))
     assert str(strongest) in [option.get_attribute("data-token") for option in spoken.all()]
     hidden = f"[...{SHADOW}.querySelectorAll('canvas')].map(canvas => canvas.closest('[aria-hidden=true]') !== null)"
