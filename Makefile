@@ -6,7 +6,7 @@ BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup bundle test test-python test-frontend check bench contract clean
+.PHONY: help demo setup bundle test test-python test-frontend check bench pictures contract clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -38,6 +38,10 @@ check: setup ## Lint, format, types, import borders, contract
 bench: .venv/.bench $(BUNDLE) ## Measure page size and first drawing beside BertViz
 	$(BIN)/python tools/find_chromium.py --install
 	tools/with-node $(BIN)/python benchmarks/head_view.py
+
+pictures: setup ## Take the pictures of the documentation anew
+	$(BIN)/python tools/find_chromium.py --install
+	$(BIN)/python tools/take_pictures.py
 
 contract: setup ## Write the TypeScript types of the page contract anew
 	$(BIN)/python tools/write_contract.py

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from headscope._version import __version__
 
 if TYPE_CHECKING:
-    from headscope.capturing import capture, capture_encoded
+    from headscope.capturing import capture, capture_encoded, capture_many
     from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
     from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, from_weights
     from headscope.storage import load, save
     from headscope.views import page
 
 _PLACES = {
-    "headscope.capturing": ("capture", "capture_encoded"),
+    "headscope.capturing": ("capture", "capture_encoded", "capture_many"),
     "headscope.errors": (
         "CaptureError",
         "FileError",
@@ -51,6 +51,7 @@ __all__ = [
     "__version__",
     "capture",
     "capture_encoded",
+    "capture_many",
     "from_weights",
     "load",
     "page",

@@ -4,5 +4,15 @@ from headscope.capturing._capture import CaptureOptions, capture, capture_encode
 from headscope.capturing._demo import demo_model
 from headscope.capturing._inputs import check_text
 from headscope.capturing._load import load_model, load_tokenizer
+from headscope.capturing._many import capture_many
 
-__all__ = ["CaptureOptions", "capture", "capture_encoded", "check_text", "demo_model", "load_model", "load_tokenizer"]
+__all__ = [
+    "CaptureOptions",
+    "capture",
+    "capture_encoded",
+    "capture_many",
+    "check_text",
+    "demo_model",
+    "load_model",
+    "load_tokenizer",
+]

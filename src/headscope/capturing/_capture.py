@@ -79,12 +79,12 @@ def capture(
         raise CaptureError(f"capture needs the tokenizer of {type(model).__name__}: capture(model, tokenizer, text)")
     if text is None:
         raise CaptureError("capture needs a text: capture(model, tokenizer, text)")
-    model = _unwrapped(model)
+    model = unwrapped(model)
     encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
     texts = (text,) if text_pair is None else (text, text_pair)
     with at_rest(model):
         inputs = _inputs(model, tokenizer, encoding, texts=texts, options=options)
-        return _run(model, inputs, options.get("keep", "auto"))[0]
+        return run(model, inputs, options.get("keep", "auto"))[0]
 
 
 def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep = "auto") -> list[Record]:
@@ -101,7 +101,7 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
-    model = _unwrapped(model)
+    model = unwrapped(model)
     arguments = {name: tensor.to(model.device) for name, tensor in encoding.items() if isinstance(tensor, torch.Tensor)}
     if "input_ids" not in arguments:
         raise CaptureError(
@@ -113,7 +113,7 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
     if getattr(model.config, "is_encoder_decoder", False) and not target:
         raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
     with at_rest(model):
-        return _run(model, Inputs(arguments, source, target), keep)
+        return run(model, Inputs(arguments, source, target), keep)
 
 
 @contextmanager
@@ -129,7 +129,8 @@ def at_rest(model: nn.Module) -> Generator[None]:
             module.training = flag
 
 
-def _run(model: nn.Module, inputs: Inputs, keep: Keep) -> list[Record]:
+def run(model: nn.Module, inputs: Inputs, keep: Keep) -> list[Record]:
+    """Run a model once and build one record for each example; see `capture` for what is raised."""
     with Watch(model, len(inputs.source)) as watch:
         model(**inputs.arguments, **_without_cache(model))
     if not watch.calls:
@@ -165,7 +166,7 @@ def facts_of(model: Any) -> ModelFacts:
     )
 
 
-def _unwrapped(model: Any) -> Any:
+def unwrapped(model: Any) -> Any:
     """The model behind ``torch.compile``, which would run past any watching."""
     return getattr(model, "_orig_mod", model)
 

@@ -1,0 +1,44 @@
+"""Take the pictures of README and docs anew, from the demo model.
+
+make pictures
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import sync_playwright
+
+import find_chromium
+import headscope as hs
+
+PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
+FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
+PICTURES = {
+    "head_view": ("layer=1&mute=1", "light"),
+    "head_view_dark": ("layer=1&mute=1", "dark"),
+    "head_view_pinned": ("layer=3&heads=1,5,8&pin=query-13", "light"),
+}
+"""File name: what the page's address says, and the colours."""
+
+
+def main() -> None:
+    """Open the page once for each picture."""
+    record = hs.capture(None, text=PAIR[0], text_pair=PAIR[1])
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page = hs.page(record).save(Path(folder) / "page.html")
+        browser = playwright.chromium.launch(executable_path=find_chromium.needed(), args=find_chromium.FLAGS)
+        for name, (selection, scheme) in PICTURES.items():
+            tab = browser.new_page(viewport={"width": 1240, "height": 716}, color_scheme=scheme)
+            tab.goto(f"{page.as_uri()}#v=1&{selection}")
+            tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
+            tab.wait_for_timeout(500)
+            tab.screenshot(path=FOLDER / f"{name}.png")
+            tab.close()
+            print(FOLDER / f"{name}.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
