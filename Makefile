@@ -6,7 +6,7 @@ BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup bundle test test-python test-frontend check bench pictures contract clean
+.PHONY: help demo setup bundle test test-python test-frontend check bench pictures support contract clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -42,6 +42,9 @@ bench: .venv/.bench $(BUNDLE) ## Measure page size and first drawing beside Bert
 pictures: setup ## Take the pictures of the documentation anew
 	$(BIN)/python tools/find_chromium.py --install
 	$(BIN)/python tools/take_pictures.py
+
+support: setup ## Try every architecture and write docs/support.md anew
+	$(BIN)/headscope support --out docs/support.md
 
 contract: setup ## Write the TypeScript types of the page contract anew
 	$(BIN)/python tools/write_contract.py

@@ -35,7 +35,7 @@ def test_falcon_is_what_its_own_attention_computes():
     record = hs.capture(tiny_model("falcon"), tiny_tokenizer(), TEXT)
     assert [layer.projection for layer in record["self"]] == [f"h.{n}.self_attention.dense" for n in range(2)]
     assert {layer.kind for layer in record["self"]} == {"causal"}
-    assert record.verified < 1e-7
+    assert record.verified < 1e-5
 
 
 @pytest.mark.parametrize(("family", "kind"), [("gptj", "causal"), ("bloom", "causal"), ("deberta-v2", "full")])
@@ -43,7 +43,7 @@ def test_kind_and_projection_are_found(family, kind):
     record = hs.capture(tiny_model(family), tiny_tokenizer(), TEXT)
     assert {layer.kind for layer in record["self"]} == {kind}
     assert all(layer.projection for layer in record["self"])
-    assert record.verified < 1e-7
+    assert record.verified < 1e-5
 
 
 class HandWritten(nn.Module):

@@ -33,6 +33,7 @@ def full_record(rng, heads=6, queries=5, keys=7):
         sinks=rng.standard_normal(heads),
         module="layers.3.attention",
         projection="layers.3.out",
+        route="interface",
         verified=1e-7,
     )
     weights = Layer(layer=4, weights=random_weights(rng, (heads, queries, keys)))

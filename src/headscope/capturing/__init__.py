@@ -1,18 +1,20 @@
 """Model to record; with interventions the only place that knows torch."""
 
-from headscope.capturing._capture import CaptureOptions, capture, capture_encoded
+from headscope.capturing._capture import CaptureOptions, capture, capture_encoded, capture_ids
 from headscope.capturing._demo import demo_model
 from headscope.capturing._inputs import check_text
-from headscope.capturing._load import load_model, load_tokenizer
+from headscope.capturing._load import load_bare_model, load_model, load_tokenizer
 from headscope.capturing._many import capture_many
 
 __all__ = [
     "CaptureOptions",
     "capture",
     "capture_encoded",
+    "capture_ids",
     "capture_many",
     "check_text",
     "demo_model",
+    "load_bare_model",
     "load_model",
     "load_tokenizer",
 ]

@@ -58,6 +58,7 @@ def build_records(parts: Parts) -> list[Record]:
     for group, name in names.items():
         calls = [call for call in parts.calls if group_of(call) == group]
         for call, number in zip(calls, number_layers(calls), strict=True):
+            _check_sizes(call)
             visible, bias = visible_and_bias(call)
             weights = weights_of(call, visible, bias)
             queries, keys = _kept(parts.inputs, name, call)
@@ -128,6 +129,7 @@ def _layer(parts: Parts, cut: Cut, number: int, tensors: tuple) -> Layer:
         visible=_visible(cut, visible, parts.masks),
         module=call.name,
         projection=call.projection_name,
+        route=call.route,
         verified=worst,
         **arrays,
     )
@@ -144,6 +146,15 @@ def _visible(cut: Cut, visible: torch.Tensor | None, masks: dict) -> np.ndarray 
     if plain.all():
         return None
     return masks.setdefault((plain.shape, plain.tobytes()), plain)
+
+
+def _check_sizes(call: Call) -> None:
+    """Weights must lead from every query to every key: not from landmarks, nor within blocks."""
+    if call.weights is not None and tuple(call.weights.shape) != call.size:
+        raise CaptureError(
+            f"{call.name} multiplies weights of shape {list(call.weights.shape)} where [batch head query key] is "
+            f"{list(call.size)}; attention in blocks or by landmarks cannot be captured yet"
+        )
 
 
 def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) -> None:

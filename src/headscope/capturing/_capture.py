@@ -18,7 +18,7 @@ from headscope.capturing._load import display_name, load_model
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
-from headscope.record import ModelFacts, Record
+from headscope.record import ModelFacts, Record, Tokens
 
 Keep = Literal["auto", "weights", "qk"]
 
@@ -114,6 +114,27 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
         raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
     with at_rest(model):
         return run(model, Inputs(arguments, source, target), keep)
+
+
+def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
+    """Run a model on vocabulary numbers alone, without a tokenizer: tokens are called by their numbers.
+
+    Args:
+        model: a loaded transformers model.
+        **arguments: of its forward, ``input_ids`` ``[batch token]`` among them.
+
+    Raises:
+        CaptureError: a model whose attention could not be captured exactly.
+    """
+    model = unwrapped(model)
+    sides = [arguments["input_ids"], arguments.get("decoder_input_ids")]
+    source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
+    with at_rest(model):
+        return run(model, Inputs(dict(arguments), source, target), "auto")
+
+
+def _numbered(ids: list[int]) -> Tokens:
+    return Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids))
 
 
 @contextmanager

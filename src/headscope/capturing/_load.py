@@ -22,13 +22,22 @@ def load_model(name: str | Path | None = None, *, trust_remote_code: bool = Fals
     Raises:
         ModelError: where there is no such model, or it or its tokenizer cannot be loaded.
     """
+    name = demo_model() if name is None else name
+    model = load_bare_model(name, trust_remote_code=trust_remote_code)
+    return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
+
+
+def load_bare_model(name: str | Path, *, trust_remote_code: bool = False) -> Any:
+    """A model without a tokenizer, in evaluation mode.
+
+    Raises:
+        ModelError: where there is none.
+    """
     from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
-    name = demo_model() if name is None else name
     config = _loaded(AutoConfig, name, trust_remote_code)
     loader = AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModel
-    model = _loaded(loader, name, trust_remote_code)
-    return model.eval(), load_tokenizer(name, trust_remote_code=trust_remote_code)
+    return _loaded(loader, name, trust_remote_code).eval()
 
 
 def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:

@@ -41,7 +41,7 @@ class ProjectionWatch:
 
     def _look(self, module: nn.Module, args: tuple, output: Any) -> None:
         given = args[0] if args else None
-        if not isinstance(given, torch.Tensor):
+        if not isinstance(given, torch.Tensor) or not isinstance(output, torch.Tensor):
             return
         for call in self._waiting:
             if _same_numbers(given, call.context):

@@ -44,7 +44,7 @@ def captured(text: str, text_b: str | None, options: ModelOptions, out: Path, **
         HeadscopeError: whatever is wrong with the text, the model or the place to write to.
     """
     texts = [given for given in (text, text_b) if given is not None]
-    _check_place(out)
+    check_place(out)
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import capture, check_text, load_model, load_tokenizer
     for given in texts:
@@ -99,7 +99,12 @@ def quiet() -> Generator[None]:
         transformers.enable_progress_bar()
 
 
-def _check_place(out: Path) -> None:
+def check_place(out: Path) -> None:
+    """Raise where a file could not be written, before any long work.
+
+    Raises:
+        FileError: saying why.
+    """
     if out.is_dir():
         raise FileError(f"--out is the folder {out}; name a file in it")
     if not out.absolute().parent.is_dir():

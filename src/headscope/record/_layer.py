@@ -33,6 +33,7 @@ class Layer:
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
         module: name of the attention module in the model.
         projection: name of the output projection, found by watching; empty where something stands in between.
+        route: how it was captured: ``"interface"`` (of transformers) or ``"operators"`` (of torch).
         verified: largest difference between the layer output recomputed from this layer and the model's own.
 
     Raises:
@@ -51,6 +52,7 @@ class Layer:
     sinks: np.ndarray | None = None
     module: str = ""
     projection: str = ""
+    route: str = ""
     verified: float | None = None
 
     def __post_init__(self) -> None:

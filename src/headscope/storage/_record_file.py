@@ -22,7 +22,7 @@ from headscope.record import ARRAYS, Layer, ModelFacts, Record, Stack, Tokens
 from headscope.storage._atomic import reason, written_whole
 
 FORMAT = 1
-LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "verified")
+LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified")
 
 
 def save(record: Record, path: str | os.PathLike) -> Path:

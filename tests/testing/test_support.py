@@ -1,0 +1,105 @@
+"""Every architecture is captured exactly or refused with a reason; nothing in between."""
+
+import re
+import warnings
+
+import pytest
+
+import headscope as hs
+from headscope import ModelError
+from headscope.cli import run
+from headscope.testing import ARCHITECTURES, examine, tiny_model
+
+REFUSED = {
+    "longformer": "works on .* positions",
+    "big_bird (sparse)": "works on .* positions",
+    "canine": "works on .* positions",
+    "led": "works on .* positions",
+    "prophetnet": "21 queries and 12 keys, but 7 query tokens",
+    "yoso": "no softmax attention",
+    "fnet": "no softmax attention",
+    "mamba": "no softmax attention",
+    "rwkv": "no softmax attention",
+}
+NO_WEIGHTS_OF_ITS_OWN = {"falcon", "falcon (alibi)", "squeezebert"}
+OPERATORS = {
+    "deberta",
+    "mpnet",
+    "xlnet",
+    "big_bird",
+    "roformer",
+    "gpt_neo",
+    "gptj",
+    "bloom",
+    "mpt",
+    "falcon",
+    "codegen",
+}
+UNSTEADY = {"mobilebert"}
+"""Its values grow by orders of magnitude without a norm, and with them what float32 rounds away."""
+
+
+def examined(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return examine(tiny_model(name), name)
+
+
+def test_there_are_enough_of_them():
+    assert len(ARCHITECTURES) >= 90
+    assert set(REFUSED) | NO_WEIGHTS_OF_ITS_OWN | OPERATORS <= set(ARCHITECTURES)
+
+
+@pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - set(REFUSED)))
+def test_captured_exactly(name):
+    found = examined(name)
+    assert found.refused == ""
+    assert found.output_difference < (1e-3 if name in UNSTEADY else 2e-5)
+    if name in NO_WEIGHTS_OF_ITS_OWN:
+        assert found.weights_difference is None
+    else:
+        assert found.weights_difference < (1e-3 if name in UNSTEADY else 2e-5)
+    if name in OPERATORS:
+        assert found.routes == ("operators",)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_refused_with_the_reason(name):
+    found = examined(name)
+    assert found.output_difference is None
+    assert re.search(REFUSED[name], found.refused)
+
+
+def test_an_unknown_architecture_lists_those_there_are():
+    with pytest.raises(ModelError, match="There is no tiny model 'brt'; there are bert"):
+        tiny_model("brt")
+
+
+def test_a_model_of_pictures_is_refused():
+    from transformers import ViTConfig, ViTModel
+
+    sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 4, "patch_size": 2}
+    assert "reads no text" in examine(ViTModel(ViTConfig(intermediate_size=8, **sizes))).refused
+
+
+def test_the_models_setting_comes_back():
+    model = tiny_model("bert")
+    examine(model)
+    assert model.config._attn_implementation == "sdpa"
+
+
+def test_the_command_prints_a_row_for_a_folder(tmp_path, capsys):
+    tiny_model("gpt2").save_pretrained(tmp_path / "model")
+    assert run(["support", str(tmp_path / "model")]) == 0
+    assert "| gpt2 | GPT2Model | self 3 x 5 causal | interface |" in capsys.readouterr().out
+    assert run(["support", str(tmp_path / "model"), "--out", str(tmp_path / "table.json")]) == 0
+    assert '"output_difference"' in (tmp_path / "table.json").read_text()
+    assert run(["support", "--out", str(tmp_path / "table.csv")]) == 1
+    assert "can be written as .md or .json" in capsys.readouterr().err
+
+
+def test_rounded_weights_are_seen_as_different(monkeypatch):
+    """The comparison itself, on a capture that is made wrong on purpose."""
+    weights_of = hs.Layer.weights_of
+    monkeypatch.setattr(hs.Layer, "weights_of", lambda layer, head=None: weights_of(layer, head).round(2))
+    assert examined("bert").weights_difference > 1e-3
