@@ -5,8 +5,8 @@ import type { Source } from "../../source/source";
 import type { Selection } from "../../state/selection";
 import { createStore } from "../../state/store";
 import { HeadView } from "./HeadView";
-import css from "./head.css";
 import { viewKey } from "./keyboard";
+import { styles } from "./styles";
 
 export interface HeadViewProps {
   source: Source;
@@ -61,7 +61,7 @@ export function mountFailure(element: HTMLElement, error: unknown): void {
 function styledRoot(element: HTMLElement): HTMLElement {
   const shadow = element.shadowRoot ?? element.attachShadow({ mode: "open" });
   const style = document.createElement("style");
-  style.textContent = css;
+  style.textContent = styles;
   const root = document.createElement("div");
   root.className = "root";
   shadow.replaceChildren(style, root);
