@@ -104,18 +104,17 @@ class _Many:
         return found
 
     def _encoded(self, index: int, text: Text) -> _Encoded | None:
-        parts = (text,) if isinstance(text, str) else tuple(text)
         try:
-            encoding = encode(self.model, self.tokenizer, *_pair(parts), truncate=self.options["truncate"])
+            texts = _texts(text)
+            encoding = encode(self.model, self.tokenizer, *_pair(texts), truncate=self.options["truncate"])
         except HeadscopeError as error:
             self.report(index, error)
             return None
-        return _Encoded(index, dict(encoding), tokens_from_encoding(self.tokenizer, encoding, parts))
+        return _Encoded(index, dict(encoding), tokens_from_encoding(self.tokenizer, encoding, texts))
 
     def _alone(self, index: int, text: Text) -> Record | None:
-        parts = (text,) if isinstance(text, str) else tuple(text)
         try:
-            return capture(self.model, self.tokenizer, *_pair(parts), **self.options)
+            return capture(self.model, self.tokenizer, *_pair(_texts(text)), **self.options)
         except HeadscopeError as error:
             self.report(index, error)
             return None
@@ -148,10 +147,15 @@ def _filled(values: list[int], length: int) -> list[int]:
     return values + [0] * (length - len(values))
 
 
-def _pair(parts: tuple) -> tuple[Any, Any]:
-    if len(parts) not in (1, 2):
-        raise CaptureError(f"A text is a string or a pair of strings, not {len(parts)} of them")
-    return (parts[0], None) if len(parts) == 1 else (parts[0], parts[1])
+def _texts(text: Text) -> tuple[str, ...]:
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    if len(texts) not in (1, 2):
+        raise CaptureError(f"A text is a string or a pair of strings, not {len(texts)} of them")
+    return texts
+
+
+def _pair(texts: tuple[str, ...]) -> tuple[str, str | None]:
+    return texts[0], texts[1] if len(texts) == 2 else None
 
 
 def _warn(index: int, error: HeadscopeError) -> None:
