@@ -12,7 +12,7 @@ import type { Source } from "../source/source";
 import { chosenHeads, findStack, fitSelection, pageSelection, type Selection } from "./selection";
 
 /** More lines than this are drawn only on request: they would make a layer change slow and a picture grey. */
-export const LINE_BUDGET = 60_000;
+export const LINE_BUDGET = 30_000;
 
 /** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
 export interface Shown {
