@@ -82,7 +82,9 @@ def show(browser, tmp_path):
             path = hs.page(record, **options).save(tmp_path / "page.html")
         except PageError as error:
             pytest.fail(str(error))
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
+        )
         context.set_offline(True)
         view = Opened(context.new_page())
         opened.append((context, view, path.as_uri()))

@@ -36,6 +36,7 @@ def wait(view, name, value):
     view.page.wait_for_function(
         f"([name, value]) => {SHADOW}.querySelector('[data-headscope]').dataset[name] === value", arg=[name, value]
     )
+    view.settle()
 
 
 def numbers(view, side):
@@ -125,10 +126,12 @@ def test_everything_is_reached_by_keyboard(show, pair):
     view.token("query", 0).focus()
     view.page.keyboard.press("ArrowDown")
     view.page.keyboard.press("ArrowDown")
+    view.settle()
     assert view.page.evaluate(f"{SHADOW}.activeElement.dataset.token") == "2"
     view.page.keyboard.press("Enter")
     assert any(numbers(view, "key"))
     view.page.keyboard.press("ArrowRight")
+    view.settle()
     assert view.page.evaluate(f"{SHADOW}.activeElement.dataset.side") == "key"
     view.page.keyboard.press("Escape")
     view.page.mouse.move(2, 2)
@@ -202,6 +205,7 @@ def test_colours_follow_the_system_and_the_button(scheme, show, pair):
 
     assert is_dark() == (scheme == "dark")
     view.page.locator("[data-theme-toggle]").click()
+    view.settle()
     assert is_dark() == (scheme == "light")
 
 
@@ -306,6 +310,7 @@ def test_a_reader_hears_numbers(show, pair):
 def test_axe_finds_nothing_critical_or_serious(scheme, show, pair):
     view = show(pair, scheme=scheme)
     view.token("query", 3).click()
+    view.settle()
     view.page.evaluate(AXE.read_text(encoding="utf-8"))
     found = view.page.evaluate("axe.run(document).then(result => result.violations)")
     grave = [rule for rule in found if rule["impact"] in ("critical", "serious")]
