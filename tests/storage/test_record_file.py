@@ -139,6 +139,19 @@ def test_a_file_that_changed_is_noticed_when_it_is_read(tmp_path):
         record["cross"].weights(1, 2)
 
 
+@pytest.mark.parametrize("array", ["queries", "keys"])
+def test_queries_and_keys_that_changed_are_noticed_too(array, rng, tmp_path):
+    path = hs.save(full_record(rng), tmp_path / "run.safetensors")
+    raw = path.read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    start, stop = json.loads(raw[8 : 8 + size])[f"cross.3.{array}"]["data_offsets"]
+    path.write_bytes(raw[: 8 + size + start] + b"\xff" * (stop - start) + raw[8 + size + stop :])
+    layer = hs.load(path)["cross"].layer(3)
+    for read in (layer.weights_of, layer.scores_of):
+        with pytest.raises(hs.RecordError, match=f"{array} of layer 3 holds nan"):
+            read(0)
+
+
 def rewritten(path, change):
     """The file with its headscope document changed."""
     raw = path.read_bytes()

@@ -149,6 +149,9 @@ class Layer:
     def _scores(self, chosen: slice) -> Floating:
         queries, keys = self._queries_and_keys()
         shared = np.arange(self.heads)[chosen] // (self.heads // keys.shape[0])
+        for name, array, part in (("queries", queries, chosen), ("keys", keys, shared)):
+            if is_on_disk(array):
+                check_finite(array[part], self._name(name))
         bias = self.bias if self.bias is None or self.bias.shape[0] == 1 else self.bias[chosen]
         return scores_of(
             queries[chosen],
