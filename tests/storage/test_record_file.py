@@ -139,7 +139,7 @@ def test_a_file_that_changed_is_noticed_when_it_is_read(tmp_path):
         record["cross"].weights(1, 2)
 
 
-@pytest.mark.parametrize("array", ["queries", "keys"])
+@pytest.mark.parametrize("array", ["queries", "keys", "bias"])
 def test_queries_and_keys_that_changed_are_noticed_too(array, rng, tmp_path):
     path = hs.save(full_record(rng), tmp_path / "run.safetensors")
     raw = path.read_bytes()
@@ -176,9 +176,10 @@ def rewritten(path, change):
         (lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record"),
         (lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged"),
         (
-            lambda p: rewritten(p, lambda d: d.update(format=2)),
-            "has format 2, and this headscope reads format 1; update",
+            lambda p: rewritten(p, lambda d: d.update(format=3)),
+            "has format 3, and this headscope reads format 2; update",
         ),
+        (lambda p: rewritten(p, lambda d: d.update(format=1)), "has format 1, .* reads format 2; capture .* again"),
         (lambda p: rewritten(p, lambda d: d["stacks"][0]["layers"][0].update(layer=9)), "is damaged"),
         (lambda p: rewritten(p, lambda d: d["stacks"][0]["query"]["pieces"].pop()), "is damaged"),
         (lambda p: rewritten(p, lambda d: d.pop("model")), "is damaged"),
@@ -192,6 +193,7 @@ def rewritten(path, change):
         "foreign",
         "json",
         "newer",
+        "older",
         "other layer",
         "a token less",
         "no model",
