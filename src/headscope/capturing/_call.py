@@ -32,6 +32,7 @@ class Call:
         context: ``[batch query head feature]``, what the heads hand on.
         weights: ``[batch head query key]`` where the model computed them itself.
         projection: the module that takes the context, once it was seen, and what came out of it.
+        number: of the call, counted from the beginning of the pass.
     """
 
     module: nn.Module
@@ -52,6 +53,7 @@ class Call:
     projection: nn.Module | None = None
     projection_name: str = ""
     output: torch.Tensor | None = None
+    number: int = 0
 
     @property
     def size(self) -> tuple[int, int, int, int]:

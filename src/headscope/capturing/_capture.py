@@ -6,24 +6,39 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import torch
 from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing._build import Parts, build_records
+from headscope.capturing._build import Builder
 from headscope.capturing._inputs import Inputs, encode, with_target
+from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
 from headscope.capturing._load import display_name, load_model
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import ModelFacts, Record, Tokens
 
-Keep = Literal["auto", "weights", "qk"]
+
+class KeepOptions(TypedDict, total=False):
+    """What of a capture is kept."""
+
+    keep: Keep
+    """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
+    ``"statistics"``, numbers about every row without the row. ``"auto"`` (default): queries, keys and values, and the
+    weights too while these stay below 256 MiB."""
+    precision: Precision
+    """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are
+    then off by a few thousandths at most."""
+    rows: int | None
+    """How many rows the statistics sample; by default all."""
+    top: int
+    """How many of the largest weights of each row the statistics name; by default none."""
 
 
-class CaptureOptions(TypedDict, total=False):
+class CaptureOptions(KeepOptions, total=False):
     """Options of `capture`."""
 
     target: str | None
@@ -32,9 +47,6 @@ class CaptureOptions(TypedDict, total=False):
     """Tokenizer of the target side, where it is another one."""
     truncate: bool
     """Cut a text that is longer than the model's positions instead of raising."""
-    keep: Keep
-    """``"qk"``: queries, keys and values, from which weights follow exactly. ``"weights"``: the weights alone.
-    ``"auto"`` (default): queries, keys and values, and the weights too while these stay below 256 MiB."""
     trust_remote_code: bool
     """Whether a model that is named may bring code of its own."""
 
@@ -84,10 +96,10 @@ def capture(
     texts = (text,) if text_pair is None else (text, text_pair)
     with at_rest(model):
         inputs = _inputs(model, tokenizer, encoding, texts=texts, options=options)
-        return run(model, inputs, options.get("keep", "auto"))[0]
+        return run(model, inputs, keeping_of(options))[0]
 
 
-def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep = "auto") -> list[Record]:
+def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, **options: Unpack[KeepOptions]) -> list[Record]:
     """Run a model on what its tokenizer returned, padded or not, and keep one record for each example.
 
     Padding is cut off: a record holds real tokens only. Encoder-decoders need ``decoder_input_ids``.
@@ -96,7 +108,7 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
         model: a loaded transformers model.
         tokenizer: its tokenizer.
         encoding: a `transformers.BatchEncoding` with ``return_tensors="pt"``.
-        keep: see `CaptureOptions`.
+        **options: see `KeepOptions`.
 
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
@@ -113,7 +125,7 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
     if getattr(model.config, "is_encoder_decoder", False) and not target:
         raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
     with at_rest(model):
-        return run(model, Inputs(arguments, source, target), keep)
+        return run(model, Inputs(arguments, source, target), keeping_of(options))
 
 
 def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
@@ -130,7 +142,7 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
     sides = [arguments["input_ids"], arguments.get("decoder_input_ids")]
     source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
     with at_rest(model):
-        return run(model, Inputs(dict(arguments), source, target), "auto")
+        return run(model, Inputs(dict(arguments), source, target), Keeping())
 
 
 def _numbered(ids: list[int]) -> Tokens:
@@ -150,16 +162,22 @@ def at_rest(model: nn.Module) -> Generator[None]:
             module.training = flag
 
 
-def run(model: nn.Module, inputs: Inputs, keep: Keep) -> list[Record]:
+def keeping_of(options: Mapping) -> Keeping:
+    """What the options say is to be kept."""
+    return parse_keep(**{name: options[name] for name in KeepOptions.__annotations__ if name in options})
+
+
+def run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
     """Run a model once and build one record for each example; see `capture` for what is raised."""
-    with Watch(model, len(inputs.source)) as watch:
+    builder = Builder(inputs, keeping, model)
+    with Watch(model, len(inputs.source), builder.take) as watch:
         model(**inputs.arguments, **_without_cache(model))
-    if not watch.calls:
+    if not watch.count:
         raise CaptureError(
             f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as "
             "state-space models do), or computes it in a form that headscope does not know"
         )
-    return build_records(Parts(watch.calls, inputs, keep, facts_of(model)))
+    return builder.records(facts_of(model))
 
 
 def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...], options: CaptureOptions) -> Inputs:
@@ -197,9 +215,8 @@ def _without_cache(model: nn.Module) -> dict[str, bool]:
 
 
 def _check_options(options: Mapping) -> None:
-    known = CaptureOptions.__annotations__
+    known = KeepOptions.__annotations__ | CaptureOptions.__annotations__
     for name in options:
         if name not in known:
             raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
-    if options.get("keep", "auto") not in ("auto", "weights", "qk"):
-        raise CaptureError(f"keep must be 'auto', 'weights' or 'qk', not {options['keep']!r}")
+    keeping_of(options)

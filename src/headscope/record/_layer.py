@@ -99,7 +99,7 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or else ``masked``."""
+        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or ``masked``."""
         return "full" if self.visible is None else self.visible.kind
 
     @property

@@ -114,7 +114,7 @@ class Mask:
 
     @property
     def kind(self) -> str:
-        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or else ``masked``."""
+        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or ``masked``."""
         if self.is_full:
             return "full"
         queries, keys = self.shape
