@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from headscope._version import __version__
 
 if TYPE_CHECKING:
-    from headscope.capturing import capture, capture_encoded, capture_many
+    from headscope.capturing import capture, capture_encoded, capture_many, generate
     from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
-    from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, from_weights
+    from headscope.record import Candidate, Generation, Layer, ModelFacts, Record, Stack, Tokens, from_weights
     from headscope.storage import load, save
     from headscope.views import page
 
 _PLACES = {
-    "headscope.capturing": ("capture", "capture_encoded", "capture_many"),
+    "headscope.capturing": ("capture", "capture_encoded", "capture_many", "generate"),
     "headscope.errors": (
         "CaptureError",
         "FileError",
@@ -29,15 +29,17 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
-    "headscope.record": ("Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"),
+    "headscope.record": ("Candidate", "Generation", "Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"),
     "headscope.storage": ("load", "save"),
     "headscope.views": ("page",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "Candidate",
     "CaptureError",
     "FileError",
+    "Generation",
     "HeadscopeError",
     "Layer",
     "ModelError",
@@ -53,6 +55,7 @@ __all__ = [
     "capture_encoded",
     "capture_many",
     "from_weights",
+    "generate",
     "load",
     "page",
     "save",

@@ -47,7 +47,7 @@ class Builder:
     """
 
     def __init__(self, inputs: Inputs, keeping: Keeping, model: torch.nn.Module) -> None:
-        self._keeping, self._sides, self._masks = keeping, Sides(inputs), _Masks()
+        self._keeping, self._sides, self._masks = keeping, Sides(inputs), Masks()
         self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
         self._bytes = 0
@@ -103,10 +103,10 @@ class Builder:
         call, what = cut.call, self._keeping.what
         queries, keys = (call.query, call.key) if "qk" in what else (None, None)
         keeps_weights = self._keeps_weights or ("qk" in what and call.query is None)
-        rows = cut.queries if keeps_weights else _spread(cut.queries)
+        rows = cut.queries if keeps_weights else spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
         ours = weights[:, :, cut.keys]
-        _check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
+        check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
         return {
             "weights": self._plain(ours) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
@@ -120,17 +120,11 @@ class Builder:
             "module": call.name,
             "projection": call.projection_name,
             "route": call.route,
-            "verified": _verified(cut, weights, rows),
+            "verified": verified(cut, weights, rows),
         }
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
-        array = _plain(tensor)
-        if array.dtype == self._keeping.dtype:
-            return array
-        largest = float(np.abs(array).max(initial=0))
-        if largest > float(np.finfo(self._keeping.dtype).max):
-            raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
-        return array.astype(self._keeping.dtype)
+        return stored(tensor, self._keeping.dtype)
 
 
 @dataclass(frozen=True)
@@ -157,7 +151,7 @@ class Cut:
         return _picked(whole, self.queries)[:, :, self.keys]
 
 
-class _Masks:
+class Masks:
     """The masks of layers: each is read once, and layers that see alike share one."""
 
     def __init__(self) -> None:
@@ -196,7 +190,12 @@ class _Masks:
         return None if mask is None else self._alike.setdefault(mask, mask)
 
 
-def _verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
+def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
+    """How far the layer output recomputed from these rows of the weights is from the model's own.
+
+    Raises:
+        CaptureError: where it is too far.
+    """
     call = cut.call
     worst, largest = difference(call, weights, cut.example, rows)
     tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
@@ -218,7 +217,8 @@ def _check_sizes(call: Call) -> None:
         )
 
 
-def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) -> None:
+def check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) -> None:
+    """Raise where cutting off what is no token of the text took weight away; given are the sums of rows."""
     lost = (before - after).abs().max().item()
     if lost > LOST_AT_MOST:
         raise CaptureError(
@@ -227,7 +227,7 @@ def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) ->
         )
 
 
-def _spread(positions: torch.Tensor) -> torch.Tensor:
+def spread(positions: torch.Tensor) -> torch.Tensor:
     """A few positions from the first to the last."""
     count = len(positions)
     chosen = torch.linspace(0, count - 1, min(count, ROWS_CHECKED)).round().long()
@@ -241,6 +241,21 @@ def _is_run(positions: torch.Tensor) -> bool:
 def _picked(tensor: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """``[head position feature]`` at these positions."""
     return tensor if len(positions) == tensor.shape[1] else tensor[:, positions]
+
+
+def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
+    """An array of our own, in the precision that is kept.
+
+    Raises:
+        CaptureError: where a value does not fit in it.
+    """
+    array = _plain(tensor)
+    if array.dtype == dtype:
+        return array
+    largest = float(np.abs(array).max(initial=0))
+    if largest > float(np.finfo(dtype).max):
+        raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
+    return array.astype(dtype)
 
 
 def _plain(tensor: torch.Tensor) -> np.ndarray:

@@ -12,31 +12,35 @@ from headscope.errors import ModelError
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
-def load_model(name: str | Path | None = None, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
+def load_model(
+    name: str | Path | None = None, *, trust_remote_code: bool = False, writes: bool = False
+) -> tuple[Any, Any]:
     """A model and its tokenizer, in evaluation mode.
 
     Args:
         name: hub name or folder; None for the demo model.
         trust_remote_code: whether the model may bring code of its own and run it.
+        writes: load it with the head that predicts tokens.
 
     Raises:
         ModelError: where there is no such model, or it or its tokenizer cannot be loaded.
     """
     name = demo_model() if name is None else name
-    model = load_bare_model(name, trust_remote_code=trust_remote_code)
+    model = load_bare_model(name, trust_remote_code=trust_remote_code, writes=writes)
     return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
 
 
-def load_bare_model(name: str | Path, *, trust_remote_code: bool = False) -> Any:
-    """A model without a tokenizer, in evaluation mode.
+def load_bare_model(name: str | Path, *, trust_remote_code: bool = False, writes: bool = False) -> Any:
+    """A model without a tokenizer, in evaluation mode; ``writes`` is for the head that predicts tokens.
 
     Raises:
         ModelError: where there is none.
     """
-    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     config = _loaded(AutoConfig, name, trust_remote_code)
-    loader = AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModel
+    alone = AutoModelForCausalLM if writes else AutoModel
+    loader = AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else alone
     return _loaded(loader, name, trust_remote_code).eval()
 
 

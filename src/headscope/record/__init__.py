@@ -2,10 +2,22 @@
 
 from headscope.record._facts import ModelFacts
 from headscope.record._from_weights import from_weights
+from headscope.record._generation import Candidate, Generation
 from headscope.record._layer import ARRAYS, Layer
 from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
 
-__all__ = ["ARRAYS", "Layer", "Mask", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"]
+__all__ = [
+    "ARRAYS",
+    "Candidate",
+    "Generation",
+    "Layer",
+    "Mask",
+    "ModelFacts",
+    "Record",
+    "Stack",
+    "Tokens",
+    "from_weights",
+]

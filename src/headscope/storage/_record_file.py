@@ -2,6 +2,7 @@
 
 Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in the metadata under ``headscope``.
 Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``; format 1 kept packed bits.
+The document holds ``generation`` where the model wrote the text itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from headscope.errors import FileError, RecordError
-from headscope.record import ARRAYS, Layer, Mask, ModelFacts, Record, Stack, Tokens
+from headscope.record import ARRAYS, Candidate, Generation, Layer, Mask, ModelFacts, Record, Stack, Tokens
 from headscope.storage._atomic import reason, written_whole
 
 FORMAT = 2
@@ -55,6 +56,8 @@ def save(record: Record, path: str | os.PathLike) -> Path:
         sides["key"] = "query" if stack.key == stack.query else dataclasses.asdict(stack.key)
         stacks.append({"name": stack.name, "layers": layers, **sides})
     document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
+    if record.generation is not None:
+        document["generation"] = dataclasses.asdict(record.generation)
     with written_whole(path) as temporary:
         save_file(tensors, temporary, metadata={"headscope": json.dumps(document)})
     return Path(path)
@@ -75,7 +78,8 @@ def load(path: str | os.PathLike) -> Record:
         tensors = _mapped(path)
         model = ModelFacts(**document["model"])
         stacks = [_stack(entry, tensors) for entry in document["stacks"]]
-        return Record(stacks={stack.name: stack for stack in stacks}, model=model)
+        generation = _generation(document["generation"]) if "generation" in document else None
+        return Record(stacks={stack.name: stack for stack in stacks}, model=model, generation=generation)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
         raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
@@ -123,6 +127,11 @@ def _tokens(entry: dict) -> Tokens:
     if fields["offsets"] is not None:
         fields["offsets"] = tuple(None if pair is None else tuple(pair) for pair in fields["offsets"])
     return Tokens(**fields)
+
+
+def _generation(entry: dict) -> Generation:
+    alternatives = tuple(tuple(Candidate(**candidate) for candidate in found) for found in entry["alternatives"])
+    return Generation(**entry | {"tokens": _tokens(entry["tokens"]), "alternatives": alternatives})
 
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:

@@ -10,25 +10,27 @@ from headscope.testing._architectures import ARCHITECTURES, VOCABULARY
 SHARPNESS = 1.6
 
 
-def tiny_model(name: str, *, seed: int = 0, **changes: Any) -> Any:
+def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any) -> Any:
     """A transformers model in evaluation mode with random weights.
 
     Args:
         name: one of `ARCHITECTURES`, such as ``"bert"`` or ``"falcon (alibi)"``.
         seed: of the weights; the caller's random state is left as it was.
+        writes: with the head that predicts tokens, which encoder-decoders have anyway.
         **changes: of its configuration.
 
     Raises:
         ModelError: where there is no such architecture.
     """
     import torch
-    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     if name not in ARCHITECTURES:
         raise ModelError(f"There is no tiny model {name!r}; there are {', '.join(ARCHITECTURES)}")
     model_type = name.partition(" (")[0]
     config = AutoConfig.for_model(model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes)
-    loader = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
+    alone = AutoModelForCausalLM if writes else AutoModel
+    loader = AutoModelForSeq2SeqLM if config.is_encoder_decoder else alone
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = loader.from_config(config).eval()
