@@ -106,7 +106,7 @@ class Builder:
         rows = cut.queries if keeps_weights else spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
         ours = weights[:, :, cut.keys]
-        check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
+        _check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
         return {
             "weights": self._plain(ours) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
@@ -217,8 +217,7 @@ def _check_sizes(call: Call) -> None:
         )
 
 
-def check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) -> None:
-    """Raise where cutting off what is no token of the text took weight away; given are the sums of rows."""
+def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) -> None:
     lost = (before - after).abs().max().item()
     if lost > LOST_AT_MOST:
         raise CaptureError(

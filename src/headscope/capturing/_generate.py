@@ -110,11 +110,13 @@ class _Run:
         if encodes:
             tokens["target"] = tokens_from_ids(self.tokenizer, ids[:-1])
         else:
-            tokens["source"] = self._read(tokens["source"], source, ids[len(source) :])
+            tokens["source"] = self._read(tokens["source"], source, ids)
         end = arguments.get("eos_token_id", self.model.generation_config.eos_token_id)
         ended = ids[-1] in (end if isinstance(end, Sequence) else (end,))
+        stacks = joiner.stacks(tokens)
+        written = tokens["target" if encodes else "source"]
         generation = Generation(
-            stack="decoder" if encodes else "self",
+            stack=next(name for name, stack in stacks.items() if stack.query is written and stack.key is written),
             prompt=odds.prompt,
             reads=_up_to(self.reads, len(ids) - 1),
             tokens=tokens_from_ids(self.tokenizer, ids[odds.prompt :]),
@@ -122,12 +124,12 @@ class _Run:
             entropies=tuple(odds.entropies),
             ranks=tuple(odds.ranks),
             alternatives=tuple(map(self._candidates, odds.candidates)),
-            text=self.tokenizer.decode(ids[odds.prompt :], skip_special_tokens=True),
+            text=self._added(ids[: odds.prompt], ids),
             stop="end" if ended else "length" if count == arguments["max_new_tokens"] else "criterion",
             sampled=bool(arguments.get("do_sample", self.model.generation_config.do_sample)),
             seed=seed,
         )
-        return Record(stacks=joiner.stacks(tokens), model=facts_of(self.model), generation=generation)
+        return Record(stacks=stacks, model=facts_of(self.model), generation=generation)
 
     def _written(self, source: list[int], joiner: Joiner, odds: Odds, arguments: dict[str, Any]) -> list[int]:
         """Run the model; returns the ids of the whole text, or of what the decoder read and wrote."""
@@ -164,19 +166,23 @@ class _Run:
             raise CaptureError(f"{type(model).__name__} computed no softmax attention that could be seen")
         return found[0].tolist()
 
-    def _read(self, given: Tokens, source: list[int], written: list[int]) -> Tokens:
+    def _read(self, given: Tokens, source: list[int], ids: list[int]) -> Tokens:
         """The prompt and what was written after it, but the last token, which was not read.
 
         With offsets into the whole text, where the tokenizer cuts that text into the same tokens.
         """
-        read = source + written[:-1]
-        before, whole = (self.tokenizer.decode(ids, skip_special_tokens=True) for ids in (source, source + written))
-        if whole.startswith(before):
-            text = self.prompt + whole[len(before) :]
-            encoding = self.tokenizer(text, padding=False, truncation=False)
-            if list(encoding["input_ids"])[: len(read)] == read:
-                return tokens_from_encoding(self.tokenizer, encoding, (text,)).take(range(len(read)))
-        return _joined(given, tokens_from_ids(self.tokenizer, written[:-1]))
+        text = self.prompt + self._added(source, ids)
+        encoding = self.tokenizer(text, padding=False, truncation=False)
+        if list(encoding["input_ids"])[: len(ids) - 1] == ids[:-1]:
+            return tokens_from_encoding(self.tokenizer, encoding, (text,)).take(range(len(ids) - 1))
+        return _joined(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))
+
+    def _added(self, before: list[int], ids: list[int]) -> str:
+        """What the tokens after these add to the text: some tokenizers write a token otherwise where a text begins."""
+        first, whole = (self.tokenizer.decode(part, skip_special_tokens=True) for part in (before, ids))
+        if whole.startswith(first):
+            return whole[len(first) :]
+        return self.tokenizer.decode(ids[len(before) :], skip_special_tokens=True)
 
     def _candidates(self, found: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
         pieces = self.tokenizer.convert_ids_to_tokens([number for number, _ in found])

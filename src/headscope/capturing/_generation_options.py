@@ -79,9 +79,9 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
         asked = options.get(name, None if name in OVERRIDDEN or name in UNMEANT else own.get(name))
         if asked is not None and asked not in idle:
             raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
-    if "statistics" in _names(options.get("keep", "auto")):
-        raise CaptureError("keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'")
     keeping = parse_keep(options.get("keep", "auto"), options.get("precision", "float32"))
+    if "statistics" in keeping.what:
+        raise CaptureError("keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'")
     return keeping, {name: value for name, value in options.items() if name in fields | set(OBJECTS)} | OVERRIDDEN
 
 
@@ -94,10 +94,6 @@ def check_count(name: str, number: Any, least: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
     return number
-
-
-def _names(keep: Any) -> tuple:
-    return (keep,) if isinstance(keep, str) else tuple(keep)
 
 
 def _short(value: Any) -> str:

@@ -27,7 +27,7 @@ class Odds:
 
     def look(self, output: Any) -> None:
         """The output of a pass."""
-        self._logits = output.logits[0, -1].detach().float()
+        self._logits = output.logits[0, -1].detach().to(torch.float32, copy=True)
 
     def __call__(self, ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
         """The text with its new token; called as a stopping criterion, which it never meets."""

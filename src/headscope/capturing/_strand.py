@@ -11,15 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing._build import (
-    TOLERANCE,
-    Cut,
-    Masks,
-    check_nothing_lost,
-    spread,
-    stored,
-    verified,
-)
+from headscope.capturing._build import LOST_AT_MOST, TOLERANCE, Cut, Masks, spread, stored, verified
 from headscope.capturing._call import Call
 from headscope.capturing._keep import Keeping
 from headscope.capturing._stacks import group_of
@@ -67,14 +59,11 @@ class Strand:
         self._facts: dict[str, Any] = {"projection": "", "verified": 0.0}
         self._keeping, self._cross = keeping, call.cross
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
-        self._has_qk = "qk" in keeping.what
-        # weights that were seen instead of queries and keys are kept until all steps had both
-        self._wants_weights = "weights" in keeping.what
-        self._blocks: list[tuple[int, Block]] | None = []
+        self._has_qk, self._wants_weights = "qk" in keeping.what, "weights" in keeping.what
+        self._blocks: list[tuple[int, Block]] | None = [] if self._wants_weights else None
         self._biases: list[tuple[int, int, Block]] = []
-        self._runs, self._counts = [], []
-        if self._has_qk and not self._wants_weights and call.route == "interface":
-            self._blocks = None
+        self._runs: list[np.ndarray] = []
+        self._counts: list[np.ndarray] = []
 
     @property
     def weights_size(self) -> int:
@@ -96,13 +85,13 @@ class Strand:
         span = self._span(call)
         sight = _sight(call, span)
         cut = Cut(call, 0, *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)))
+        self._keep_queries_and_keys(cut, sight, span)
         rows = spread(cut.queries) if self._blocks is None else cut.queries
         weights = weights_of(call, sight, 0, rows)
         ours = weights[:, :, : span.kept]
-        check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
+        _check_nothing_lost(weights[:, :, span.kept :], call.name)
         if self._blocks is not None:
             self._blocks.append((span.offset, self._plain(ours)))
-        self._keep_queries_and_keys(cut, sight, span)
         if "values" in self._keeping.what:
             self._extend("values", call.value[0], span, call.name)
         self._note(call, verified(cut, weights, rows))
@@ -117,7 +106,7 @@ class Strand:
         arrays["bias"] = self._bias(queries, keys)
         if not self._has_qk:
             arrays |= {"queries": None, "keys": None, "bias": None}
-        keeps = self._wants_weights or not self._has_qk
+        keeps = self._wants_weights or ("qk" in self._keeping.what and not self._has_qk)
         return arrays | self._facts | {"weights": self._weights(queries, keys) if keeps else None}
 
     def mask(self, queries: int, keys: int) -> Mask | None:
@@ -151,11 +140,12 @@ class Strand:
         if not self._has_qk:
             return
         if call.query is None or call.key is None or not _follows(cut, sight):
-            if self._blocks is None:
+            if self.read and self._blocks is None:
                 raise CaptureError(
-                    f"{call.name} shows queries and keys in some steps only; keep='weights' may still work"
+                    f"{call.name} shows queries and keys in some steps only; generate with keep='weights'"
                 )
-            self._has_qk = False
+            # what says the same as queries and keys is kept instead, from the first step on
+            self._has_qk, self._blocks = False, self._blocks or []
             self._arrays["queries"], self._arrays["keys"], self._biases = _Growing(), _Growing(), []
             return
         self._arrays["queries"].add(self._plain(cut.of_queries(call.query)))
@@ -175,8 +165,8 @@ class Strand:
             allowed = SAME_WITHIN * float(np.abs(known).max()) if exact else 0.0
             if np.abs(found - known).max() > allowed:
                 raise CaptureError(
-                    f"{module}: the cache hands back other {name} than it was given, as one that quantises or "
-                    "moves them does; such steps cannot be joined. Generate with the default cache"
+                    f"{module}: the cache hands back other {name} than it was given, as one that quantises or moves "
+                    "them does; such steps cannot be joined. If you chose a cache_implementation, leave it out"
                 )
         growing.add(self._plain(tensor[:, new : span.kept]))
 
@@ -256,7 +246,7 @@ class _Growing:
         return None if self._room is None else np.array(self._room[:, : min(count, self.size)], order="C")
 
 
-def _place(block: Block, whole: Block, first: int, offset: int) -> None:
+def _place(block: Block, whole: Float[np.ndarray, "_ read known"], first: int, offset: int) -> None:
     """Write a step's rows where they belong; what lies beyond the whole is left out."""
     queries, keys = (max(0, size - start) for size, start in zip(whole.shape[1:], (first, offset), strict=True))
     part = block[:, :queries, :keys]
@@ -274,6 +264,16 @@ def _sight(call: Call, span: Span) -> Sight:
     if call.weights.masked_select(~earlier).any():
         return Sight(bias=sight.bias)
     return Sight(visible=earlier[None, None], bias=sight.bias)
+
+
+def _check_nothing_lost(empty: torch.Tensor, name: str) -> None:
+    """Raise where weight lies on places of the cache that no token has filled."""
+    lost = empty.sum(-1).max().item() if empty.shape[-1] else 0.0
+    if lost > LOST_AT_MOST:
+        raise CaptureError(
+            f"{name}: up to {lost:.3g} of a row's weight lies on empty places of the cache, which this model does not "
+            "hide; its steps are no causal attention over the text. Generate without cache_implementation"
+        )
 
 
 def _follows(cut: Cut, sight: Sight) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int
 from headscope.errors import RecordError
 from headscope.record._tokens import Tokens
 
-Stop = Literal["end", "length", "criterion"]
+STOPS = ("end", "length", "criterion")
 TOTAL_TOLERANCE = 1e-4
 """By how much probabilities may add up to more than 1, and an entropy be below 0, by rounding."""
 
@@ -71,7 +71,7 @@ class Generation:
     ranks: tuple[int, ...]
     alternatives: tuple[tuple[Candidate, ...], ...] = ()
     text: str = ""
-    stop: Stop = "length"
+    stop: str = "length"
     sampled: bool = False
     seed: int | None = None
 
@@ -129,8 +129,8 @@ class Generation:
                 f"Generation: {sum(reads)} tokens were read, but a prompt of {self.prompt} and {len(self)} written "
                 f"make {self.prompt + len(self) - 1}, for the last one is never read"
             )
-        if self.stop not in get_args(Stop):
-            raise RecordError(f"Generation: stop must be one of {', '.join(get_args(Stop))}, not {self.stop!r}")
+        if self.stop not in STOPS:
+            raise RecordError(f"Generation: stop must be one of {', '.join(STOPS)}, not {self.stop!r}")
 
     def _check_numbers(self) -> None:
         for name in ("probabilities", "entropies", "ranks", "alternatives"):

@@ -131,7 +131,9 @@ def _tokens(entry: dict) -> Tokens:
 
 def _generation(entry: dict) -> Generation:
     alternatives = tuple(tuple(Candidate(**candidate) for candidate in found) for found in entry["alternatives"])
-    return Generation(**entry | {"tokens": _tokens(entry["tokens"]), "alternatives": alternatives})
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+    fields |= {"tokens": _tokens(entry["tokens"]), "alternatives": alternatives}
+    return Generation(**fields)
 
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:
