@@ -33,7 +33,7 @@ FAMILIES = {
     "t5": EQUAL_LAYERS,
     "bart": {},
 }
-STATIC = ("gpt2", "llama", "mistral", "gemma2", "gptj", "falcon", "t5", "bart")
+STATIC = ("gpt2", "llama", "mistral", "gemma2", "qwen3_next", "gptj", "falcon", "t5", "bart")
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,34 @@ def test_a_prompt_may_be_read_in_parts(family, tokenizer):
     model, record = written(family, tokenizer, prefill_chunk_size=3)
     assert record.generation.reads[:3] == (3, 3, 2)
     assert record.generation.step_of[:9].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3]
+    assert_equal_to_one_pass(model, record)
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+@pytest.mark.parametrize("cache", [None, "static"])
+@pytest.mark.parametrize("window", [2, 8, 10, 18, 40])
+def test_a_window_may_be_reached_at_any_step(window, cache, chunk, tokenizer):
+    """8 tokens are given and 10 read back, so that the cache begins to slide before, at or after the first step."""
+    model = model_of("mistral", sliding_window=window)
+    record = hs.generate(
+        model,
+        tokenizer,
+        PROMPT,
+        max_new_tokens=COUNT,
+        cache_implementation=cache,
+        prefill_chunk_size=chunk,
+        keep=("qk", "values"),
+    )
+    assert len(record["self"].query) == 18
+    assert {layer.kind for layer in record["self"]} == {"sliding" if window < 18 else "causal"}
+    assert_equal_to_one_pass(model, record)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gptj", "mistral"])
+def test_a_prompt_may_be_one_token(family):
+    model = model_of(family)
+    record = hs.generate(model, bare_tokenizer(), "c", max_new_tokens=6)
+    assert record.generation.reads == (1,) * 6
     assert_equal_to_one_pass(model, record)
 
 

@@ -229,7 +229,9 @@ def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) ->
 def spread(positions: torch.Tensor) -> torch.Tensor:
     """A few positions from the first to the last."""
     count = len(positions)
-    chosen = torch.linspace(0, count - 1, min(count, ROWS_CHECKED)).round().long()
+    if count <= ROWS_CHECKED:
+        return positions
+    chosen = torch.linspace(0, count - 1, ROWS_CHECKED).round().long()
     return positions[chosen.to(positions.device)]
 
 
