@@ -415,6 +415,40 @@ def test_a_wrong_reconstruction_at_a_later_step_is_refused(tokenizer):
     assert hs.generate(model, tokenizer, PROMPT, max_new_tokens=3, eos_token_id=NEVER).verified < 1e-5
 
 
+def telling_model(sharp_from):
+    """A model that returns its weights, sharpened from so many keys on: they do not follow from queries and keys."""
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface, eager_mask
+    from transformers.models.llama.modeling_llama import eager_attention_forward
+
+    def telling(module, query, key, value, mask, **options):
+        return eager_attention_forward(module, query * (1 + (key.shape[2] >= sharp_from)), key, value, mask, **options)
+
+    AttentionInterface.register("telling", telling)
+    AttentionMaskInterface.register("telling", eager_mask)
+    model = model_of("llama")
+    model.set_attn_implementation("telling")
+    return model
+
+
+def test_weights_are_kept_where_they_do_not_follow_from_queries_and_keys(tokenizer):
+    model, options = telling_model(sharp_from=1), {"max_new_tokens": COUNT, "eos_token_id": NEVER}
+    record = hs.generate(model, tokenizer, PROMPT, keep="qk", **options)
+    whole = full_pass(model, record)[0]
+    for ours, theirs in zip(record["self"], whole["self"], strict=True):
+        assert ours.queries is None
+        assert np.abs(ours.weights - theirs.weights).max() < 1e-5
+
+
+def test_where_only_later_ones_do_not_follow_it_is_said(tokenizer):
+    model, options = telling_model(sharp_from=12), {"max_new_tokens": COUNT, "eos_token_id": NEVER}
+    with pytest.raises(CaptureError, match="shows queries and keys in some steps only; generate with keep='weights'"):
+        hs.generate(model, tokenizer, PROMPT, keep="qk", **options)
+    record = hs.generate(model, tokenizer, PROMPT, keep=("qk", "weights"), **options)
+    assert {layer.queries is None for layer in record["self"]} == {True}
+    np.testing.assert_allclose(record["self"].weights(1).sum(-1), 1, atol=1e-6)
+
+
 def test_a_model_without_a_cache_is_refused(tokenizer):
     with pytest.raises(CaptureError, match="reads the text anew at every step, without a key/value cache; record the"):
         written("openai-gpt", tokenizer)
