@@ -15,7 +15,7 @@ from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._stacks import Group, group_of, name_groups, number_layers
-from headscope.capturing._weights import Sight, difference, sight_of, weights_of
+from headscope.capturing._weights import Sight, difference, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
 from headscope.record import Layer, Mask, ModelFacts, Record, Stack
 
@@ -23,6 +23,7 @@ TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
 HALF_TOLERANCE = 3e-2
 """Differences allowed, relative to the largest value of the layer output."""
 LOST_AT_MOST = 1e-5
+EXPLAINED_WITHIN = 2e-5
 ROWS_CHECKED = 16
 """How many rows of each head are recomputed to check a layer whose weights are not kept."""
 
@@ -62,6 +63,8 @@ class Builder:
         _check_sizes(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
+        if not _explained(call, sight, sides[0]):
+            call.query = call.key = None
         cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
         self.seen[call.number] = Seen(
             group=group_of(call),
@@ -207,6 +210,18 @@ def _verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
             "and is refused"
         )
     return worst
+
+
+def _explained(call: Call, sight: Sight, side: Side) -> bool:
+    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
+    if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
+        return True
+    for example, positions in enumerate(side.positions):
+        rows = _spread(positions)
+        own, ours = (find(call, sight, example, rows) for find in (weights_of, recomputed))
+        if not (own - ours).abs().max().item() <= EXPLAINED_WITHIN:
+            return False
+    return True
 
 
 def _check_sizes(call: Call) -> None:

@@ -44,6 +44,10 @@ class Trail:
         """The module's first name in the model."""
         return self._names[id(module)]
 
+    def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
+        """The module of the model that this matrix is the weight of."""
+        return next((module for module in self._model.modules() if getattr(module, "weight", None) is weight), None)
+
     def is_cross(self, module: nn.Module) -> bool:
         """Whether the module attends to another sequence: it was handed one, or its name says so."""
         return self._second_source.get(id(module), False) or bool(CROSS_NAME.search(self.name_of(module)))
