@@ -87,7 +87,9 @@ class Builder:
                     Layer(layer=number, **entry.layers[example]) for number, entry in zip(numbers, members, strict=True)
                 )
                 found[name] = Stack(name=name, query=query.tokens[example], key=key.tokens[example], layers=layers)
-        return [Record(stacks=found, model=facts) for found in stacks]
+        return [
+            Record(stacks={name: found[name] for name in sorted(found, key=_order)}, model=facts) for found in stacks
+        ]
 
     def _count(self, call: Call) -> None:
         """Stop keeping weights where all layers together would be too large."""
@@ -197,6 +199,11 @@ class _Masks:
 
     def _shared(self, mask: Mask | None) -> Mask | None:
         return None if mask is None else self._alike.setdefault(mask, mask)
+
+
+def _order(name: str) -> int:
+    """Encoder before decoder before cross; anything else stays where it is, before them."""
+    return ("encoder", "decoder", "cross").index(name) if name in ("encoder", "decoder", "cross") else -1
 
 
 def _verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:

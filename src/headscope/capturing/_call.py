@@ -37,7 +37,7 @@ class Call:
 
     module: nn.Module
     name: str
-    route: Literal["interface", "operators"]
+    route: Literal["interface", "operators", "outputs"]
     cross: bool
     value: torch.Tensor
     context: torch.Tensor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from headscope.capturing._build import Builder
 from headscope.capturing._inputs import Inputs, encode, with_target
 from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
 from headscope.capturing._load import display_name, load_model
+from headscope.capturing._outputs import take_returned
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
@@ -169,15 +171,27 @@ def keeping_of(options: Mapping) -> Keeping:
 
 def run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
     """Run a model once and build one record for each example; see `capture` for what is raised."""
+    with uncompiled(model):
+        return _run(model, inputs, keeping)
+
+
+def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
+    facts = facts_of(model)
     builder = Builder(inputs, keeping, model)
-    with Watch(model, len(inputs.source), builder.take) as watch:
-        model(**inputs.arguments, **_without_cache(model))
-    if not watch.count:
-        raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as "
-            "state-space models do), or computes it in a form that headscope does not know"
-        )
-    return builder.records(facts_of(model))
+    try:
+        with Watch(model, len(inputs.source), builder.take):
+            model(**inputs.arguments, **_without_cache(model))
+        if builder.seen:
+            return builder.records(facts)
+    except CaptureError as error:
+        returned = take_returned(model, inputs, keeping, _without_cache(model))
+        if returned is None:
+            raise error from None
+        return returned.records(facts)
+    raise CaptureError(
+        f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space models "
+        "do), or computes it in a form that headscope does not know"
+    )
 
 
 def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...], options: CaptureOptions) -> Inputs:
@@ -208,6 +222,25 @@ def facts_of(model: Any) -> ModelFacts:
 def unwrapped(model: Any) -> Any:
     """The model behind ``torch.compile``, which would run past any watching."""
     return getattr(model, "_orig_mod", model)
+
+
+@contextmanager
+def uncompiled(model: nn.Module) -> Generator[None]:
+    """Run parts of a model that were compiled as they are written, so that they can be watched."""
+    if "torch._dynamo" not in sys.modules:  # nothing can have been compiled
+        yield
+        return
+    before = [(module, module._compiled_call_impl) for module in model.modules()]
+    try:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = None
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = call
 
 
 def _without_cache(model: nn.Module) -> dict[str, bool]:

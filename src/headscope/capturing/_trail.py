@@ -20,7 +20,7 @@ class Trail:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
+        self._names = names_of(model)
         self._second_source: dict[int, bool] = {}
         self._running: list[nn.Module] = []
         self._exit = ExitStack()
@@ -67,6 +67,12 @@ class Trail:
     def _end(self, module: nn.Module, *_: object) -> None:
         while self._running and self._running.pop() is not module:
             pass
+
+
+def names_of(model: nn.Module) -> dict[int, str]:
+    """First name of each module by its id, as if nothing had been compiled."""
+    named = reversed(list(model.named_modules(remove_duplicate=False)))
+    return {id(module): ".".join(part for part in name.split(".") if part != "_orig_mod") for name, module in named}
 
 
 def _has_second_source(module: nn.Module, args: tuple, options: dict) -> bool:
