@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from headscope.capturing._call import Call
+from headscope.capturing._facts import others_of, positions_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing._routers import block_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._stacks import Group, group_of, name_groups, number_layers
 from headscope.capturing._weights import Sight, difference, recomputed, sight_of, weights_of
@@ -34,6 +36,7 @@ class Seen:
 
     group: Group
     own_number: int | None
+    block: tuple[str, int] | None
     sides: tuple[Side, Side]
     layers: list[dict[str, Any]]
 
@@ -51,8 +54,9 @@ class Builder:
         self._keeping, self._sides, self._masks = keeping, Sides(inputs), _Masks()
         self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
-        self._bytes = 0
+        self._bytes, self._model = 0, model
         self.seen: dict[int, Seen] = {}
+        self.routers: dict[str, list[np.ndarray]] = {}
 
     def take(self, call: Call) -> None:
         """Check a call, whose projection was looked for, and keep of it what is wanted.
@@ -69,6 +73,7 @@ class Builder:
         self.seen[call.number] = Seen(
             group=group_of(call),
             own_number=getattr(call.module, "layer_idx", None),
+            block=block_of(call.name),
             sides=sides,
             layers=[self._layer(cut, sight) for cut in cuts],
         )
@@ -80,16 +85,28 @@ class Builder:
         stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
         for group, name in names.items():
             members = [entry for entry in seen if entry.group == group]
-            numbers = number_layers([entry.own_number for entry in members])
+            blocks = [None if entry.block is None else entry.block[1] for entry in members]
+            numbers = number_layers([entry.own_number for entry in members], blocks)
             query, key = members[0].sides
+            others = {} if group[1] else others_of(self._model, group[0], numbers)
             for example, found in enumerate(stacks):
                 layers = tuple(
                     Layer(layer=number, **entry.layers[example]) for number, entry in zip(numbers, members, strict=True)
                 )
-                found[name] = Stack(name=name, query=query.tokens[example], key=key.tokens[example], layers=layers)
+                tokens = {"query": query.tokens[example], "key": key.tokens[example]}
+                routers = {} if group[1] else self._routers_of(group[0], query.positions[example], example)
+                found[name] = Stack(name=name, **tokens, layers=layers, others=others, routers=routers)
+        layers = (layer for stack in stacks[0].values() for layer in stack)
+        facts = replace(facts, positions=positions_of(self._model, layers))
         return [
             Record(stacks={name: found[name] for name in sorted(found, key=_order)}, model=facts) for found in stacks
         ]
+
+    def _routers_of(self, path: str, positions: torch.Tensor, example: int) -> dict[int, np.ndarray]:
+        """Router scores ``[token expert]`` of the blocks of a list, by number."""
+        blocks = {block_of(name): scores[example] for name, scores in self.routers.items()}
+        kept = positions.cpu().numpy()
+        return {block[1]: scores[kept] for block, scores in blocks.items() if block is not None and block[0] == path}
 
     def _count(self, call: Call) -> None:
         """Stop keeping weights where all layers together would be too large."""
@@ -125,6 +142,9 @@ class Builder:
             "module": call.name,
             "projection": call.projection_name,
             "route": call.route,
+            "norm": call.norm,
+            "latent": getattr(call.module, "kv_lora_rank", None),
+            "rotary": call.rotary,
             "verified": _verified(cut, weights, rows),
         }
 

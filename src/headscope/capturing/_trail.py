@@ -52,6 +52,11 @@ class Trail:
         """Whether the module attends to another sequence: it was handed one, or its name says so."""
         return self._second_source.get(id(module), False) or bool(CROSS_NAME.search(self.name_of(module)))
 
+    @property
+    def in_attention(self) -> bool:
+        """Whether a module is running that calls itself attention."""
+        return any(ATTENTION_NAME.search(type(module).__name__) for module in self._running)
+
     def innermost(self) -> nn.Module | None:
         """The innermost module running that has parameters or parts: not a bare softmax or dropout."""
         for module in reversed(self._running):

@@ -5,7 +5,8 @@ from headscope.record._from_weights import from_weights
 from headscope.record._layer import ARRAYS, Layer
 from headscope.record._mask import Mask
 from headscope.record._record import Record
+from headscope.record._rotary import Rotary
 from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
 
-__all__ = ["ARRAYS", "Layer", "Mask", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"]
+__all__ = ["ARRAYS", "Layer", "Mask", "ModelFacts", "Record", "Rotary", "Stack", "Tokens", "from_weights"]
