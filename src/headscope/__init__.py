@@ -14,7 +14,15 @@ from headscope._version import __version__
 if TYPE_CHECKING:
     from headscope.capturing import capture, capture_encoded, capture_many
     from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
-    from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, from_weights
+    from headscope.record import (
+        Layer,
+        ModelFacts,
+        Record,
+        Stack,
+        Tokens,
+        from_transformer_lens,
+        from_weights,
+    )
     from headscope.storage import load, save
     from headscope.views import page
 
@@ -29,7 +37,15 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
-    "headscope.record": ("Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"),
+    "headscope.record": (
+        "Layer",
+        "ModelFacts",
+        "Record",
+        "Stack",
+        "Tokens",
+        "from_transformer_lens",
+        "from_weights",
+    ),
     "headscope.storage": ("load", "save"),
     "headscope.views": ("page",),
 }
@@ -52,6 +68,7 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "from_transformer_lens",
     "from_weights",
     "load",
     "page",

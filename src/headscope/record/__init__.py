@@ -1,10 +1,20 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
 from headscope.record._facts import ModelFacts
+from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._from_weights import from_weights
 from headscope.record._layer import ARRAYS, Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
 
-__all__ = ["ARRAYS", "Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"]
+__all__ = [
+    "ARRAYS",
+    "Layer",
+    "ModelFacts",
+    "Record",
+    "Stack",
+    "Tokens",
+    "from_transformer_lens",
+    "from_weights",
+]
