@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Record,
         Stack,
         Tokens,
+        from_nnsight,
         from_transformer_lens,
         from_weights,
     )
@@ -43,6 +44,7 @@ _PLACES = {
         "Record",
         "Stack",
         "Tokens",
+        "from_nnsight",
         "from_transformer_lens",
         "from_weights",
     ),
@@ -68,6 +70,7 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "from_nnsight",
     "from_transformer_lens",
     "from_weights",
     "load",

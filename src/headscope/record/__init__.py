@@ -1,6 +1,7 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
 from headscope.record._facts import ModelFacts
+from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._from_weights import from_weights
 from headscope.record._layer import ARRAYS, Layer
@@ -15,6 +16,7 @@ __all__ = [
     "Record",
     "Stack",
     "Tokens",
+    "from_nnsight",
     "from_transformer_lens",
     "from_weights",
 ]
