@@ -27,6 +27,9 @@ MODELS = {
     "LlamaForCausalLM": GROUPED,
     "Qwen3ForCausalLM": GROUPED,
     "Gemma2ForCausalLM": GROUPED | {"query_pre_attn_scalar": 5, "sliding_window": 3, "attn_logit_softcapping": 0.5},
+    "GptOssForCausalLM": GROUPED
+    | {"intermediate_size": 32, "sliding_window": 3}
+    | {"num_local_experts": 2, "num_experts_per_tok": 1},
     "GPTNeoXForCausalLM": SMALL,
     "GPTJForCausalLM": {"n_layer": 2, "n_head": 3, "n_embd": 24, "rotary_dim": 4},
     "GPTNeoForCausalLM": {"num_layers": 2, "num_heads": 3, "hidden_size": 24, "intermediate_size": 30}
@@ -64,7 +67,7 @@ def tiny(name, options):
 
     torch.manual_seed(0)
     model_class = getattr(transformers, name)
-    configuration = model_class.config_class(**options, **SIZES)
+    configuration = model_class.config_class(**options, **SIZES, architectures=[name])
     model = model_class._from_config(configuration, attn_implementation="eager").eval()
     for parameter in model.parameters():
         if parameter.ndim > 1:
@@ -101,6 +104,7 @@ def test_a_bridge_gives_the_weights_of_the_model_itself(name, folder):
     kinds = {
         "BertForMaskedLM": "full full",
         "Gemma2ForCausalLM": "sliding causal",
+        "GptOssForCausalLM": "sliding causal",
         "GPTNeoForCausalLM": "causal sliding",
     }
     assert " ".join(layer.kind for layer in record["self"]) == kinds.get(name, "causal causal")

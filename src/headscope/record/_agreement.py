@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._checks import check_finite
+from headscope.record._checks import ROW_SUM_TOLERANCE, check_finite
 from headscope.record._layer import Layer
 from headscope.record._position_bias import position_bias
 from headscope.record._recompute import scores_of, softmax_of
@@ -126,10 +126,27 @@ def _trials(kept: Kept) -> Iterator[tuple[Kept, int]]:
     masks = _masks(kept)
     for place, mask in enumerate(masks):
         for scale in kept.scales:
-            yield replace(kept, scales=(scale,), visible=mask), int(place > 0)
+            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), int(place > 0)
     for scale in _fitted(kept):
         for place, mask in enumerate(masks):
-            yield replace(kept, scales=(scale,), visible=mask), 1 + int(place > 0)
+            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), 1 + int(place > 0)
+
+
+def _with_sinks(kept: Kept) -> Kept:
+    """With the one logit of each head that makes its rows fall short of 1 as they do, if they do."""
+    if kept.weights is None or kept.sinks is not None:
+        return kept
+    total = kept.weights.sum(axis=-1, dtype=np.float64)
+    if (total > 1 - ROW_SUM_TOLERANCE).all():
+        return kept
+    scores = _capped(kept)
+    scores = scores if kept.visible is None else np.where(kept.visible, scores, -np.inf)
+    top = scores.max(axis=-1)
+    logits = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
+    missing = np.maximum(1 - total, 1e-12)
+    clearest = np.argmax(total * missing, axis=-1)[:, None]
+    found = np.take_along_axis(logits + np.log(missing / np.maximum(total, 1e-12)), clearest, axis=-1)[:, 0]
+    return replace(kept, sinks=found.astype(np.float32))
 
 
 def _masks(kept: Kept) -> list[np.ndarray | None]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
+from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._from_weights import Pieces, parse_tokens
 from headscope.record._layer import Layer
 from headscope.record._tokens import Tokens
@@ -44,11 +45,30 @@ class Cut:
             )
         if self.positions is None:
             return array
-        chosen = self.positions if isinstance(self.positions, slice) else np.asarray(self.positions, int)
+        chosen = _indices(self.positions)
         for axis, kind in enumerate(axes.split()):
             if kind in ("query", "key"):
                 array = array[(slice(None),) * axis + (chosen,)]
         return np.ascontiguousarray(array)
+
+    def of_weights(self, value: Any, axes: str, name: str) -> np.ndarray:
+        """The same of attention weights, none of which may lie outside the positions.
+
+        Raises:
+            RecordError: where some do, besides.
+        """
+        ours = self.of(value, axes, name)
+        if self.positions is None:
+            return ours
+        queries = replace(self, positions=None).of(value, axes, name)[:, _indices(self.positions)]
+        lost = queries.sum(axis=-1, dtype=np.float64) - ours.sum(axis=-1, dtype=np.float64)
+        if (lost > ROW_SUM_TOLERANCE).any():
+            head, query = (int(i) for i in np.unravel_index(np.argmax(lost), lost.shape))
+            raise RecordError(
+                f"{name}: head {head} gives {lost[head, query]:.2g} of the weight of query {query} to keys that "
+                "positions leave out; positions must be those of the whole text, without padding alone"
+            )
+        return ours
 
     def _example(self, size: int, name: str) -> int:
         if self.example is None and size != 1:
@@ -56,6 +76,10 @@ class Cut:
         if not 0 <= (self.example or 0) < size:
             raise RecordError(f"{name} holds a batch of {size} texts, numbered from 0; there is no {self.example}")
         return self.example or 0
+
+
+def _indices(positions: Positions) -> slice | np.ndarray:
+    return positions if isinstance(positions, slice) else np.asarray(positions, int)
 
 
 def plain(value: Any, name: str) -> np.ndarray:

@@ -184,7 +184,8 @@ def _parts_of_call(inputs: Any, output: Any, name: str) -> dict[str, Any]:
 
 def _layer(number: int, name: str, parts: dict[str, Any], cut: Cut) -> Layer:
     def array(part: str) -> np.ndarray | None:
-        return cut.of(parts[part], AXES[part], f"{part} of {name}") if part in parts else None
+        take = cut.of_weights if part == "weights" else cut.of
+        return take(parts[part], AXES[part], f"{part} of {name}") if part in parts else None
 
     queries, output, sinks = array("queries"), array("output"), parts.get("sinks")
     scales: tuple[float, ...] = ()

@@ -140,7 +140,8 @@ def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
     def part(hook: str) -> np.ndarray | None:
         if hook not in hooks:
             return None
-        array = cut.of(hooks[hook], AXES[hook], f"{module}.hook_{hook}")
+        take = cut.of_weights if hook == "pattern" else cut.of
+        array = take(hooks[hook], AXES[hook], f"{module}.hook_{hook}")
         return array if hook in ("pattern", "attn_scores") else np.ascontiguousarray(array.swapaxes(0, 1))
 
     rotated = "rot_q" in hooks and "rot_k" in hooks
