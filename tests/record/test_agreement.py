@@ -61,14 +61,35 @@ def test_a_weight_too_small_for_float32_is_not_a_mask(made, visible, hooks):
     assert layer.kind == ("full" if visible is None else "causal")
 
 
+DISTANCE = np.arange(5)[None, :] - np.arange(5)[:, None]
+
+
 @pytest.mark.parametrize("visible", [None, CAUSAL])
-def test_a_bias_by_distance_is_found_in_the_scores(made, visible):
-    distance = np.arange(5)[None, :] - np.arange(5)[:, None]
-    cache = made(bias=SLOPES * distance, visible=visible)
+@pytest.mark.parametrize("row", [0, np.arange(5)[:, None]], ids=["distance (ALiBi)", "place of the key (BLOOM)"])
+def test_a_bias_by_distance_is_found_in_the_scores(made, visible, row):
+    cache = made(bias=SLOPES * (DISTANCE + row), visible=visible)
     layer = hs.from_transformer_lens(cache, TOKENS)["self"].layer(1)
-    np.testing.assert_allclose(layer.bias[:, 4], (SLOPES * distance)[:, 4], atol=1e-5)
+    np.testing.assert_allclose(layer.bias[:, 4], (SLOPES * (DISTANCE + row))[:, 4], atol=1e-5)
     found = softmax_of(layer.scores_of())
     np.testing.assert_allclose(found, cache["blocks.1.attn.hook_pattern"][0], atol=1e-6)
+
+
+def test_a_bias_by_distance_is_found_in_half_precision(made):
+    cache = {name: torch.tensor(array).bfloat16() for name, array in made(bias=SLOPES * DISTANCE).items()}
+    layer = hs.from_transformer_lens(cache, TOKENS)["self"].layer(1)
+    np.testing.assert_allclose(layer.bias[:, 4], (SLOPES * DISTANCE)[:, 4], atol=0.1)
+
+
+def test_a_bias_that_is_nearly_by_distance_is_refused(made, rng):
+    nearly = SLOPES * DISTANCE + 2e-2 * rng.standard_normal((6, 5, 5))
+    with pytest.raises(RecordError, match="differs from the weights kept with them"):
+        hs.from_transformer_lens(made(bias=nearly), TOKENS)
+
+
+def test_a_text_too_short_to_tell_a_bias_by_distance_is_refused(made, rng):
+    cache = made(size=(2, 2), visible=CAUSAL[:2, :2], bias=rng.standard_normal((6, 2, 2)))
+    with pytest.raises(RecordError, match="differs from the weights kept with them"):
+        hs.from_transformer_lens(cache, TOKENS[:2])
 
 
 def test_sinks_are_found_in_what_the_rows_lack(made):
@@ -116,6 +137,7 @@ def test_half_precision_is_allowed_its_rounding_and_no_more(made):
     cache = {name: torch.tensor(array).bfloat16() for name, array in made(sharp=1.0).items()}
     record = hs.from_transformer_lens(cache, TOKENS)
     assert 1e-4 < record.verified < 3e-2
+    assert record["self"].layer(1).scale == 0.5  # not one fitted to the rounding
     rounded = {name: array.float() for name, array in cache.items()}
     with pytest.raises(RecordError, match="allowed 0.0001"):
         hs.from_transformer_lens(rounded, TOKENS)

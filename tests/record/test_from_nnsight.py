@@ -70,7 +70,8 @@ class CacheView:
 
 
 def hidden():
-    return torch.zeros(1, 5, 24)
+    """The output of a module, with rows that sum to 1 as those of weights do."""
+    return torch.full((1, 5, 24), 1 / 24)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,7 @@ def hidden():
         lambda w: {0: torch.tensor(w[0]), 1: torch.tensor(w[1])},
         lambda w: {1: w[1], 0: w[0]},
         lambda w: {"transformer.h.1.attn": w[1], "transformer.h.0.attn": w[0]},
+        lambda w: {f"encoder.block.{i}.layer.0.SelfAttention": w[i] for i in range(2)},
         lambda w: [(hidden(), torch.tensor(layer)) for layer in w],
         lambda w: [(hidden(), torch.randn(1, 6, 5, 5), torch.tensor(layer)) for layer in w],
         lambda w: CacheView({f"model.transformer.h.{i}.attn": (hidden(), torch.tensor(w[i])) for i in range(2)}),
@@ -96,6 +98,7 @@ def hidden():
         "dictionary",
         "dictionary out of order",
         "module paths",
+        "module paths of T5",
         "outputs of modules",
         "outputs of T5 with their position bias",
         "tracer.cache",
@@ -158,6 +161,21 @@ def test_one_text_of_a_batch_and_its_place_in_the_padding(call):
     assert record.verified < 1e-6
 
 
+def test_one_mask_serves_a_whole_batch(call):
+    saved, weights = call(batch=3)
+    (*arrays, mask), options = saved["inputs"]
+    record = hs.from_nnsight([saved | {"inputs": ((*arrays, mask[:1]), options)}], TOKENS, example=1)
+    np.testing.assert_array_equal(record["self"].weights(0), weights[1])
+
+
+@pytest.mark.parametrize("mask", ["added", "bool"])
+def test_without_weights_the_mask_is_that_of_the_call(call, mask):
+    saved, weights = call(visible=WINDOW, mask=mask, eager=False)
+    layer = hs.from_nnsight([saved], TOKENS)["self"].layer(0)
+    np.testing.assert_allclose(layer.weights_of(), weights[0], atol=1e-6)
+    assert layer.kind == "sliding"
+
+
 def test_encoder_and_decoder_have_their_stacks(rng):
     saved = {
         "encoder": [random_weights(rng, (1, 6, 5, 5))],
@@ -189,7 +207,7 @@ def test_encoder_and_decoder_have_their_stacks(rng):
         (lambda w: [{"inputs": ((w[0],), {}), "output": (w[0], w[0])}], "are not those of a call attention_interface"),
         (lambda w: [{"inputs": None}], "layer 0: inputs and output are not those of a call"),
         (lambda w: [np.repeat(w[0], 2, 0)], "weights of layer 0 holds a batch of 2 texts; say which"),
-        (lambda w: [hidden()[..., :5]], "layer 0: query 0 gives weight to no key at all; for padding"),
+        (lambda w: [0 * hidden()[..., :5]], "layer 0: query 0 gives weight to no key at all; for padding"),
         (lambda w: [np.log(w[0])], "are these scores before softmax"),
         (lambda w: [w[0][..., :4]], "rows must sum to 1 over the keys"),
         (lambda w: [w[0][:, :, :4]], "4 queries and 5 keys, but 5 and 5 tokens were given"),
