@@ -7,6 +7,8 @@ nor transformers.
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 from headscope._version import __version__
@@ -83,6 +85,16 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACE_OF:
         raise AttributeError(f"headscope has no {name!r}; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(_PLACE_OF[name]), name)
+
+
+class _Package(types.ModuleType):
+    """nnsight puts a method ``save`` on every object, modules too, which hides what ``__getattr__`` would find."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return __getattr__(name) if name in _PLACE_OF else super().__getattribute__(name)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -145,3 +145,10 @@ def test_a_prompt_that_nnsight_padded_is_found_in_its_place():
     assert first.shape == second.shape == (1, 3, 5, 5)
     record = hs.from_nnsight([second], ["cat", "sat"], positions=slice(3, None))
     np.testing.assert_allclose(record["self"].weights(0), wanted(name, "cat sat")[0], atol=2e-6)
+
+
+def test_the_save_that_nnsight_puts_on_every_object_does_not_hide_ours(tmp_path):
+    record = hs.from_nnsight([[[[1.0, 0.0], [0.25, 0.75]]]], ["cat", "sat"])
+    assert hasattr(object, "save")
+    hs.save(record, tmp_path / "run.safetensors")
+    assert hs.load(tmp_path / "run.safetensors")["self"].query.pieces == ("cat", "sat")
