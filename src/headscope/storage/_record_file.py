@@ -147,7 +147,10 @@ def _turning(rotary: Rotary | None) -> dict[str, Any] | None:
 
 
 def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
-    return None if facts is None else Rotary(**facts | {"frequencies": np.array(facts["frequencies"])})
+    if facts is None:
+        return None
+    frequencies = np.array(facts["frequencies"])
+    return Rotary(frequencies=frequencies, **{name: facts[name] for name in ("style", "first", "start")})
 
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:
