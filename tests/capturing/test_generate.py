@@ -100,6 +100,19 @@ def test_so_are_weights_that_were_kept(family, tokenizer):
     assert_equal_to_one_pass(model, record)
 
 
+@pytest.mark.parametrize("family", ["llama", "gptj", "gemma3_text", "qwen3_next", "deepseek_v3", "bloom"])
+def test_what_is_read_off_the_model_is_read_off_its_first_step(family, tokenizer):
+    model, record = written(family, tokenizer)
+    whole = full_pass(model, record)[0]
+    assert record.model == whole.model
+    assert record["self"].others == whole["self"].others
+    for ours, theirs in zip(record["self"], whole["self"], strict=True):
+        assert (ours.norm, ours.latent, ours.rotary is None) == (theirs.norm, theirs.latent, theirs.rotary is None)
+        if ours.rotary is not None:
+            np.testing.assert_allclose(ours.rotary.frequencies, theirs.rotary.frequencies, atol=1e-4)
+            np.testing.assert_allclose(ours.before_positions()[1], theirs.before_positions()[1], atol=2e-3)
+
+
 @pytest.mark.parametrize("family", STATIC)
 def test_so_are_those_of_a_static_cache(family, tokenizer):
     model, record = written(family, tokenizer, keep=("qk", "values"), cache_implementation="static")
@@ -393,8 +406,10 @@ def test_a_cache_that_changes_its_keys_is_refused(tokenizer, monkeypatch):
 
 
 def test_a_model_that_looks_at_empty_places_of_its_cache_is_refused(tokenizer):
-    """transformers' GPT-Neo does so in its local layers."""
+    """A model that looks in both directions does, and transformers' GPT-Neo in its local layers."""
     with pytest.raises(CaptureError, match="weight lies on empty places of the cache, which this model does not hide"):
+        written("bert", tokenizer, cache_implementation="static")
+    with pytest.raises(CaptureError, match=r"transformer\.h\.1\.attn\.attention: "):
         written("gpt_neo", tokenizer, cache_implementation="static")
 
 
@@ -451,7 +466,7 @@ def test_where_only_later_ones_do_not_follow_it_is_said(tokenizer):
 
 def test_a_model_without_a_cache_is_refused(tokenizer):
     with pytest.raises(CaptureError, match="reads the text anew at every step, without a key/value cache; record the"):
-        written("openai-gpt", tokenizer)
+        written("xlm", tokenizer)
 
 
 def test_a_model_without_attention_is_refused(tokenizer):

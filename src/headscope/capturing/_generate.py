@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from headscope.capturing._capture import at_rest, facts_of, unwrapped
+from headscope.capturing._capture import at_rest, uncompiled, unwrapped
+from headscope.capturing._facts import facts_of
+from headscope.capturing._facts import positions_of as kind_of_positions
 from headscope.capturing._generation_options import check_count, parse_options
 from headscope.capturing._inputs import encode, positions_of
 from headscope.capturing._join import Joiner
@@ -101,8 +103,8 @@ class _Run:
         source = list(encoding["input_ids"])
         encodes = bool(getattr(self.model.config, "is_encoder_decoder", False))
         _check_room(self.model, 1 if encodes else len(source), arguments["max_new_tokens"])
-        joiner, odds = Joiner(self.keeping), Odds(self.alternatives)
-        with at_rest(self.model), _left_as_it_was(self.model), _seeded(seed, self.model.device):
+        joiner, odds = Joiner(self.keeping, self.model), Odds(self.alternatives)
+        with at_rest(self.model), uncompiled(self.model), _left_as_it_was(self.model), _seeded(seed, self.model.device):
             ids = self._written(source, joiner, odds, arguments)
         count = len(ids) - odds.prompt
         odds.cut(count)
@@ -114,6 +116,9 @@ class _Run:
         end = arguments.get("eos_token_id", self.model.generation_config.eos_token_id)
         ended = ids[-1] in (end if isinstance(end, Sequence) else (end,))
         stacks = joiner.stacks(tokens)
+        facts = facts_of(self.model)
+        layers = [layer for stack in stacks.values() for layer in stack]
+        facts = replace(facts, positions=kind_of_positions(self.model, layers))
         written = tokens["target" if encodes else "source"]
         generation = Generation(
             stack=next(name for name, stack in stacks.items() if stack.query is written and stack.key is written),
@@ -129,7 +134,7 @@ class _Run:
             sampled=bool(arguments.get("do_sample", self.model.generation_config.do_sample)),
             seed=seed,
         )
-        return Record(stacks=stacks, model=facts_of(self.model), generation=generation)
+        return Record(stacks=stacks, model=facts, generation=generation)
 
     def _written(self, source: list[int], joiner: Joiner, odds: Odds, arguments: dict[str, Any]) -> list[int]:
         """Run the model; returns the ids of the whole text, or of what the decoder read and wrote."""

@@ -79,7 +79,7 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
         asked = options.get(name, None if name in OVERRIDDEN or name in UNMEANT else own.get(name))
         if asked is not None and asked not in idle:
             raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
-    keeping = parse_keep(options.get("keep", "auto"), options.get("precision", "float32"))
+    keeping = parse_keep(**{name: options[name] for name in ("keep", "precision") if name in options})
     if "statistics" in keeping.what:
         raise CaptureError("keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'")
     return keeping, {name: value for name, value in options.items() if name in fields | set(OBJECTS)} | OVERRIDDEN

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from torch import nn
+
 from headscope.capturing._build import Masks
 from headscope.capturing._call import Call
+from headscope.capturing._facts import others_of
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing._routers import block_of
 from headscope.capturing._stacks import Group, name_groups, number_layers, role_of
 from headscope.capturing._strand import Strand
 from headscope.errors import CaptureError
@@ -21,10 +25,11 @@ class Joiner:
 
     Args:
         keeping: what to keep.
+        model: whose calls they are.
     """
 
-    def __init__(self, keeping: Keeping) -> None:
-        self._keeping = keeping
+    def __init__(self, keeping: Keeping, model: nn.Module) -> None:
+        self._keeping, self._model = keeping, model
         self._strands: dict[tuple[str, bool, int], Strand] = {}
         self._visits: Counter[tuple[str, bool]] = Counter()
         self._masks = Masks()
@@ -66,17 +71,25 @@ class Joiner:
             members = [strand for strand in strands if strand.group == group]
             query, key = (tokens[side] for side in _sides(group, tokens))
             layers = []
-            for number, strand in zip(number_layers([strand.own_number for strand in members]), members, strict=True):
+            numbers = _numbers(members)
+            for number, strand in zip(numbers, members, strict=True):
                 _check_sizes(strand, name, query, key)
                 mask = strand.mask(len(query), len(key))
                 visible = None if mask is None else alike.setdefault(mask, mask)
                 layers.append(Layer(layer=number, **strand.layer(len(query), len(key)), visible=visible))
-            found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))
+            others = {} if group[1] else others_of(self._model, group[0], numbers)
+            found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers), others=others)
         return found
 
 
 def _sides(group: Group, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
     return SIDES.get(role_of(*group), ("source", "source")) if "target" in tokens else ("source", "source")
+
+
+def _numbers(strands: list[Strand]) -> list[int]:
+    blocks = [block_of(strand.name) for strand in strands]
+    own = [strand.own_number for strand in strands]
+    return number_layers(own, [None if block is None else block[1] for block in blocks])
 
 
 def _check_sizes(strand: Strand, name: str, query: Tokens, key: Tokens) -> None:

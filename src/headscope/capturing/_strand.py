@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +10,16 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing._build import LOST_AT_MOST, TOLERANCE, Cut, Masks, spread, stored, verified
+from headscope.capturing._build import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, Cut, Masks, spread, stored, verified
 from headscope.capturing._call import Call
 from headscope.capturing._keep import Keeping
 from headscope.capturing._stacks import group_of
-from headscope.capturing._weights import Sight, sight_of, weights_of
+from headscope.capturing._weights import Sight, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
 from headscope.record import Mask
 
 SAME_WITHIN = 1e-5
 """How far a key that comes out of the cache may be from the one that went in, relative to the largest."""
-FOLLOWS_WITHIN = 2e-5
-"""How far weights recomputed from queries and keys may be from those that the model computed itself."""
 
 Rows = Float[np.ndarray, "head token feature"]
 Block = Float[np.ndarray, "head query key"]
@@ -52,11 +49,22 @@ class Strand:
     """
 
     def __init__(self, call: Call, keeping: Keeping) -> None:
-        self.group, self.number = group_of(call), call.number
+        self.group, self.name, self.number = group_of(call), call.name, call.number
         self.own_number = getattr(call.module, "layer_idx", None)
         self.heads, self.read, self.known = call.size[1], 0, 0
-        self._call_facts = (call.name, call.scale, call.soft_cap)
-        self._facts: dict[str, Any] = {"projection": "", "verified": 0.0}
+        # norm and rotation are seen where queries and keys are the same tokens, which is at the first step
+        self._facts: dict[str, Any] = {
+            "module": call.name,
+            "route": call.route,
+            "scale": call.scale,
+            "soft_cap": call.soft_cap,
+            "sinks": None if call.sinks is None else stored(call.sinks.reshape(-1), np.dtype("float32")),
+            "norm": call.norm,
+            "latent": getattr(call.module, "kv_lora_rank", None),
+            "rotary": call.rotary,
+            "projection": "",
+            "verified": 0.0,
+        }
         self._keeping, self._cross = keeping, call.cross
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
         self._has_qk, self._wants_weights = "qk" in keeping.what, "weights" in keeping.what
@@ -171,18 +179,11 @@ class Strand:
         growing.add(self._plain(tensor[:, new : span.kept]))
 
     def _note(self, call: Call, difference: float) -> None:
-        name, scale, soft_cap = self._call_facts
-        if not math.isclose(call.scale, scale, rel_tol=1e-6) or call.soft_cap != soft_cap:
-            raise CaptureError(f"{name}: the scale of the scores changes from step to step; it cannot be joined")
-        self._facts |= {
-            "scale": scale,
-            "soft_cap": soft_cap,
-            "sinks": None if call.sinks is None else stored(call.sinks.reshape(-1), np.dtype("float32")),
-            "module": name,
-            "projection": self._facts["projection"] or call.projection_name,
-            "route": call.route,
-            "verified": max(self._facts["verified"], difference),
-        }
+        facts = self._facts
+        if not math.isclose(call.scale, facts["scale"], rel_tol=1e-6) or call.soft_cap != facts["soft_cap"]:
+            raise CaptureError(f"{call.name}: the scale of the scores changes from step to step; it cannot be joined")
+        facts["projection"] = facts["projection"] or call.projection_name
+        facts["verified"] = max(facts["verified"], difference)
 
     def _see(self, mask: Mask | None, cut: Cut, span: Span) -> None:
         if mask is None:
@@ -282,5 +283,5 @@ def _follows(cut: Cut, sight: Sight) -> bool:
     if call.weights is None or call.weights.dtype not in TOLERANCE:
         return True
     rows = spread(cut.queries)
-    own, ours = (weights_of(seen, sight, 0, rows) for seen in (call, dataclasses.replace(call, weights=None)))
-    return bool((own - ours).abs().max().item() <= FOLLOWS_WITHIN)
+    own, ours = (find(call, sight, 0, rows) for find in (weights_of, recomputed))
+    return bool((own - ours).abs().max().item() <= EXPLAINED_WITHIN)
