@@ -18,7 +18,7 @@ from headscope.views.figures._head import draw_head
 from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._options import FigureOptions, parse_options
+from headscope.views.figures._options import FigureOptions, between, parse_options
 from headscope.views.figures._pair import draw_pair
 from headscope.views.figures._recipe import Recipe, metadata, recipe_of
 from headscope.views.figures._sheet import our_settings
@@ -52,10 +52,10 @@ class Figure:
 
         Args:
             path: ends in ``.svg``, ``.pdf`` or ``.png``.
-            dpi: dots in an inch of a PNG.
+            dpi: dots in an inch of a PNG, 30 to 2400.
 
         Raises:
-            FigureError: another suffix.
+            FigureError: another suffix, or another dpi.
             FileError: where it cannot be written.
         """
         kind = Path(path).suffix.lower().removeprefix(".")
@@ -70,7 +70,8 @@ class Figure:
         """The content of a file: ``"svg"``, ``"pdf"`` or ``"png"``."""
         buffer = io.BytesIO()
         with our_settings():
-            self.matplotlib.savefig(buffer, format=kind, dpi=dpi, metadata=metadata(self.recipe, kind))
+            dots = between("dpi", dpi, 30, 2400)
+            self.matplotlib.savefig(buffer, format=kind, dpi=dots, metadata=metadata(self.recipe, kind))
         return buffer.getvalue()
 
     def _repr_svg_(self) -> str:

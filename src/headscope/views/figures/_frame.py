@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from headscope.views.figures._options import Plan
+from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import LEADING, Sheet
 from headscope.views.figures._style import POINT
@@ -30,7 +31,7 @@ def heading(sheet: Sheet, plan: Plan, title: str) -> float:
         beside = sheet.width_of(model, style.small) <= room
         x, y = (sheet.width, pitch / 2) if beside else (0.0, 1.5 * pitch)
         fitted = sheet.fitted(model, sheet.width, style.small)
-        sheet.text(x, y, fitted, size=style.small, colour=style.muted, anchor="right" if beside else "left")
+        sheet.note(x, y, fitted, anchor="right" if beside else "left")
         pitch *= 1 if beside else 2
     return pitch + 0.5 * style.em
 
@@ -57,7 +58,7 @@ def quoted(sheet: Sheet, plan: Plan, side: str) -> str:
     return f"“{sheet.shown(getattr(plan.stack, side).labels[position])}”"
 
 
-def closing(sheet: Sheet, plan: Plan, y: float, notes: Sequence[str]) -> None:
+def closing(sheet: Sheet, plan: Plan, y: float, notes: Iterable[str]) -> None:
     """Write what the figure shows and hides, and end the sheet below it."""
     said = [note for note in (*notes, *plan.hiding, sinks_note(plan), missing_note(sheet)) if note]
     sheet.finish(sheet.paragraph(y, said) + 0.3 * sheet.style.em)
@@ -78,26 +79,31 @@ def sinks_note(plan: Plan) -> str:
     return "rows sum to less than 1: the rest goes to a learned sink that is no token"
 
 
-def colour_bar(sheet: Sheet, scale: Scale, y: float, words: str, *, left: float = 0, masked: bool = False) -> float:
-    """The bar of a scale with its numbers below, words on its left; give the next y."""
+def colour_bar(
+    sheet: Sheet, scale: Scale, words: str, *, y: float, span: tuple[float, float] | None = None, masked: bool = False
+) -> float:
+    """The bar of a scale, words on its left and numbers below, within a span of the width; give the next y."""
+    left, right = span or (0.0, sheet.width)
     style = sheet.style
     size = style.small
     text = LEADING * size * POINT
-    sheet.text(left, y + BAR / 2, words, size=size, colour=style.muted)
+    sheet.note(left, y + BAR / 2, words)
     start = left + sheet.width_of(words, size) + style.em
-    swatch = sheet.width_of("masked", size) + 2.2 * style.em + BAR if masked else 0.0
-    width = max(12.0, min(45.0, sheet.width - start - 0.6 * style.em - swatch))
+    legend = sheet.width_of("masked", size) + 2.2 * style.em + BAR if masked else 0.0
+    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
     steps = scale.colours[np.linspace(0, 255, 128).astype(int)][None]
     sheet.cells(steps, at=(start, y), size=(width, BAR))
     sheet.rect(start, y, width, BAR, edge=style.edge, line=0.35, layer=3)
     for place, number in scale.ticks():
         x = start + place * width
         sheet.line((x, x), (y + BAR, y + BAR + 0.6), colour=style.muted, line=0.4)
-        sheet.text(x, y + BAR + 0.6 + text / 2, number, size=size, colour=style.muted, anchor="center")
+        sheet.note(x, y + BAR + 0.6 + text / 2, number, anchor="center")
     if masked:
         x = start + width + 1.6 * style.em
-        sheet.rect(x, y, BAR, BAR, fill=style.masked, edge=style.edge, line=0.35)
-        sheet.text(x + BAR + 0.4 * style.em, y + BAR / 2, "masked", size=size, colour=style.muted)
+        swatch = parse_hex(style.masked)[None, None]
+        sheet.cells(swatch, at=(x, y), size=(BAR, BAR), hidden=np.ones((1, 1), bool))
+        sheet.rect(x, y, BAR, BAR, edge=style.edge, line=0.35)
+        sheet.note(x + BAR + 0.4 * style.em, y + BAR / 2, "masked")
     return y + BAR + 0.6 + text + 0.35 * style.em
 
 

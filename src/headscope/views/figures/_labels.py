@@ -1,11 +1,14 @@
-"""What a reader sees of a token that may hold anything; as in the live viewer (frontend/src/state/label.ts)."""
+"""What a reader sees of a token that may hold anything; as in the live viewer (frontend/src/state/label.ts).
+
+But for control characters, whose signs most fonts lack: here they are code points.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 
 LONGEST = 60
-CONTROLS = {"\n": "↵", "\t": "⇥", "\x7f": "␡", " ": "␣"}
+CONTROLS = {"\n": "↵", "\t": "⇥", " ": "␣"}
 MOVES_OTHERS = frozenset(
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\ufeff\ufff9\ufffa\ufffb"
 ) | {chr(code) for code in range(0x2060, 0x2070)}
@@ -37,7 +40,4 @@ def _inside(character: str) -> str:
 
 
 def _sign(character: str) -> str:
-    if character in CONTROLS:
-        return CONTROLS[character]
-    code = ord(character)
-    return chr(0x2400 + code) if code < 0x20 else f"U+{code:04X}"
+    return CONTROLS.get(character) or f"U+{ord(character):04X}"

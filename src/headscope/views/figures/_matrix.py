@@ -20,17 +20,29 @@ LARGEST_CELL = 2.6
 """In units of the font size."""
 WIDEST_NAME = 0.22
 GAP = 0.4
+MOST_LEFT_OUT = 2
+"""Where fewer than every so many tokens could be named, positions are written instead."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where the cells stand, in millimetres; rows are queries, columns are keys."""
+    """Where the cells stand, in millimetres; rows are queries, columns are keys.
+
+    Args:
+        left: of the first column.
+        top: of the first row.
+        cell: width and height of a cell.
+        rows: positions of the queries that are shown.
+        columns: positions of the keys that are shown.
+        numbered: whether positions stand in place of names.
+    """
 
     left: float
     top: float
     cell: float
     rows: tuple[int, ...]
     columns: tuple[int, ...]
+    numbered: bool
 
     @property
     def size(self) -> tuple[float, float]:
@@ -48,16 +60,15 @@ def draw_matrix(plan: Plan) -> Sheet:
     scale = plan.style.weight_scale(largest, colour) if weights else plan.style.score_scale(largest)
     y = heading(sheet, plan, where(plan))
     grid = _grid(sheet, plan, y)
-    sheet.cells(scale.rgb(values), at=(grid.left, grid.top), size=grid.size)
+    sheet.cells(scale.rgb(values), at=(grid.left, grid.top), size=grid.size, hidden=np.isnan(values))
     sheet.rect(grid.left, grid.top, *grid.size, edge=plan.style.edge, line=0.5, layer=3)
     notes = [_names(sheet, plan, grid)]
     _borders(sheet, plan, grid)
     y = grid.top + grid.size[1] + 0.8 * plan.style.em
-    y = colour_bar(sheet, scale, y, plan.quantity, masked=bool(np.isnan(values).any()))
+    y = colour_bar(sheet, scale, plan.quantity, y=y, masked=bool(np.isnan(values).any()))
     if plan.head is None:
         notes.append(heads_in_words(plan, mean=True))
-    if weights:
-        notes.append("colour on a square-root scale")
+    notes.append(scale.words)
     closing(sheet, plan, y, notes)
     return sheet
 
@@ -67,16 +78,19 @@ def _grid(sheet: Sheet, plan: Plan, y: float) -> Grid:
     rows, columns = (tuple(np.nonzero(shown)[0].tolist()) for shown in (plan.from_, plan.to))
     most = WIDEST_NAME * sheet.width
     left = min(most, max(sheet.width_of(_name(sheet, stack.query, row)) for row in rows))
-    above = min(most, max(sheet.width_of(_name(sheet, stack.key, column)) for column in columns))
     left = max(left, sheet.width_of("from (query)", style.small)) + GAP * style.em
     cell = min((sheet.width - left) / len(columns), TALLEST / len(rows), LARGEST_CELL * style.em)
-    title = 1.4 * style.em
-    sheet.text(left, y + title / 2, "to (key)", size=style.small, colour=style.muted)
-    top = y + title + above + GAP * style.em
-    sheet.text(
-        left - GAP * style.em, top - 0.75 * style.em, "from (query)", size=style.small, colour=style.muted, anchor="right"
+    size = token_size(cell, style.size)
+    numbered = spaced(max(len(rows), len(columns)), cell, size) > MOST_LEFT_OUT
+    names = (
+        [1.2 * style.em / size] if numbered else [sheet.width_of(_name(sheet, stack.key, at), 1.0) for at in columns]
     )
-    return Grid(left, top, cell, rows, columns)
+    title = 1.4 * style.em
+    top = y + title + min(most, max(names) * size) + GAP * style.em
+    sheet.note(left, y + title / 2, "to (key)")
+    beside = y + title / 2 if numbered else top - 0.75 * style.em
+    sheet.note(left - GAP * style.em, beside, "from (query)", anchor="right")
+    return Grid(left, top, cell, rows, columns, numbered)
 
 
 def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
@@ -84,33 +98,47 @@ def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
 
 
 def _names(sheet: Sheet, plan: Plan, grid: Grid) -> str:
-    """The tokens, or their positions where tokens stand too close; give what to say about it."""
+    """Write the tokens, or their positions where tokens stand too close; give what to say about it."""
+    if grid.numbered:
+        _numbers(sheet, plan, grid)
+        return "tokens stand too close for their names: positions from 0"
     style = plan.style
     size = token_size(grid.cell, style.size)
     every = spaced(max(len(grid.rows), len(grid.columns)), grid.cell, size)
-    numbered = every > 2
-    size = style.small if numbered else size
-    step = _round_step(spaced(1, grid.cell / 3, size)) if numbered else every
     for side, positions in (("query", grid.rows), ("key", grid.columns)):
         tokens = getattr(plan.stack, side)
-        for index in range(0, len(positions), step):
+        for index in range(0, len(positions), every):
             position = positions[index]
-            name = str(position) if numbered else _name(sheet, tokens, position)
-            name = sheet.fitted(name, WIDEST_NAME * sheet.width, size)
-            colour = style.muted if numbered or tokens.special[position] else style.ink
+            name = sheet.fitted(_name(sheet, tokens, position), WIDEST_NAME * sheet.width, size)
+            colour = style.muted if tokens.special[position] else style.ink
             middle = (index + 0.5) * grid.cell
             if side == "query":
-                x, y = grid.left - GAP * style.em, grid.top + middle
-                sheet.text(x, y, name, size=size, colour=colour, anchor="right")
+                sheet.text(
+                    grid.left - GAP * style.em, grid.top + middle, name, anchor="right", size=size, colour=colour
+                )
             else:
-                x, y = grid.left + middle, grid.top - GAP * style.em
-                sheet.text(x, y, name, size=size, colour=colour, upright=not numbered, anchor="center" if numbered else "left")
-    if numbered:
-        return "tokens stand too close for their names: positions from 0"
+                sheet.text(grid.left + middle, grid.top - GAP * style.em, name, upright=True, size=size, colour=colour)
     return f"every {ordinal(every)} token is named" if every > 1 else ""
 
 
-def _round_step(least: int) -> int:
+def _numbers(sheet: Sheet, plan: Plan, grid: Grid) -> None:
+    """Round positions along both sides."""
+    style = plan.style
+    most = max(*grid.rows, *grid.columns)
+    step = _round_step(1.6 * sheet.width_of(str(most), style.small) / grid.cell)
+    for index, position in enumerate(grid.columns):
+        x = grid.left + (index + 0.5) * grid.cell
+        if position % step == 0 and x + sheet.width_of(str(position), style.small) / 2 < sheet.width + 0.5:
+            sheet.line((x, x), (grid.top - 0.2 * style.em, grid.top), colour=style.muted, line=0.4)
+            sheet.note(x, grid.top - 0.75 * style.em, str(position), anchor="center")
+    for index, position in enumerate(grid.rows):
+        y = grid.top + (index + 0.5) * grid.cell
+        if position % step == 0:
+            sheet.line((grid.left - 0.2 * style.em, grid.left), (y, y), colour=style.muted, line=0.4)
+            sheet.note(grid.left - GAP * style.em, y, str(position), anchor="right")
+
+
+def _round_step(least: float) -> int:
     return next(step for step in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9) if step >= least)
 
 

@@ -11,6 +11,7 @@ from headscope.record import Layer
 from headscope.views.figures._frame import closing, colour_bar, heading
 from headscope.views.figures._numbers import largest_of, numbers_of, pooled
 from headscope.views.figures._options import Plan
+from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import counted
 
@@ -60,12 +61,13 @@ def draw_model(plan: Plan) -> Sheet:
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
     for top, row in zip(tiles.tops, thumbnails, strict=True):
         for left, thumbnail in zip(tiles.lefts, row, strict=False):
-            sheet.cells(scale.rgb(thumbnail), at=(left, top), size=(tiles.width, tiles.height))
+            size, hidden = (tiles.width, tiles.height), np.isnan(thumbnail)
+            sheet.cells(scale.rgb(thumbnail), at=(left, top), size=size, hidden=hidden)
             sheet.rect(left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3)
     frame_chosen(sheet, plan, tiles)
     hidden = any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
-    y = colour_bar(sheet, scale, tiles.bottom + 0.9 * plan.style.em, plan.quantity, masked=hidden)
-    closing(sheet, plan, y, _notes(plan, weights))
+    y = colour_bar(sheet, scale, plan.quantity, y=tiles.bottom + 0.9 * plan.style.em, masked=hidden)
+    closing(sheet, plan, y, _notes(plan, scale))
     return sheet
 
 
@@ -87,14 +89,14 @@ def grid_of_heads(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest:
     )
     height = width * aspect
     tops = tuple(y + head_line + row * (height + gap) for row in range(len(layers)))
-    sheet.text(0, y + head_line / 2, "layer", size=style.small, colour=style.muted)
+    sheet.note(0, y + head_line / 2, "layer")
     every = 1 if width > 1.1 * sheet.width_of("00", style.small) else 4
     for head in range(0, heads, every):
         words = f"head {head}" if head == 0 and sheet.width_of("head 0", style.small) < width else str(head)
-        sheet.text(lefts[head] + width / 2, y + head_line / 2, words, size=style.small, colour=style.muted, anchor="center")
+        sheet.note(lefts[head] + width / 2, y + head_line / 2, words, anchor="center")
     for layer, top in zip(layers, tops, strict=True):
         x = side - 0.5 * style.em
-        sheet.text(x, top + height / 2, str(layer.layer), size=style.small, colour=style.muted, anchor="right")
+        sheet.note(x, top + height / 2, str(layer.layer), anchor="right")
     return Tiles(lefts, tops, width, height)
 
 
@@ -130,15 +132,12 @@ def _thumbnails(layer: Layer, plan: Plan) -> list[np.ndarray]:
     return [pooled(head, CELLS) for head in values]
 
 
-def _notes(plan: Plan, weights: bool) -> Iterator[str]:
+def _notes(plan: Plan, scale: Scale) -> Iterator[str]:
     queries, keys = int(plan.from_.sum()), int(plan.to.sum())
     yield "rows are queries, columns are keys"
+    yield f"{queries} × {keys} {plan.quantity}s"
     if max(queries, keys) > CELLS:
-        number = "weight" if weights else "score of largest magnitude"
-        yield f"each cell is the {'largest ' if weights else ''}{number} of its block of {queries} × {keys}"
-    else:
-        yield f"{queries} × {keys} cells"
-    if weights:
-        yield "colour on a square-root scale"
+        yield f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}"
+    yield scale.words
     yield shared_note(plan)
     yield missing_layers(plan)

@@ -20,6 +20,9 @@ PITCH = 1.3
 TALLEST = 190.0
 WIDEST_NAME = 0.18
 GAP = 0.8
+QUERY_HEIGHT = 1.2
+BESIDE = 110.0
+"""Millimetres from which two bars of colour stand side by side."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +82,20 @@ def draw_neuron(plan: Plan) -> Sheet:
     ranges = (max(largest_of(found.query), largest_of(found.keys)), largest_of(found.products))
     both, products = (style.score_scale(largest) for largest in ranges)
     _titles(sheet, table)
-    query_y = table.top - 1.9 * style.em - table.pitch
-    sheet.text(table.names - 0.4 * style.em, query_y + table.pitch / 2, "query q", size=style.small, colour=style.muted, anchor="right")
-    sheet.cells(both.rgb(found.query[None]), at=(table.names, query_y), size=(table.picture, table.pitch))
+    _query(sheet, table, both.rgb(found.query[None]))
     for number, (scale, values) in enumerate(((both, found.keys), (products, found.products))):
         size = (table.picture, table.keys * table.pitch)
-        sheet.cells(scale.rgb(values), at=(table.picture_at(number), table.top), size=size)
+        sheet.cells(scale.rgb(values), at=(table.picture_at(number), table.top), size=size, hidden=np.isnan(values))
     every = _names(sheet, plan, table)
     _bars(sheet, plan, table, found)
     hidden = bool(np.isnan(found.scores).any())
-    y = colour_bar(sheet, both, table.bottom + 0.9 * style.em, "q, k", masked=hidden)
-    y = colour_bar(sheet, products, y, "q × k")
+    first = table.bottom + 1.5 * style.em
+    beside = sheet.width > BESIDE
+    y = colour_bar(sheet, both, "q, k", y=first, span=(0.0, sheet.width * (0.5 if beside else 1)), masked=hidden)
+    if beside:
+        y = colour_bar(sheet, products, "q × k", y=first, span=(0.55 * sheet.width, sheet.width))
+    else:
+        y = colour_bar(sheet, products, "q × k", y=y)
     closing(sheet, plan, y, _notes(plan, found, every))
     return sheet
 
@@ -126,18 +132,26 @@ def _table(sheet: Sheet, plan: Plan, y: float) -> Table:
     names = max(min(WIDEST_NAME * sheet.width, names), sheet.width_of("query q", style.small)) + 0.4 * style.em
     gap = GAP * style.em
     rest = sheet.width - names - 4 * gap
-    bar = max(0.11 * rest, 1.35 * sheet.width_of("−00.0", style.small))
-    top = y + 1.4 * style.em + pitch + 1.9 * style.em
+    bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
+    top = y + QUERY_HEIGHT * style.em + 1.6 * style.em
     return Table(names, (rest - 3 * bar) / 2, bar, gap, top, pitch, keys)
+
+
+def _query(sheet: Sheet, table: Table, rgb: np.ndarray) -> None:
+    """The query's features, above those of the keys."""
+    style, height = sheet.style, QUERY_HEIGHT * sheet.style.em
+    y = table.top - 1.6 * style.em - height
+    sheet.note(table.names - 0.4 * style.em, y + height / 2, "query q", anchor="right")
+    sheet.cells(rgb, at=(table.names, y), size=(table.picture, height))
 
 
 def _titles(sheet: Sheet, table: Table) -> None:
     style = sheet.style
     y = table.top - 0.8 * style.em
     for number, words in enumerate(("key k", "q × k")):
-        sheet.text(table.picture_at(number), y, words, size=style.small, colour=style.muted)
+        sheet.note(table.picture_at(number), y, words)
     for number, words in enumerate(("q · k", "score", "weight")):
-        sheet.text(table.bar_at(number), y, words, size=style.small, colour=style.muted)
+        sheet.note(table.bar_at(number), y, words)
 
 
 def _names(sheet: Sheet, plan: Plan, table: Table) -> int:
@@ -189,7 +203,7 @@ def _signed_bars(sheet: Sheet, table: Table, values: np.ndarray, left: float) ->
         if abs(value) > 0.15 * (high - low):
             x, y = zero + value * per, table.bottom + 0.55 * style.em
             anchor = "left" if value < 0 else "right"
-            sheet.text(x, y, short_score(value), size=style.small, colour=style.muted, anchor=anchor)
+            sheet.note(x, y, short_score(value), anchor=anchor)
 
 
 def _notes(plan: Plan, found: Neurons, every: int) -> Iterator[str]:

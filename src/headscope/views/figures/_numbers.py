@@ -62,13 +62,14 @@ def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:
     return (sizes >= weakest) & (sizes > 0)
 
 
-def affordable_share(sizes: Numbers, budget: int) -> int:
-    """The largest share in percent whose lines are no more than the budget; 1 where none is."""
-    ordered = -np.sort(-sizes, axis=-1)
+def affordable_share(sizes: Numbers, seen: Bool[np.ndarray, "head query key"], budget: int) -> int:
+    """The largest share in percent with no more lines to be seen than the budget; 1 where none is so small."""
+    order = np.argsort(-sizes, axis=-1, kind="stable")
+    ordered = np.take_along_axis(sizes, order, axis=-1)
     mass = sizes.sum(axis=-1, keepdims=True)
     before = (np.cumsum(ordered, axis=-1) - ordered) / np.where(mass > 0, mass, 1)
-    first = np.sort(before[ordered > 0])
+    first = np.sort(before[np.take_along_axis(seen, order, axis=-1)])
     for share in range(100, 1, -1):
-        if np.searchsorted(first, share / 100 * (1 - 1e-9)) <= budget:
+        if np.searchsorted(first, share / 100) <= budget:
             return share
     return 1

@@ -66,14 +66,14 @@ class FigureOptions(TypedDict, total=False):
     """False for greys only."""
 
 
-EVERY = ("view", "stack", "layer", "quantity", "theme", "title", "width", "font_size", "font", "colour")
+EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 OWN: Mapping[str, tuple[str, ...]] = {
-    "head": ("heads", "head", "query", "key", "filter", "mute", "share"),
-    "model": ("heads", "head", "layers", "filter", "mute"),
-    "matrix": ("heads", "head", "filter", "mute"),
+    "head": ("heads", "head", "query", "key", "quantity", "filter", "mute", "share"),
+    "model": ("heads", "head", "layers", "quantity", "filter", "mute"),
+    "matrix": ("heads", "head", "quantity", "filter", "mute"),
     "neuron": ("head", "query"),
-    "text": ("heads", "head", "query", "key", "filter", "mute"),
-    "pair": ("heads", "head", "layers", "query", "key"),
+    "text": ("heads", "head", "query", "key", "quantity", "filter", "mute"),
+    "pair": ("heads", "head", "layers", "query", "key", "quantity"),
 }
 NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key")}
 
@@ -157,9 +157,9 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
         from_=from_,
         to=to,
         hiding=hiding,
-        share=None if "share" not in options else int(_between("share", options["share"], 1, 100)),
+        share=None if "share" not in options else int(between("share", options["share"], 1, 100)),
         title=options.get("title"),
-        width=_between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
+        width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
         style=_style(options),
     )
 
@@ -175,7 +175,9 @@ def _check_names(view: str, options: Mapping[str, Any]) -> None:
         if name not in options:
             raise FigureError(f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0")
     if "head" in options and "heads" in options:
-        raise FigureError(f"head={options['head']} and heads={list(options['heads'])} were both given; give one of them")
+        raise FigureError(
+            f"head={options['head']} and heads={list(options['heads'])} were both given; give one of them"
+        )
 
 
 def _style(options: Mapping[str, Any]) -> Style:
@@ -183,7 +185,7 @@ def _style(options: Mapping[str, Any]) -> Style:
     font = options.get("font")
     if font is not None and installed(font) is None:
         raise FigureError(f"font={font!r}: matplotlib finds no such font on this machine; install it or choose another")
-    size = _between("font_size", options.get("font_size", 8.0), 4, 24)
+    size = between("font_size", options.get("font_size", 8.0), 4, 24)
     return style_for(dark=theme == "dark", colour=bool(options.get("colour", True)), size=size, font=font)
 
 
@@ -196,11 +198,12 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
         wanted = options.get("heads")
     if wanted is None:
         return tuple(range(layer.heads))
-    if not len(wanted) or min(wanted) < 0 or max(wanted) >= layer.heads:
+    whole = all(isinstance(head, int | np.integer) for head in wanted)
+    if not len(wanted) or not whole or min(wanted) < 0 or max(wanted) >= layer.heads:
         raise FigureError(
             f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose at least one"
         )
-    return tuple(sorted(set(wanted)))
+    return tuple(sorted({int(head) for head in wanted}))
 
 
 def _layers(stack: Stack, wanted: Sequence[int] | None) -> tuple[Layer, ...]:
@@ -245,7 +248,12 @@ def _one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
     return given
 
 
-def _between(name: str, given: Any, low: float, high: float) -> float:
+def between(name: str, given: Any, low: float, high: float) -> float:
+    """The number as a float.
+
+    Raises:
+        FigureError: where it is none, or lies outside.
+    """
     if isinstance(given, bool) or not isinstance(given, int | float) or not low <= given <= high:
         raise FigureError(f"{name} must be a number from {low:g} to {high:g}, not {given!r}")
     return float(given)

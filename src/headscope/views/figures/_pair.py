@@ -16,6 +16,9 @@ from headscope.views.figures._words import short_score, short_weight
 
 TALLEST = 1.9
 """Height of a tile at most, in units of the font size."""
+SMALLEST = 3.5
+"""Points; smaller numbers are left to the colours."""
+FAINT = 0.0005
 
 
 def draw_pair(plan: Plan) -> Sheet:
@@ -31,23 +34,37 @@ def draw_pair(plan: Plan) -> Sheet:
     wide = (sheet.width - 3 * style.em) / max(map(len, rows))
     aspect = min(1.0, TALLEST * style.em / wide)
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect, tallest=TALLEST * style.em)
-    words = short_weight if weights else short_score
-    size = min(style.small, 0.62 * tiles.height / style.em * style.size)
-    written = all(sheet.width_of(words(number), size) < 0.94 * tiles.width for row in rows for number in row)
+    size = _size(sheet, [_words(number, weights) for row in rows for number in row], tiles.width)
     for top, row in zip(tiles.tops, rows, strict=True):
         for left, number, rgb in zip(tiles.lefts, row, scale.rgb(row), strict=False):
-            fill = "#" + bytes(rgb).hex()
-            sheet.rect(left, top, tiles.width, tiles.height, fill=fill, edge=style.edge, line=0.3)
-            if written and not np.isnan(number):
+            place = {"at": (left, top), "size": (tiles.width, tiles.height)}
+            sheet.cells(rgb[None, None], hidden=np.isnan([[number]]), **place)
+            sheet.rect(left, top, tiles.width, tiles.height, edge=style.edge, line=0.3)
+            if size and _words(number, weights):
                 x, middle = left + tiles.width / 2, top + tiles.height / 2
-                sheet.text(x, middle, words(number), size=size, colour=text_on(rgb), anchor="center")
+                sheet.text(x, middle, _words(number, weights), size=size, colour=text_on(rgb), anchor="center")
     frame_chosen(sheet, plan, tiles)
     hidden = any(np.isnan(row).any() for row in rows)
-    y = colour_bar(sheet, scale, tiles.bottom + 0.9 * style.em, plan.quantity, masked=hidden)
+    y = colour_bar(sheet, scale, plan.quantity, y=tiles.bottom + 0.9 * style.em, masked=hidden)
     positions = f"token {plan.query} looks at token {plan.key}"
-    notes = [positions, "colour on a square-root scale" if weights else "", shared_note(plan), missing_layers(plan)]
+    notes = [positions, scale.words, shared_note(plan), missing_layers(plan)]
+    if size and weights and any((row < FAINT).any() for row in rows):
+        notes.insert(1, "no number: below .0005")
     closing(sheet, plan, y, notes)
     return sheet
+
+
+def _words(number: float, weights: bool) -> str:
+    if np.isnan(number) or (weights and number < FAINT):
+        return ""
+    return short_weight(number) if weights else short_score(number)
+
+
+def _size(sheet: Sheet, words: list[str], width: float) -> float:
+    """Size in points at which every number fits its tile; 0 where it could not be read."""
+    widest = max(sheet.width_of(word, 1.0) for word in words)
+    size = min(sheet.style.small, 0.86 * width / widest) if widest else 0.0
+    return size if size >= SMALLEST else 0.0
 
 
 def _numbers(layer: Layer, plan: Plan) -> Float[np.ndarray, " head"]:

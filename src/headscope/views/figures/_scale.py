@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from headscope.views.figures._palette import Colours, parse_hex
-from headscope.views.figures._words import short_score, short_weight
+from headscope.views.figures._words import short_score, short_weight, two_digits
 
 WEIGHT_TICKS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
 CLOSEST_TICKS = 0.16
@@ -16,24 +16,26 @@ CLOSEST_TICKS = 0.16
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Colours of weights (from 0, on a square-root scale) or of signed numbers (both sides alike).
+    """Colours of weights (from 0) or of signed numbers (both sides alike).
 
     Args:
         colours: of the whole range, from its lower to its upper end.
         largest: the number that gets the last colour.
         signed: whether the range begins at ``-largest`` instead of 0.
+        power: colour moves with ``|number| ** power``.
         masked: colour of NaN: where a query may not look.
     """
 
     colours: Colours
     largest: float
     signed: bool
+    power: float
     masked: str
 
     @property
-    def power(self) -> float:
-        """Colour moves with ``|number| ** power``."""
-        return 0.7 if self.signed else 0.5
+    def words(self) -> str:
+        """What a reader must know of it besides the bar."""
+        return "colour on a square-root scale" if self.power == 0.5 else ""
 
     def place(self, values: np.ndarray | float) -> np.ndarray:
         """Where numbers stand on the bar, 0 to 1."""
@@ -49,11 +51,14 @@ class Scale:
     def ticks(self) -> list[tuple[float, str]]:
         """Place on the bar and words of the numbers that are written below it."""
         if self.signed:
-            marks = (-self.largest, 0.0, self.largest)
-            return [(float(self.place(mark)), short_score(mark)) for mark in marks]
+            return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
+        if self.largest == 0:
+            return [(0.0, "0")]
+        if self.power == 1:
+            return [(part, two_digits(part * self.largest) if part else "0") for part in (0.0, 0.5, 1.0)]
         found = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
             place = float(self.place(mark))
-            if mark < self.largest and CLOSEST_TICKS < place - found[-1][0] and place < 1 - CLOSEST_TICKS:
+            if mark < self.largest and place - found[-1][0] > CLOSEST_TICKS and place < 1 - CLOSEST_TICKS:
                 found.append((place, short_weight(mark)))
-        return [*found, (1.0, short_weight(self.largest))]
+        return [*found, (1.0, two_digits(self.largest))]

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 
 from headscope.errors import FigureError
 from headscope.views.figures._fonts import em_width, writable
 from headscope.views.figures._labels import readable
+from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._style import POINT, Style
 
 Anchor = Literal["left", "center", "right"]
@@ -23,13 +24,15 @@ LEADING = 1.4
 SHARPNESS = 600
 """Dots in an inch that pictures of cells have at least: no reader smooths them then."""
 MOST_DOTS = 4096
+HATCH, HATCH_LINE = 1.1, 0.16
+"""Millimetres from line to line, and of a line, where a query may not look."""
 MARGIN = 1.2
 """Millimetres of paper around everything."""
 
 
 @contextmanager
 def our_settings() -> Generator[None]:
-    """matplotlib's own settings and ours, so that a reader's style file changes nothing.
+    """The settings of matplotlib itself and ours, so that a reader's style file changes nothing.
 
     Raises:
         FigureError: where matplotlib is missing.
@@ -134,12 +137,16 @@ class Sheet:
             zorder=5,
         )
 
+    def note(self, x: float, y: float, text: str, *, anchor: Anchor = "left") -> None:
+        """Write a line of small muted text, which explains."""
+        self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
+
     def paragraph(self, y: float, parts: Sequence[str]) -> float:
         """Write small muted text over the width, each of the parts kept together where it fits; give the next y."""
         size = self.style.small
         pitch = LEADING * size * POINT
         for line in self._wrapped(parts, self.width, size):
-            self.text(0, y + pitch / 2, line, size=size, colour=self.style.muted)
+            self.note(0, y + pitch / 2, line)
             y += pitch
         return y
 
@@ -184,14 +191,32 @@ class Sheet:
         )
         self._axes.add_patch(patch)
 
-    def cells(self, rgb: UInt8[np.ndarray, "row column 3"], *, at: tuple[float, float], size: tuple[float, float]) -> None:
-        """A picture of cells that are all equally large: at (x, y), of size (width, height), in millimetres."""
-        rows, columns, _ = rgb.shape
-        times = [
+    def cells(
+        self,
+        rgb: UInt8[np.ndarray, "row column 3"],
+        *,
+        at: tuple[float, float],
+        size: tuple[float, float],
+        hidden: Bool[np.ndarray, "row column"] | None = None,
+    ) -> None:
+        """A picture of cells that are all equally large, in millimetres; hidden ones are hatched.
+
+        Args:
+            rgb: red, green, blue of each cell.
+            at: x and y of the upper left corner.
+            size: width and height.
+            hidden: True where a query may not look.
+        """
+        times = tuple(
             max(1, min(round(SHARPNESS * length / 25.4 / count), MOST_DOTS // count))
-            for length, count in ((size[1], rows), (size[0], columns))
-        ]
+            for length, count in zip((size[1], size[0]), rgb.shape[:2], strict=True)
+        )
         large = rgb.repeat(times[0], axis=0).repeat(times[1], axis=1)
+        if hidden is not None and hidden.any():
+            under = hidden.repeat(times[0], axis=0).repeat(times[1], axis=1)
+            down, along = np.indices(under.shape, sparse=True)
+            steps = down * (size[1] / under.shape[0]) + along * (size[0] / under.shape[1])
+            large[under & (steps % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
         extent = (at[0], at[0] + size[0], at[1] + size[1], at[1])
         self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
 

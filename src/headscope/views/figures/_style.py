@@ -63,10 +63,10 @@ class Style:
         colours = head_colours(count, dark=self.dark)
         return {head: colours[head] for head in chosen}
 
-    def weight_scale(self, largest: float, colour: str | None = None) -> Scale:
+    def weight_scale(self, largest: float, colour: str | None = None, *, power: float = 0.5) -> Scale:
         """Paper for 0, through a colour, to the darkest (on dark paper: the lightest) for the largest weight."""
         colours = sequential(self.paper, colour if colour and self.colour else self.accent, dark=self.dark)
-        return Scale(colours, largest, signed=False, masked=self.masked)
+        return Scale(colours, largest, signed=False, power=power, masked=self.masked)
 
     def score_scale(self, largest: float) -> Scale:
         """The poles for the largest numbers of both signs; paper for 0, or middle grey where there are only greys."""
@@ -74,7 +74,7 @@ class Style:
             colours = diverging(self.negative, self.paper, self.positive)
         else:
             colours = diverging("#ffffff", "#9b9b9b", "#000000")
-        return Scale(colours, largest, signed=True, masked=self.masked)
+        return Scale(colours, largest, signed=True, power=0.7, masked=self.masked)
 
 
 LIGHT = {

@@ -13,6 +13,7 @@ from headscope.views.figures._frame import closing, colour_bar, heading, heads_i
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import text_on
+from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
 PITCH = 1.75
@@ -43,7 +44,9 @@ def draw_text(plan: Plan) -> Sheet:
     heat = _heat(plan)
     largest = largest_of(heat)
     colour = plan.colours[plan.head] if plan.head is not None else None
-    scale = style.weight_scale(largest, colour) if weights else style.score_scale(largest)
+    one = plan.query is not None or plan.key is not None
+    power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
+    scale = style.weight_scale(largest, colour, power=power) if weights else style.score_scale(largest)
     y = heading(sheet, plan, _title(sheet, plan))
     placed, y = _set(sheet, tokens, y)
     chosen = plan.query if plan.query is not None else plan.key
@@ -54,8 +57,8 @@ def draw_text(plan: Plan) -> Sheet:
         if word.token == chosen:
             height = 1.36 * style.em
             sheet.rect(word.x, word.y - height / 2, word.width, height, edge=style.ink, line=0.9, round=0.2 * style.em)
-    y = colour_bar(sheet, scale, y + 0.6 * style.em, plan.quantity, masked=bool(np.isnan(heat[takes_part]).any()))
-    closing(sheet, plan, y, _notes(sheet, plan, weights))
+    y = colour_bar(sheet, scale, plan.quantity, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
+    closing(sheet, plan, y, _notes(sheet, plan, scale))
     return sheet
 
 
@@ -135,11 +138,11 @@ def _draw(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> N
     sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
 
 
-def _notes(sheet: Sheet, plan: Plan, weights: bool) -> list[str]:
+def _notes(sheet: Sheet, plan: Plan, scale: Scale) -> list[str]:
     over = "" if plan.query is not None or plan.key is not None else f", mean over {int(plan.from_.sum())} queries"
     place = where(plan).rpartition(" · ")[0]
     return [
         f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
-        "colour on a square-root scale" if weights else "",
+        scale.words,
         f"query {plan.query}" if plan.query is not None else f"key {plan.key}" if plan.key is not None else "",
     ]

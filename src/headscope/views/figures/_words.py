@@ -14,6 +14,13 @@ def short_weight(weight: float) -> str:
     return "<.001" if weight > 0 else "0"
 
 
+def two_digits(weight: float) -> str:
+    """``".86"``, ``".015"``, ``"1.0"``: the end of a scale."""
+    if weight >= 0.995:
+        return "1.0"
+    return (f"{weight:.2f}" if weight >= 0.095 else f"{weight:.2g}").removeprefix("0")
+
+
 def short_score(score: float) -> str:
     """``"12"``, ``"3.4"``, ``"−0.21"``, with a true minus."""
     size = abs(score)
