@@ -47,7 +47,7 @@ class Figure:
     matplotlib: Any
     recipe: Recipe
 
-    def save(self, path: str | os.PathLike, *, dpi: float = 300) -> Path:
+    def save(self, path: str | os.PathLike, *, dpi: float | int = 300) -> Path:
         """Write the figure, whole or not at all; the same record and options give the same bytes.
 
         Args:
@@ -66,7 +66,7 @@ class Figure:
             temporary.write_bytes(data)
         return Path(path)
 
-    def to_bytes(self, kind: str, *, dpi: float = 300) -> bytes:
+    def to_bytes(self, kind: str, *, dpi: float | int = 300) -> bytes:
         """The content of a file: ``"svg"``, ``"pdf"`` or ``"png"``."""
         buffer = io.BytesIO()
         with our_settings():

@@ -248,7 +248,7 @@ def _one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
     return given
 
 
-def between(name: str, given: Any, low: float, high: float) -> float:
+def between(name: str, given: Any, low: float | int, high: float | int) -> float:
     """The number as a float.
 
     Raises:

@@ -37,10 +37,10 @@ class Scale:
         """What a reader must know of it besides the bar."""
         return "colour on a square-root scale" if self.power == 0.5 else ""
 
-    def place(self, values: np.ndarray | float) -> np.ndarray:
+    def place(self, values: np.ndarray) -> np.ndarray:
         """Where numbers stand on the bar, 0 to 1."""
         size = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** self.power
-        return 0.5 + 0.5 * np.sign(values) * size if self.signed else size
+        return np.asarray(0.5 + 0.5 * np.sign(values) * size if self.signed else size)
 
     def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
         """Red, green, blue of each number."""
@@ -58,7 +58,7 @@ class Scale:
             return [(part, two_digits(part * self.largest) if part else "0") for part in (0.0, 0.5, 1.0)]
         found = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
-            place = float(self.place(mark))
+            place = float(self.place(np.array(mark)))
             if mark < self.largest and place - found[-1][0] > CLOSEST_TICKS and place < 1 - CLOSEST_TICKS:
                 found.append((place, short_weight(mark)))
         return [*found, (1.0, two_digits(self.largest))]

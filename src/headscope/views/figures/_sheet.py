@@ -16,6 +16,8 @@ from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._style import POINT, Style
 
 Anchor = Literal["left", "center", "right"]
+Length = float | int
+"""Millimetres."""
 
 RISE = 0.31
 """How far a baseline stands below the middle of a line of text, in units of the font size."""
@@ -108,8 +110,8 @@ class Sheet:
 
     def text(  # noqa: PLR0913 - what type is made of
         self,
-        x: float,
-        y: float,
+        x: Length,
+        y: Length,
         text: str,
         *,
         size: float | None = None,
@@ -137,7 +139,7 @@ class Sheet:
             zorder=5,
         )
 
-    def note(self, x: float, y: float, text: str, *, anchor: Anchor = "left") -> None:
+    def note(self, x: Length, y: Length, text: str, *, anchor: Anchor = "left") -> None:
         """Write a line of small muted text, which explains."""
         self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
 
@@ -150,7 +152,7 @@ class Sheet:
             y += pitch
         return y
 
-    def rect(self, x: float, y: float, width: float, height: float, **look: Any) -> None:
+    def rect(self, x: Length, y: Length, width: Length, height: Length, **look: Any) -> None:
         """A rectangle; ``fill``, ``edge`` (colours), ``line`` (points), ``round`` (millimetres), ``layer``."""
         from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -167,7 +169,7 @@ class Sheet:
         else:
             self._axes.add_patch(Rectangle((x, y), width, height, **common))
 
-    def line(self, xs: Sequence[float], ys: Sequence[float], *, colour: str, line: float = 0.5) -> None:
+    def line(self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5) -> None:
         """A line through points; its thickness in points."""
         from matplotlib.lines import Line2D
 

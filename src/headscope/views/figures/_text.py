@@ -50,7 +50,7 @@ def draw_text(plan: Plan) -> Sheet:
     y = heading(sheet, plan, _title(sheet, plan))
     placed, y = _set(sheet, tokens, y)
     chosen = plan.query if plan.query is not None else plan.key
-    chosen = chosen if plan.key is not None or plan.stack.query == plan.stack.key else None
+    chosen = chosen if plan.stack.query == plan.stack.key else None
     takes_part = plan.from_ if side == "query" else plan.to
     for word in placed:
         _draw(sheet, word, scale.rgb(heat[word.token : word.token + 1])[0], takes_part=bool(takes_part[word.token]))
