@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.record import Tokens
 from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words, spaced, token_size, where
-from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
+from headscope.views.figures._numbers import largest_of, mean_of, numbers_of, pooled
 from headscope.views.figures._options import Plan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import ordinal
@@ -20,6 +20,8 @@ LARGEST_CELL = 2.6
 """In units of the font size."""
 WIDEST_NAME = 0.22
 GAP = 0.4
+DOTS = 300
+"""Cells in an inch at most: more would be lost in print, so the largest of each block is kept."""
 MOST_LEFT_OUT = 2
 """Where fewer than every so many tokens could be named, positions are written instead."""
 
@@ -60,12 +62,15 @@ def draw_matrix(plan: Plan) -> Sheet:
     scale = plan.style.weight_scale(largest, colour) if weights else plan.style.score_scale(largest)
     y = heading(sheet, plan, where(plan))
     grid = _grid(sheet, plan, y)
-    sheet.cells(scale.rgb(values), at=(grid.left, grid.top), size=grid.size, hidden=np.isnan(values))
+    shown = pooled(values, int(max(grid.size) / 25.4 * DOTS))
+    sheet.cells(scale.rgb(shown), at=(grid.left, grid.top), size=grid.size, hidden=np.isnan(shown))
     sheet.rect(grid.left, grid.top, *grid.size, edge=plan.style.edge, line=0.5, layer=3)
     notes = [_names(sheet, plan, grid)]
     _borders(sheet, plan, grid)
     y = grid.top + grid.size[1] + 0.8 * plan.style.em
     y = colour_bar(sheet, scale, plan.quantity, y=y, masked=bool(np.isnan(values).any()))
+    if shown is not values:
+        notes.append(f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}")
     if plan.head is None:
         notes.append(heads_in_words(plan, mean=True))
     notes.append(scale.words)

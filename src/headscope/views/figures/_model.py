@@ -101,11 +101,15 @@ def grid_of_heads(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest:
 
 
 def frame_chosen(sheet: Sheet, plan: Plan, tiles: Tiles) -> None:
-    """A frame around the heads of the layer that were asked for."""
+    """A frame around the layer, or around those of its heads, that were asked for."""
     if not plan.chosen or plan.layer not in plan.layers:
         return
     top = tiles.tops[plan.layers.index(plan.layer)]
     colour = plan.style.negative if plan.quantity == "weight" and plan.style.colour else plan.style.ink
+    if len(plan.heads) == plan.layer.heads:
+        width = tiles.lefts[plan.layer.heads - 1] + tiles.width - tiles.lefts[0]
+        sheet.rect(tiles.lefts[0], top, width, tiles.height, edge=colour, line=1.1, layer=4)
+        return
     for head in plan.heads:
         sheet.rect(tiles.lefts[head], top, tiles.width, tiles.height, edge=colour, line=1.1, layer=4)
 
