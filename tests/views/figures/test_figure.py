@@ -111,6 +111,13 @@ def test_every_file_carries_the_recipe(grouped, tmp_path):
     assert json.loads(re.sub(r"\\([()\\])", r"\1", literal)) == wanted
 
 
+def test_none_is_not_given_and_numbers_of_numpy_are_numbers():
+    figure = hs.figure(random_record(), view=None, heads=None, layer=np.int64(1), key=np.int32(3), title=None)
+    assert figure.recipe["call"] == "headscope.figure(record, layer=1, key=3)"
+    with pytest.raises(FigureError, match="no option 'vieww'"):
+        hs.figure(random_record(), vieww=None)
+
+
 def test_the_hash_is_of_the_text_and_of_nothing_else(pair, rng):
     other = hs.from_weights(random_weights(rng, (1, 2, 7, 7)), pair["self"].query)
     changed = hs.from_weights(random_weights(rng, (1, 2, 2, 2)), ["[CLS]", "b"])
@@ -208,6 +215,8 @@ def test_hostile_tokens_stay_inert(rng, view, see):
     assert figure.to_bytes("png")
     assert "$\\alpha$ <b>⟨U+0000⟩" in see(figure).texts
     if view == "head":
+        written = {"".join(node.itertext()) for node in svg.iter("{http://www.w3.org/2000/svg}text")}
+        assert {"$x^2$", "$", "\\frac{1}{2}_a^b", "&amp;<![CDATA[ ]]>"} <= written
         assert {"$x^2$", "∅", "␣", "↵", "U+0000U+001B", "⟨U+202E⟩abc", "U+D800"} <= set(see(figure).texts)
 
 

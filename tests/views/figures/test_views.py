@@ -169,7 +169,7 @@ def test_scores_of_a_pair_keep_their_sign(grouped, see):
 
 
 def test_the_neurons_add_up_to_the_score_and_the_weights(grouped, see):
-    layer, query, head = grouped["self"].layer(2), 4, 3
+    layer, query, head = grouped["self"].layer(2), 4, 2
     seen = see(hs.figure(grouped, view="neuron", layer=2, head=head, query=query))
     keys = layer.keys[1].astype(float)  # heads 2 and 3 share key/value head 1
     products = layer.queries[head, query].astype(float) * keys

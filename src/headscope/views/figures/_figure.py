@@ -18,7 +18,7 @@ from headscope.views.figures._head import draw_head
 from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._options import FigureOptions, between, parse_options
+from headscope.views.figures._options import FigureOptions, between, parse_options, plain_options
 from headscope.views.figures._pair import draw_pair
 from headscope.views.figures._recipe import Recipe, metadata, recipe_of
 from headscope.views.figures._sheet import our_settings
@@ -94,6 +94,7 @@ def figure(record: Record, **options: Unpack[FigureOptions]) -> Figure:
         >>> figure(record, view="head", layer=2, head=0).save("fig.pdf")
     """
     with our_settings():
-        plan = parse_options(record, options)
+        given = plain_options(options)
+        plan = parse_options(record, given)
         sheet = DRAWINGS[plan.view](plan)
-    return Figure(sheet.matplotlib, recipe_of(plan, options))
+    return Figure(sheet.matplotlib, recipe_of(plan, given))

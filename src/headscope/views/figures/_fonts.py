@@ -39,7 +39,6 @@ INVISIBLE = frozenset("\u200c\u200d") | {chr(code) for code in range(0xFE00, 0xF
 """Joiners and variation selectors: without a glyph of their own they can be left out."""
 
 
-@cache
 def installed(family: str) -> str | None:
     """The file of a font family; None where this machine does not have it."""
     from matplotlib.font_manager import findfont
@@ -50,7 +49,6 @@ def installed(family: str) -> str | None:
         return None
 
 
-@cache
 def families(wanted: str | None = None) -> tuple[str, ...]:
     """The installed families to write with, in the order in which they are asked for a character."""
     order = dict.fromkeys((*([wanted] if wanted else []), *FIRST, *FALLBACK))

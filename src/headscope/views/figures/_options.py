@@ -66,6 +66,7 @@ class FigureOptions(TypedDict, total=False):
     """False for greys only."""
 
 
+KNOWN = tuple(FigureOptions.__annotations__)
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 OWN: Mapping[str, tuple[str, ...]] = {
     "head": ("heads", "head", "query", "key", "quantity", "filter", "mute", "share"),
@@ -131,6 +132,12 @@ class Plan:
         return self.style.heads(self.heads, self.stack.heads)
 
 
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given: without those that are None, and with NumPy's numbers as Python's."""
+    given = {name: value for name, value in options.items() if value is not None or name not in KNOWN}
+    return {name: getattr(value, "tolist", lambda value=value: value)() for name, value in given.items()}
+
+
 def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
     """The plan of a figure.
 
@@ -167,8 +174,8 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
 def _check_names(view: str, options: Mapping[str, Any]) -> None:
     known = (*EVERY, *OWN[view])
     for name in options:
-        if name not in FigureOptions.__annotations__:
-            raise FigureError(f"figure has no option {name!r}; there are {', '.join(FigureOptions.__annotations__)}")
+        if name not in KNOWN:
+            raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
         if name not in known:
             raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
     for name in NEEDED.get(view, ()):
