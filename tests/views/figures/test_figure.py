@@ -163,7 +163,13 @@ def test_what_is_drawn_on_top_is_saved():
 
 def test_settings_of_the_reader_change_nothing_and_stay(grouped):
     wanted = hs.figure(grouped).to_bytes("svg")
-    with mpl.rc_context({"font.family": "serif", "axes.facecolor": "red", "svg.fonttype": "path", "savefig.dpi": 40}):
+    theirs = {
+        "font.family": "serif",
+        "savefig.facecolor": "red",
+        "svg.fonttype": "path",
+        "lines.dashed_pattern": (1, 9),
+    }
+    with mpl.rc_context(theirs):
         assert hs.figure(grouped).to_bytes("svg") == wanted
         assert mpl.rcParams["svg.fonttype"] == "path"
 
