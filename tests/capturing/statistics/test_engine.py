@@ -265,7 +265,7 @@ def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal, monke
 
 def test_a_bias_of_every_head_is_cut_into_tiles_too(monkeypatch):
     monkeypatch.setattr(_engine, "TILE", 2**15)
-    case = plain_case(600, 700, bias=torch.randn(1, 6, 600, 700))
+    case = plain_case(600, 700, bias=torch.randn(1, 6, 600, 700), key=torch.randn(1, 6, 700, FEATURES))
     with Sizes() as sizes:
         case.statistics(case.plan())
     assert sizes.largest <= 2 * 2**15

@@ -94,13 +94,11 @@ class FromScores:
         return out
 
     def _share(self, heads: slice, log_sum: torch.Tensor, sight: Sight) -> torch.Tensor | None:
-        """What the sinks leave of each row: ``exp(lse) / (exp(lse) + exp(sink))``."""
-        alive = _alive(heads, log_sum, sight)
+        """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may look at nothing."""
         if self.call.sinks is None:
-            return alive
+            return _alive(heads, log_sum, sight)
         sinks = self.call.sinks.reshape(-1)[heads].to(log_sum.dtype)
-        share = torch.sigmoid(log_sum - sinks.unsqueeze(-1))
-        return share if alive is None else share * alive
+        return torch.sigmoid(log_sum - sinks.unsqueeze(-1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
