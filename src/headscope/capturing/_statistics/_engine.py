@@ -66,7 +66,7 @@ def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tenso
     """Weights ``[head row key]`` of a few rows of one example, over all keys, padding included.
 
     For the check of a capture: multiplied with the values they give the model's own context of these rows. Rows that
-    may look at nothing are zero.
+    may look at nothing are zero. The rows are positions, padding included, and must rise.
     """
     found = call.context.new_zeros(call.size[1], len(rows), call.size[3], dtype=_dtype(call))
     for tile, heads, part in _tiles(call, example, rows, _scratch(call)):
