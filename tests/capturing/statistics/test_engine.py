@@ -230,6 +230,15 @@ def test_rows_of_given_weights_that_may_look_at_nothing_are_zero():
     np.testing.assert_allclose(found.received, 12 / 13 / 17, rtol=1e-6)
 
 
+def test_a_model_that_is_being_trained_is_read_without_gradients():
+    with torch.enable_grad():
+        case = plain_case(11, 13, key=torch.randn(1, 2, 13, FEATURES, requires_grad=True))
+        found = case.statistics(case.plan())[0]
+    with torch.no_grad():
+        case.call.key.requires_grad_(False)
+        assert_equal(found, case.reference(case.plan(), 0, None))
+
+
 def test_weight_on_padding_is_refused():
     case = replace(plain_case(11, 13), keys=[torch.arange(10)])
     with pytest.raises(CaptureError, match=r"layer.0: up to 0.\d+ of a row's weight lies on padding"):

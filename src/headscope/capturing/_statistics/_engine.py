@@ -1,8 +1,10 @@
 """Statistics of one attention call, tile by tile.
 
 A tile is a few rows of a few heads. Its weights are computed, read off and forgotten, so that ``[query key]`` is never
-there as a whole, not as a mask either. A product with the keys, one softmax and half a dozen sums cost less than a
-second run of the fused kernel (whose log-sum-exp, with the keys as values, would give the entropy and nothing else).
+there as a whole, not as a mask either: one product with the keys, one softmax and half a dozen sums. That takes about
+as long as the model's own attention at head size 64, and half as long again at 32. The fused kernel, run once more with
+the keys as values, takes as long and gives the log-sum-exp and the entropy alone: neither the largest weight nor what
+the keys receive, and nothing where there are soft caps, biases or sinks.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ Placed = tuple[Tile, slice, slice]
 """A tile, its heads, and its part of the rows."""
 
 
+@torch.no_grad()
 def statistics_of_call(
     call: Call,
     plan: StatisticsPlan,
@@ -62,6 +65,7 @@ def statistics_of_call(
     return found
 
 
+@torch.no_grad()
 def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tensor:
     """Weights ``[head row key]`` of a few rows of one example, over all keys, padding included.
 
