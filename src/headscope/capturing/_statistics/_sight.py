@@ -44,8 +44,9 @@ def sight_of(call: Call, example: int, rows: torch.Tensor, dtype: torch.dtype) -
     keys = call.size[3]
     bias = None if call.bias is None else _tile_of(call.bias, example, rows, keys).to(dtype)
     if call.mask is None and call.causal:
-        first, stop = int(rows[0]) + 1, min(keys, int(rows[-1]) + 1)
-        hidden = torch.arange(0 if bias is not None else first, stop, device=rows.device) > rows[:, None]
+        stop = min(keys, int(rows[-1]) + 1)
+        since = 0 if bias is not None else min(stop, int(rows[0]) + 1)
+        hidden = torch.arange(since, stop, device=rows.device) > rows[:, None]
         return _sight(hidden[None], bias, start=0, stop=stop)
     if call.mask is None:
         return Sight(start=0, stop=keys, added=bias)
