@@ -27,18 +27,6 @@ class Variant:
     implementation: str = "sdpa"
 
 
-class Telling(Watch):
-    """Tells of every call as soon as it is made, and keeps none."""
-
-    def __init__(self, model: nn.Module, batch: int, tell: Callable[[Call], None]) -> None:
-        self._tell = tell
-        super().__init__(model, batch)
-
-    def _note(self, call: Call) -> None:
-        with self._operators.looking_away():
-            self._tell(call)
-
-
 def plain(model: nn.Module, inputs: Inputs, **options: bool) -> object:
     cache = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
     with torch.no_grad():
@@ -46,7 +34,7 @@ def plain(model: nn.Module, inputs: Inputs, **options: bool) -> object:
 
 
 def watched(model: nn.Module, inputs: Inputs, tell: Callable[[Call], None]) -> None:
-    with Telling(model, len(inputs["input_ids"]), tell):
+    with Watch(model, len(inputs["input_ids"]), tell):
         plain(model, inputs)
 
 

@@ -1,5 +1,7 @@
 """What is captured equals the model's own numbers, and the model comes back as it was."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -127,10 +129,29 @@ def test_weights_recomputed_from_queries_and_keys_are_the_same(family, tokenizer
             np.testing.assert_allclose(other.weights_of(), layer.weights, atol=2e-6)
 
 
-def test_keep_weights_keeps_nothing_else(tokenizer):
-    layer = hs.capture(tiny_model("bert"), tokenizer, TEXT, keep="weights")["self"].layer(0)
-    assert layer.weights is not None
-    assert layer.queries is layer.keys is layer.values is None
+@pytest.mark.parametrize("keep", ["weights", "qk", ("weights", "values"), ("qk", "values", "weights")])
+def test_nothing_else_is_kept(keep, tokenizer):
+    layer = hs.capture(tiny_model("bert"), tokenizer, TEXT, keep=keep)["self"].layer(0)
+    kept = {"weights": layer.weights, "qk": layer.queries, "values": layer.values}
+    assert {name for name, array in kept.items() if array is not None} == set(np.atleast_1d(keep))
+    assert (layer.queries is None) == (layer.keys is None)
+
+
+def test_float16_halves_the_arrays_and_hardly_moves_the_weights(tokenizer):
+    exact, half = (hs.capture(tiny_model("llama"), tokenizer, TEXT, precision=p) for p in ("float32", "float16"))
+    for ours, theirs in zip(half["self"], exact["self"], strict=True):
+        assert {getattr(ours, name).dtype for name in ("weights", "queries", "keys", "values")} == {np.dtype("float16")}
+        lean = dataclasses.replace(ours, weights=None).weights_of()
+        assert 1e-7 < np.abs(lean - theirs.weights).max() < 5e-3
+        assert np.abs(ours.weights - theirs.weights).max() < 5e-4
+
+
+def test_a_value_that_float16_cannot_hold_is_said(tokenizer):
+    model = tiny_model("bert")
+    with torch.no_grad():
+        model.encoder.layer[1].attention.self.value.weight.mul_(1e7)
+    with pytest.raises(CaptureError, match="does not fit in float16; capture with precision='float32'"):
+        hs.capture(model, tokenizer, TEXT, precision="float16")
 
 
 def test_grouped_heads_are_kept_once(tokenizer):
@@ -315,9 +336,28 @@ def test_another_model_inside_the_block_is_not_taken_for_ours(tokenizer):
     assert [layer.module for layer in record["self"]] == [f"encoder.layer.{n}.attention.self" for n in range(2)]
 
 
-def test_compiled_models_are_unwrapped(tokenizer):
-    model = tiny_model("bert")
-    assert hs.capture(torch.compile(model), tokenizer, TEXT).verified == hs.capture(model, tokenizer, TEXT).verified
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("how", ["whole", "in place", "a layer", "a layer in place", "its forward"])
+def test_compiled_models_run_as_they_are_written(how, tokenizer):
+    plain = hs.capture(tiny_model("llama"), tokenizer, TEXT)
+    model = given = tiny_model("llama")
+    if how == "whole":
+        given = torch.compile(model, backend="eager")
+    elif how == "in place":
+        model.compile(backend="eager")
+    elif how == "a layer":
+        model.layers[0] = torch.compile(model.layers[0], backend="eager")
+    elif how == "a layer in place":
+        model.layers[0].compile(backend="eager")
+    else:
+        model.forward = torch.compile(model.forward, backend="eager")
+    calls = [getattr(module, "_compiled_call_impl", None) for module in model.modules()]
+    with torch.no_grad():
+        given(torch.tensor([[1, 5, 6, 7]]))
+    record = hs.capture(given, tokenizer, TEXT)
+    assert [layer.module for layer in record["self"]] == [layer.module for layer in plain["self"]]
+    np.testing.assert_array_equal(record["self"].weights(1), plain["self"].weights(1))
+    assert calls == [getattr(module, "_compiled_call_impl", None) for module in model.modules()]
 
 
 def test_half_precision_is_captured_in_single(tokenizer):
@@ -363,8 +403,18 @@ def test_roberta_counts_positions_from_its_padding_index(tokenizer):
         ({"text": "a", "text_pair": ""}, TextError, "The second text is empty"),
         ({}, CaptureError, "capture needs a text"),
         ({"text": "a", "tokenizer": None}, CaptureError, "capture needs the tokenizer of BertModel"),
-        ({"text": "a", "keep": "all"}, CaptureError, "keep must be 'auto', 'weights' or 'qk', not 'all'"),
-        ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; there are target"),
+        (
+            {"text": "a", "keep": "all"},
+            CaptureError,
+            "keep must be 'auto', or one or several of weights, qk.*not 'all'",
+        ),
+        ({"text": "a", "keep": ("qk", 3)}, CaptureError, r"keep must be 'auto', .*; not \('qk', 3\)"),
+        ({"text": "a", "keep": ()}, CaptureError, r"keep must be 'auto', .*; not \(\)"),
+        ({"text": "a", "keep": "values"}, CaptureError, "values alone have no attention in them"),
+        ({"text": "a", "precision": "int8"}, CaptureError, "precision must be 'float32' or 'float16', not 'int8'"),
+        ({"text": "a", "rows": 5}, CaptureError, "rows and top belong to the statistics"),
+        ({"text": "a", "keep": "statistics", "rows": 0}, CaptureError, "rows must be a whole number from 1 on, not 0"),
+        ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; there are keep, "),
     ],
 )
 def test_bad_input_is_one_clear_error(arguments, error, message, tokenizer):

@@ -26,6 +26,7 @@ def qk(rng):
 def plain_weights(layer):
     """Weights by loops, straight from the definition."""
     found = np.zeros((HEADS, QUERIES, KEYS))
+    visible = None if layer.visible is None else np.asarray(layer.visible)
     for head in range(HEADS):
         key_head = head // (HEADS // KV_HEADS)
         for query in range(QUERIES):
@@ -39,7 +40,7 @@ def plain_weights(layer):
                     score = layer.soft_cap * np.tanh(score / layer.soft_cap)
                 if layer.bias is not None:
                     score += layer.bias[head if layer.bias.shape[0] > 1 else 0, query, key]
-                hidden = layer.visible is not None and not layer.visible[query, key]
+                hidden = visible is not None and not visible[query, key]
                 terms.append(0.0 if hidden else np.exp(score))
             total = sum(terms) + (0 if layer.sinks is None else np.exp(layer.sinks[head]))
             found[head, query] = np.array(terms) / total if total else 0
@@ -89,6 +90,7 @@ def test_a_layer_is_frozen(weights):
 
 def test_sizes(qk):
     layer = Layer(layer=0, **qk)
+    assert layer.kv_head_of.tolist() == [0, 0, 0, 1, 1, 1]
     assert (layer.heads, layer.kv_heads, layer.size) == (HEADS, KV_HEADS, (QUERIES, KEYS))
 
 

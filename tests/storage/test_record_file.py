@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 import headscope as hs
 from headscope import FileError, Layer, ModelFacts, Record, Stack, Tokens
-from headscope.record import ARRAYS
+from headscope.record import ARRAYS, Rotary
 from headscope.testing import random_record, random_weights
 
 
@@ -35,6 +35,9 @@ def full_record(rng, heads=6, queries=5, keys=7):
         projection="layers.3.out",
         route="interface",
         verified=1e-7,
+        norm="RMSNorm",
+        latent=12,
+        rotary=Rotary(frequencies=np.array([1.0, 0.3]), style="neighbours", first=1),
     )
     weights = Layer(layer=4, weights=random_weights(rng, (heads, queries, keys)))
     query = Tokens(
@@ -45,7 +48,8 @@ def full_record(rng, heads=6, queries=5, keys=7):
         segments=(0, 0, 0, 1, 1),
         words=(0, None, 1, 2, 2),
     )
-    stack = Stack(name="cross", query=query, key=Tokens(pieces=tuple("tuvwxyz")), layers=(layer, weights))
+    rest = {"others": {0: "linear (Delta)"}, "routers": {1: rng.standard_normal((queries, 8)).astype(np.float32)}}
+    stack = Stack(name="cross", query=query, key=Tokens(pieces=tuple("tuvwxyz")), layers=(layer, weights), **rest)
     return Record(stacks={"cross": stack}, model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"))
 
 
@@ -54,10 +58,17 @@ def assert_same(found, wanted):
     assert list(found.stacks) == list(wanted.stacks)
     for name, stack in wanted.stacks.items():
         assert (found[name].query, found[name].key) == (stack.query, stack.key)
+        assert found[name].others == stack.others
+        assert list(found[name].routers) == list(stack.routers)
+        for number, scores in stack.routers.items():
+            np.testing.assert_array_equal(found[name].routers[number], scores)
         for ours, theirs in zip(found[name], stack, strict=True):
             for field in dataclasses.fields(Layer):
                 given, expected = getattr(ours, field.name), getattr(theirs, field.name)
-                if field.name in ARRAYS and expected is not None:
+                if field.name == "rotary" and expected is not None:
+                    np.testing.assert_array_equal(given.frequencies, expected.frequencies)
+                    assert (given.style, given.first, given.start) == (expected.style, expected.first, expected.start)
+                elif field.name in ARRAYS and expected is not None:
                     assert given.dtype == expected.dtype
                     np.testing.assert_array_equal(given, expected)
                 else:
@@ -139,7 +150,7 @@ def test_a_file_that_changed_is_noticed_when_it_is_read(tmp_path):
         record["cross"].weights(1, 2)
 
 
-@pytest.mark.parametrize("array", ["queries", "keys"])
+@pytest.mark.parametrize("array", ["queries", "keys", "bias"])
 def test_queries_and_keys_that_changed_are_noticed_too(array, rng, tmp_path):
     path = hs.save(full_record(rng), tmp_path / "run.safetensors")
     raw = path.read_bytes()
@@ -176,9 +187,10 @@ def rewritten(path, change):
         (lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record"),
         (lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged"),
         (
-            lambda p: rewritten(p, lambda d: d.update(format=2)),
-            "has format 2, and this headscope reads format 1; update",
+            lambda p: rewritten(p, lambda d: d.update(format=3)),
+            "has format 3, and this headscope reads format 2; update",
         ),
+        (lambda p: rewritten(p, lambda d: d.update(format=1)), "has format 1, .* reads format 2; capture .* again"),
         (lambda p: rewritten(p, lambda d: d["stacks"][0]["layers"][0].update(layer=9)), "is damaged"),
         (lambda p: rewritten(p, lambda d: d["stacks"][0]["query"]["pieces"].pop()), "is damaged"),
         (lambda p: rewritten(p, lambda d: d.pop("model")), "is damaged"),
@@ -192,6 +204,7 @@ def rewritten(path, change):
         "foreign",
         "json",
         "newer",
+        "older",
         "other layer",
         "a token less",
         "no model",

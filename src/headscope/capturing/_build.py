@@ -3,79 +3,159 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
 from headscope.capturing._call import Call
+from headscope.capturing._facts import others_of, positions_of
 from headscope.capturing._inputs import Inputs
-from headscope.capturing._stacks import group_of, name_groups, number_layers
-from headscope.capturing._weights import difference, visible_and_bias, weights_of
+from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing._routers import block_of
+from headscope.capturing._sides import Side, Sides
+from headscope.capturing._stacks import Group, group_of, name_groups, number_layers
+from headscope.capturing._weights import Sight, difference, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
-from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.record import Layer, Mask, ModelFacts, Record, Stack
 
-WEIGHTS_KEPT_BELOW = 256 * 2**20
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
 HALF_TOLERANCE = 3e-2
 """Differences allowed, relative to the largest value of the layer output."""
 LOST_AT_MOST = 1e-5
+EXPLAINED_WITHIN = 2e-5
+ROWS_CHECKED = 16
+"""How many rows of each head are recomputed to check a layer whose weights are not kept."""
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Everything that records are built from."""
+class Seen:
+    """What is left of a call: the arguments of a `Layer` for each example, and what its number follows from."""
 
-    calls: list[Call]
-    inputs: Inputs
-    keep: str
-    facts: ModelFacts
-    masks: dict[tuple, np.ndarray] = field(default_factory=dict)
-    """Masks already seen, so that layers share one."""
-
-    @property
-    def keeps_weights(self) -> bool:
-        """Whether the weights go into the record."""
-        if self.keep == "auto":
-            return sum(4 * math.prod(call.size) for call in self.calls) <= WEIGHTS_KEPT_BELOW
-        return self.keep == "weights"
-
-    @property
-    def keeps_qk(self) -> bool:
-        """Whether queries, keys and values go into the record."""
-        return self.keep != "weights"
+    group: Group
+    own_number: int | None
+    block: tuple[str, int] | None
+    sides: tuple[Side, Side]
+    layers: list[dict[str, Any]]
 
 
-def build_records(parts: Parts) -> list[Record]:
-    """One record for each example of the batch, padding cut off.
+class Builder:
+    """Makes layers of calls as soon as each is complete, so that the model's own tensors are held no longer.
 
-    Raises:
-        CaptureError: where tokens and calls do not fit, or a layer is not what the model computed.
+    Args:
+        inputs: what the model is run on.
+        keeping: what to keep.
+        model: whose calls they are.
     """
-    names = name_groups([group_of(call) for call in parts.calls])
-    examples = range(len(parts.inputs.source))
-    layers: dict[str, list[list[Layer]]] = {name: [[] for _ in examples] for name in names.values()}
-    for group, name in names.items():
-        calls = [call for call in parts.calls if group_of(call) == group]
-        for call, number in zip(calls, number_layers(calls), strict=True):
-            _check_sizes(call)
-            visible, bias = visible_and_bias(call)
-            weights = weights_of(call, visible, bias)
-            queries, keys = _kept(parts.inputs, name, call)
-            for example in examples:
-                cut = Cut(call, example, queries[example], keys[example])
-                layers[name][example].append(_layer(parts, cut, number, (weights, visible, bias)))
-            call.weights = None
-    return [
-        Record(
-            stacks={
-                name: Stack(name=name, **_sides(parts.inputs, name, example), layers=tuple(found[example]))
-                for name, found in layers.items()
-            },
-            model=parts.facts,
+
+    def __init__(self, inputs: Inputs, keeping: Keeping, model: torch.nn.Module) -> None:
+        self._keeping, self._sides, self._masks = keeping, Sides(inputs), _Masks()
+        self._modules = Counter(type(module) for module in model.modules())
+        self._keeps_weights = "weights" in keeping.what
+        self._bytes, self._model = 0, model
+        self.seen: dict[int, Seen] = {}
+        self.routers: dict[str, list[np.ndarray]] = {}
+
+    def take(self, call: Call) -> None:
+        """Check a call, whose projection was looked for, and keep of it what is wanted.
+
+        Raises:
+            CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
+        """
+        _check_sizes(call)
+        self._count(call)
+        sides, sight = self._sides.of(call), sight_of(call)
+        if not _explained(call, sight, sides[0]):
+            call.query = call.key = None
+        cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
+        self.seen[call.number] = Seen(
+            group=group_of(call),
+            own_number=getattr(call.module, "layer_idx", None),
+            block=block_of(call.name),
+            sides=sides,
+            layers=[self._layer(cut, sight) for cut in cuts],
         )
-        for example in examples
-    ]
+
+    def records(self, facts: ModelFacts) -> list[Record]:
+        """One record for each example of the batch."""
+        seen = [self.seen[number] for number in sorted(self.seen)]
+        names = name_groups([entry.group for entry in seen])
+        stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
+        for group, name in names.items():
+            members = [entry for entry in seen if entry.group == group]
+            blocks = [None if entry.block is None else entry.block[1] for entry in members]
+            numbers = number_layers([entry.own_number for entry in members], blocks)
+            query, key = members[0].sides
+            others = {} if group[1] else others_of(self._model, group[0], numbers)
+            for example, found in enumerate(stacks):
+                layers = tuple(
+                    Layer(layer=number, **entry.layers[example]) for number, entry in zip(numbers, members, strict=True)
+                )
+                tokens = {"query": query.tokens[example], "key": key.tokens[example]}
+                routers = {} if group[1] else self._routers_of(group[0], query.positions[example], example)
+                found[name] = Stack(name=name, **tokens, layers=layers, others=others, routers=routers)
+        layers = (layer for stack in stacks[0].values() for layer in stack)
+        facts = replace(facts, positions=positions_of(self._model, layers))
+        return [
+            Record(stacks={name: found[name] for name in sorted(found, key=_order)}, model=facts) for found in stacks
+        ]
+
+    def _routers_of(self, path: str, positions: torch.Tensor, example: int) -> dict[int, np.ndarray]:
+        """Router scores ``[token expert]`` of the blocks of a list, by number."""
+        blocks = {block_of(name): scores[example] for name, scores in self.routers.items()}
+        kept = positions.cpu().numpy()
+        return {block[1]: scores[kept] for block, scores in blocks.items() if block is not None and block[0] == path}
+
+    def _count(self, call: Call) -> None:
+        """Stop keeping weights where all layers together would be too large."""
+        if not (self._keeps_weights and self._keeping.auto):
+            return
+        size = math.prod(call.size) * self._keeping.dtype.itemsize
+        self._bytes += size
+        if max(self._bytes, size * self._modules[type(call.module)]) > WEIGHTS_KEPT_BELOW:
+            self._keeps_weights = False
+            for entry in self.seen.values():
+                for layer in entry.layers:
+                    if layer["queries"] is not None:
+                        layer["weights"] = None
+
+    def _layer(self, cut: Cut, sight: Sight) -> dict[str, Any]:
+        call, what = cut.call, self._keeping.what
+        queries, keys = (call.query, call.key) if "qk" in what else (None, None)
+        keeps_weights = self._keeps_weights or ("qk" in what and call.query is None)
+        rows = cut.queries if keeps_weights else _spread(cut.queries)
+        weights = weights_of(call, sight, cut.example, rows)
+        ours = weights[:, :, cut.keys]
+        _check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
+        return {
+            "weights": self._plain(ours) if keeps_weights else None,
+            "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
+            "keys": self._plain(cut.of_keys(keys)) if keys is not None else None,
+            "values": self._plain(cut.of_keys(call.value)) if "values" in what else None,
+            "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
+            "sinks": None if call.sinks is None else _plain(call.sinks.reshape(-1)),
+            "visible": self._masks.of(cut, sight),
+            "scale": call.scale,
+            "soft_cap": call.soft_cap,
+            "module": call.name,
+            "projection": call.projection_name,
+            "route": call.route,
+            "norm": call.norm,
+            "latent": getattr(call.module, "kv_lora_rank", None),
+            "rotary": call.rotary,
+            "verified": _verified(cut, weights, rows),
+        }
+
+    def _plain(self, tensor: torch.Tensor) -> np.ndarray:
+        array = _plain(tensor)
+        if array.dtype == self._keeping.dtype:
+            return array
+        largest = float(np.abs(array).max(initial=0))
+        if largest > float(np.finfo(self._keeping.dtype).max):
+            raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
+        return array.astype(self._keeping.dtype)
 
 
 @dataclass(frozen=True)
@@ -87,34 +167,68 @@ class Cut:
     queries: torch.Tensor
     keys: torch.Tensor
 
-    def of_queries(self, tensor: torch.Tensor) -> np.ndarray:
+    def of_queries(self, tensor: torch.Tensor) -> torch.Tensor:
         """``[batch head query feature]`` to ``[head query feature]``."""
-        return _plain(tensor[self.example][:, self.queries])
+        return _picked(tensor[self.example], self.queries)
 
-    def of_keys(self, tensor: torch.Tensor) -> np.ndarray:
+    def of_keys(self, tensor: torch.Tensor) -> torch.Tensor:
         """``[batch kv_head key feature]`` to ``[kv_head key feature]``."""
-        return _plain(tensor[self.example][:, self.keys])
+        return _picked(tensor[self.example], self.keys)
 
     def of_both(self, tensor: torch.Tensor) -> torch.Tensor:
         """``[batch head query key]``, where axes may be 1, to ``[head query key]``, where head may be 1."""
         example = self.example if tensor.shape[0] > 1 else 0
-        return tensor[example].expand(tensor.shape[1], *self.call.size[2:])[:, self.queries][:, :, self.keys]
+        whole = tensor[example].expand(tensor.shape[1], *self.call.size[2:])
+        return _picked(whole, self.queries)[:, :, self.keys]
 
 
-def _layer(parts: Parts, cut: Cut, number: int, tensors: tuple) -> Layer:
-    weights, visible, bias = tensors
+class _Masks:
+    """The masks of layers: each is read once, and layers that see alike share one."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
+        self._alike: dict[Mask, Mask] = {}
+
+    def of(self, cut: Cut, sight: Sight) -> Mask | None:
+        """The mask of one example; None where its real tokens all see each other."""
+        source = cut.call.mask if cut.call.mask is not None else sight.visible
+        if source is None and not sight.causal:
+            return None
+        key = (id(source), cut.example, sight.causal, cut.call.size[2:])
+        if key not in self._read:
+            # the tensor is kept beside what was read off it, so that no other can take its id
+            self._read[key] = source, self._shared(self._found(cut, sight))
+        return self._read[key][1]
+
+    def _found(self, cut: Cut, sight: Sight) -> Mask | None:
+        queries, keys = cut.queries, cut.keys
+        if sight.causal and queries.shape == keys.shape and len(queries) and _is_run(queries) and _is_run(keys):
+            found = Mask.causal(len(queries), len(keys))
+        elif sight.causal:
+            found = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
+        elif sight.visible is None:
+            return None
+        else:
+            dense = cut.of_both(sight.visible)
+            if dense.shape[0] > 1 and not (dense == dense[:1]).all():
+                raise CaptureError(
+                    f"{cut.call.name}: each head has a mask of its own; such models cannot be captured yet"
+                )
+            found = Mask.of(dense[0].cpu().numpy())
+        return None if found.is_full else found
+
+    def _shared(self, mask: Mask | None) -> Mask | None:
+        return None if mask is None else self._alike.setdefault(mask, mask)
+
+
+def _order(name: str) -> int:
+    """Encoder before decoder before cross; anything else stays where it is, before them."""
+    return ("encoder", "decoder", "cross").index(name) if name in ("encoder", "decoder", "cross") else -1
+
+
+def _verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
     call = cut.call
-    ours = cut.of_both(weights)
-    _check_nothing_lost(weights[cut.example][:, cut.queries].sum(-1), ours.sum(-1), call.name)
-    arrays = {
-        "weights": _plain(ours) if parts.keeps_weights or call.query is None else None,
-        "queries": cut.of_queries(call.query) if parts.keeps_qk and call.query is not None else None,
-        "keys": cut.of_keys(call.key) if parts.keeps_qk and call.key is not None else None,
-        "values": cut.of_keys(call.value) if parts.keeps_qk else None,
-        "bias": None if bias is None or not parts.keeps_qk else _plain(cut.of_both(bias)),
-        "sinks": None if call.sinks is None else _plain(call.sinks.reshape(-1)),
-    }
-    worst, largest = difference(call, weights, cut.example, cut.queries)
+    worst, largest = difference(call, weights, cut.example, rows)
     tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
     if not worst <= tolerance:
         raise CaptureError(
@@ -122,30 +236,19 @@ def _layer(parts: Parts, cut: Cut, number: int, tensors: tuple) -> Layer:
             f"{worst:.3g} (allowed {tolerance:.1g}); this attention is computed in a way that headscope does not know, "
             "and is refused"
         )
-    return Layer(
-        layer=number,
-        scale=call.scale,
-        soft_cap=call.soft_cap,
-        visible=_visible(cut, visible, parts.masks),
-        module=call.name,
-        projection=call.projection_name,
-        route=call.route,
-        verified=worst,
-        **arrays,
-    )
+    return worst
 
 
-def _visible(cut: Cut, visible: torch.Tensor | None, masks: dict) -> np.ndarray | None:
-    """``[query key]``, kept once where layers share it; None where the real tokens all see each other."""
-    if visible is None:
-        return None
-    found = cut.of_both(visible)
-    if found.shape[0] > 1 and not (found == found[:1]).all():
-        raise CaptureError(f"{cut.call.name}: each head has a mask of its own; such models cannot be captured yet")
-    plain = found[0].cpu().numpy()
-    if plain.all():
-        return None
-    return masks.setdefault((plain.shape, plain.tobytes()), plain)
+def _explained(call: Call, sight: Sight, side: Side) -> bool:
+    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
+    if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
+        return True
+    for example, positions in enumerate(side.positions):
+        rows = _spread(positions)
+        own, ours = (find(call, sight, example, rows) for find in (weights_of, recomputed))
+        if not (own - ours).abs().max().item() <= EXPLAINED_WITHIN:
+            return False
+    return True
 
 
 def _check_sizes(call: Call) -> None:
@@ -166,39 +269,21 @@ def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) ->
         )
 
 
-def _kept(inputs: Inputs, stack: str, call: Call) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Positions of the real query and key tokens, for each example."""
-    batch, _, queries, keys = call.size
-    masks = {"source": inputs.arguments.get("attention_mask"), "target": inputs.arguments.get("decoder_attention_mask")}
-    found = []
-    for side, size in zip(_roles(stack), (queries, keys), strict=True):
-        mask = masks[side]
-        if mask is None:
-            mask = torch.ones(batch, size, device=call.context.device)
-        if mask.shape != (batch, size):
-            raise CaptureError(
-                f"{call.name} works on {batch} x {size} positions, but the {side} text has {tuple(mask.shape)} tokens; "
-                "models that change their tokens on the way cannot be captured yet"
-            )
-        found.append([row.nonzero()[:, 0] for row in mask])
-    return found[0], found[1]
+def _spread(positions: torch.Tensor) -> torch.Tensor:
+    """A few positions from the first to the last."""
+    count = len(positions)
+    chosen = torch.linspace(0, count - 1, min(count, ROWS_CHECKED)).round().long()
+    return positions[chosen.to(positions.device)]
 
 
-def _sides(inputs: Inputs, stack: str, example: int) -> dict[str, Tokens]:
-    masks = {"source": inputs.arguments.get("attention_mask"), "target": inputs.arguments.get("decoder_attention_mask")}
-    tokens = {"source": inputs.source, "target": inputs.target}
-    sides = {}
-    for axis, role in zip(("query", "key"), _roles(stack), strict=True):
-        whole, mask = tokens[role][example], masks[role]
-        sides[axis] = (
-            whole if mask is None or bool(mask[example].all()) else whole.take(mask[example].nonzero()[:, 0].tolist())
-        )
-    return sides
+def _is_run(positions: torch.Tensor) -> bool:
+    return bool(positions[-1] - positions[0] == len(positions) - 1 and positions[0] == 0)
 
 
-def _roles(stack: str) -> tuple[str, str]:
-    return {"decoder": ("target", "target"), "cross": ("target", "source")}.get(stack, ("source", "source"))
+def _picked(tensor: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """``[head position feature]`` at these positions."""
+    return tensor if len(positions) == tensor.shape[1] else tensor[:, positions]
 
 
 def _plain(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().float().cpu().contiguous().numpy()
+    return tensor.detach().to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format).numpy()

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import torch
 from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing._build import Parts, build_records
+from headscope.capturing._build import Builder
+from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs, encode, with_target
-from headscope.capturing._load import display_name, load_model
+from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
+from headscope.capturing._load import load_model
+from headscope.capturing._outputs import take_returned
+from headscope.capturing._routers import RouterWatch
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
-from headscope.record import ModelFacts, Record, Tokens
-
-Keep = Literal["auto", "weights", "qk"]
+from headscope.record import Record, Tokens
 
 
-class CaptureOptions(TypedDict, total=False):
+class KeepOptions(TypedDict, total=False):
+    """What of a capture is kept."""
+
+    keep: Keep
+    """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
+    ``"statistics"``, numbers about every row without the row. ``"auto"`` (default): queries, keys and values, and the
+    weights too while these stay below 256 MiB."""
+    precision: Precision
+    """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are
+    then off by a few thousandths at most."""
+    rows: int | None
+    """How many rows the statistics sample; by default all."""
+    top: int
+    """How many of the largest weights of each row the statistics name; by default none."""
+    routers: bool
+    """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
+
+
+class CaptureOptions(KeepOptions, total=False):
     """Options of `capture`."""
 
     target: str | None
@@ -32,9 +52,6 @@ class CaptureOptions(TypedDict, total=False):
     """Tokenizer of the target side, where it is another one."""
     truncate: bool
     """Cut a text that is longer than the model's positions instead of raising."""
-    keep: Keep
-    """``"qk"``: queries, keys and values, from which weights follow exactly. ``"weights"``: the weights alone.
-    ``"auto"`` (default): queries, keys and values, and the weights too while these stay below 256 MiB."""
     trust_remote_code: bool
     """Whether a model that is named may bring code of its own."""
 
@@ -84,10 +101,10 @@ def capture(
     texts = (text,) if text_pair is None else (text, text_pair)
     with at_rest(model):
         inputs = _inputs(model, tokenizer, encoding, texts=texts, options=options)
-        return run(model, inputs, options.get("keep", "auto"))[0]
+        return run(model, inputs, keeping_of(options))[0]
 
 
-def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep = "auto") -> list[Record]:
+def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, **options: Unpack[KeepOptions]) -> list[Record]:
     """Run a model on what its tokenizer returned, padded or not, and keep one record for each example.
 
     Padding is cut off: a record holds real tokens only. Encoder-decoders need ``decoder_input_ids``.
@@ -96,7 +113,7 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
         model: a loaded transformers model.
         tokenizer: its tokenizer.
         encoding: a `transformers.BatchEncoding` with ``return_tensors="pt"``.
-        keep: see `CaptureOptions`.
+        **options: see `KeepOptions`.
 
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
@@ -113,7 +130,7 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, *, keep: Keep
     if getattr(model.config, "is_encoder_decoder", False) and not target:
         raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
     with at_rest(model):
-        return run(model, Inputs(arguments, source, target), keep)
+        return run(model, Inputs(arguments, source, target), keeping_of(options))
 
 
 def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
@@ -130,7 +147,7 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
     sides = [arguments["input_ids"], arguments.get("decoder_input_ids")]
     source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
     with at_rest(model):
-        return run(model, Inputs(dict(arguments), source, target), "auto")
+        return run(model, Inputs(dict(arguments), source, target), Keeping())
 
 
 def _numbered(ids: list[int]) -> Tokens:
@@ -150,16 +167,38 @@ def at_rest(model: nn.Module) -> Generator[None]:
             module.training = flag
 
 
-def run(model: nn.Module, inputs: Inputs, keep: Keep) -> list[Record]:
+def keeping_of(options: Mapping) -> Keeping:
+    """What the options say is to be kept."""
+    return parse_keep(**{name: options[name] for name in KeepOptions.__annotations__ if name in options})
+
+
+def run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
     """Run a model once and build one record for each example; see `capture` for what is raised."""
-    with Watch(model, len(inputs.source)) as watch:
-        model(**inputs.arguments, **_without_cache(model))
-    if not watch.calls:
-        raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as "
-            "state-space models do), or computes it in a form that headscope does not know"
-        )
-    return build_records(Parts(watch.calls, inputs, keep, facts_of(model)))
+    with uncompiled(model):
+        return _run(model, inputs, keeping)
+
+
+def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
+    facts = facts_of(model)
+    builder = Builder(inputs, keeping, model)
+    routers = RouterWatch(model) if keeping.routers else nullcontext()
+    options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
+    try:
+        with Watch(model, len(inputs.source), builder.take), routers:
+            outputs = model(**inputs.arguments, **options)
+    except CaptureError as error:
+        returned = take_returned(model, inputs, keeping, _without_cache(model))
+        if returned is None:
+            raise error from None
+        return returned.records(facts)
+    if isinstance(routers, RouterWatch):
+        builder.routers = routers.found(outputs, len(inputs.source))
+    if builder.seen:
+        return builder.records(facts)
+    raise CaptureError(
+        f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space models "
+        "do), or computes it in a form that headscope does not know"
+    )
 
 
 def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...], options: CaptureOptions) -> Inputs:
@@ -173,23 +212,28 @@ def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...]
     return Inputs(arguments, (source,), (target,))
 
 
-def facts_of(model: Any) -> ModelFacts:
-    """What a loaded model tells about itself."""
-    config = model.config
-    return ModelFacts(
-        name=display_name(model),
-        revision=getattr(config, "_commit_hash", None),
-        model_type=getattr(config, "model_type", ""),
-        class_name=type(model).__name__,
-        implementation=getattr(config, "_attn_implementation", None) or "",
-        dtype=str(model.dtype).removeprefix("torch."),
-        versions={name: version(name) for name in ("headscope", "torch", "transformers")},
-    )
-
-
 def unwrapped(model: Any) -> Any:
     """The model behind ``torch.compile``, which would run past any watching."""
     return getattr(model, "_orig_mod", model)
+
+
+@contextmanager
+def uncompiled(model: nn.Module) -> Generator[None]:
+    """Run parts of a model that were compiled as they are written, so that they can be watched."""
+    if "torch._dynamo" not in sys.modules:  # nothing can have been compiled
+        yield
+        return
+    before = [(module, module._compiled_call_impl) for module in model.modules()]
+    try:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = None
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = call
 
 
 def _without_cache(model: nn.Module) -> dict[str, bool]:
@@ -197,9 +241,8 @@ def _without_cache(model: nn.Module) -> dict[str, bool]:
 
 
 def _check_options(options: Mapping) -> None:
-    known = CaptureOptions.__annotations__
+    known = KeepOptions.__annotations__ | CaptureOptions.__annotations__
     for name in options:
         if name not in known:
             raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
-    if options.get("keep", "auto") not in ("auto", "weights", "qk"):
-        raise CaptureError(f"keep must be 'auto', 'weights' or 'qk', not {options['keep']!r}")
+    keeping_of(options)

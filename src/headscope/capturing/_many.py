@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from headscope.capturing._capture import CaptureOptions, at_rest, capture, run, unwrapped
+from headscope.capturing._capture import KeepOptions, at_rest, capture, keeping_of, run, unwrapped
 from headscope.capturing._inputs import Inputs, encode
 from headscope.capturing._tokens import tokens_from_encoding
 from headscope.errors import CaptureError, HeadscopeError
@@ -56,7 +56,7 @@ def capture_many(
         batch_tokens: most tokens in a batch, padding included; a longer text is a batch of its own.
         progress: show a bar on stderr, where that is a terminal.
         on_error: is called with number and error of a text that was left out; by default a warning is issued.
-        **options: ``truncate`` and ``keep`` of `CaptureOptions`.
+        **options: ``truncate`` of `CaptureOptions`, and `KeepOptions`.
 
     Raises:
         CaptureError: an option there is not.
@@ -65,11 +65,12 @@ def capture_many(
         >>> for record in capture_many(model, tokenizer, ["The cat sat.", ("It slept.", "It woke.")]):
         ...     print(record["self"].weights(layer=0).shape)
     """
+    known = ("truncate", *KeepOptions.__annotations__)
     for name in options:
-        if name not in ("truncate", "keep"):
-            raise CaptureError(f"capture_many has no option {name!r}; of capture's there are truncate and keep")
-    chosen: CaptureOptions = {"truncate": options.get("truncate", False), "keep": options.get("keep", "auto")}
-    many = _Many(unwrapped(model), tokenizer, chosen, batch_tokens, on_error or _warn)
+        if name not in known:
+            raise CaptureError(f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}")
+    keeping_of(options)
+    many = _Many(unwrapped(model), tokenizer, options, batch_tokens, on_error or _warn)
     return many.stream(_shown(texts) if progress else texts)
 
 
@@ -77,7 +78,7 @@ def capture_many(
 class _Many:
     model: Any
     tokenizer: Any
-    options: CaptureOptions
+    options: dict[str, Any]
     batch_tokens: int
     report: Callable[[int, HeadscopeError], None]
 
@@ -106,7 +107,7 @@ class _Many:
     def _encoded(self, index: int, text: Text) -> _Encoded | None:
         try:
             texts = _texts(text)
-            encoding = encode(self.model, self.tokenizer, *_pair(texts), truncate=self.options["truncate"])
+            encoding = encode(self.model, self.tokenizer, *_pair(texts), truncate=self.options.get("truncate", False))
         except HeadscopeError as error:
             self.report(index, error)
             return None
@@ -140,7 +141,7 @@ class _Many:
         masks = [_filled([1] * len(entry), longest) for entry in batch]
         arguments["attention_mask"] = torch.tensor(masks, device=self.model.device)
         with at_rest(self.model):
-            return run(self.model, Inputs(arguments, tuple(entry.tokens for entry in batch)), self.options["keep"])
+            return run(self.model, Inputs(arguments, tuple(entry.tokens for entry in batch)), keeping_of(self.options))
 
 
 def _filled(values: list[int], length: int) -> list[int]:

@@ -5,28 +5,36 @@ The first module with a weight matrix whose input holds the numbers of a call's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
 from headscope.capturing._call import Call
+from headscope.capturing._trail import names_of
 
 REMEMBERED = 8
-"""How many calls may wait for their projection at once; more would only be compared in vain."""
+"""How many calls may wait for their projection at once; more would be compared, and held in memory, in vain."""
 
 
 class ProjectionWatch:
-    """Looks at the input of every affine module while the block is open."""
+    """Looks at the input of every affine module while the block is open.
 
-    def __init__(self, model: nn.Module) -> None:
-        self._modules = [(name, module) for name, module in model.named_modules() if _is_affine(module)]
-        self._names = {id(module): name for name, module in self._modules}
+    Args:
+        model: whose modules they are.
+        done: is called with each call that was expected, once its projection was seen or is given up.
+    """
+
+    def __init__(self, model: nn.Module, done: Callable[[Call], None]) -> None:
+        self._done = done
+        self._modules = [module for module in model.modules() if is_affine(module)]
+        self._names = names_of(model)
         self._waiting: list[Call] = []
         self._hooks: list = []
 
     def __enter__(self) -> ProjectionWatch:
-        self._hooks = [module.register_forward_hook(self._look) for _, module in self._modules]
+        self._hooks = [module.register_forward_hook(self._look) for module in self._modules]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -34,10 +42,16 @@ class ProjectionWatch:
             hook.remove()
         self._waiting.clear()
 
+    def give_up(self) -> None:
+        """No more modules will come: the calls that still wait have no projection."""
+        while self._waiting:
+            self._done(self._waiting.pop())
+
     def expect(self, call: Call) -> None:
         """From now on, look for the module that takes this call's context."""
         self._waiting.insert(0, call)
-        del self._waiting[REMEMBERED:]
+        if len(self._waiting) > REMEMBERED:
+            self._done(self._waiting.pop())
 
     def _look(self, module: nn.Module, args: tuple, output: Any) -> None:
         given = args[0] if args else None
@@ -47,10 +61,12 @@ class ProjectionWatch:
             if _same_numbers(given, call.context):
                 call.projection, call.projection_name, call.output = module, self._names[id(module)], output
                 self._waiting.remove(call)
+                self._done(call)
                 return
 
 
-def _is_affine(module: nn.Module) -> bool:
+def is_affine(module: nn.Module) -> bool:
+    """Whether a module multiplies with a matrix."""
     weight = getattr(module, "weight", None)
     return isinstance(weight, torch.Tensor) and weight.ndim == 2 and not isinstance(module, nn.Embedding)
 

@@ -20,7 +20,7 @@ def name_groups(groups: Sequence[Group]) -> dict[Group, str]:
     groups = list(dict.fromkeys(groups))
     if len(groups) == 1 and not groups[0][1]:
         return {groups[0]: "self"}
-    names = {group: _role(*group) for group in groups}
+    names = {group: role_of(*group) for group in groups}
     taken = list(names.values())
     return {
         group: name if taken.count(name) == 1 else ".".join(filter(None, [group[0], "cross" * group[1]]))
@@ -28,14 +28,25 @@ def name_groups(groups: Sequence[Group]) -> dict[Group, str]:
     }
 
 
-def number_layers(calls: Sequence[Call]) -> list[int]:
-    """Layer numbers of the calls of one group: the model's own where every call has one, else counted."""
-    found = (getattr(call.module, "layer_idx", None) for call in calls)
-    own = [number for number in found if isinstance(number, int)]
-    return own if len(own) == len(calls) and sorted(set(own)) == own else list(range(len(calls)))
+def number_layers(own: Sequence[int | None], blocks: Sequence[int | None] = ()) -> list[int]:
+    """Layer numbers of the calls of one group.
+
+    Args:
+        own: what the model's modules call themselves.
+        blocks: the numbers of the blocks in their list.
+
+    Returns:
+        The first of both that is known of all and rises from call to call, else the calls counted.
+    """
+    for numbers in (own, blocks):
+        given = [number for number in numbers if isinstance(number, int)]
+        if given and len(given) == len(own) and sorted(set(given)) == given:
+            return given
+    return list(range(len(own)))
 
 
-def _role(path: str, cross: bool) -> str:
+def role_of(path: str, cross: bool) -> str:
+    """What a group is called where it is the only one of its role."""
     if cross:
         return "cross"
     for part in path.split("."):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from torch import nn
 
+from headscope.capturing._before import BeforeWatch
 from headscope.capturing._call import Call
 from headscope.capturing._interface import InterfaceWatch
 from headscope.capturing._operators import OperatorWatch
@@ -14,30 +16,46 @@ from headscope.capturing._trail import Trail
 
 
 class Watch:
-    """Collects the attention calls of a model while the block is open, in the order in which they are made.
+    """Hands on the attention calls of a model while the block is open, each as soon as its projection was seen.
 
     Args:
         model: a transformers model, on any device, in any implementation, or any other torch model.
         batch: number of texts it will be given.
+        take: is called with each `Call`, numbered in the order in which they were made; a call that nothing
+            takes further comes some calls later, at the latest when the block is left.
     """
 
-    def __init__(self, model: nn.Module, batch: int) -> None:
-        self.calls: list[Call] = []
-        self._trail, self._projections = Trail(model), ProjectionWatch(model)
+    def __init__(self, model: nn.Module, batch: int, take: Callable[[Call], None]) -> None:
+        self.count = 0
+        self._take = take
+        self._trail, self._projections = Trail(model), ProjectionWatch(model, self._done)
+        self._before = BeforeWatch(model, self._trail)
         self._operators = OperatorWatch(self._trail, self._note, batch)
         self._interface = InterfaceWatch(self._trail, self._note, inside=self._operators.looking_away)
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
         with ExitStack() as undo:
-            for part in (self._trail, self._projections, self._interface, self._operators):
+            for part in (self._trail, self._before, self._projections, self._interface, self._operators):
                 undo.enter_context(part)
             self._exit = undo.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._exit.close()
+    def __exit__(self, error: object, *_: object) -> None:
+        with self._exit:
+            if error is None:
+                self._projections.give_up()
 
     def _note(self, call: Call) -> None:
-        self.calls.append(call)
-        self._projections.expect(call)
+        call.number = self.count
+        self.count += 1
+        with self._operators.looking_away():
+            self._before.describe(call)
+        if call.projection is None:
+            self._projections.expect(call)
+        else:
+            self._done(call)
+
+    def _done(self, call: Call) -> None:
+        with self._operators.looking_away():
+            self._take(call)

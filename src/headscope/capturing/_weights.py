@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from headscope.capturing._call import Call
@@ -9,12 +11,36 @@ from headscope.capturing._call import Call
 ROWS_AT_ONCE = 1024
 
 
-def visible_and_bias(call: Call) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """What a query may look at, and what is added to its scores: None, or broadcast to ``[batch head query key]``."""
+@dataclass(frozen=True)
+class Sight:
+    """What the queries of a call may look at, and what is added to their scores.
+
+    Args:
+        visible: True where a query may look, broadcast to ``[batch head query key]``; None for everywhere.
+        causal: whether instead each query sees the keys up to its own place, counted from the first.
+        bias: added to the scores, broadcast likewise.
+    """
+
+    visible: torch.Tensor | None = None
+    causal: bool = False
+    bias: torch.Tensor | None = None
+
+    def visible_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
+        """``[head query key]`` of these queries of one example, where head may be 1; None for everything."""
+        if self.causal:
+            return torch.arange(call.size[3], device=rows.device) <= rows[None, :, None]
+        return None if self.visible is None else _rows(self.visible, call, example, rows)
+
+    def bias_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
+        """``[head query key]`` of these queries of one example, where head may be 1."""
+        return None if self.bias is None else _rows(self.bias, call, example, rows)
+
+
+def sight_of(call: Call) -> Sight:
+    """What a call's mask and bias mean."""
     visible, bias, mask = None, call.bias, call.mask
-    _, _, queries, keys = call.size
     if mask is not None:
-        mask = mask[..., :keys]
+        mask = mask[..., : call.size[3]]
         if mask.dtype == torch.bool:
             visible = mask
         else:
@@ -23,73 +49,81 @@ def visible_and_bias(call: Call) -> tuple[torch.Tensor | None, torch.Tensor | No
             if added.any():
                 bias = added if bias is None else bias + added
     elif call.causal:
-        visible = torch.ones(queries, keys, dtype=torch.bool, device=call.context.device).tril()[None, None]
+        return Sight(causal=True, bias=bias)
     elif call.query is None and call.weights is not None:
-        visible = _seen_in(call.weights)
-    if visible is not None and visible.all():
-        visible = None
-    return visible, bias
+        return Sight(causal=not call.weights.triu(1).any(), bias=bias)
+    return Sight(visible=None if visible is None or visible.all() else visible, bias=bias)
 
 
-def _seen_in(weights: torch.Tensor) -> torch.Tensor | None:
-    """The mask behind weights: causal where everything to the right is exactly zero for every head and text."""
-    if weights.triu(1).any():
-        return None
-    return torch.ones_like(weights[:1, :1], dtype=torch.bool).tril()
+def weights_of(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> torch.Tensor:
+    """Weights ``[head query key]`` of some queries, in float32 or better: the model's own where it gave them.
 
-
-def weights_of(call: Call, visible: torch.Tensor | None, bias: torch.Tensor | None) -> torch.Tensor:
-    """Weights ``[batch head query key]`` in float32 or better: the model's own where it gave them, else recomputed.
-
-    A model in half precision rounds its weights; for it they are recomputed in float32 from its queries and keys.
+    Otherwise they are recomputed from queries and keys; so are those of a model in half precision, which rounds them.
     """
     if call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64)):
-        return _without_dead_rows(call.weights.to(torch.promote_types(call.weights.dtype, torch.float32)), visible)
-    if call.query is None or call.key is None:
-        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
-    dtype = torch.promote_types(call.query.dtype, torch.float32)
-    query, key = call.query.to(dtype), _for_each_head(call.key, call.query.shape[1]).to(dtype)
-    scores = query @ key.transpose(-1, -2) * call.scale
-    if call.soft_cap is not None:
-        scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
-    if bias is not None:
-        scores = scores + bias.to(dtype)
+        own = call.weights[example][:, rows]
+        visible = sight.visible_rows(call, example, rows)
+        return _without_dead_rows(own.to(torch.promote_types(own.dtype, torch.float32)), visible)
+    return recomputed(call, sight, example, rows)
+
+
+def recomputed(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> torch.Tensor:
+    """Weights ``[head query key]`` of some queries, from queries and keys; in float32 or better."""
+    visible = sight.visible_rows(call, example, rows)
+    scores = scores_of(call, sight, example, rows)
     if visible is not None:
-        scores = scores.where(visible, torch.finfo(dtype).min)
+        scores = scores.where(visible, torch.finfo(scores.dtype).min)
     if call.sinks is None:
         return _without_dead_rows(scores.softmax(-1), visible)
-    sinks = call.sinks.to(dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    sinks = call.sinks.to(scores.dtype).reshape(-1, 1, 1).expand(*scores.shape[:2], 1)
     return _without_dead_rows(torch.cat([scores, sinks], -1).softmax(-1)[..., :-1], visible)
 
 
-def difference(call: Call, weights: torch.Tensor, example: int, kept: torch.Tensor) -> tuple[float, float]:
+def scores_of(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> torch.Tensor:
+    """What goes into the softmax, ``[head query key]``, before anything is hidden."""
+    if call.query is None or call.key is None:
+        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
+    dtype = torch.promote_types(call.query.dtype, torch.float32)
+    query, key = call.query[example][:, rows].to(dtype), call.key[example].to(dtype)
+    shared = query.reshape(key.shape[0], -1, query.shape[-1]) @ key.transpose(-1, -2)
+    scores = shared.reshape(query.shape[0], query.shape[1], key.shape[1]) * call.scale
+    if call.soft_cap is not None:
+        scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
+    bias = sight.bias_rows(call, example, rows)
+    return scores if bias is None else scores + bias.to(dtype)
+
+
+def difference(call: Call, weights: torch.Tensor, example: int, rows: torch.Tensor) -> tuple[float, float]:
     """How far the layer output recomputed from weights and values is from the model's own, and how large that is.
 
     Args:
         call: with its projection, if one was found; without one the context itself is compared.
-        weights: ``[batch head query key]``.
+        weights: ``[head query key]`` of these queries.
         example: which of the batch.
-        kept: positions of the queries that are real tokens.
+        rows: positions of the queries.
 
     Returns:
         The largest absolute difference, and the largest absolute value of the model's own output.
     """
-    values = _for_each_head(call.value, weights.shape[1])[example].to(weights.dtype)
+    value = call.value[example].to(weights.dtype)
     worst = largest = 0.0
-    for rows in kept.split(ROWS_AT_ONCE):
-        ours = (weights[example, :, rows] @ values).transpose(0, 1)  # [query head feature]
-        theirs = call.context[example, rows]
+    for part, at in zip(weights.split(ROWS_AT_ONCE, dim=1), rows.split(ROWS_AT_ONCE), strict=True):
+        shared = part.reshape(value.shape[0], -1, part.shape[-1]) @ value
+        ours = shared.reshape(part.shape[0], part.shape[1], value.shape[-1]).transpose(0, 1)  # [query head feature]
+        theirs = call.context[example, at]
         if call.projection is not None and call.output is not None:
             # forward, not a call: hooks that the user put on the module must not run again
             ours = call.projection.forward(ours.flatten(1).to(call.context.dtype))
-            theirs = call.output.reshape(*call.context.shape[:2], -1)[example, rows]
+            theirs = call.output.reshape(*call.context.shape[:2], -1)[example, at]
         worst = max(worst, (ours.to(theirs.dtype) - theirs).abs().max().item())
         largest = max(largest, theirs.abs().max().item())
     return worst, largest
 
 
-def _for_each_head(shared: torch.Tensor, heads: int) -> torch.Tensor:
-    return shared if shared.shape[1] == heads else shared.repeat_interleave(heads // shared.shape[1], dim=1)
+def _rows(tensor: torch.Tensor, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor:
+    """``[batch head query key]``, where axes may be 1, to ``[head query key]`` of some queries, where head may be 1."""
+    one = tensor[example if tensor.shape[0] > 1 else 0]
+    return one.expand(one.shape[0], *call.size[2:])[:, rows]
 
 
 def _without_dead_rows(weights: torch.Tensor, visible: torch.Tensor | None) -> torch.Tensor:

@@ -16,7 +16,10 @@ def capture(
     *,
     out: Path,
     model: ModelOptions | None = None,
-    keep: Literal["auto", "weights", "qk"] = "auto",
+    keep: tuple[Literal["auto", "weights", "qk", "values", "statistics"], ...] = ("auto",),
+    precision: Literal["float32", "float16"] = "float32",
+    rows: int | None = None,
+    top: int = 0,
 ) -> None:
     """Capture a text, or a sentence pair, and keep the record as one .safetensors file.
 
@@ -25,8 +28,12 @@ def capture(
         text_b: The second text of a sentence pair.
         out: Where to write the record; must end in .safetensors.
         model: Which model, and what it reads.
-        keep: qk keeps queries, keys and values, from which weights follow exactly; weights keeps these alone; auto
-            keeps both while the weights stay below 256 MiB.
+        keep: What to keep; may be given several times. qk keeps queries and keys, from which weights follow exactly;
+            statistics keeps numbers about every row without the row; auto keeps queries, keys and values, and the
+            weights too while these stay below 256 MiB.
+        precision: Of what is kept.
+        rows: How many rows the statistics sample; by default all.
+        top: How many of the largest weights of each row the statistics name.
     """
     from headscope.storage import save
 
@@ -34,7 +41,16 @@ def capture(
         raise FileError(
             f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it {out.with_suffix(RECORD_SUFFIX)}"
         )
-    record = captured(text, text_b, model or ModelOptions(), out, keep=keep)
+    record = captured(
+        text,
+        text_b,
+        model or ModelOptions(),
+        out,
+        keep="auto" if keep == ("auto",) else keep,
+        precision=precision,
+        rows=rows,
+        top=top,
+    )
     path = save(record, out)
     say(record.summary)
     say(f"Checked against the model's own layer outputs: largest difference {record.verified:.1e}")

@@ -1,9 +1,13 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
 from headscope.record._facts import ModelFacts
+from headscope.record._from_nnsight import from_nnsight
+from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._from_weights import from_weights
 from headscope.record._layer import ARRAYS, Layer
+from headscope.record._mask import Mask
 from headscope.record._record import Record
+from headscope.record._rotary import Rotary
 from headscope.record._stack import Stack
 from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
 from headscope.record._tokens import Tokens
@@ -13,11 +17,15 @@ __all__ = [
     "OFFSETS",
     "STATISTICS",
     "Layer",
+    "Mask",
     "ModelFacts",
     "Record",
+    "Rotary",
     "Stack",
     "Statistics",
     "Tokens",
+    "from_nnsight",
+    "from_transformer_lens",
     "from_weights",
     "statistics_of",
 ]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, check_weights, frozen, is_on_disk
+from headscope.record._mask import Mask
 from headscope.record._recompute import scores_of, softmax_of
+from headscope.record._rotary import Rotary
 
 Floating = Float[np.ndarray, "..."]
 
@@ -27,10 +30,13 @@ class Layer:
         keys: ``[kv_head key feature]``, after positions are applied; several heads may share one.
         values: ``[kv_head key feature]``.
         scale: what scores are multiplied by.
-        visible: ``[query key]``, True where the query may look; None where everything is visible.
+        visible: a `Mask`, or ``[query key]`` with True where the query may look; None where everything is visible.
         bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions, ALiBi).
         soft_cap: scores become ``soft_cap * tanh(score / soft_cap)`` before the bias is added.
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
+        rotary: how positions turned queries and keys, where they did.
+        norm: class of the norm that queries and keys went through before positions; empty where there is none.
+        latent: width of the latent vectors that keys and values were made of (multi-head latent attention).
         module: name of the attention module in the model.
         projection: name of the output projection, found by watching; empty where something stands in between.
         route: how it was captured: ``"interface"`` (of transformers) or ``"operators"`` (of torch).
@@ -46,10 +52,13 @@ class Layer:
     keys: np.ndarray | None = None
     values: np.ndarray | None = None
     scale: float = 1.0
-    visible: np.ndarray | None = None
+    visible: Mask | Any = None
     bias: np.ndarray | None = None
     soft_cap: float | None = None
     sinks: np.ndarray | None = None
+    rotary: Rotary | None = None
+    norm: str = ""
+    latent: int | None = None
     module: str = ""
     projection: str = ""
     route: str = ""
@@ -61,6 +70,8 @@ class Layer:
             if array is not None:
                 object.__setattr__(self, name, frozen(np.asanyarray(array)))
                 self._check_axes(name)
+        if self.visible is not None and not isinstance(self.visible, Mask):
+            object.__setattr__(self, "visible", Mask.of(self.visible))
         if self.weights is None:
             self._queries_and_keys()
         self._check_shapes()
@@ -95,23 +106,18 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        """``full``, ``causal`` (all that came before), ``sliding`` (the last few), or ``masked`` for anything else."""
-        if self.visible is None:
-            return "full"
-        queries, keys = self.visible.shape
-        allowed = np.tril(np.ones((queries, keys), bool), k=keys - queries)
-        if (self.visible == allowed).all():
-            return "causal"
-        window = int(self.visible.sum(axis=1).max())
-        banded = allowed & ~np.tril(np.ones((queries, keys), bool), k=keys - queries - window)
-        return "sliding" if (self.visible == banded).all() else "masked"
+        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or ``masked``."""
+        return "full" if self.visible is None else self.visible.kind
+
+    @property
+    def kv_head_of(self) -> Int[np.ndarray, " head"]:
+        """The key/value head that each head uses."""
+        return np.arange(self.heads) // (self.heads // self.kv_heads)
 
     @property
     def dead(self) -> Bool[np.ndarray, " query"]:
         """True for queries that may look at nothing: their rows are all zero."""
-        if self.visible is None:
-            return np.zeros(self.size[0], bool)
-        return np.logical_not(self.visible.any(axis=1))
+        return np.zeros(self.size[0], bool) if self.visible is None else self.visible.dead
 
     def weights_of(self, head: int | None = None) -> Floating:
         """Weights of one head ``[query key]``, or of all ``[head query key]``: kept ones, or recomputed in float64.
@@ -138,6 +144,19 @@ class Layer:
         found = self._scores(self._chosen(head))
         return found if head is None else found[0]
 
+    def before_positions(self) -> tuple[Floating, Floating]:
+        """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before rotary positions turned them.
+
+        As they are kept where nothing turned them; in float64 where something did.
+
+        Raises:
+            RecordError: where queries and keys were not kept.
+        """
+        queries, keys = self._queries_and_keys()
+        if self.rotary is None:
+            return queries, keys
+        return self.rotary.turned(queries, back=True), self.rotary.turned(keys, back=True)
+
     def _queries_and_keys(self) -> tuple[np.ndarray, np.ndarray]:
         if self.queries is None or self.keys is None:
             kept = "neither weights nor" if self.weights is None else "weights but no"
@@ -148,18 +167,20 @@ class Layer:
 
     def _scores(self, chosen: slice) -> Floating:
         queries, keys = self._queries_and_keys()
-        shared = np.arange(self.heads)[chosen] // (self.heads // keys.shape[0])
+        shared = self.kv_head_of[chosen]
         for name, array, part in (("queries", queries, chosen), ("keys", keys, shared)):
             if is_on_disk(array):
                 check_finite(array[part], self._name(name))
         bias = self.bias if self.bias is None or self.bias.shape[0] == 1 else self.bias[chosen]
+        if bias is not None and is_on_disk(bias):
+            check_finite(bias, self._name("bias"))
         return scores_of(
             queries[chosen],
             keys[shared],
             scale=self.scale,
             soft_cap=self.soft_cap,
             bias=bias,
-            visible=self.visible,
+            visible=None if self.visible is None else self.visible.dense(),
         )
 
     def _chosen(self, head: int | None) -> slice:
@@ -214,11 +235,10 @@ ARRAYS = {
     "queries": "head query feature",
     "keys": "kv_head key feature",
     "values": "kv_head key feature",
-    "visible": "query key",
     "bias": "head query key",
     "sinks": "head",
 }
-"""The arrays that a layer may hold, and their axes."""
+"""The arrays that a layer may hold beside its mask, and their axes."""
 
 
 def _width(array: np.ndarray | None) -> int:

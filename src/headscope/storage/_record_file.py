@@ -1,7 +1,7 @@
 """A record as one ``.safetensors`` file.
 
 Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in the metadata under ``headscope``.
-Format 1. ``visible`` is kept as packed bits.
+Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``; format 1 kept packed bits.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from headscope.errors import FileError, RecordError
-from headscope.record import ARRAYS, Layer, ModelFacts, Record, Stack, Tokens
+from headscope.record import ARRAYS, Layer, Mask, ModelFacts, Record, Rotary, Stack, Tokens
 from headscope.storage._atomic import reason, written_whole
 
-FORMAT = 1
-LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified")
+FORMAT = 2
+MASK_ARRAYS = ("runs", "firsts")
+LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm", "latent")
 
 
 def save(record: Record, path: str | os.PathLike) -> Path:
@@ -45,12 +46,17 @@ def save(record: Record, path: str | os.PathLike) -> Path:
     for stack in record.stacks.values():
         layers = []
         for layer in stack:
-            arrays = {name: getattr(layer, name) for name in ARRAYS if getattr(layer, name) is not None}
-            tensors |= {f"{stack.name}.{layer.layer}.{name}": _packed(name, array) for name, array in arrays.items()}
-            layers.append({name: getattr(layer, name) for name in LAYER_FACTS})
+            arrays = {
+                name: np.ascontiguousarray(getattr(layer, name)) for name in ARRAYS if getattr(layer, name) is not None
+            }
+            tensors |= {f"{stack.name}.{layer.layer}.{name}": array for name, array in (arrays | _runs(layer)).items()}
+            layers.append({name: getattr(layer, name) for name in LAYER_FACTS} | {"rotary": _turning(layer.rotary)})
+        tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
         sides = {"query": dataclasses.asdict(stack.query)}
         sides["key"] = "query" if stack.key == stack.query else dataclasses.asdict(stack.key)
-        stacks.append({"name": stack.name, "layers": layers, **sides})
+        others = {str(number): what for number, what in stack.others.items()}
+        routers = list(stack.routers)
+        stacks.append({"name": stack.name, "layers": layers, "others": others, "routers": routers, **sides})
     document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
     with written_whole(path) as temporary:
         save_file(tensors, temporary, metadata={"headscope": json.dumps(document)})
@@ -96,7 +102,9 @@ def _document(path: Path) -> dict:
     except (ValueError, KeyError, TypeError):
         raise FileError(f"{path} is damaged: its headscope document cannot be read; capture the record again") from None
     if version != FORMAT:
-        raise FileError(f"{path} has format {version}, and this headscope reads format {FORMAT}; update headscope")
+        older = isinstance(version, int) and version < FORMAT
+        remedy = "capture the record again" if older else "update headscope"
+        raise FileError(f"{path} has format {version}, and this headscope reads format {FORMAT}; {remedy}")
     return document
 
 
@@ -107,10 +115,22 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
     for facts in entry["layers"]:
         prefix = f"{entry['name']}.{facts['layer']}."
         arrays = {name: tensors[prefix + name] for name in ARRAYS if prefix + name in tensors}
-        if "visible" in arrays:
-            arrays["visible"] = np.unpackbits(arrays["visible"], axis=1, count=len(key)).astype(bool)
-        layers.append(Layer(**{name: facts[name] for name in LAYER_FACTS}, **arrays))
-    return Stack(name=entry["name"], query=query, key=key, layers=tuple(layers))
+        layers.append(
+            Layer(
+                **{name: facts[name] for name in LAYER_FACTS},
+                **arrays,
+                visible=_mask(tensors, prefix, len(key)),
+                rotary=_rotary(facts["rotary"]),
+            )
+        )
+    return Stack(
+        name=entry["name"],
+        query=query,
+        key=key,
+        layers=tuple(layers),
+        others={int(number): what for number, what in entry["others"].items()},
+        routers={number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]},
+    )
 
 
 def _tokens(entry: dict) -> Tokens:
@@ -120,8 +140,27 @@ def _tokens(entry: dict) -> Tokens:
     return Tokens(**fields)
 
 
-def _packed(name: str, array: np.ndarray) -> np.ndarray:
-    return np.packbits(array, axis=1) if name == "visible" else np.ascontiguousarray(array)
+def _turning(rotary: Rotary | None) -> dict[str, Any] | None:
+    if rotary is None:
+        return None
+    return dataclasses.asdict(rotary) | {"frequencies": rotary.frequencies.tolist()}
+
+
+def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
+    if facts is None:
+        return None
+    frequencies = np.array(facts["frequencies"])
+    return Rotary(frequencies=frequencies, **{name: facts[name] for name in ("style", "first", "start")})
+
+
+def _runs(layer: Layer) -> dict[str, np.ndarray]:
+    mask = layer.visible
+    return {} if mask is None else {f"visible.{name}": getattr(mask, name) for name in MASK_ARRAYS}
+
+
+def _mask(tensors: dict[str, np.ndarray], prefix: str, keys: int) -> Mask | None:
+    found = {name: tensors[f"{prefix}visible.{name}"] for name in MASK_ARRAYS if f"{prefix}visible.{name}" in tensors}
+    return Mask(keys=keys, **found) if found else None
 
 
 def _mapped(path: Path) -> dict[str, np.ndarray]:
@@ -130,7 +169,7 @@ def _mapped(path: Path) -> dict[str, np.ndarray]:
         (size,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(size))
     whole = np.memmap(path, mode="r", dtype=np.uint8)
-    dtypes = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1"}
+    dtypes = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I32": "<i4"}
     found = {}
     for name, facts in header.items():
         if name != "__metadata__":

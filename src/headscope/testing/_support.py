@@ -128,6 +128,8 @@ def _given(output: Any, stack: str) -> list[torch.Tensor]:
 
 def _difference(ours: np.ndarray, own: np.ndarray, stack: str, mask: torch.Tensor) -> float | None:
     kept = mask.bool().cpu().numpy()
+    if own.ndim != 3 or (stack != "decoder" and own.shape[2] != len(kept)):
+        return None
     if stack in ("self", "encoder"):
         own = own[:, kept]
     if stack != "decoder":

@@ -28,10 +28,12 @@ def encoded(tokenizer, model, side):
 
 
 def calls_by_stack(model, encoding):
-    with Watch(model, len(TEXTS)) as watch:
+    calls = []
+    with Watch(model, len(TEXTS), calls.append):
         model(**encoding, **({"use_cache": False} if hasattr(model.config, "use_cache") else {}))
-    names = name_groups([group_of(call) for call in watch.calls])
-    return {name: [call for call in watch.calls if group_of(call) == group] for group, name in names.items()}
+    calls.sort(key=lambda call: call.number)
+    names = name_groups([group_of(call) for call in calls])
+    return {name: [call for call in calls if group_of(call) == group] for group, name in names.items()}
 
 
 def plan_of(encoding, stack, special, **asked):

@@ -1,0 +1,70 @@
+"""What of a capture is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from headscope.errors import CaptureError
+
+Keepable = Literal["weights", "qk", "values", "statistics"]
+Keep = Literal["auto"] | Keepable | Collection[Keepable]
+Precision = Literal["float32", "float16"]
+
+WEIGHTS_KEPT_BELOW = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """The choice of what is kept, parsed.
+
+    Args:
+        what: any of weights, qk (queries and keys), values, statistics.
+        auto: whether weights are kept only while all of them stay below 256 MiB.
+        precision: of the arrays.
+        rows: how many rows the statistics sample; None for all.
+        top: how many of the largest weights of each row the statistics name.
+        routers: whether router scores are kept.
+    """
+
+    what: frozenset[str] = frozenset({"weights", "qk", "values"})
+    auto: bool = True
+    precision: Precision = "float32"
+    rows: int | None = None
+    top: int = 0
+    routers: bool = False
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's name of the precision."""
+        return np.dtype(self.precision)
+
+
+def parse_keep(
+    *, keep: Any = "auto", precision: Any = "float32", rows: Any = None, top: Any = 0, routers: Any = False
+) -> Keeping:
+    """The options of `KeepOptions`, checked.
+
+    Raises:
+        CaptureError: where they are not what they may be, or do not fit together.
+    """
+    names = get_args(Keepable)
+    if precision not in get_args(Precision):
+        raise CaptureError(f"precision must be 'float32' or 'float16', not {precision!r}")
+    if isinstance(keep, str) and keep == "auto":
+        what = frozenset({"weights", "qk", "values"})
+    else:
+        what = frozenset([keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep)
+        if not what or what - set(names):
+            raise CaptureError(f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}")
+        if what == {"values"}:
+            raise CaptureError("values alone have no attention in them; keep 'qk', 'weights' or 'statistics' too")
+    if "statistics" not in what and (rows is not None or top):
+        raise CaptureError("rows and top belong to the statistics; pass keep='statistics' with them")
+    for name, number, least in (("rows", rows, 1), ("top", top, 0)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < least):
+            raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
+    return Keeping(what, keep == "auto", precision, rows, top, bool(routers))
