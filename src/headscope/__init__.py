@@ -15,7 +15,16 @@ from headscope._version import __version__
 
 if TYPE_CHECKING:
     from headscope.capturing import capture, capture_encoded, capture_many, generate
-    from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
+    from headscope.errors import (
+        CaptureError,
+        FigureError,
+        FileError,
+        HeadscopeError,
+        ModelError,
+        PageError,
+        RecordError,
+        TextError,
+    )
     from headscope.record import (
         Candidate,
         Generation,
@@ -32,11 +41,13 @@ if TYPE_CHECKING:
     )
     from headscope.storage import load, save
     from headscope.views import page
+    from headscope.views.figures import figure
 
 _PLACES = {
     "headscope.capturing": ("capture", "capture_encoded", "capture_many", "generate"),
     "headscope.errors": (
         "CaptureError",
+        "FigureError",
         "FileError",
         "HeadscopeError",
         "ModelError",
@@ -60,12 +71,14 @@ _PLACES = {
     ),
     "headscope.storage": ("load", "save"),
     "headscope.views": ("page",),
+    "headscope.views.figures": ("figure",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "Candidate",
     "CaptureError",
+    "FigureError",
     "FileError",
     "Generation",
     "HeadscopeError",
@@ -84,6 +97,7 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "figure",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",

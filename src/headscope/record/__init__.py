@@ -10,10 +10,13 @@ from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._rotary import Rotary
 from headscope.record._stack import Stack
+from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
 from headscope.record._tokens import Tokens
 
 __all__ = [
     "ARRAYS",
+    "OFFSETS",
+    "STATISTICS",
     "Candidate",
     "Generation",
     "Layer",
@@ -22,8 +25,10 @@ __all__ = [
     "Record",
     "Rotary",
     "Stack",
+    "Statistics",
     "Tokens",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
+    "statistics_of",
 ]
