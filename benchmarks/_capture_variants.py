@@ -69,10 +69,10 @@ VARIANTS = (
     Variant(ENGINE + "statistics", engine_alone),
     Variant(ENGINE + "statistics, 64 rows", partial(engine_alone, rows=64)),
     Variant(ENGINE + "statistics, top 8", partial(engine_alone, top=8)),
-    # Variant('keep="statistics"', partial(captured, keep="statistics")),
-    # Variant('keep="statistics", rows=64', partial(captured, keep="statistics", rows=64)),
-    # Variant('keep="statistics", top=8', partial(captured, keep="statistics", top=8)),
+    Variant('keep="statistics"', partial(captured, keep="statistics")),
+    Variant('keep="statistics", rows=64', partial(captured, keep="statistics", rows=64)),
+    Variant('keep="statistics", top=8', partial(captured, keep="statistics", top=8)),
     Variant('keep="weights"', partial(captured, keep="weights")),
     Variant("eager, output_attentions", partial(plain, output_attentions=True), implementation="eager"),
 )
-"""The first is what the others are divided by. The lines that are commented out wait for ``keep="statistics"``."""
+"""The first is what the others are divided by."""
