@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
     from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, from_weights
     from headscope.storage import load, save
-    from headscope.views import page
+    from headscope.views import page, view
 
 _PLACES = {
     "headscope.capturing": ("capture", "capture_encoded", "capture_many"),
@@ -31,7 +31,7 @@ _PLACES = {
     ),
     "headscope.record": ("Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"),
     "headscope.storage": ("load", "save"),
-    "headscope.views": ("page",),
+    "headscope.views": ("page", "view"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -56,6 +56,7 @@ __all__ = [
     "load",
     "page",
     "save",
+    "view",
 ]
 
 

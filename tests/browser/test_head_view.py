@@ -138,7 +138,7 @@ def test_everything_is_reached_by_keyboard(show, pair):
 
 
 def test_sentence_pair_filters_tile_all_lines(show, pair):
-    view = show(pair, fragment="#v=1&share=100")
+    view = show(pair, fragment="#v=2&share=100")
     everything = int(view.state("lines"))
     parts = []
     for name in ("aa", "ab", "ba", "bb"):
@@ -186,7 +186,7 @@ def test_the_address_opens_the_same_picture(show, pair):
     view.page.get_by_role("button", name="Next layer").click()
     wait(view, "layer", "1")
     view.token("key", 0).click()
-    view.page.wait_for_function("location.hash.includes('pin=key-0')")
+    view.page.wait_for_function("location.hash.includes('key=0')")
     fragment = view.page.evaluate("location.hash")
     again = show(pair, fragment=fragment)
     assert (again.state("layer"), again.state("heads")) == ("1", "1,2,3")
@@ -260,7 +260,7 @@ def test_hostile_tokens_stay_inert(rng, show):
     ("damage", "message"),
     [
         (lambda text: text.replace('data-chunk="weights/self/0"', 'data-chunk="gone"'), "weights/self/0"),
-        (lambda text: text.replace('"format": 1', '"format": 2'), "2"),
+        (lambda text: text.replace('"format": 2', '"format": 3'), "3"),
         (lambda text: text.replace('"shape": [4, 9, 9]', '"shape": [4, 9, 8]'), ""),
     ],
     ids=["no chunk", "newer format", "wrong size"],

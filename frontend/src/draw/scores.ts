@@ -1,0 +1,206 @@
+import { type LayerWeights, once } from "./weights";
+
+/** All that the scores and weights of a layer are recomputed from. */
+export interface ScoreParts {
+  readonly heads: number;
+  readonly queries: number;
+  readonly keys: number;
+  readonly features: number;
+  /** Axes head, query, feature. */
+  readonly query: Float32Array;
+  readonly kvHeads: number;
+  /** Axes kv_head, key, feature. */
+  readonly key: Float32Array;
+  readonly scale: number;
+  readonly softCap: number | null;
+  /** Added to the score of a head, a query and a key; null for nothing. */
+  readonly bias: Bias | null;
+  readonly sinks: readonly number[] | null;
+  readonly visible: Visible | null;
+}
+
+/** Axes head, query, key; or head, offset where only key - query counts. One head stands for all. */
+export interface Bias {
+  readonly values: Float32Array;
+  readonly heads: number;
+  readonly byOffset: boolean;
+}
+
+/** Which keys each query may look at. */
+export interface Visible {
+  /** Where the runs of each query begin; one entry more than queries. */
+  readonly offsets: Uint32Array;
+  /** First key and end of each run. */
+  readonly bounds: Int32Array;
+}
+
+/** The key head that a head shares. */
+export function kvHead({ heads, kvHeads }: Pick<ScoreParts, "heads" | "kvHeads">, head: number): number {
+  return Math.floor((head * kvHeads) / heads);
+}
+
+export function visibleRuns(runs: Int32Array, queries: number): Visible {
+  const count = runs.length / 3;
+  const offsets = new Uint32Array(queries + 1);
+  const bounds = new Int32Array(2 * count);
+  for (let run = 0; run < count; run++) {
+    offsets[runs[3 * run] + 1]++;
+    bounds[2 * run] = runs[3 * run + 1];
+    bounds[2 * run + 1] = runs[3 * run + 2];
+  }
+  for (let query = 0; query < queries; query++) offsets[query + 1] += offsets[query];
+  return { offsets, bounds };
+}
+
+/** Calls back with each stretch of keys that a query may look at. */
+export function eachRun(
+  visible: Visible | null,
+  query: number,
+  keys: number,
+  use: (start: number, end: number) => void,
+): void {
+  if (visible === null) {
+    use(0, keys);
+    return;
+  }
+  for (let run = visible.offsets[query]; run < visible.offsets[query + 1]; run++) {
+    use(visible.bounds[2 * run], visible.bounds[2 * run + 1]);
+  }
+}
+
+/** The scores of one query: what goes into the softmax, -Infinity where it may not look. */
+export function scoreRow(parts: ScoreParts, head: number, query: number, out?: Float32Array): Float32Array {
+  const { keys, features, visible } = parts;
+  const scores = out ?? new Float32Array(keys);
+  if (visible) scores.fill(Number.NEGATIVE_INFINITY);
+  const scaled = scaledQuery(parts, head, query);
+  const first = kvHead(parts, head) * keys * features;
+  eachRun(visible, query, keys, (start, end) => dotInto(scores, scaled, parts.key, first, start, end));
+  if (parts.softCap !== null) capInto(scores, parts.softCap);
+  if (parts.bias) biasInto(scores, parts, parts.bias, head, query);
+  return scores;
+}
+
+/** One score. */
+export function scoreAt(parts: ScoreParts, head: number, query: number, key: number): number {
+  const { keys, features, visible } = parts;
+  let seen = visible === null;
+  if (visible) {
+    eachRun(visible, query, keys, (start, end) => {
+      seen ||= key >= start && key < end;
+    });
+  }
+  if (!seen) return Number.NEGATIVE_INFINITY;
+  const first = kvHead(parts, head) * keys * features;
+  const one = new Float32Array(keys);
+  dotInto(one, scaledQuery(parts, head, query), parts.key, first, key, key + 1);
+  const capped = parts.softCap === null ? one[key] : parts.softCap * Math.tanh(one[key] / parts.softCap);
+  return capped + biasAt(parts, parts.bias, head, query, key);
+}
+
+export function biasAt(parts: ScoreParts, bias: Bias | null, head: number, query: number, key: number): number {
+  return bias ? bias.values[biasStart(parts, bias, head, query) + key] : 0;
+}
+
+function scaledQuery({ query: all, queries, features, scale }: ScoreParts, head: number, query: number): Float32Array {
+  const start = (head * queries + query) * features;
+  return all.subarray(start, start + features).map((value) => value * scale);
+}
+
+function dotInto(
+  scores: Float32Array,
+  query: Float32Array,
+  keys: Float32Array,
+  first: number,
+  start: number,
+  end: number,
+): void {
+  const features = query.length;
+  const whole = features - (features % 4);
+  for (let key = start; key < end; key++) {
+    const at = first + key * features;
+    let [a, b, c, d] = [0, 0, 0, 0];
+    for (let i = 0; i < whole; i += 4) {
+      a += query[i] * keys[at + i];
+      b += query[i + 1] * keys[at + i + 1];
+      c += query[i + 2] * keys[at + i + 2];
+      d += query[i + 3] * keys[at + i + 3];
+    }
+    for (let i = whole; i < features; i++) a += query[i] * keys[at + i];
+    scores[key] = a + b + c + d;
+  }
+}
+
+function capInto(scores: Float32Array, softCap: number): void {
+  for (let key = 0; key < scores.length; key++) {
+    if (scores[key] !== Number.NEGATIVE_INFINITY) scores[key] = softCap * Math.tanh(scores[key] / softCap);
+  }
+}
+
+function biasInto(scores: Float32Array, parts: ScoreParts, bias: Bias, head: number, query: number): void {
+  const start = biasStart(parts, bias, head, query);
+  for (let key = 0; key < scores.length; key++) scores[key] += bias.values[start + key];
+}
+
+function biasStart({ queries, keys }: ScoreParts, bias: Bias, head: number, query: number): number {
+  const from = bias.heads === 1 ? 0 : head;
+  return bias.byOffset ? from * (queries + keys - 1) + queries - 1 - query : (from * queries + query) * keys;
+}
+
+/** Weights that are recomputed from scores: exactly for a row, as bytes for a whole head, which are kept. */
+export function scoreWeights(parts: ScoreParts): LayerWeights {
+  const { heads, queries, keys, sinks } = parts;
+  const sinkOf = (head: number) => sinks?.[head] ?? Number.NEGATIVE_INFINITY;
+  const row = (head: number, query: number) => softmaxInto(scoreRow(parts, head, query), sinkOf(head));
+  const bytes = once((head) => {
+    const made = new Uint8Array(queries * keys);
+    const scores = new Float32Array(keys);
+    for (let query = 0; query < queries; query++) {
+      scoreRow(parts, head, query, scores);
+      softmaxBytes(scores, sinkOf(head), made, query * keys);
+    }
+    return made;
+  });
+  const normalisers = once((head) =>
+    Float64Array.from({ length: queries }, (_, query) => logSumExp(scoreRow(parts, head, query), sinkOf(head))),
+  );
+  const column = (head: number, key: number) => {
+    const sums = normalisers(head);
+    return Float32Array.from({ length: queries }, (_, query) =>
+      sums[query] === Number.NEGATIVE_INFINITY ? 0 : Math.exp(scoreAt(parts, head, query, key) - sums[query]),
+    );
+  };
+  return { heads, queries, keys, bytes, row, column };
+}
+
+function softmaxInto(scores: Float32Array, sink: number): Float32Array {
+  const sum = logSumExp(scores, sink);
+  for (let key = 0; key < scores.length; key++) {
+    scores[key] = sum === Number.NEGATIVE_INFINITY ? 0 : Math.exp(scores[key] - sum);
+  }
+  return scores;
+}
+
+export function logSumExp(scores: Float32Array, sink: number): number {
+  let top = sink;
+  for (let key = 0; key < scores.length; key++) if (scores[key] > top) top = scores[key];
+  if (top === Number.NEGATIVE_INFINITY) return top;
+  let sum = Math.exp(sink - top);
+  for (let key = 0; key < scores.length; key++) sum += Math.exp(scores[key] - top);
+  return top + Math.log(sum);
+}
+
+/** Bytes round(255 * sqrt(weight)): the root of an exponential is one of half its exponent. */
+function softmaxBytes(scores: Float32Array, sink: number, bytes: Uint8Array, start: number): void {
+  let top = sink;
+  for (let key = 0; key < scores.length; key++) if (scores[key] > top) top = scores[key];
+  if (top === Number.NEGATIVE_INFINITY) return;
+  let sum = Math.exp(sink - top);
+  for (let key = 0; key < scores.length; key++) {
+    const root = Math.exp(0.5 * (scores[key] - top));
+    sum += root * root;
+    scores[key] = root;
+  }
+  const factor = 255 / Math.sqrt(sum);
+  for (let key = 0; key < scores.length; key++) bytes[start + key] = scores[key] * factor + 0.5;
+}

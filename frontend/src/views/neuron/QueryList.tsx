@@ -1,0 +1,62 @@
+import type { Signal } from "@preact/signals";
+import { readable } from "../../state/label";
+import { togglePin } from "../../state/selection";
+import type { Store } from "../../state/store";
+
+/** The queries, one of which is looked at. */
+export function QueryList({ store, room }: { store: Store; room: Signal<number> }) {
+  const { query } = store.shownStack.value ?? store.stack.value;
+  const chosen = Math.min(query.labels.length - 1, store.pair.value.query ?? 0);
+  const choose = (token: number) => store.select((now) => togglePin(now, { side: "query", token }));
+  return (
+    <div class="query-list">
+      <small class="view-note">query</small>
+      <div
+        class="query-scroll"
+        role="listbox"
+        aria-label="Query tokens"
+        style={{ maxHeight: `${room.value - 110}px` }}
+        onPointerLeave={() => store.preview({})}
+        onKeyDown={(event) => moveOption(event)}
+      >
+        {query.labels.map((label, token) => {
+          const { text, standIn } = readable(label);
+          return (
+            <div
+              key={token}
+              class="query-option"
+              role="option"
+              tabIndex={token === chosen ? 0 : -1}
+              aria-selected={token === chosen}
+              data-side="query"
+              data-token={token}
+              data-special={query.special[token] || undefined}
+              data-continues={query.continues[token] || undefined}
+              data-stand-in={standIn || undefined}
+              onPointerOver={() => store.preview({ query: token })}
+              onFocus={() => store.preview({ query: token })}
+              onClick={() => choose(token)}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" || event.key === " ") {
+                  event.preventDefault();
+                  choose(token);
+                }
+              }}
+            >
+              <bdi class="label">{text}</bdi>
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+function moveOption(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  const options = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
+  const at = options.indexOf(event.target as HTMLElement);
+  if (step === undefined || at < 0) return;
+  event.preventDefault();
+  options[Math.min(options.length - 1, Math.max(0, at + step))].focus();
+}
