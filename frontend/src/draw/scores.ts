@@ -119,7 +119,10 @@ function dotInto(
   const whole = features - (features % 4);
   for (let key = start; key < end; key++) {
     const at = first + key * features;
-    let [a, b, c, d] = [0, 0, 0, 0];
+    let a = 0;
+    let b = 0;
+    let c = 0;
+    let d = 0;
     for (let i = 0; i < whole; i += 4) {
       a += query[i] * keys[at + i];
       b += query[i + 1] * keys[at + i + 1];
