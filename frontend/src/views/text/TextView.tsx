@@ -115,6 +115,7 @@ function HeatScale({ heat: { most, signed }, dark }: { heat: Heat; dark: boolean
       ] as const)
     : ([
         [0, "0"],
+        [0.5, shortWeight(most / 4)],
         [1, shortWeight(most)],
       ] as const);
   return <Scale ramp={signed ? signedRamp(dark) : wordRamp(dark)} ticks={ticks} label={signed ? "score" : "weight"} />;
