@@ -19,7 +19,7 @@ test("without some keys each row keeps its sum and the order of the rest", () =>
     expect([after[0], after[4]]).toEqual([0, 0]);
     expect(after[2] * before[5]).toBeCloseTo(after[5] * before[2], 5);
     expect(Math.abs(WEIGHT[rest.bytes(1)[query * 7 + 5]] - Math.min(1, after[5]))).toBeLessThan(0.004);
-    expect(rest.column(1, 5)[query]).toBe(after[5]);
+    expect(rest.column(1, 5)[query]).toBeCloseTo(after[5], 6);
   }
 });
 

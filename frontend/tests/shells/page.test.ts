@@ -243,6 +243,20 @@ test.each(["model", "matrix", "text", "neuron", "pair"])(
   },
 );
 
+test("a rotary model shows frequency pairs, and the score by distance of a pinned pair", async () => {
+  const { page, chunks } = examplePage({ form: "scores" });
+  const rotary = { frequencies: [1, 0.3, 0.1], interleaved: false };
+  const root = await open(
+    { page: { ...page, model: { ...page.model, rotary } }, chunks },
+    "v=2&view=neuron&query=4&key=2",
+  );
+  await drawn(root);
+  one(root, '[data-option="frequency pairs"]').click();
+  await vi.waitFor(() => expect(one(root, '[data-option="frequency pairs"]').ariaPressed).toBe("true"));
+  expect(one(root, "[data-by-distance]").textContent).toMatch(/0 to 64 tokens apart \(now 2\): −?\d/);
+  expect(one(root, "[data-by-distance] polyline").getAttribute("points")?.split(" ")).toHaveLength(65);
+});
+
 test("axe finds nothing wrong (colours and sizes are checked in a browser)", async () => {
   const root = await open(examplePage({}, { name: "cross", heads: 2 }));
   await drawn(root);
