@@ -35,6 +35,8 @@ def _without_titles(node):
     kept = {
         name: _without_titles(value) for name, value in node.items() if not (name == "title" and isinstance(value, str))
     }
+    if "$ref" in kept and len(kept) > 1:  # beside a description the reference would become a type of its own
+        kept["allOf"] = [{"$ref": kept.pop("$ref")}]
     if kept.get("type") == "object":
         kept["additionalProperties"] = False
     return kept

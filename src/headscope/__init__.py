@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
-    from headscope.views import page
+    from headscope.views import page, view
     from headscope.views.figures import figure
 
 _PLACES = {
@@ -70,7 +70,7 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
-    "headscope.views": ("page",),
+    "headscope.views": ("page", "view"),
     "headscope.views.figures": ("figure",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
@@ -105,6 +105,7 @@ __all__ = [
     "load",
     "page",
     "save",
+    "view",
 ]
 
 

@@ -77,10 +77,14 @@ def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
 
 
 def test_options_reach_the_page(here, folder):
-    assert run(["view", "the cat", "--model", folder, "--layers", "1", "--heads", "2", "--out", "a.html"]) == 0
+    first = ["--view", "neuron", "--heads", "2", "--query", "0", "--key", "1", "2", "--quantity", "score"]
+    chosen = [*first, "--layers", "1", "--theme", "dark"]
+    assert run(["view", "the cat", "--model", folder, *chosen, "--out", "a.html"]) == 0
     text = (here / "a.html").read_text(encoding="utf-8")
     header = json.loads(text.split('id="headscope-page">')[1].split("</script>")[0])
-    assert header["selection"] == {"stack": "self", "layer": 1, "heads": [2], "theme": "auto"}
+    assert [layer["layer"] for layer in header["stacks"][0]["layers"]] == [1]
+    wanted = {"view": "neuron", "stack": "self", "layer": 1, "heads": [2], "query": [0], "key": [1, 2]}
+    assert header["selection"].items() >= (wanted | {"quantity": "score", "theme": "dark"}).items()
 
 
 def test_a_text_may_begin_with_a_hyphen(here, folder):

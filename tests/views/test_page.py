@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 import headscope as hs
 from headscope import PageError, RecordError
 from headscope.testing import random_record, random_weights
-from headscope.views import _contract, _html, _page
+from headscope.views import _contract, _html, _options, _page
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -87,8 +87,8 @@ def test_bytes_come_back_as_weights_within_the_stated_error():
             array["shape"]
         )
         wanted = record["cross"].weights(layer["layer"])
-        assert np.abs((stored / 255.0) ** 2 - wanted).max() == pytest.approx(array["error"], abs=1e-7)
-    assert len(chunks) == 2
+        assert np.abs((stored / 255.0) ** 2 - wanted).max() == pytest.approx(layer["error"], abs=1e-7)
+    assert set(chunks) == {"weights/cross/0", "weights/cross/1", "thumbs/cross"}
 
 
 def test_no_number_of_an_array_stands_in_the_page_as_text():
@@ -100,7 +100,7 @@ def test_hostile_tokens_stay_inert(rng):
     weights = random_weights(rng, (1, 2, len(HOSTILE), len(HOSTILE)))
     text = hs.page(hs.from_weights(weights, HOSTILE, model=HOSTILE[0]), title=HOSTILE[0]).html
     page = Elements(text)
-    assert [tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")] == ["script"] * 3
+    assert [tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")] == ["script"] * 4
     assert header_of(text)["stacks"][0]["query"]["pieces"] == [*HOSTILE[:-2], "?", HOSTILE[-1]]
     assert "onerror" not in re.sub(r'(?s)<script type="application/json".*?</script>', "", text)
     text.encode("utf-8")
@@ -146,25 +146,84 @@ def test_what_is_shown_first_can_be_chosen(rng):
         encoder_tokens=list("abcd"),
         decoder_tokens=list("vwxyz"),
     )
-    page = hs.page(record, stack="cross", layer=2, heads=[2, 0], layers=[1, 2], theme="dark", title="T")
-    assert page.header["selection"] == {"stack": "cross", "layer": 2, "heads": [0, 2], "theme": "dark"}
+    page = hs.page(record, stack="cross", layer=2, heads=[2, 0], include_layers=[1, 2], theme="dark", title="T")
+    usual = {
+        "view": "head",
+        "query": [],
+        "key": [],
+        "quantity": "weight",
+        "filter": "all",
+        "mute": False,
+        "sinks": True,
+        "share": None,
+    }
+    assert page.header["selection"] == usual | {"stack": "cross", "layer": 2, "heads": [0, 2], "theme": "dark"}
     assert [[layer["layer"] for layer in stack["layers"]] for stack in page.header["stacks"]] == [[1], [1, 2]]
-    assert set(page.chunks) == {"weights/encoder/1", "weights/cross/1", "weights/cross/2"}
-    assert hs.page(record).header["selection"] == {"stack": "encoder", "layer": 0, "heads": None, "theme": "auto"}
+    assert {name for name in page.chunks if name.startswith("weights")} == {
+        "weights/encoder/1",
+        "weights/cross/1",
+        "weights/cross/2",
+    }
+    assert hs.page(record).header["selection"] == usual | {
+        "stack": "encoder",
+        "layer": 0,
+        "heads": None,
+        "theme": "auto",
+    }
+
+
+def test_every_option_of_the_selection_opens_the_page_with_it():
+    chosen = {
+        "view": "neuron",
+        "stack": "cross",
+        "layer": 1,
+        "heads": [0],
+        "query": [0],
+        "key": [0, 6],
+        "quantity": "score",
+        "filter": "all",
+        "mute": True,
+        "sinks": False,
+        "share": 30,
+        "theme": "light",
+    }
+    assert hs.page(random_record(), **chosen).header["selection"] == chosen
+    assert set(chosen) == set(_contract.PageSelection.__annotations__)
+    assert hs.page(random_record(), query=3).header["selection"]["query"] == [3]
+
+
+def test_a_page_may_hold_some_heads_which_keep_their_numbers():
+    record = random_record(heads=4)
+    page = hs.page(record, include_heads=[3, 1], heads=[3])
+    (stack,) = page.header["stacks"]
+    assert (stack["heads"], stack["head_numbers"], stack["thumbs"]["shape"][:2]) == (2, [1, 3], [2, 2])
+    stored = np.frombuffer(page.chunks["weights/cross/1"], np.uint8).reshape(2, 5, 7)
+    assert np.abs((stored / 255.0) ** 2 - record["cross"].weights(1)[[1, 3]]).max() < 0.004
+
+
+def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
+    monkeypatch.setattr(_options, "QUICK", 3 * 5 * 7 - 1)
+    assert hs.page(random_record()).header["selection"]["heads"] == [0]
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"layer": 7}, RecordError, "has layers 0, 1, not 7"),
-        ({"layer": 0, "layers": [1]}, PageError, "layers= leaves it out"),
-        ({"layers": [1, 9]}, PageError, r"layers=\[1, 9\]: this record has the layers \[0, 1\]"),
-        ({"layers": []}, PageError, "choose at least one"),
+        ({"layer": 0, "include_layers": [1]}, PageError, "include_layers= leaves it out"),
+        ({"include_layers": [1, 9]}, PageError, r"layers=\[1, 9\]: this record has the layers \[0, 1\]"),
+        ({"include_layers": []}, PageError, "choose at least one"),
         ({"heads": [3]}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
         ({"heads": []}, PageError, "choose at least one"),
+        ({"include_heads": [3]}, PageError, r"include_heads=\[3\]: stack 'cross' has heads 0 to 2"),
+        ({"include_heads": [1], "heads": [0]}, PageError, "include_heads= leaves some of them out"),
+        ({"query": 5}, PageError, r"query=\[5\]: there are the query tokens 0 to 4"),
+        ({"key": [0, -1]}, PageError, r"key=\[0, -1\]: there are the key tokens 0 to 6"),
+        ({"view": "film"}, PageError, "view must be 'head', .* or 'pair', not 'film'"),
+        ({"share": 0}, PageError, "share must be a whole number from 1 to 100"),
         ({"theme": "blue"}, PageError, "not 'blue'"),
         ({"stack": "self"}, RecordError, "has the stacks 'cross', not 'self'"),
-        ({"head": 1}, PageError, "page has no option 'head'; there are stack"),
+        ({"head": 1}, PageError, "page has no option 'head'; there are view"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -175,9 +234,9 @@ def test_what_is_not_there_cannot_be_shown(options, error, message):
 
 def test_more_than_a_page_can_hold_is_refused(monkeypatch):
     monkeypatch.setattr(_page, "LARGEST", 3 * 5 * 7 * 2)
-    with pytest.raises(PageError, match="choose about 2 of its 4 layers with layers="):
+    with pytest.raises(PageError, match="choose about 2 of its 4 layers with include_layers="):
         hs.page(random_record(layers=4))
-    assert hs.page(random_record(layers=4), layers=[0, 3]).chunks
+    assert hs.page(random_record(layers=4), include_layers=[0, 3]).chunks
 
 
 def test_a_missing_bundle_says_what_to_do(monkeypatch, tmp_path):

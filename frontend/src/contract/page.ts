@@ -4,7 +4,7 @@
  * The header of a page: everything but the bytes of the arrays.
  */
 export interface Page {
-  format: 1;
+  format: 2;
   /**
    * Version of headscope that wrote the page.
    */
@@ -27,6 +27,20 @@ export interface PageModel {
    * As in the configuration, such as bert; empty for bare arrays.
    */
   model_type: string;
+  rotary?: PageRotary;
+}
+/**
+ * How positions turn queries and keys, for models with rotary positions.
+ */
+export interface PageRotary {
+  /**
+   * Radians by which one token turns each pair of features.
+   */
+  frequencies: number[];
+  /**
+   * True where features 2i and 2i + 1 are a pair, False where i and i + len(frequencies) are.
+   */
+  interleaved: boolean;
 }
 /**
  * Layers that share their tokens: the only stack, or the encoder, the decoder, cross-attention.
@@ -37,9 +51,17 @@ export interface PageStack {
    */
   name: string;
   heads: number;
+  /**
+   * The number of each head in the model; they differ from 0, 1, 2 ... where the page holds some heads only.
+   */
+  head_numbers: number[];
   query: PageTokens;
   key: PageTokens;
   layers: PageLayer[];
+  /**
+   * Axes layer, head, query, key: the largest weight of each block of the matrix.
+   */
+  thumbs: PageArray;
 }
 /**
  * The tokens of one side of a stack; every list has one entry for each token.
@@ -75,14 +97,33 @@ export interface PageLayer {
    * full, causal, sliding ...: what a query may look at.
    */
   kind: string;
-  weights: PageArray;
+  /**
+   * Fewer than heads where heads share their keys and values.
+   */
+  kv_heads: number;
+  /**
+   * Axes run, bound: a query, its first visible key and the end; None where every key is visible to all.
+   */
+  visible: PageArray | null;
+  /**
+   * Axes head, query, key; None where weights are recomputed from the scores.
+   */
+  weights: PageArray | null;
+  /**
+   * None where the record or the page has no queries and keys.
+   */
+  scores: PageScores | null;
+  /**
+   * Largest absolute difference between a weight as this page has it and the exact one.
+   */
+  error: number;
   /**
    * less where part of a row's mass went to a learned sink that is no token.
    */
   row_sums: "one" | "less";
 }
 /**
- * Axes head, query, key.
+ * An array that travels as bytes, little-endian, in C order, gzipped.
  */
 export interface PageArray {
   /**
@@ -94,13 +135,42 @@ export interface PageArray {
    */
   axes: string[];
   shape: number[];
-  dtype: "uint8";
+  dtype: "uint8" | "float16" | "float32" | "int32";
   /**
-   * How a stored byte b becomes a value: sqrt means (b / 255) ** 2.
+   * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2.
    */
-  encoding: "sqrt";
+  encoding: "plain" | "sqrt";
+}
+/**
+ * All that scores and weights are recomputed from.
+ *
+ * ``weights = softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the sink.
+ */
+export interface PageScores {
   /**
-   * Largest absolute difference between a decoded and the exact value in this very array.
+   * Axes head, query, feature; positions are applied.
+   */
+  queries: PageArray;
+  /**
+   * Axes kv_head, key, feature; positions are applied. Heads share them evenly, in order.
+   */
+  keys: PageArray;
+  scale: number;
+  /**
+   * None for none; else scores become soft_cap * tanh(score / soft_cap) before the bias is added.
+   */
+  soft_cap: number | null;
+  /**
+   * Axes head, query, key, or head, offset where only key - query counts: offset 0 is the last query's first key.
+   * One head stands for all.
+   */
+  bias: PageArray | null;
+  /**
+   * For each head one more logit of the softmax that belongs to no token.
+   */
+  sinks: number[] | null;
+  /**
+   * Largest absolute difference between a weight recomputed from these arrays and the exact one.
    */
   error: number;
 }
@@ -108,11 +178,37 @@ export interface PageArray {
  * What the page shows when it opens.
  */
 export interface PageSelection {
+  view: "head" | "model" | "matrix" | "text" | "neuron" | "pair";
   stack: string;
   layer: number;
   /**
-   * None for all heads.
+   * Numbers in the model; None for all heads.
    */
   heads: number[] | null;
+  /**
+   * Pinned query tokens.
+   */
+  query: number[];
+  /**
+   * Pinned key tokens.
+   */
+  key: number[];
+  quantity: "weight" | "score";
+  /**
+   * Which text of a pair queries and keys come from: a the first, b the second.
+   */
+  filter: "all" | "aa" | "ab" | "ba" | "bb";
+  /**
+   * Special tokens take no part.
+   */
+  mute: boolean;
+  /**
+   * Keys that take most of the mass are kept; False leaves them out and renormalises the rest.
+   */
+  sinks: boolean;
+  /**
+   * Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn.
+   */
+  share: number | null;
   theme: "auto" | "light" | "dark";
 }

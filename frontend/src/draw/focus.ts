@@ -1,8 +1,8 @@
 import type { Mask } from "./mask";
-import { otherSide, type Place } from "./place";
+import { type Focus, otherSide } from "./place";
 import { type LayerWeights, WEIGHT } from "./weights";
 
-/** The attention between one token and all tokens of the other side. */
+/** The attention between some tokens (their mean) and all tokens of the other side. */
 export interface TokenAttention {
   /** Axes head (as chosen), token of the other side. */
   readonly byHead: readonly Float32Array[];
@@ -14,17 +14,19 @@ export function tokenAttention(
   weights: LayerWeights,
   heads: readonly number[],
   mask: Mask,
-  { side, token }: Place,
+  { side, tokens }: Focus,
 ): TokenAttention {
-  const { bytes, queries, keys } = weights;
-  const [count, start, step] = side === "query" ? [keys, token * keys, 1] : [queries, token, keys];
+  const count = side === "query" ? weights.keys : weights.queries;
   const shown = mask[otherSide(side)];
-  const hidden = !mask[side][token];
+  const read = side === "query" ? weights.row : weights.column;
+  const used = tokens.filter((token) => mask[side][token]);
   const byHead = heads.map((head) => {
-    const first = head * queries * keys + start;
-    return Float32Array.from({ length: count }, (_, other) =>
-      hidden || !shown[other] ? 0 : WEIGHT[bytes[first + other * step]],
-    );
+    const sum = new Float32Array(count);
+    for (const token of used) {
+      const values = read(head, token);
+      for (let other = 0; other < count; other++) if (shown[other]) sum[other] += values[other] / used.length;
+    }
+    return sum;
   });
   return { byHead, mean: meanOf(byHead, count) };
 }
@@ -37,12 +39,13 @@ export function strongestWeight({ byHead }: TokenAttention): number {
 
 /** The attention each key receives, as mean over the queries. */
 export function received(weights: LayerWeights, heads: readonly number[], mask: Mask): TokenAttention {
-  const { bytes, queries, keys } = weights;
+  const { queries, keys } = weights;
   const byHead = heads.map((head) => {
+    const bytes = weights.bytes(head);
     const sums = new Float32Array(keys);
     for (let query = 0; query < queries; query++) {
       if (!mask.query[query]) continue;
-      const row = (head * queries + query) * keys;
+      const row = query * keys;
       for (let key = 0; key < keys; key++) sums[key] += WEIGHT[bytes[row + key]];
     }
     return sums.map((sum, key) => (mask.key[key] ? sum / queries : 0));

@@ -1,6 +1,6 @@
 import type { Column } from "./columns";
 import type { Mask } from "./mask";
-import type { Place, Side } from "./place";
+import type { Focus } from "./place";
 import { type LayerWeights, WEIGHT } from "./weights";
 
 /** Lines from query to key, head by head; heights in pixels from the top of the picture. */
@@ -28,13 +28,13 @@ export interface LineOptions {
   /** The strength of each weight: gain * weight ** gamma. */
   readonly gain: number;
   readonly gamma: number;
-  /** Only the lines of this token. */
-  readonly only?: Place | null;
+  /** Only the lines of these tokens. */
+  readonly only?: Focus | null;
 }
 
-/** The cutoffs that draw every weight inside a mask. */
-export function everyLine(mask: Mask): Uint16Array {
-  return Uint16Array.from(mask.query, (shown) => (shown ? 1 : 256));
+/** The cutoffs that draw every weight inside a mask, or every one whose byte is not smaller. */
+export function everyLine(mask: Mask, least = 1): Uint16Array {
+  return Uint16Array.from(mask.query, (shown) => (shown ? least : 256));
 }
 
 /** The lines of some heads that touch the picture. */
@@ -51,7 +51,7 @@ export function collectLines(weights: LayerWeights, heads: readonly number[], op
 }
 
 function collectHead(
-  { bytes, queries, keys }: LayerWeights,
+  weights: LayerWeights,
   head: number,
   port: number,
   cutoffs: Uint16Array,
@@ -59,26 +59,38 @@ function collectHead(
   options: LineOptions,
   store: GrowingLines,
 ): void {
-  const { height, query: from, key: to, mask, reach, only } = options;
-  const [firstQuery, endQuery] = range("query", queries, only);
-  const [firstKey, endKey] = range("key", keys, only);
-  for (let query = firstQuery; query < endQuery; query++) {
-    const cutoff = cutoffs[query];
-    if (cutoff > 255) continue;
+  const { query: from, mask, only } = options;
+  const bytes = weights.bytes(head);
+  const { queries, keys } = weights;
+  const allowed =
+    only?.side === "key" ? mask.key.map((shown, key) => (only.tokens.includes(key) ? shown : 0)) : mask.key;
+  const someQueries = only?.side === "query" ? only.tokens : null;
+  for (let at = 0; at < (someQueries?.length ?? queries); at++) {
+    const query = someQueries ? someQueries[at] : at;
+    if (cutoffs[query] > 255) continue;
     const start = from.top + (query + 0.5) * from.pitch + port;
-    const row = (head * queries + query) * keys;
-    for (let key = firstKey; key < endKey; key++) {
-      const byte = bytes[row + key];
-      if (byte < cutoff || !mask.key[key]) continue;
-      const end = to.top + (key + 0.5) * to.pitch + port;
-      if (Math.max(start, end) < -reach || Math.min(start, end) > height + reach) continue;
-      store.add(start, end - start, strength[byte]);
-    }
+    const row = bytes.subarray(query * keys, (query + 1) * keys);
+    collectRow(row, start, port, cutoffs[query], strength, allowed, options, store);
   }
 }
 
-function range(side: Side, count: number, only: Place | null | undefined): [first: number, end: number] {
-  return only?.side === side ? [only.token, only.token + 1] : [0, count];
+function collectRow(
+  row: Uint8Array,
+  start: number,
+  port: number,
+  cutoff: number,
+  strength: Float32Array,
+  allowed: Uint8Array,
+  { height, key: to, reach }: LineOptions,
+  store: GrowingLines,
+): void {
+  for (let key = 0; key < row.length; key++) {
+    const byte = row[key];
+    if (byte < cutoff || !allowed[key]) continue;
+    const end = to.top + (key + 0.5) * to.pitch + port;
+    if (Math.max(start, end) < -reach || Math.min(start, end) > height + reach) continue;
+    store.add(start, end - start, strength[byte]);
+  }
 }
 
 class GrowingLines {

@@ -6,10 +6,12 @@ export interface Place {
   readonly token: number;
 }
 
-export function otherSide(side: Side): Side {
-  return side === "query" ? "key" : "query";
+/** The tokens of one side whose attention is followed. */
+export interface Focus {
+  readonly side: Side;
+  readonly tokens: readonly number[];
 }
 
-export function samePlace(a: Place | null, b: Place | null): boolean {
-  return a?.side === b?.side && a?.token === b?.token;
+export function otherSide(side: Side): Side {
+  return side === "query" ? "key" : "query";
 }

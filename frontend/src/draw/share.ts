@@ -1,5 +1,5 @@
 import type { Mask } from "./mask";
-import { headBytes, type LayerWeights, WEIGHT } from "./weights";
+import { type LayerWeights, WEIGHT } from "./weights";
 
 /** The shares of a row that can be drawn, in percent. The last one is everything that is not stored as 0. */
 export const SHARES: readonly number[] = Array.from({ length: 100 }, (_, step) => step + 1);
@@ -43,13 +43,15 @@ type Mutable = { -readonly [Key in keyof HeadShares]: HeadShares[Key] };
 
 /** How often each byte occurs in a row, inside the mask. */
 export function countRow(
-  { bytes, queries, keys }: LayerWeights,
+  weights: LayerWeights,
   head: number,
   query: number,
   shown: Uint8Array,
   counts: Uint32Array,
 ): void {
-  const start = (head * queries + query) * keys;
+  const { keys } = weights;
+  const bytes = weights.bytes(head);
+  const start = query * keys;
   counts.fill(0);
   for (let key = 0; key < keys; key++) if (shown[key]) counts[bytes[start + key]]++;
 }
@@ -86,7 +88,8 @@ function rankRow(counts: Uint32Array, query: number, queries: number, { cutoffs,
 
 function headMass(weights: LayerWeights, head: number): number {
   const counts = new Uint32Array(256);
-  for (const byte of headBytes(weights, head)) counts[byte]++;
+  const bytes = weights.bytes(head);
+  for (let at = 0; at < bytes.length; at++) counts[bytes[at]]++;
   let mass = 0;
   for (let byte = 1; byte < 256; byte++) mass += counts[byte] * WEIGHT[byte];
   return mass;

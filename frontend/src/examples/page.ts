@@ -1,4 +1,4 @@
-import type { Page, PageLayer, PageStack, PageTokens } from "../contract/page";
+import type { Page, PageArray, PageLayer, PageScores, PageStack, PageTokens } from "../contract/page";
 import type { Source } from "../source/source";
 
 // Small made-up pages for tests and for trying a view out. No two axes have the same length.
@@ -16,6 +16,12 @@ export interface StackOptions {
   query?: PageTokens;
   key?: PageTokens;
   rowSums?: PageLayer["row_sums"];
+  /** Weights as bytes, or queries and keys. */
+  form?: "weights" | "scores";
+  /** Heads share this many key heads. */
+  kvHeads?: number;
+  /** Runs of visible keys: query, first key, end. */
+  runs?: readonly (readonly [query: number, start: number, end: number])[];
 }
 
 export const QUERIES = tokens(["[CLS]", "we", "went", "[SEP]", "home"], [0, 0, 0, 0, 1]);
@@ -26,13 +32,26 @@ export function examplePage(...stacks: readonly StackOptions[]): Example {
   const chunks = new Map<string, Uint8Array<ArrayBuffer>>();
   const made = (stacks.length > 0 ? stacks : [{}]).map((options) => exampleStack(options, chunks));
   const page: Page = {
-    format: 1,
+    format: 2,
     headscope: "0.0.0",
     title: "An example",
     model: { name: "example/tiny", model_type: "bert" },
     verified: 2e-6,
     stacks: made,
-    selection: { stack: made[0].name, layer: made[0].layers[0].layer, heads: null, theme: "auto" },
+    selection: {
+      view: "head",
+      stack: made[0].name,
+      layer: made[0].layers[0].layer,
+      heads: null,
+      query: [],
+      key: [],
+      quantity: "weight",
+      filter: "all",
+      mute: false,
+      sinks: true,
+      share: null,
+      theme: "auto",
+    },
   };
   return { page, chunks };
 }
@@ -69,27 +88,80 @@ export function exampleBytes(count: number, seed: number): Uint8Array<ArrayBuffe
   });
 }
 
-function exampleStack(options: StackOptions, chunks: Map<string, Uint8Array<ArrayBuffer>>): PageStack {
-  const { name = "self", heads = 3, layers = [0, 2, 5], query = QUERIES, key = KEYS, rowSums = "one" } = options;
-  const shape = [heads, query.labels.length, key.labels.length];
+type Chunks = Map<string, Uint8Array<ArrayBuffer>>;
+
+export const EXAMPLE_FEATURES = 6;
+
+function exampleStack(options: StackOptions, chunks: Chunks): PageStack {
+  const { name = "self", heads = 3, layers = [0, 2, 5], query = QUERIES, key = KEYS } = options;
+  const [queries, keys] = [query.labels.length, key.labels.length];
+  const thumbs = exampleBytes(layers.length * heads * queries * keys, 11);
   return {
     name,
     heads,
+    head_numbers: Array.from({ length: heads }, (_, head) => head),
     query,
     key,
-    layers: layers.map((layer) => {
-      const chunk = `weights/${name}/${layer}`;
-      const count = shape.reduce((product, size) => product * size, 1);
-      chunks.set(chunk, exampleBytes(count, 97 * layer + name.length));
-      const weights: PageLayer["weights"] = {
-        chunk,
-        axes: ["head", "query", "key"],
-        shape,
-        dtype: "uint8",
-        encoding: "sqrt",
-        error: 0.00389,
-      };
-      return { layer, kind: "full", weights, row_sums: rowSums };
-    }),
+    layers: layers.map((layer) => exampleLayer(`${name}/${layer}`, layer, [heads, queries, keys], options, chunks)),
+    thumbs: put(
+      chunks,
+      `thumbs/${name}`,
+      ["layer", "head", "query", "key"],
+      [layers.length, heads, queries, keys],
+      thumbs,
+    ),
   };
+}
+
+function exampleLayer(
+  name: string,
+  layer: number,
+  shape: readonly [number, number, number],
+  { rowSums = "one", form = "weights", kvHeads = shape[0], runs }: StackOptions,
+  chunks: Chunks,
+): PageLayer {
+  const seed = 97 * layer + name.length;
+  const bytes = exampleBytes(shape[0] * shape[1] * shape[2], seed);
+  const bounds = runs && new Int32Array(runs.flat());
+  return {
+    layer,
+    kind: runs ? "masked" : "full",
+    kv_heads: kvHeads,
+    visible: bounds ? put(chunks, `visible/${name}`, ["run", "bound"], [bounds.length / 3, 3], bounds) : null,
+    weights: form === "weights" ? put(chunks, `weights/${name}`, ["head", "query", "key"], shape, bytes) : null,
+    scores: form === "scores" ? exampleScores(name, seed, shape, kvHeads, chunks) : null,
+    error: 0.00389,
+    row_sums: rowSums,
+  };
+}
+
+function exampleScores(
+  name: string,
+  seed: number,
+  [heads, queries, keys]: readonly [number, number, number],
+  kvHeads: number,
+  chunks: Chunks,
+): PageScores {
+  const random = (count: number, at: number) =>
+    Float32Array.from(exampleBytes(count, seed + at), (byte, index) => (index % 3 === 0 ? -1 : 1) * (byte / 64));
+  const query = random(heads * queries * EXAMPLE_FEATURES, 1);
+  const key = random(kvHeads * keys * EXAMPLE_FEATURES, 2);
+  return {
+    queries: put(chunks, `queries/${name}`, ["head", "query", "feature"], [heads, queries, EXAMPLE_FEATURES], query),
+    keys: put(chunks, `keys/${name}`, ["kv_head", "key", "feature"], [kvHeads, keys, EXAMPLE_FEATURES], key),
+    scale: 0.4,
+    soft_cap: null,
+    bias: null,
+    sinks: null,
+    error: 0.00012,
+  };
+}
+
+type Numbers = Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer>;
+
+function put(chunks: Chunks, chunk: string, axes: string[], shape: readonly number[], numbers: Numbers): PageArray {
+  chunks.set(chunk, new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
+  const bytes = numbers instanceof Uint8Array;
+  const dtype = bytes ? "uint8" : numbers instanceof Int32Array ? "int32" : "float32";
+  return { chunk, axes, shape: [...shape], dtype, encoding: bytes ? "sqrt" : "plain" };
 }

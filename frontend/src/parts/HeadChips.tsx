@@ -2,6 +2,9 @@ import { parseHex, textOn } from "../draw/color";
 
 interface HeadChipsProps {
   colors: readonly string[];
+  /** The number of each head in the model. */
+  numbers: readonly number[];
+  /** Which are on, by their place. */
   on: readonly number[];
   onToggle: (head: number) => void;
   onSolo: (head: number) => void;
@@ -9,25 +12,24 @@ interface HeadChipsProps {
 }
 
 /** One button for each head, in its colour. */
-export function HeadChips({ colors, on, onToggle, onSolo, onAll }: HeadChipsProps) {
+export function HeadChips({ colors, numbers, on, onToggle, onSolo, onAll }: HeadChipsProps) {
   const all = on.length === colors.length;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in all browsers
     <div class="chips" role="group" aria-label="Heads">
-      {colors.map((color, head) => (
+      {colors.map((color, index) => (
         <button
           type="button"
-          key={String(head)}
+          key={String(index)}
           class="chip"
-          data-head={head}
-          aria-pressed={on.includes(head)}
-          aria-label={`Head ${head}`}
-          title={chipHint(head, on)}
+          data-head={numbers[index]}
+          aria-pressed={on.includes(index)}
+          aria-label={`Head ${numbers[index]}`}
+          title={chipHint(numbers[index], on.length === 1 && on[0] === index)}
           style={{ "--color": color, "--on-color": textOn(parseHex(color)) }}
-          onClick={(event) => (event.shiftKey ? onSolo(head) : onToggle(head))}
-          onDblClick={() => onSolo(head)}
+          onClick={(event) => (event.shiftKey ? onSolo(numbers[index]) : onToggle(numbers[index]))}
+          onDblClick={() => onSolo(numbers[index])}
         >
-          {head}
+          {numbers[index]}
         </button>
       ))}
       <button type="button" class="quiet" data-all-heads disabled={all} onClick={onAll}>
@@ -37,8 +39,7 @@ export function HeadChips({ colors, on, onToggle, onSolo, onAll }: HeadChipsProp
   );
 }
 
-function chipHint(head: number, on: readonly number[]): string {
-  const alone = on.length === 1 && on[0] === head;
+function chipHint(head: number, alone: boolean): string {
   return alone
     ? `Head ${head}: the only one shown. Double click for all heads`
     : `Head ${head}: click for on or off, double click (or shift) for only this one`;

@@ -12,7 +12,6 @@ export function LayerStepper({ layers, layer, onChoose, onStep }: LayerStepperPr
   const last = layers[layers.length - 1].layer;
   const kinds = new Set(layers.map(({ kind }) => kind));
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in all browsers
     <div class="stepper" role="group" aria-label="Layer">
       <StepButton sign="‹" name="Previous layer ([)" off={layer === layers[0].layer} onStep={() => onStep(-1)} />
       <span class="layer-choice">

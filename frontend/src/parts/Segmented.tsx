@@ -8,7 +8,6 @@ interface SegmentedProps {
 /** A few options beside each other, one of which is chosen. */
 export function Segmented({ label, options, chosen, onChoose }: SegmentedProps) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in all browsers
     <div class="segmented" role="group" aria-label={label}>
       {options.map((option) => (
         <button

@@ -1,4 +1,4 @@
-import { memo } from "preact/compat";
+import { useMemo } from "preact/hooks";
 import type { PageTokens } from "../contract/page";
 import type { Side } from "../draw/place";
 import { readable } from "../state/label";
@@ -15,23 +15,29 @@ interface TokenColumnProps {
  *
  * It is rendered once for each stack: what changes while the pointer moves is written to the elements directly.
  */
-export const TokenColumn = memo(({ side, tokens, pair }: TokenColumnProps) => (
-  <div class="column" data-column={side}>
-    {pair && <TextMarks segments={tokens.segments} />}
-    <div class="tokens" role="listbox" aria-label={side === "query" ? "Query tokens" : "Key tokens"}>
-      {tokens.labels.map((label, token) => (
-        <Token
-          key={token}
-          side={side}
-          token={token}
-          label={label}
-          continues={tokens.continues[token]}
-          special={tokens.special[token]}
-        />
-      ))}
-    </div>
-  </div>
-));
+export function TokenColumn({ side, tokens, pair }: TokenColumnProps) {
+  // The same element again and again, so that nothing of it is rendered twice.
+  return useMemo(
+    () => (
+      <div class="column" data-column={side}>
+        {pair && <TextMarks segments={tokens.segments} />}
+        <div class="tokens" role="listbox" aria-label={side === "query" ? "Query tokens" : "Key tokens"}>
+          {tokens.labels.map((label, token) => (
+            <Token
+              key={token}
+              side={side}
+              token={token}
+              label={label}
+              continues={tokens.continues[token]}
+              special={tokens.special[token]}
+            />
+          ))}
+        </div>
+      </div>
+    ),
+    [side, tokens, pair],
+  );
+}
 
 interface TokenProps {
   side: Side;

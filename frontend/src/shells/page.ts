@@ -1,13 +1,15 @@
+import { type MountedView, mountFailure } from "../parts/mount";
 import { inlineSource } from "../source/inline";
 import type { Source } from "../source/source";
 import { readFragment, writeFragment } from "../state/fragment";
 import { pageSelection } from "../state/selection";
-import { mountFailure, mountHeadView, type View } from "../views/head/mount";
+import { mountApp } from "../views/app/mount";
+import { styles } from "../views/app/styles";
 
 // The self-contained page: data in script elements, the selection in the URL fragment.
 
 /** Height of everything on a page but the picture. */
-const AROUND_PICTURE = 186;
+const AROUND_PICTURE = 232;
 const LOWEST_PICTURE = 340;
 
 const element = document.getElementById("headscope");
@@ -19,14 +21,14 @@ function openPage(element: HTMLElement): void {
   try {
     showPage(element, inlineSource(document));
   } catch (error) {
-    mountFailure(element, error);
+    mountFailure(element, error, styles);
   }
 }
 
-function showPage(element: HTMLElement, source: Source): View {
+function showPage(element: HTMLElement, source: Source): MountedView {
   const defaults = pageSelection(source.header);
   let written = location.hash.slice(1);
-  const view = mountHeadView(element, {
+  const view = mountApp(element, {
     source,
     selection: readFragment(written, defaults),
     height: pictureHeight(),

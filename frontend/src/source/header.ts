@@ -1,8 +1,8 @@
-import type { Page, PageLayer, PageStack, PageTokens } from "../contract/page";
+import type { Page, PageArray, PageLayer, PageStack, PageTokens } from "../contract/page";
 import { PageError } from "./errors";
 
-/** The newest format of the contract that this viewer understands. */
-export const PAGE_FORMAT = 1;
+/** The format of the contract that this viewer understands. */
+export const PAGE_FORMAT = 2;
 
 /** The header of a page from its JSON text, checked so that nothing behind it has to ask again. */
 export function parseHeader(text: string): Page {
@@ -18,7 +18,7 @@ export function parseHeader(text: string): Page {
 
 export function checkHeader(page: Page): void {
   const format: number = page?.format;
-  if (!(format <= PAGE_FORMAT)) {
+  if (format !== PAGE_FORMAT) {
     throw new PageError(
       `This page has format ${String(format)}, written by headscope ${String(page?.headscope)}; ` +
         `this viewer reads format ${PAGE_FORMAT}. Write the page again with one version of headscope.`,
@@ -43,18 +43,30 @@ function checkTokens(tokens: PageTokens, where: string): void {
   }
 }
 
-function checkLayer(stack: PageStack, { layer, weights }: PageLayer): void {
-  const wanted = [stack.heads, stack.query.labels.length, stack.key.labels.length];
-  const axes = weights.axes.join(", ");
-  if (axes !== "head, query, key" || weights.shape.join() !== wanted.join()) {
+function checkLayer(stack: PageStack, layer: PageLayer): void {
+  const { weights, scores } = layer;
+  const [queries, keys] = [stack.query.labels.length, stack.key.labels.length];
+  const where = `layer ${layer.layer} of “${stack.name}”`;
+  if (!weights && !scores) throw new PageError(`In this page ${where} has neither weights nor queries and keys.`);
+  const most = (array: PageArray) => Math.min(stack.heads, Math.max(1, array.shape[0]));
+  if (weights) checkArray(weights, "head, query, key", [most(weights), queries, keys], "uint8, sqrt", where);
+  if (!scores) return;
+  const features = scores.queries.shape[2];
+  checkArray(scores.queries, "head, query, feature", [most(scores.queries), queries, features], FLOATS, where);
+  checkArray(scores.keys, "kv_head, key, feature", [most(scores.keys), keys, features], FLOATS, where);
+}
+
+const FLOATS = "float16, plain|float32, plain";
+
+function checkArray(array: PageArray, axes: string, sizes: readonly number[], kinds: string, where: string): void {
+  if (array.axes.join(", ") !== axes || array.shape.join() !== sizes.join()) {
     throw new PageError(
-      `The weights of layer ${layer} of “${stack.name}” have axes ${axes} and shape ${weights.shape.join(" × ")}; ` +
-        `wanted are head, query, key and ${wanted.join(" × ")}.`,
+      `“${array.chunk}” of ${where} has axes ${array.axes.join(", ")} and shape ${array.shape.join(" × ")}; ` +
+        `wanted are ${axes} and ${sizes.join(" × ")}.`,
     );
   }
-  if (weights.dtype !== "uint8" || weights.encoding !== "sqrt") {
-    throw new PageError(
-      `The weights of layer ${layer} are ${weights.dtype}, ${weights.encoding}; wanted: uint8, sqrt.`,
-    );
+  const kind = `${array.dtype}, ${array.encoding}`;
+  if (!kinds.split("|").includes(kind)) {
+    throw new PageError(`“${array.chunk}” of ${where} is ${kind}; wanted: ${kinds.replace("|", " or ")}.`);
   }
 }

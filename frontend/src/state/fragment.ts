@@ -1,9 +1,8 @@
-import { FILTERS, type Filter } from "../draw/mask";
-import type { Place } from "../draw/place";
-import type { Selection, Theme } from "./selection";
+import { FILTERS } from "../draw/mask";
+import { QUANTITIES, type Selection, THEMES, VIEWS } from "./selection";
 
 // A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.
-const VERSION = "1";
+const VERSION = "2";
 
 /** How one part of a selection is written into a link and read back; reading gives undefined for nonsense. */
 interface Part<Value> {
@@ -12,14 +11,18 @@ interface Part<Value> {
 }
 
 const PARTS: { readonly [Key in keyof Selection]: Part<Selection[Key]> } = {
+  view: oneOf(VIEWS),
   stack: { write: (stack) => stack, read: (text) => text },
   layer: { write: String, read: readNumber },
   heads: { write: (heads) => heads?.join(",") ?? "all", read: readHeads },
-  filter: { write: (filter) => filter, read: (text) => FILTERS.find((filter): filter is Filter => filter === text) },
-  mute: { write: (mute) => (mute ? "1" : "0"), read: (text) => ({ 0: false, 1: true })[text] },
+  query: { write: (tokens) => tokens.join(","), read: readNumbers },
+  key: { write: (tokens) => tokens.join(","), read: readNumbers },
+  quantity: oneOf(QUANTITIES),
+  filter: oneOf(FILTERS),
+  mute: { write: writeFlag, read: readFlag },
+  sinks: { write: writeFlag, read: readFlag },
   share: { write: (share) => String(share ?? "auto"), read: (text) => (text === "auto" ? null : readNumber(text)) },
-  pin: { write: (pin) => (pin ? `${pin.side}-${pin.token}` : "none"), read: readPin },
-  theme: { write: (theme) => theme, read: (text) => (["auto", "light", "dark"] as Theme[]).find((it) => it === text) },
+  theme: oneOf(THEMES),
 };
 
 const KEYS = Object.keys(PARTS) as (keyof Selection)[];
@@ -52,17 +55,27 @@ function encode(text: string): string {
   return encodeURIComponent(text).replaceAll("%2C", ",");
 }
 
+function oneOf<Word extends string>(words: readonly Word[]): Part<Word> {
+  return { write: (word) => word, read: (text) => words.find((word) => word === text) };
+}
+
+function writeFlag(flag: boolean): string {
+  return flag ? "1" : "0";
+}
+
+function readFlag(text: string): boolean | undefined {
+  return { 0: false, 1: true }[text];
+}
+
 function readNumber(text: string): number | undefined {
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-function readHeads(text: string): Selection["heads"] | undefined {
-  if (text === "all") return null;
+function readNumbers(text: string): number[] | undefined {
+  if (text === "") return [];
   return /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : undefined;
 }
 
-function readPin(text: string): Place | null | undefined {
-  if (text === "none") return null;
-  const match = /^(query|key)-(\d+)$/.exec(text);
-  return match ? { side: match[1] as Place["side"], token: Number(match[2]) } : undefined;
+function readHeads(text: string): Selection["heads"] | undefined {
+  return text === "all" ? null : text === "" ? undefined : readNumbers(text);
 }

@@ -1,29 +1,27 @@
-import type { Page, PageStack } from "../contract/page";
-import { FILTERS, type Filter, isPair } from "../draw/mask";
-import type { Place } from "../draw/place";
+import type { Page, PageSelection, PageStack } from "../contract/page";
+import { FILTERS, isPair } from "../draw/mask";
+import type { Place, Side } from "../draw/place";
 import { SHARES } from "../draw/share";
 
-export type Theme = "auto" | "light" | "dark";
+export const VIEWS = ["head", "model", "matrix", "text", "neuron", "pair"] as const;
+export const QUANTITIES = ["weight", "score"] as const;
+export const THEMES = ["auto", "light", "dark"] as const;
 
-/** All that a picture depends on, besides the page. Every change is a new object. */
-export interface Selection {
-  readonly stack: string;
-  /** Number of the layer in the model. */
-  readonly layer: number;
-  /** The heads that are on, ascending; null for all. */
-  readonly heads: readonly number[] | null;
-  readonly filter: Filter;
-  /** Special tokens take no part. */
-  readonly mute: boolean;
-  /** Percent of each row's mass that is drawn, one of SHARES; null for as much as is affordable. */
-  readonly share: number | null;
-  readonly pin: Place | null;
-  readonly theme: Theme;
-}
+export type View = PageSelection["view"];
+export type Quantity = PageSelection["quantity"];
+export type Theme = PageSelection["theme"];
+
+/**
+ * All that a picture depends on, besides the page. Every change is a new object.
+ *
+ * Heads are numbered as in the model, ascending; null stands for all.
+ */
+export type Selection = { readonly [Key in keyof PageSelection]: Frozen<PageSelection[Key]> };
+
+type Frozen<Value> = Value extends number[] ? readonly number[] : Value;
 
 export function pageSelection(page: Page): Selection {
-  const { stack, layer, heads, theme } = page.selection;
-  return fitSelection({ stack, layer, heads, theme, filter: "all", mute: false, share: null, pin: null }, page);
+  return fitSelection(page.selection, page);
 }
 
 /** The nearest selection that this page can show. */
@@ -33,10 +31,11 @@ export function fitSelection(selection: Selection, page: Page): Selection {
     ...selection,
     stack: stack.name,
     layer: nearestLayer(stack, selection.layer),
-    heads: fitHeads(selection.heads, stack.heads),
+    heads: fitHeads(selection.heads, stack),
     filter: isPair(stack) && FILTERS.includes(selection.filter) ? selection.filter : "all",
     share: selection.share !== null && SHARES.includes(selection.share) ? selection.share : null,
-    pin: fitPin(selection.pin, stack),
+    query: fitTokens(selection.query, stack.query.labels.length),
+    key: fitTokens(selection.key, stack.key.labels.length),
   };
 }
 
@@ -44,13 +43,13 @@ export function findStack(page: Page, name: string): PageStack {
   return page.stacks.find((stack) => stack.name === name) ?? page.stacks[0];
 }
 
-/** The chosen heads as numbers. */
-export function chosenHeads(heads: Selection["heads"], count: number): number[] {
-  return heads ? [...heads] : Array.from({ length: count }, (_, head) => head);
+/** Where the chosen heads stand among those that the page holds. */
+export function chosenHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): number[] {
+  return [...numbers.keys()].filter((index) => heads === null || heads.includes(numbers[index]));
 }
 
 export function chooseStack(selection: Selection, stack: string, page: Page): Selection {
-  return stack === selection.stack ? selection : fitSelection({ ...selection, stack, pin: null }, page);
+  return stack === selection.stack ? selection : fitSelection({ ...selection, stack, query: [], key: [] }, page);
 }
 
 export function chooseLayer(selection: Selection, layer: number): Selection {
@@ -64,28 +63,46 @@ export function stepLayer(selection: Selection, step: number, stack: PageStack):
 }
 
 /** Switches one head on or off; the last one stays on. */
-export function toggleHead(selection: Selection, head: number, count: number): Selection {
-  const heads = chosenHeads(selection.heads, count);
+export function toggleHead(selection: Selection, head: number, stack: PageStack): Selection {
+  const heads = selection.heads ?? stack.head_numbers;
   const toggled = heads.includes(head) ? heads.filter((other) => other !== head) : [...heads, head];
-  return { ...selection, heads: fitHeads(toggled.length > 0 ? toggled : heads, count) };
+  return { ...selection, heads: fitHeads(toggled.length > 0 ? toggled : heads, stack) };
 }
 
 /** Only this head; all heads again where it is the only one. */
-export function soloHead(selection: Selection, head: number, count: number): Selection {
-  const heads = chosenHeads(selection.heads, count);
+export function soloHead(selection: Selection, head: number, stack: PageStack): Selection {
+  const heads = selection.heads ?? stack.head_numbers;
   const alone = heads.length === 1 && heads[0] === head;
-  return { ...selection, heads: alone ? null : fitHeads([head], count) };
+  return { ...selection, heads: alone ? null : fitHeads([head], stack) };
+}
+
+/** One head of one layer; or, to add, that head beside those of its layer that are chosen. */
+export function openHead(selection: Selection, layer: number, head: number, stack: PageStack, add: boolean): Selection {
+  if (add && layer === selection.layer) {
+    return selection.heads === null ? { ...selection, heads: [head] } : toggleHead(selection, head, stack);
+  }
+  return { ...selection, layer, heads: fitHeads([head], stack) };
 }
 
 export function allHeads(selection: Selection): Selection {
   return { ...selection, heads: null };
 }
 
-/** Pins a token, or releases it where it is the pinned one. */
-export function togglePin(selection: Selection, place: Place): Selection {
-  const { pin } = selection;
-  const pinned = pin?.side === place.side && pin.token === place.token;
-  return { ...selection, pin: pinned ? null : place };
+/** Pins a token, or releases it where it is pinned; to add, beside those of its side that are pinned. */
+export function togglePin(selection: Selection, { side, token }: Place, add = false): Selection {
+  const pins = selection[side];
+  if (!add) return { ...selection, [side]: pins.length === 1 && pins[0] === token ? [] : [token] };
+  const toggled = pins.includes(token) ? pins.filter((other) => other !== token) : [...pins, token];
+  return { ...selection, [side]: toggled.sort((a, b) => a - b) };
+}
+
+/** Pins exactly these tokens of both sides. */
+export function pinPair(selection: Selection, pair: Record<Side, number>): Selection {
+  return { ...selection, query: [pair.query], key: [pair.key] };
+}
+
+export function releasePins(selection: Selection): Selection {
+  return { ...selection, query: [], key: [] };
 }
 
 function nearestLayer(stack: PageStack, wanted: number): number {
@@ -93,12 +110,14 @@ function nearestLayer(stack: PageStack, wanted: number): number {
   return numbers.reduce((best, layer) => (Math.abs(layer - wanted) < Math.abs(best - wanted) ? layer : best));
 }
 
-function fitHeads(heads: Selection["heads"], count: number): Selection["heads"] {
+function fitHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): Selection["heads"] {
   if (heads === null) return null;
-  const fit = [...new Set(heads)].filter((head) => Number.isInteger(head) && head >= 0 && head < count);
-  return fit.length === 0 || fit.length === count ? null : fit.sort((a, b) => a - b);
+  const fit = numbers.filter((number) => heads.includes(number));
+  return fit.length === 0 || fit.length === numbers.length ? null : fit;
 }
 
-function fitPin(pin: Place | null, stack: PageStack): Place | null {
-  return pin && pin.token < stack[pin.side].labels.length ? pin : null;
+function fitTokens(tokens: readonly number[], count: number): readonly number[] {
+  return [...new Set(tokens)]
+    .filter((token) => Number.isInteger(token) && token >= 0 && token < count)
+    .sort((a, b) => a - b);
 }

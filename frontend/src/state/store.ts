@@ -1,69 +1,110 @@
 import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
 import type { PageLayer, PageStack } from "../contract/page";
 import { parseHex } from "../draw/color";
-import { tokenAttention } from "../draw/focus";
-import { filterMask, type Mask, muteSpecial } from "../draw/mask";
+import { received, type TokenAttention, tokenAttention } from "../draw/focus";
+import { everyToken, filterMask, type Mask, muteSpecial, withoutSinks } from "../draw/mask";
 import { headColors } from "../draw/palette";
-import { type Place, samePlace } from "../draw/place";
+import type { Focus, Side } from "../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
-import type { LayerWeights } from "../draw/weights";
-import { LayerCache } from "../source/layers";
+import { findSinks } from "../draw/sinks";
+import { type LayerWeights, withoutKeys } from "../draw/weights";
+import { LayerCache, type LoadedLayer } from "../source/layers";
 import type { Source } from "../source/source";
-import { chosenHeads, findStack, fitSelection, pageSelection, type Selection } from "./selection";
+import { loadThumbs } from "../source/thumbs";
+import { chosenHeads, findStack, fitSelection, pageSelection, releasePins, type Selection } from "./selection";
 
 /** More lines than this are drawn only on request: they would make a layer change slow and a picture grey. */
 export const LINE_BUDGET = 30_000;
 
 /** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
-export interface Shown {
+export interface Shown extends LoadedLayer {
   readonly stack: PageStack;
   readonly layer: PageLayer;
-  readonly weights: LayerWeights;
 }
 
-/** The state of one view: what is selected, and all that follows from it. */
+/** What the pointer or the keyboard is at: a token of one side, or a pair. */
+export type Hover = { readonly [Of in Side]?: number };
+
+/** The state of all views: what is selected, and all that follows from it. */
 export type Store = ReturnType<typeof createStore>;
 
 export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const page = source.header;
   const selection = signal(fitSelection({ ...pageSelection(page), ...wanted }, page));
   const systemDark = signal(false);
-  const hover = signal<Place | null>(null);
+  const hover = signal<Hover>({});
   const shown = signal<Shown | null>(null);
   const failure = signal<unknown>(null);
 
-  const stackName = computed(() => selection.value.stack);
-  const layerNumber = computed(() => selection.value.layer);
-  const theme = computed(() => selection.value.theme);
-  const filter = computed(() => selection.value.filter);
-  const mute = computed(() => selection.value.mute);
-  const share = computed(() => selection.value.share);
-  const pin = computed(() => selection.value.pin);
+  const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
+  const [view, stackName, layerNumber, theme, filter] = [
+    part("view"),
+    part("stack"),
+    part("layer"),
+    part("theme"),
+    part("filter"),
+  ];
+  const [mute, keepSinks, share, quantity] = [part("mute"), part("sinks"), part("share"), part("quantity")];
   const headsKey = computed(() => selection.value.heads?.join() ?? "all");
+  const pinsKey = computed(() => `${selection.value.query.join()}|${selection.value.key.join()}`);
+  const pins = computed((): Record<Side, readonly number[]> => {
+    void pinsKey.value;
+    return { query: selection.peek().query, key: selection.peek().key };
+  });
 
   const stack = computed(() => findStack(page, stackName.value));
   const dark = computed(() => (theme.value === "auto" ? systemDark.value : theme.value === "dark"));
   const shownStack = computed(() => shown.value?.stack ?? null);
+  const nowStack = computed(() => shownStack.value ?? stack.value);
   const heads = computed(() => {
     void headsKey.value;
-    const count = (shownStack.value ?? stack.value).heads;
-    const on = chosenHeads(selection.peek().heads, count).filter((head) => head < count);
-    return on.length > 0 ? on : chosenHeads(null, count);
+    const count = shown.value?.weights.heads ?? nowStack.value.heads;
+    const on = chosenHeads(selection.peek().heads, nowStack.value).filter((head) => head < count);
+    return on.length > 0 ? on : Array.from({ length: count }, (_, head) => head);
   });
-  const palette = computed(() => headColors((shownStack.value ?? stack.value).heads, dark.value));
+  const palette = computed(() => {
+    const numbers = nowStack.value.head_numbers;
+    const colors = headColors(Math.max(...numbers) + 1, dark.value);
+    return numbers.map((number) => colors[number]);
+  });
   const inks = computed(() => palette.value.map(parseHex));
-  const unmuted = computed(() => shownStack.value && filterMask(shownStack.value, filter.value));
+
+  const overall = computed(
+    () => shown.value && received(shown.value.weights, heads.value, everyToken(shown.value.stack)),
+  );
+  const sinks = computed(() => (overall.value ? findSinks(overall.value) : []));
+  const weights = computed((): LayerWeights | null => {
+    if (!shown.value || keepSinks.value || sinks.value.length === 0) return shown.value?.weights ?? null;
+    const kept = new Uint8Array(shown.value.weights.keys).fill(1);
+    for (const { key } of sinks.value) kept[key] = 0;
+    return withoutKeys(shown.value.weights, kept);
+  });
+  const unmuted = computed(() => {
+    if (!shownStack.value) return null;
+    const mask = filterMask(shownStack.value, filter.value);
+    return keepSinks.value
+      ? mask
+      : withoutSinks(
+          mask,
+          sinks.value.map(({ key }) => key),
+        );
+  });
   const mask = computed(() =>
     unmuted.value && shownStack.value && mute.value ? muteSpecial(unmuted.value, shownStack.value) : unmuted.value,
   );
-  const focus = computed(() => placeInMask(pin.value ?? hover.value, mask.value));
-
-  const attention = computed(() => {
-    const [now, shownTokens, place] = [shown.value, mask.value, focus.value];
-    return now && shownTokens && place && tokenAttention(now.weights, heads.value, shownTokens, place);
+  const focus = computed(() => focusIn(pins.value, mask.value) ?? focusIn(asLists(hover.value), mask.value));
+  const attention = computed((): TokenAttention | null =>
+    weights.value && mask.value && focus.value
+      ? tokenAttention(weights.value, heads.value, mask.value, focus.value)
+      : null,
+  );
+  /** The query and the key that are looked at together: pinned, or else under the pointer. */
+  const pair = computed((): Record<Side, number | null> => {
+    const at = (side: Side) => pins.value[side][0] ?? hover.value[side] ?? null;
+    return { query: at("query"), key: at("key") };
   });
 
-  const sharesOf = computed(() => lazyShares(shown.value, mask.value));
+  const sharesOf = computed(() => lazyShares(weights.value, mask.value));
   const step = computed(() => {
     if (share.value !== null) return SHARES.indexOf(share.value);
     return affordableStep(heads.value.map(sharesOf.value), LINE_BUDGET);
@@ -71,17 +112,30 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const summary = computed(() => drawn(heads.value.map(sharesOf.value), step.value));
   const mutedPart = computed(() => {
     if (!mute.value || !unmuted.value) return 0;
-    const all = heads.value.map(lazyShares(shown.value, unmuted.value));
+    const all = heads.value.map(lazyShares(weights.value, unmuted.value));
     const rest = heads.value.map(sharesOf.value);
     const last = SHARES.length - 1;
     return drawn(all, last).part - drawn(rest, last).part;
   });
 
   const layers = new LayerCache(source);
+  const thumbs = signal<LayerWeights | null>(null);
   const stopLoading = effect(() => {
     const wantedStack = stack.value;
     const number = layerNumber.value;
     void showLayer(wantedStack, number);
+  });
+  const stopThumbs = effect(() => {
+    const wantedStack = stack.value;
+    thumbs.value = null;
+    loadThumbs(source, wantedStack).then(
+      (loaded) => {
+        if (stack.peek() === wantedStack) thumbs.value = loaded;
+      },
+      (error) => {
+        failure.value = error;
+      },
+    );
   });
 
   async function showLayer(wantedStack: PageStack, number: number): Promise<void> {
@@ -89,9 +143,9 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     const at = wantedStack.layers.findIndex(({ layer }) => layer === number);
     const layer = wantedStack.layers[at];
     try {
-      const weights = await layers.load(wantedStack, layer);
+      const loaded = await layers.load(wantedStack, layer);
       if (!current()) return;
-      shown.value = { stack: wantedStack, layer, weights };
+      shown.value = { stack: wantedStack, layer, ...loaded };
       for (const next of [at + 1, at - 1]) if (next in wantedStack.layers) prefetch(wantedStack, next, current);
     } catch (error) {
       if (current()) failure.value = error;
@@ -100,8 +154,13 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
 
   function prefetch(wantedStack: PageStack, at: number, current: () => boolean): void {
     whenIdle(() => {
+      if (!current()) return;
       // A neighbour that cannot be loaded is reported when the reader asks for it.
-      if (current()) layers.load(wantedStack, wantedStack.layers[at]).catch(() => undefined);
+      const loading = layers.load(wantedStack, wantedStack.layers[at]).catch(() => null);
+      void loading.then((loaded) => {
+        // One head at a time, so that the page answers in between.
+        for (const head of loaded ? heads.peek() : []) whenIdle(() => current() && loaded?.weights.bytes(head));
+      });
     });
   }
 
@@ -109,14 +168,15 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     selection.value = fitSelection(change(selection.peek()), page);
   }
 
-  function preview(place: Place | null): void {
-    if (!samePlace(place, hover.peek())) hover.value = place;
+  function preview(at: Hover): void {
+    const now = hover.peek();
+    if (at.query !== now.query || at.key !== now.key) hover.value = at;
   }
 
   function release(): void {
     batch(() => {
-      hover.value = null;
-      select((now) => ({ ...now, pin: null }));
+      hover.value = {};
+      select(releasePins);
     });
   }
 
@@ -126,6 +186,11 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     systemDark: systemDark as Signal<boolean>,
     shown: shown as ReadonlySignal<Shown | null>,
     failure: failure as ReadonlySignal<unknown>,
+    thumbs: thumbs as ReadonlySignal<LayerWeights | null>,
+    hover: hover as ReadonlySignal<Hover>,
+    view,
+    quantity,
+    layerNumber,
     stack,
     shownStack,
     dark,
@@ -133,26 +198,36 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     palette,
     inks,
     mask,
-    pin,
+    pins,
     focus,
-    /** The attention of the token in focus. */
+    pair,
+    /** The weights as they are shown: without sinks and renormalised where the reader wants that. */
+    weights,
+    /** The attention of the tokens in focus. */
     attention,
+    sinks,
+    keepSinks,
     sharesOf,
     step,
     summary,
     mutedPart,
+    /** A layer of the chosen stack, loaded. */
+    load: (layer: PageLayer) => layers.load(stack.peek(), layer),
     select,
     preview,
     release,
-    destroy: stopLoading,
+    destroy() {
+      stopLoading();
+      stopThumbs();
+    },
   };
 }
 
 /** The shares of each head, worked out when first asked for. */
-function lazyShares(shown: Shown | null, mask: Mask | null): (head: number) => HeadShares {
+function lazyShares(weights: LayerWeights | null, mask: Mask | null): (head: number) => HeadShares {
   const known = new Map<number, HeadShares>();
   return (head) => {
-    const shares = known.get(head) ?? (shown && mask ? headShares(shown.weights, head, mask) : NO_SHARES);
+    const shares = known.get(head) ?? (weights && mask ? headShares(weights, head, mask) : NO_SHARES);
     known.set(head, shares);
     return shares;
   };
@@ -165,8 +240,17 @@ const NO_SHARES: HeadShares = {
   total: 0,
 };
 
-function placeInMask(place: Place | null, mask: Mask | null): Place | null {
-  return place && mask?.[place.side][place.token] ? place : null;
+function asLists({ query, key }: Hover): Record<Side, readonly number[]> {
+  return { query: query === undefined ? [] : [query], key: key === undefined ? [] : [key] };
+}
+
+/** The tokens whose attention is followed: the queries where there are any, else the keys. */
+function focusIn(tokens: Record<Side, readonly number[]>, mask: Mask | null): Focus | null {
+  for (const side of ["query", "key"] as const) {
+    const inside = tokens[side].filter((token) => mask?.[side][token]);
+    if (inside.length > 0) return { side, tokens: inside };
+  }
+  return null;
 }
 
 function whenIdle(task: () => void): void {

@@ -37,3 +37,10 @@ export function bound(error: number): string {
 export function magnitude(number: number): string {
   return number === 0 ? "0" : number.toExponential(0);
 }
+
+/** "1.83", "−0.42", "−∞": a score. */
+export function signedNumber(value: number): string {
+  const size = Math.abs(value);
+  const text = size === Number.POSITIVE_INFINITY ? "∞" : size >= 100 ? size.toFixed(0) : size.toFixed(2);
+  return value < 0 ? `−${text}` : text;
+}

@@ -1,27 +1,35 @@
 import { expect, test } from "vitest";
 import { received, stackedBar, strongest, strongestWeight, tokenAttention } from "../../src/draw/focus";
-import { type LayerWeights, WEIGHT } from "../../src/draw/weights";
+import { byteWeights, WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../../src/examples/page";
 
-const WEIGHTS: LayerWeights = { bytes: exampleBytes(3 * 5 * 7, 2), heads: 3, queries: 5, keys: 7 };
+const BYTES = exampleBytes(3 * 5 * 7, 2);
+const SHAPE = { heads: 3, queries: 5, keys: 7 };
+const WEIGHTS = byteWeights(BYTES, SHAPE);
 const MASK = { query: Uint8Array.of(1, 0, 1, 1, 1), key: Uint8Array.of(1, 1, 0, 1, 1, 1, 1) };
-const weight = (head: number, query: number, key: number) => WEIGHT[WEIGHTS.bytes[(head * 5 + query) * 7 + key]];
+const weight = (head: number, query: number, key: number) => WEIGHT[BYTES[(head * 5 + query) * 7 + key]];
 const close = (values: number[]) => values.map((value) => expect.closeTo(value, 6));
 
 test("from a query: one weight for each key, by head and as mean", () => {
-  const { byHead, mean } = tokenAttention(WEIGHTS, [2, 0], MASK, { side: "query", token: 3 });
+  const { byHead, mean } = tokenAttention(WEIGHTS, [2, 0], MASK, { side: "query", tokens: [3] });
   const row = (head: number) => [...MASK.key].map((shown, key) => shown * weight(head, 3, key));
   expect(byHead.map((head) => [...head])).toEqual([close(row(2)), close(row(0))]);
   expect([...mean]).toEqual(close(row(2).map((value, key) => (value + row(0)[key]) / 2)));
 });
 
+test("from several queries: the mean of those that take part", () => {
+  const { mean } = tokenAttention(WEIGHTS, [1], MASK, { side: "query", tokens: [0, 1, 4] });
+  const wanted = [...MASK.key].map((shown, key) => (shown * (weight(1, 0, key) + weight(1, 4, key))) / 2);
+  expect([...mean]).toEqual(close(wanted));
+});
+
 test("to a key: one weight for each query", () => {
-  const { mean } = tokenAttention(WEIGHTS, [1], MASK, { side: "key", token: 6 });
+  const { mean } = tokenAttention(WEIGHTS, [1], MASK, { side: "key", tokens: [6] });
   expect([...mean]).toEqual(close([...MASK.query].map((shown, query) => shown * weight(1, query, 6))));
 });
 
 test("a token that takes no part has no attention", () => {
-  expect(strongestWeight(tokenAttention(WEIGHTS, [0, 1], MASK, { side: "query", token: 1 }))).toBe(0);
+  expect(strongestWeight(tokenAttention(WEIGHTS, [0, 1], MASK, { side: "query", tokens: [1] }))).toBe(0);
 });
 
 test("received is the mean over all queries", () => {

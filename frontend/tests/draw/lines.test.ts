@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { collectLines, everyLine, type LineOptions, type Lines } from "../../src/draw/lines";
-import { type LayerWeights, WEIGHT } from "../../src/draw/weights";
+import { byteWeights, WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../../src/examples/page";
 
-const WEIGHTS: LayerWeights = { bytes: exampleBytes(3 * 5 * 7, 1), heads: 3, queries: 5, keys: 7 };
+const BYTES = exampleBytes(3 * 5 * 7, 1);
+const SHAPE = { heads: 3, queries: 5, keys: 7 };
+const WEIGHTS = byteWeights(BYTES, SHAPE);
 const MASK = { query: Uint8Array.of(1, 1, 0, 1, 1), key: Uint8Array.of(1, 0, 1, 1, 1, 1, 1) };
 
 function options(heads: number, more: Partial<LineOptions> = {}): LineOptions {
@@ -29,7 +31,7 @@ test("there is a line for every weight inside the mask that is not stored as 0, 
     const strengths: number[] = [];
     for (let q = 0; q < 5; q++) {
       for (let k = 0; k < 7; k++) {
-        const byte = WEIGHTS.bytes[(head * 5 + q) * 7 + k];
+        const byte = BYTES[(head * 5 + q) * 7 + k];
         if (byte && MASK.query[q] && MASK.key[k]) strengths.push(2 * WEIGHT[byte]);
       }
     }
@@ -42,13 +44,13 @@ test("there is a line for every weight inside the mask that is not stored as 0, 
 test("a line goes from the middle of its query to the middle of its key, however long the columns", () => {
   const bytes = new Uint8Array(105);
   bytes[35 + 3 * 7 + 6] = 200;
-  expect(ends(collectLines({ ...WEIGHTS, bytes }, [1], options(1)))).toEqual([[20 + 3.5 * 20, 6.5 * 20]]);
+  expect(ends(collectLines(byteWeights(bytes, SHAPE), [1], options(1)))).toEqual([[20 + 3.5 * 20, 6.5 * 20]]);
 });
 
 test("heads leave a token side by side, around its middle", () => {
   const bytes = new Uint8Array(105);
   for (const head of [0, 1, 2]) bytes[head * 35] = 200;
-  const starts = ends(collectLines({ ...WEIGHTS, bytes }, [0, 1, 2], options(3, { spread: 12 }))).map(
+  const starts = ends(collectLines(byteWeights(bytes, SHAPE), [0, 1, 2], options(3, { spread: 12 }))).map(
     ([start]) => start,
   );
   expect(starts).toEqual([26, 30, 34]);
@@ -56,10 +58,10 @@ test("heads leave a token side by side, around its middle", () => {
 
 test("only the lines of one token", () => {
   const bytes = new Uint8Array(105).fill(100);
-  const from = collectLines({ ...WEIGHTS, bytes }, [0, 1], options(2, { only: { side: "query", token: 4 } }));
+  const from = collectLines(byteWeights(bytes, SHAPE), [0, 1], options(2, { only: { side: "query", tokens: [4] } }));
   expect(new Set(from.starts)).toEqual(new Set([20 + 4.5 * 20]));
   expect(from.starts).toHaveLength(2 * 6);
-  const to = collectLines({ ...WEIGHTS, bytes }, [0, 1], options(2, { only: { side: "key", token: 5 } }));
+  const to = collectLines(byteWeights(bytes, SHAPE), [0, 1], options(2, { only: { side: "key", tokens: [5] } }));
   expect(new Set(ends(to).map(([, end]) => end))).toEqual(new Set([110]));
   expect(to.starts).toHaveLength(2 * 4);
 });
@@ -69,7 +71,7 @@ test("a cutoff leaves weaker weights out, and 256 leaves all out", () => {
   const lines = collectLines(WEIGHTS, [1], options(1, { cutoffs }));
   let wanted = 0;
   for (const [q, cutoff] of cutoffs[0].entries()) {
-    for (let k = 0; k < 7; k++) wanted += Number(MASK.key[k] && WEIGHTS.bytes[35 + q * 7 + k] >= cutoff);
+    for (let k = 0; k < 7; k++) wanted += Number(MASK.key[k] && BYTES[35 + q * 7 + k] >= cutoff);
   }
   expect(wanted).toBeGreaterThan(0);
   expect(lines.starts).toHaveLength(wanted);
@@ -79,12 +81,12 @@ test("lines wholly above or below the picture are left out, those that cross it 
   const bytes = new Uint8Array(105);
   bytes[0 * 7 + 0] = bytes[0 * 7 + 6] = bytes[4 * 7 + 6] = 200;
   const scrolled = { query: { tokens: 5, pitch: 100, top: -200 }, key: { tokens: 7, pitch: 100, top: -300 } };
-  const lines = collectLines({ ...WEIGHTS, bytes }, [0], options(1, { ...scrolled, height: 150 }));
+  const lines = collectLines(byteWeights(bytes, SHAPE), [0], options(1, { ...scrolled, height: 150 }));
   expect(ends(lines)).toEqual([[-150, 350]]);
 });
 
 test("more lines than first made room for are all there", () => {
-  const large: LayerWeights = { bytes: new Uint8Array(90 * 110).fill(9), heads: 1, queries: 90, keys: 110 };
+  const large = byteWeights(new Uint8Array(90 * 110).fill(9), { heads: 1, queries: 90, keys: 110 });
   const mask = { query: new Uint8Array(90).fill(1), key: new Uint8Array(110).fill(1) };
   const lines = collectLines(large, [0], options(1, { mask, cutoffs: [everyLine(mask)], height: 9000 }));
   expect(lines.starts).toHaveLength(9900);

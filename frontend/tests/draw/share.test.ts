@@ -1,14 +1,16 @@
 import { expect, test } from "vitest";
 import type { Mask } from "../../src/draw/mask";
 import { affordableStep, countRow, cutoffsAt, drawn, headShares, SHARES } from "../../src/draw/share";
-import { type LayerWeights, WEIGHT } from "../../src/draw/weights";
+import { byteWeights, WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../../src/examples/page";
 
-const WEIGHTS: LayerWeights = { bytes: exampleBytes(3 * 5 * 7, 4), heads: 3, queries: 5, keys: 7 };
+const BYTES = exampleBytes(3 * 5 * 7, 4);
+const SHAPE = { heads: 3, queries: 5, keys: 7 };
+const WEIGHTS = byteWeights(BYTES, SHAPE);
 const ALL: Mask = { query: new Uint8Array(5).fill(1), key: new Uint8Array(7).fill(1) };
 const SOME: Mask = { query: Uint8Array.of(1, 0, 1, 1, 0), key: Uint8Array.of(0, 1, 1, 0, 1, 1, 1) };
 
-const byteAt = (head: number, query: number, key: number) => WEIGHTS.bytes[(head * 5 + query) * 7 + key];
+const byteAt = (head: number, query: number, key: number) => BYTES[(head * 5 + query) * 7 + key];
 
 /** The kept keys of a row by sorting, ties with the weakest kept one included. */
 function naiveRow(head: number, query: number, share: number, mask: Mask): number[] {
@@ -50,7 +52,7 @@ test.each([
 
 test("everything is drawn at 100 %, but never a weight stored as 0", () => {
   const shares = headShares(WEIGHTS, 1, ALL);
-  const bytes = [...WEIGHTS.bytes.subarray(35, 70)];
+  const bytes = [...BYTES.subarray(35, 70)];
   expect(bytes).toContain(0);
   expect(shares.lines.at(-1)).toBe(bytes.filter((byte) => byte > 0).length);
   expect(shares.mass.at(-1)).toBeCloseTo(shares.total, 6);
@@ -58,13 +60,13 @@ test("everything is drawn at 100 %, but never a weight stored as 0", () => {
 });
 
 test("equal weights are kept or left together", () => {
-  const equal: LayerWeights = { bytes: new Uint8Array(2 * 3).fill(100), heads: 1, queries: 2, keys: 3 };
+  const equal = byteWeights(new Uint8Array(2 * 3).fill(100), { heads: 1, queries: 2, keys: 3 });
   const mask = { query: Uint8Array.of(1, 1), key: Uint8Array.of(1, 1, 1) };
   expect(headShares(equal, 0, mask).lines[0]).toBe(6);
 });
 
 test("a row of zeros draws nothing", () => {
-  const zero: LayerWeights = { bytes: new Uint8Array(2 * 3), heads: 1, queries: 2, keys: 3 };
+  const zero = byteWeights(new Uint8Array(2 * 3), { heads: 1, queries: 2, keys: 3 });
   const shares = headShares(zero, 0, { query: Uint8Array.of(1, 1), key: Uint8Array.of(1, 1, 1) });
   expect([...shares.lines]).toEqual(SHARES.map(() => 0));
   expect(drawn([shares], 50).part).toBe(0);

@@ -71,13 +71,14 @@ test("a page opens, draws every weight and says what it shows", async () => {
   expect(view.dataset).toMatchObject({ stack: "self", layer: "0", heads: "0,1,2" });
   expect(view.dataset.lines).toBe(String(lineCount(example, "weights/self/0")));
   expect(one(root, "[data-summary]").textContent).toMatch(/^\d+ lines · 100 % of the attention$/);
-  expect(one(root, "header").textContent).toMatch(
-    /example\/tiny.*3 layers · 3 heads · 5 → 7 tokens.*checked against the model: 2e-6.*error ≤ \.0039/,
+  expect(one(root, "header").textContent).toMatch(/example\/tiny.*3 layers · 3 heads · 5 → 7 tokens/);
+  expect(one(root, "footer").textContent).toMatch(
+    /checked against the model: 2e-6 · error of a weight ≤ \.0039 \(8-bit/,
   );
+  expect(one(root, "[data-call]").textContent).toBe('hs.view(record, view="head", layer=0)');
   expect(performance.getEntriesByName("headscope:first-draw")).not.toHaveLength(0);
-  const [image] = putImageData.mock.calls[0];
-  expect(image.width).toBe(LINES_WIDTH);
-  expect(image.data.some((channel) => channel > 0)).toBe(true);
+  const image = putImageData.mock.calls.map(([data]) => data).find(({ width }) => width === LINES_WIDTH);
+  expect(image?.data.some((channel) => channel > 0)).toBe(true);
 });
 
 test("the layer changes by button, drop-down and key, and the link follows", async () => {
@@ -85,7 +86,7 @@ test("the layer changes by button, drop-down and key, and the link follows", asy
   const view = await drawn(root);
   one(root, '[aria-label^="Next layer"]').click();
   await vi.waitFor(() => expect(view.dataset.layer).toBe("2"));
-  expect(location.hash).toBe("#v=1&layer=2");
+  expect(location.hash).toBe("#v=2&layer=2");
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "]" }));
   await vi.waitFor(() => expect(view.dataset.layer).toBe("5"));
   const select = one(root, 'select[aria-label="Layer"]') as HTMLSelectElement;
@@ -123,7 +124,7 @@ test("pointing at a token shows its numbers, a click keeps them, Escape lets go"
   for (const element of lit) expect(element.querySelector(".number")?.textContent).toMatch(/^\.\d{2,3}$/);
   await vi.waitFor(() => expect(one(root, "[data-inspector] strong").textContent).toBe("went"));
   from.click();
-  expect(location.hash).toBe("#v=1&pin=query-2");
+  expect(location.hash).toBe("#v=2&query=2");
   token(root, "key", 3).dispatchEvent(new Event("pointerover", { bubbles: true }));
   await vi.waitFor(() => expect(from.dataset.litSelf).toBe("pin"));
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
@@ -171,12 +172,12 @@ test("another stack brings its own tokens, heads and layers", async () => {
 });
 
 test("a link opens the same picture", async () => {
-  const root = await open(examplePage(), "v=1&layer=5&heads=0,2&mute=1&share=40&pin=key-2&theme=dark");
+  const root = await open(examplePage(), "v=2&layer=5&heads=0,2&key=2&mute=1&share=40&theme=dark");
   const view = await drawn(root);
   expect(view.dataset).toMatchObject({ layer: "5", heads: "0,2", theme: "dark" });
   expect((one(root, "[data-share]") as HTMLInputElement).value).toBe("40");
   expect(token(root, "key", 2).dataset.litSelf).toBe("pin");
-  expect(location.hash).toBe("#v=1&layer=5&heads=0,2&mute=1&share=40&pin=key-2&theme=dark");
+  expect(location.hash).toBe("#v=2&layer=5&heads=0,2&key=2&mute=1&share=40&theme=dark");
 });
 
 test("tokens are text, whatever they hold", async () => {
@@ -200,12 +201,16 @@ test("rows that sum to less than one are said to", async () => {
 });
 
 test.each<[string, (example: Example) => Example, RegExp]>([
-  ["a missing chunk", ({ page }) => ({ page, chunks: new Map() }), /weights\/self\/0.*missing/],
-  ["a newer format", ({ page, chunks }) => ({ page: { ...page, format: 2 as 1 }, chunks }), /format 2/],
+  [
+    "a missing chunk",
+    ({ page, chunks }) => ({ page, chunks: new Map([...chunks].filter(([name]) => name !== "weights/self/0")) }),
+    /weights\/self\/0.*missing/,
+  ],
+  ["a newer format", ({ page, chunks }) => ({ page: { ...page, format: 3 as 2 }, chunks }), /format 3/],
   [
     "too few bytes",
-    ({ page }) => ({ page, chunks: new Map([["weights/self/0", new Uint8Array(9)]]) }),
-    /9 weights.*need 105/,
+    ({ page, chunks }) => ({ page, chunks: new Map([...chunks, ["weights/self/0", new Uint8Array(9)]]) }),
+    /9 bytes.*need 105/,
   ],
 ])("a page with %s says so", async (_, broken, message) => {
   const root = await open(broken(examplePage()));
@@ -219,6 +224,37 @@ test("a page with bad gzip says so", async () => {
   const root = await start();
   const failure = await vi.waitFor(() => one(root, "[data-failure]"));
   expect(failure.textContent).toMatch(/weights\/self\/0.*damaged/);
+});
+
+test.each(["model", "matrix", "text", "neuron", "pair"])(
+  "the %s view opens, draws and is reached by its tab",
+  async (name) => {
+    const root = await open(examplePage({ form: "scores", heads: 4, kvHeads: 2 }));
+    const view = await drawn(root);
+    one(root, `[data-option="${name}"]`).click();
+    await vi.waitFor(() => expect(view.dataset.view).toBe(name));
+    expect(location.hash).toBe(`#v=2&view=${name}`);
+    expect(root.querySelector("[data-failure]")).toBeNull();
+    expect(one(root, "[data-call]").textContent).toContain(`view="${name}"`);
+    document.documentElement.lang = "en";
+    document.title = "An example";
+    const { violations } = await axe.run(document, { rules: { "color-contrast": { enabled: false } } });
+    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+  },
+);
+
+test("a rotary model shows frequency pairs, and the score by distance of a pinned pair", async () => {
+  const { page, chunks } = examplePage({ form: "scores" });
+  const rotary = { frequencies: [1, 0.3, 0.1], interleaved: false };
+  const root = await open(
+    { page: { ...page, model: { ...page.model, rotary } }, chunks },
+    "v=2&view=neuron&query=4&key=2",
+  );
+  await drawn(root);
+  one(root, '[data-option="frequency pairs"]').click();
+  await vi.waitFor(() => expect(one(root, '[data-option="frequency pairs"]').ariaPressed).toBe("true"));
+  expect(one(root, "[data-by-distance]").textContent).toMatch(/0 to 64 tokens apart \(now 2\): −?\d/);
+  expect(one(root, "[data-by-distance] polyline").getAttribute("points")?.split(" ")).toHaveLength(65);
 });
 
 test("axe finds nothing wrong (colours and sizes are checked in a browser)", async () => {

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { headBytes, WEIGHT } from "../../src/draw/weights";
+import { WEIGHT } from "../../src/draw/weights";
 import { type Example, examplePage, exampleSource } from "../../src/examples/page";
 import { LayerCache } from "../../src/source/layers";
 
@@ -12,11 +12,12 @@ function countingSource(from: Example = example) {
 }
 
 test("a layer comes with its shape, and head bytes are its slices", async () => {
-  const weights = await new LayerCache(countingSource()).load(stack, stack.layers[1]);
+  const { weights } = await new LayerCache(countingSource()).load(stack, stack.layers[1]);
   expect(weights).toMatchObject({ heads: 3, queries: 5, keys: 7 });
-  expect(weights.bytes).toEqual(example.chunks.get("weights/self/1"));
-  expect(headBytes(weights, 2)[4 * 7 + 6]).toBe(weights.bytes[2 * 35 + 4 * 7 + 6]);
-  expect(headBytes(weights, 2)).toHaveLength(35);
+  const bytes = example.chunks.get("weights/self/1") ?? new Uint8Array();
+  expect(weights.bytes(2)).toEqual(bytes.subarray(70, 105));
+  expect(weights.row(2, 4)[6]).toBe(WEIGHT[bytes[2 * 35 + 4 * 7 + 6]]);
+  expect(weights.column(2, 6)[4]).toBe(weights.row(2, 4)[6]);
 });
 
 test("bytes become weights by their square", () => {
@@ -51,8 +52,29 @@ test.each([104, 106])("a chunk of %i bytes says what was given and wanted, and i
   const broken = { page: example.page, chunks: new Map([["weights/self/0", new Uint8Array(length)]]) };
   const source = countingSource(broken);
   const cache = new LayerCache(source);
-  const message = new RegExp(`${length} weights.*3 heads × 5 queries × 7 keys need 105`);
+  const message = new RegExp(`${length} bytes.*head × query × key = 3 × 5 × 7 of uint8 need 105`);
   await expect(cache.load(stack, stack.layers[0])).rejects.toThrow(message);
   await expect(cache.load(stack, stack.layers[0])).rejects.toThrow(message);
   expect(source.chunk).toHaveBeenCalledTimes(2);
 });
+
+test("a layer of queries and keys gives weights whose rows are softmaxes", async () => {
+  const { page, chunks } = examplePage({ form: "scores", heads: 4, kvHeads: 2, runs: RUNS });
+  const [scored] = page.stacks;
+  const { weights, scores, visible } = await new LayerCache(exampleSource({ page, chunks })).load(
+    scored,
+    scored.layers[0],
+  );
+  expect(scores).toMatchObject({ heads: 4, kvHeads: 2, queries: 5, keys: 7, features: 6 });
+  expect(visible?.offsets.at(-1)).toBe(RUNS.length);
+  expect(weights.row(3, 2).reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 6);
+  expect([...weights.row(3, 2)].filter((weight) => weight > 0)).toHaveLength(4);
+});
+
+const RUNS = [
+  [0, 0, 7],
+  [1, 0, 1],
+  [2, 1, 3],
+  [2, 5, 7],
+  [4, 2, 6],
+] as const;

@@ -3,24 +3,32 @@ import { readFragment, writeFragment } from "../../src/state/fragment";
 import type { Selection } from "../../src/state/selection";
 
 const DEFAULTS: Selection = {
+  view: "head",
   stack: "self",
   layer: 3,
   heads: null,
+  query: [],
+  key: [],
+  quantity: "weight",
   filter: "all",
   mute: false,
+  sinks: true,
   share: null,
-  pin: null,
   theme: "auto",
 };
 
 const FULL: Selection = {
+  view: "neuron",
   stack: "a & b=c#+ ü",
   layer: 0,
   heads: [0, 5, 11],
+  query: [0, 7],
+  key: [0],
+  quantity: "score",
   filter: "ba",
   mute: true,
+  sinks: false,
   share: 85,
-  pin: { side: "key", token: 0 },
   theme: "dark",
 };
 
@@ -31,8 +39,8 @@ test("nothing to say gives an empty fragment", () => {
 });
 
 test("a link can be read by people", () => {
-  expect(writeFragment({ ...DEFAULTS, layer: 0, heads: [0, 2], pin: { side: "query", token: 4 } }, DEFAULTS)).toBe(
-    "v=1&layer=0&heads=0,2&pin=query-4",
+  expect(writeFragment({ ...DEFAULTS, layer: 0, heads: [0, 2], query: [4], sinks: false }, DEFAULTS)).toBe(
+    "v=2&layer=0&heads=0,2&query=4&sinks=0",
   );
 });
 
@@ -42,18 +50,20 @@ test.each<[string, Selection, Selection]>([
   ["layer 0", { ...DEFAULTS, layer: 0 }, DEFAULTS],
   ["head 0", { ...DEFAULTS, heads: [0] }, DEFAULTS],
   ["all heads where some are default", { ...DEFAULTS, heads: null }, { ...DEFAULTS, heads: [1] }],
+  ["query 0", { ...DEFAULTS, query: [0] }, DEFAULTS],
+  ["no query where some are default", DEFAULTS, { ...DEFAULTS, query: [0, 3] }],
   ["mute off where on is default", DEFAULTS, { ...DEFAULTS, mute: true }],
 ])("%s comes back from a link as it was", (_, selection, defaults) => {
   const fragment = writeFragment(selection, defaults);
-  expect(fragment).toMatch(/^v=1&[^#\s]+$/);
+  expect(fragment).toMatch(/^v=2&[^#\s]+$/);
   expect(readFragment(`#${fragment}`, defaults)).toEqual(selection);
 });
 
 test.each([
   "layer=0",
-  "v=2&layer=0",
-  "v=1&layer=two&heads=1,,2&filter=ac&mute=yes&share=-5&pin=value-3&theme=pink",
-  "v=1&pin=query--1&layer=1e3&unknown=4",
+  "v=1&layer=0",
+  "v=2&view=film&layer=two&heads=1,,2&filter=ac&mute=yes&share=-5&query=a&key=1,&quantity=mass&theme=pink",
+  "v=2&query=-1&heads=&layer=1e3&unknown=4",
   "%E0%A4%A",
 ])("nonsense changes nothing: %s", (fragment) => {
   expect(readFragment(fragment, DEFAULTS)).toEqual(DEFAULTS);

@@ -4,6 +4,7 @@ import {
   chooseStack,
   chosenHeads,
   fitSelection,
+  openHead,
   pageSelection,
   soloHead,
   stepLayer,
@@ -13,43 +14,36 @@ import {
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
 const start = pageSelection(page);
+const [self] = page.stacks;
 const heads = (...chosen: number[]) => ({ ...start, heads: chosen });
 
 test("a page opens as it says", () => {
-  expect(start).toEqual({
-    stack: "self",
-    layer: 0,
-    heads: null,
-    filter: "all",
-    mute: false,
-    share: null,
-    pin: null,
-    theme: "auto",
-  });
+  expect(start).toEqual(page.selection);
+  expect(start).toMatchObject({ view: "head", stack: "self", layer: 0, heads: null, query: [], sinks: true });
 });
 
 test("a head is switched off and on again", () => {
-  expect(toggleHead(start, 1, 3).heads).toEqual([0, 2]);
-  expect(toggleHead(heads(2), 0, 3).heads).toEqual([0, 2]);
-  expect(toggleHead(heads(0, 2), 1, 3).heads).toBeNull();
+  expect(toggleHead(start, 1, self).heads).toEqual([0, 2]);
+  expect(toggleHead(heads(2), 0, self).heads).toEqual([0, 2]);
+  expect(toggleHead(heads(0, 2), 1, self).heads).toBeNull();
 });
 
 test("the last head stays on", () => {
-  expect(toggleHead(heads(0), 0, 3).heads).toEqual([0]);
-  expect(toggleHead({ ...start, heads: null }, 0, 1).heads).toBeNull();
+  expect(toggleHead(heads(0), 0, self).heads).toEqual([0]);
+  expect(toggleHead(start, 0, { ...self, heads: 1, head_numbers: [0] }).heads).toBeNull();
 });
 
 test("solo shows one head, and all again where it was the only one", () => {
-  expect(soloHead(start, 0, 3).heads).toEqual([0]);
-  expect(soloHead(heads(0, 2), 2, 3).heads).toEqual([2]);
-  expect(soloHead(heads(2), 2, 3).heads).toBeNull();
-  expect(soloHead(heads(2), 1, 3).heads).toEqual([1]);
+  expect(soloHead(start, 0, self).heads).toEqual([0]);
+  expect(soloHead(heads(0, 2), 2, self).heads).toEqual([2]);
+  expect(soloHead(heads(2), 2, self).heads).toBeNull();
+  expect(soloHead(heads(2), 1, self).heads).toEqual([1]);
 });
 
 test("a double click on a chip is two toggles and a solo", () => {
   for (const before of [start, heads(0), heads(1), heads(0, 1)]) {
-    const twice = toggleHead(toggleHead(before, 1, 3), 1, 3);
-    expect(chosenHeads(twice.heads, 3)).toEqual(chosenHeads(before.heads, 3));
+    const twice = toggleHead(toggleHead(before, 1, self), 1, self);
+    expect(chosenHeads(twice.heads, self)).toEqual(chosenHeads(before.heads, self));
   }
 });
 
@@ -63,14 +57,24 @@ test("layers are stepped through as the stack has them and the ends hold", () =>
 });
 
 test("another stack keeps what it can of the selection", () => {
-  const before = { ...start, layer: 5, heads: [1, 2], filter: "ab", mute: true, share: 40, pin: PIN } as const;
+  const before = {
+    ...start,
+    layer: 5,
+    heads: [1, 2],
+    filter: "ab",
+    mute: true,
+    share: 40,
+    query: [1],
+    key: [6],
+  } as const;
   expect(chooseStack(before, "cross", page)).toEqual({
     ...before,
     stack: "cross",
     layer: 4,
     heads: [1],
     filter: "all",
-    pin: null,
+    query: [],
+    key: [],
   });
   expect(chooseStack(before, "self", page)).toBe(before);
   expect(chooseStack(heads(2), "cross", page).heads).toBeNull();
@@ -78,18 +82,42 @@ test("another stack keeps what it can of the selection", () => {
 
 const PIN = { side: "key", token: 6 } as const;
 
-test("a click on the pinned token releases it, on another one moves the pin", () => {
-  expect(togglePin(start, PIN).pin).toEqual(PIN);
-  expect(togglePin({ ...start, pin: PIN }, PIN).pin).toBeNull();
-  expect(togglePin({ ...start, pin: PIN }, { side: "query", token: 6 }).pin?.side).toBe("query");
+test("a click on the pinned token releases it, on another one of its side moves the pin", () => {
+  const pinned = togglePin(start, PIN);
+  expect(pinned).toMatchObject({ query: [], key: [6] });
+  expect(togglePin(pinned, PIN).key).toEqual([]);
+  expect(togglePin(pinned, { side: "key", token: 0 }).key).toEqual([0]);
+  expect(togglePin(pinned, { side: "query", token: 0 })).toMatchObject({ query: [0], key: [6] });
+});
+
+test("shift pins tokens beside each other, and releases them one by one", () => {
+  const two = togglePin(togglePin(start, PIN), { side: "key", token: 0 }, true);
+  expect(two.key).toEqual([0, 6]);
+  expect(togglePin(two, PIN, true).key).toEqual([0]);
+  expect(togglePin(two, PIN).key).toEqual([6]);
+});
+
+test("a head is opened from the grid, or added to those of its layer", () => {
+  expect(openHead(start, 5, 2, self, false)).toMatchObject({ layer: 5, heads: [2] });
+  const one = openHead(start, 0, 2, self, false);
+  expect(openHead(one, 0, 0, self, true)).toMatchObject({ layer: 0, heads: [0, 2] });
+  expect(openHead(one, 5, 0, self, true)).toMatchObject({ layer: 5, heads: [0] });
+  expect(openHead(start, 0, 1, self, true).heads).toEqual([1]);
+});
+
+test("heads keep their numbers where a page holds some only", () => {
+  const some = { ...self, heads: 2, head_numbers: [3, 8] };
+  expect(chosenHeads([8], some)).toEqual([1]);
+  expect(toggleHead({ ...start, heads: [8] }, 3, some).heads).toBeNull();
+  expect(soloHead(start, 8, some).heads).toEqual([8]);
 });
 
 test("what the page cannot show is brought to the nearest that it can", () => {
   const fit = fitSelection(
-    { ...start, stack: "none", layer: 3, heads: [7, 2, -1, 2, 1.5], share: 0.5, pin: { side: "query", token: 5 } },
+    { ...start, stack: "none", layer: 3, heads: [7, 2, -1, 2, 1.5], share: 0.5, query: [5, 4, 4, -1, 0.5] },
     page,
   );
-  expect(fit).toMatchObject({ stack: "self", layer: 2, heads: [2], share: null, pin: null });
+  expect(fit).toMatchObject({ stack: "self", layer: 2, heads: [2], share: null, query: [4] });
   expect(fitSelection({ ...start, heads: [] }, page).heads).toBeNull();
-  expect(fitSelection({ ...start, pin: PIN }, page).pin).toEqual(PIN);
+  expect(fitSelection({ ...start, key: [6, 0] }, page).key).toEqual([0, 6]);
 });

@@ -28,7 +28,7 @@ test("a layer is shown when it has come, with the newest one winning", async () 
   const store = createStore(source);
   stores.push(store);
   store.select((now) => chooseLayer(now, 5));
-  await vi.waitFor(() => expect(waiting.size).toBe(2));
+  await vi.waitFor(() => expect(waiting.has("weights/self/5")).toBe(true));
   waiting.get("weights/self/5")?.();
   await vi.waitFor(() => expect(store.shown.value?.layer.layer).toBe(5));
   waiting.get("weights/self/0")?.();
@@ -40,7 +40,7 @@ test("heads, lines and share follow the selection", async () => {
   const store = await loaded();
   const all = store.summary.value;
   expect(all.part).toBeCloseTo(1, 6);
-  store.select((now) => toggleHead(now, 1, 3));
+  store.select((now) => toggleHead(now, 1, store.stack.value));
   expect(store.heads.value).toEqual([0, 2]);
   expect(store.summary.value.lines).toBeLessThan(all.lines);
   store.select((now) => ({ ...allHeads(now), share: 30 }));
@@ -58,14 +58,15 @@ test("what muting hides and what is drawn make up all attention", async () => {
 
 test("a pin goes before a hover, and a token that takes no part has no focus", async () => {
   const store = await loaded();
-  store.preview({ side: "query", token: 1 });
-  expect(store.focus.value).toEqual({ side: "query", token: 1 });
+  store.preview({ query: 1 });
+  expect(store.focus.value).toEqual({ side: "query", tokens: [1] });
   store.select((now) => togglePin(now, { side: "key", token: 6 }));
-  expect(store.focus.value).toEqual({ side: "key", token: 6 });
+  expect(store.focus.value).toEqual({ side: "key", tokens: [6] });
+  expect(store.pair.value).toEqual({ query: 1, key: 6 });
   store.release();
   expect(store.focus.value).toBeNull();
   store.select((now) => ({ ...now, mute: true }));
-  store.preview({ side: "key", token: 0 });
+  store.preview({ key: 0 });
   expect(store.focus.value).toBeNull();
 });
 

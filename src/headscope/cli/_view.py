@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured, say
 from headscope.errors import HeadscopeError, TextError
+from headscope.views._contract import Quantity, Theme, View
+
+Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")]
 
 
 def view(
@@ -19,10 +22,16 @@ def view(
     *,
     out: Path = Path("headscope.html"),
     model: ModelOptions | None = None,
+    shown: Annotated[View, Parameter(name="--view")] = "head",
+    stack: str | None = None,
     layer: int | None = None,
-    heads: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
-    layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
-    theme: Literal["auto", "light", "dark"] = "auto",
+    heads: Numbers = (),
+    query: Numbers = (),
+    key: Numbers = (),
+    quantity: Quantity = "weight",
+    include_layers: Annotated[Numbers, Parameter(name=("--include-layers", "--layers"))] = (),
+    include_heads: Numbers = (),
+    theme: Theme = "auto",
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
     """Capture a text, or a sentence pair, and write the viewer page.
@@ -32,9 +41,15 @@ def view(
         text_b: The second text of a sentence pair.
         out: Where to write the page.
         model: Which model, and what it reads.
+        shown: View that is shown first.
+        stack: Stack that is shown first, such as cross.
         layer: Layer that is shown first.
         heads: Heads that are shown first; all by default.
-        layers: Layers that the page holds; all by default.
+        query: Query tokens that are pinned, counted from 0.
+        key: Key tokens that are pinned, counted from 0.
+        quantity: What is shown where a view can show both.
+        include_layers: Layers that the page holds; all by default.
+        include_heads: Heads that the page holds; all by default.
         theme: Colours; auto follows the reader's system.
         open_: Open the page in the browser.
     """
@@ -47,7 +62,18 @@ def view(
         record = load(text)
     else:
         record = captured(text, text_b, model or ModelOptions(), out)
-    options: dict[str, Any] = {"layer": layer, "heads": heads or None, "layers": layers or None, "theme": theme}
+    options: dict[str, Any] = {
+        "view": shown,
+        "stack": stack,
+        "layer": layer,
+        "heads": heads or None,
+        "query": query,
+        "key": key,
+        "quantity": quantity,
+        "include_layers": include_layers or None,
+        "include_heads": include_heads or None,
+        "theme": theme,
+    }
     path = page(record, **{name: value for name, value in options.items() if value is not None}).save(out)
     say(record.summary)
     if record.verified is not None:

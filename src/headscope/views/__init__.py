@@ -1,5 +1,7 @@
 """Record to something to look at."""
 
-from headscope.views._page import PageOptions, ViewerPage, page
+from headscope.views._options import PageOptions
+from headscope.views._page import ViewerPage, page
+from headscope.views._page import page as view
 
-__all__ = ["PageOptions", "ViewerPage", "page"]
+__all__ = ["PageOptions", "ViewerPage", "page", "view"]

@@ -4,31 +4,35 @@ Declared here once; ``frontend/src/contract`` holds the JSON schema and the Type
 (``make contract``), and a test on each side fails when they drift. Arrays are not part of the JSON: each
 `PageArray` names a chunk of gzipped bytes that travels beside it.
 
-Format 1. Additions keep the number, changes of meaning raise it.
+Format 2. Additions keep the number, changes of meaning raise it.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-PAGE_FORMAT = 1
+PAGE_FORMAT = 2
+
+View = Literal["head", "model", "matrix", "text", "neuron", "pair"]
+Quantity = Literal["weight", "score"]
+Filter = Literal["all", "aa", "ab", "ba", "bb"]
+Theme = Literal["auto", "light", "dark"]
+Dtype = Literal["uint8", "float16", "float32", "int32"]
 
 
 class PageArray(TypedDict):
-    """An array that travels as bytes, in C order, gzipped."""
+    """An array that travels as bytes, little-endian, in C order, gzipped."""
 
     chunk: str
     """Name of the chunk that holds the bytes."""
     axes: list[str]
     """Axis names, outermost first, such as head, query, key."""
     shape: list[int]
-    dtype: Literal["uint8"]
-    encoding: Literal["sqrt"]
-    """How a stored byte b becomes a value: sqrt means (b / 255) ** 2."""
-    error: float
-    """Largest absolute difference between a decoded and the exact value in this very array."""
+    dtype: Dtype
+    encoding: Literal["plain", "sqrt"]
+    """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2."""
 
 
 class PageTokens(TypedDict):
@@ -46,13 +50,43 @@ class PageTokens(TypedDict):
     """0 for the first text and 1 for the second of a pair."""
 
 
+class PageScores(TypedDict):
+    """All that scores and weights are recomputed from.
+
+    ``weights = softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the sink.
+    """
+
+    queries: PageArray
+    """Axes head, query, feature; positions are applied."""
+    keys: PageArray
+    """Axes kv_head, key, feature; positions are applied. Heads share them evenly, in order."""
+    scale: float
+    soft_cap: float | None
+    """None for none; else scores become soft_cap * tanh(score / soft_cap) before the bias is added."""
+    bias: PageArray | None
+    """Axes head, query, key, or head, offset where only key - query counts: offset 0 is the last query's first key.
+    One head stands for all."""
+    sinks: list[float] | None
+    """For each head one more logit of the softmax that belongs to no token."""
+    error: float
+    """Largest absolute difference between a weight recomputed from these arrays and the exact one."""
+
+
 class PageLayer(TypedDict):
     layer: int
     """Number of the layer in the model, from 0."""
     kind: str
     """full, causal, sliding ...: what a query may look at."""
-    weights: PageArray
-    """Axes head, query, key."""
+    kv_heads: int
+    """Fewer than heads where heads share their keys and values."""
+    visible: PageArray | None
+    """Axes run, bound: a query, its first visible key and the end; None where every key is visible to all."""
+    weights: PageArray | None
+    """Axes head, query, key; None where weights are recomputed from the scores."""
+    scores: PageScores | None
+    """None where the record or the page has no queries and keys."""
+    error: float
+    """Largest absolute difference between a weight as this page has it and the exact one."""
     row_sums: Literal["one", "less"]
     """less where part of a row's mass went to a learned sink that is no token."""
 
@@ -63,9 +97,22 @@ class PageStack(TypedDict):
     name: str
     """self, encoder, decoder, cross ..."""
     heads: int
+    head_numbers: list[int]
+    """The number of each head in the model; they differ from 0, 1, 2 ... where the page holds some heads only."""
     query: PageTokens
     key: PageTokens
     layers: list[PageLayer]
+    thumbs: PageArray
+    """Axes layer, head, query, key: the largest weight of each block of the matrix."""
+
+
+class PageRotary(TypedDict):
+    """How positions turn queries and keys, for models with rotary positions."""
+
+    frequencies: list[float]
+    """Radians by which one token turns each pair of features."""
+    interleaved: bool
+    """True where features 2i and 2i + 1 are a pair, False where i and i + len(frequencies) are."""
 
 
 class PageModel(TypedDict):
@@ -73,22 +120,37 @@ class PageModel(TypedDict):
     """Hub name or folder, or what the user called it."""
     model_type: str
     """As in the configuration, such as bert; empty for bare arrays."""
+    rotary: NotRequired[PageRotary]
 
 
 class PageSelection(TypedDict):
     """What the page shows when it opens."""
 
+    view: View
     stack: str
     layer: int
     heads: list[int] | None
-    """None for all heads."""
-    theme: Literal["auto", "light", "dark"]
+    """Numbers in the model; None for all heads."""
+    query: list[int]
+    """Pinned query tokens."""
+    key: list[int]
+    """Pinned key tokens."""
+    quantity: Quantity
+    filter: Filter
+    """Which text of a pair queries and keys come from: a the first, b the second."""
+    mute: bool
+    """Special tokens take no part."""
+    sinks: bool
+    """Keys that take most of the mass are kept; False leaves them out and renormalises the rest."""
+    share: int | None
+    """Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn."""
+    theme: Theme
 
 
 class Page(TypedDict):
     """The header of a page: everything but the bytes of the arrays."""
 
-    format: Literal[1]
+    format: Literal[2]
     headscope: str
     """Version of headscope that wrote the page."""
     title: str

@@ -8,40 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypedDict
 
+import numpy as np
 from typing_extensions import Unpack
 
 from headscope._version import __version__
-from headscope.axes import HEAD, KEY, QUERY
+from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.storage import written_whole
-from headscope.views._contract import PAGE_FORMAT, Page, PageLayer, PageStack, PageTokens
+from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
 from headscope.views._html import page_html
-from headscope.views._quantise import quantise
+from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
+from headscope.views._payload import Chunks, made_layer
 
 LARGEST = 128 * 2**20
-"""Weights that a page may hold, one byte each; larger pages are slow to open."""
-
-Theme = Literal["auto", "light", "dark"]
-
-
-class PageOptions(TypedDict, total=False):
-    """Options of `page`."""
-
-    stack: str
-    """Stack that is shown first; by default the first one."""
-    layer: int
-    """Layer that is shown first; by default the first one."""
-    heads: Sequence[int]
-    """Heads that are shown first; by default all."""
-    layers: Sequence[int]
-    """Layers that the page holds; by default all."""
-    theme: Theme
-    """``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system says."""
-    title: str
-    """Title of the page; by default the text."""
+"""Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
+ROOM = 20 * 2**20
+"""Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron view."""
 
 
 @dataclass(frozen=True)
@@ -80,30 +64,26 @@ class ViewerPage:
 def page(record: Record, **options: Unpack[PageOptions]) -> ViewerPage:
     """The viewer with this record in it, as one self-contained HTML page.
 
-    Weights travel as one byte each, on a square-root scale; the page states the error.
+    Weights travel as queries and keys in half precision, from which the page recomputes them, or as one byte each on
+    a square-root scale, whichever a larger page is smaller with; the page states the largest error of a weight.
 
     Args:
         record: what to show.
         **options: see `PageOptions`.
 
     Raises:
-        PageError: an unknown option, a theme there is not, or more weights than a page can hold.
-        RecordError: a stack, layer or head that the record does not have.
+        PageError: an unknown option, a value that there is not, or more than a page can hold.
+        RecordError: a stack or layer that the record does not have.
 
     Example:
         >>> page(record, layer=2, heads=[0]).save("page.html")
     """
-    for name in options:
-        if name not in PageOptions.__annotations__:
-            raise PageError(f"page has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}")
-    theme = options.get("theme", "auto")
-    if theme not in ("auto", "light", "dark"):
-        raise PageError(f"theme must be 'auto', 'light' or 'dark', not {theme!r}")
-    shown = _shown(record, options.get("layers"))
+    check_options(options)
+    held = held_layers(record, options.get("include_layers"))
+    shown = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
     _check_size(shown)
-    chunks: dict[str, bytes] = {}
-    stacks = [_stack(record[name], layers, chunks) for name, layers in shown.items()]
-    first = record[options.get("stack", next(iter(shown)))]
+    chunks = Chunks()
+    stacks = [_stack(record[name], layers, options.get("include_heads"), chunks) for name, layers in shown.items()]
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
@@ -111,67 +91,47 @@ def page(record: Record, **options: Unpack[PageOptions]) -> ViewerPage:
         "model": {"name": record.model.name, "model_type": record.model.model_type},
         "verified": record.verified,
         "stacks": stacks,
-        "selection": {
-            "stack": first.name,
-            "layer": _first_layer(shown[first.name], options.get("layer"), first),
-            "heads": _heads(first, options.get("heads")),
-            "theme": theme,
-        },
+        "selection": first_selection(record, options, held),
     }
-    return ViewerPage(header, chunks)
-
-
-def _shown(record: Record, numbers: Sequence[int] | None) -> dict[str, list[Layer]]:
-    """The layers that go into the page, by stack; stacks without any of them are left out."""
-    if numbers is None:
-        return {name: list(stack) for name, stack in record.stacks.items()}
-    known = {layer.layer for stack in record.stacks.values() for layer in stack}
-    missing = sorted(set(numbers) - known)
-    if missing or not numbers:
-        raise PageError(
-            f"layers={list(numbers)}: this record has the layers {sorted(known)}; choose at least one of them"
-        )
-    found = {name: [layer for layer in stack if layer.layer in numbers] for name, stack in record.stacks.items()}
-    return {name: layers for name, layers in found.items() if layers}
+    return ViewerPage(header, chunks.found)
 
 
 def _check_size(shown: dict[str, list[Layer]]) -> None:
     layers = [layer for layers in shown.values() for layer in layers]
-    size = sum(layer.heads * layer.size[0] * layer.size[1] for layer in layers)
+    size = sum(map(_least_bytes, layers))
     if size > LARGEST:
         fits = max(1, len(layers) * LARGEST // size)
         raise PageError(
-            f"The page would hold {size / 2**20:,.0f} MiB of weights, and more than {LARGEST / 2**20:.0f} MiB are slow "
-            f"to open; choose about {fits} of its {len(layers)} layers with layers= (--layers), or a shorter text"
+            f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than {LARGEST / 2**20:.0f} MiB are slow "
+            f"to open; choose about {fits} of its {len(layers)} layers with include_layers= (--layers), or a shorter "
+            "text"
         )
 
 
-def _stack(stack: Stack, layers: list[Layer], chunks: dict[str, bytes]) -> PageStack:
+def _least_bytes(layer: Layer) -> int:
+    weights = layer.heads * layer.size[0] * layer.size[1]
+    if layer.queries is None or layer.keys is None:
+        return weights
+    return min(weights, 2 * (layer.queries.size + layer.keys.size))
+
+
+def _stack(stack: Stack, layers: list[Layer], numbers: Sequence[int] | None, chunks: Chunks) -> PageStack:
+    heads = held_heads(stack, numbers)
+    made = [
+        made_layer(stack.name, layer, [head for head in heads if head < layer.heads], chunks, room=ROOM // len(layers))
+        for layer in layers
+    ]
+    thumbs = np.zeros((len(made), len(heads), *made[0].thumbs.shape[1:]), np.uint8)
+    for row, layer in zip(thumbs, made, strict=True):
+        row[: len(layer.thumbs)] = layer.thumbs
     return {
         "name": stack.name,
-        "heads": stack.heads,
+        "heads": len(heads),
+        "head_numbers": heads,
         "query": _tokens(stack.query),
         "key": _tokens(stack.key),
-        "layers": [_layer(stack.name, layer, chunks) for layer in layers],
-    }
-
-
-def _layer(stack: str, layer: Layer, chunks: dict[str, bytes]) -> PageLayer:
-    stored, error = quantise(layer.weights_of())
-    chunk = f"weights/{stack}/{layer.layer}"
-    chunks[chunk] = stored.tobytes()
-    return {
-        "layer": layer.layer,
-        "kind": layer.kind,
-        "row_sums": "one" if layer.sinks is None else "less",
-        "weights": {
-            "chunk": chunk,
-            "axes": [HEAD, QUERY, KEY],
-            "shape": list(stored.shape),
-            "dtype": "uint8",
-            "encoding": "sqrt",
-            "error": error,
-        },
+        "layers": [layer.header for layer in made],
+        "thumbs": chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True),
     }
 
 
@@ -188,25 +148,6 @@ def _tokens(tokens: Tokens) -> PageTokens:
 def _valid(text: str) -> str:
     """The text without lone surrogates, which no UTF-8 file can hold."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _first_layer(layers: list[Layer], wanted: int | None, stack: Stack) -> int:
-    if wanted is None:
-        return layers[0].layer
-    if wanted not in {layer.layer for layer in layers}:
-        stack.layer(wanted)
-        raise PageError(f"layer={wanted} is shown first, but layers= leaves it out")
-    return wanted
-
-
-def _heads(stack: Stack, wanted: Sequence[int] | None) -> list[int] | None:
-    if wanted is None:
-        return None
-    if not wanted or min(wanted) < 0 or max(wanted) >= stack.heads:
-        raise PageError(
-            f"heads={list(wanted)}: stack {stack.name!r} has heads 0 to {stack.heads - 1}; choose at least one"
-        )
-    return sorted(set(wanted))
 
 
 def _title(record: Record) -> str:

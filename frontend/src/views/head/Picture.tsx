@@ -3,9 +3,10 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { scrollTo, visibleTokens } from "../../draw/columns";
 import { isPair } from "../../draw/mask";
 import type { Place, Side } from "../../draw/place";
+import { density } from "../../parts/canvas";
 import { TokenColumn } from "../../parts/TokenColumn";
 import { togglePin } from "../../state/selection";
-import type { Shown, Store } from "../../state/store";
+import type { Hover, Shown, Store } from "../../state/store";
 import { createLayout, type Layout } from "./geometry";
 import { neighbour } from "./keyboard";
 import { paintAll, paintToken } from "./paint";
@@ -19,7 +20,7 @@ interface PictureProps {
   store: Store;
   /** Height that the picture may take. */
   room: Signal<number>;
-  onDrawn: (shown: Shown) => void;
+  onDrawn: (canvas: HTMLElement, shown: Shown) => void;
 }
 
 /** Two columns of tokens and the lines between them. */
@@ -47,11 +48,11 @@ export function Picture({ store, room, onDrawn }: PictureProps) {
       onScroll={(event) => {
         layout.scroll.value = event.currentTarget.scrollTop;
       }}
-      onPointerOver={(event) => store.preview(placeOf(event.target))}
-      onPointerLeave={() => store.preview(null)}
+      onPointerOver={(event) => store.preview(hoverAt(placeOf(event.target)))}
+      onPointerLeave={() => store.preview({})}
       onFocusIn={(event) => focusToken(event.target, store)}
-      onFocusOut={() => store.preview(null)}
-      onClick={(event) => pinToken(event.target, store)}
+      onFocusOut={() => store.preview({})}
+      onClick={(event) => pinToken(event.target, store, event.shiftKey)}
       onKeyDown={(event) => tokenKey(event, store, layout)}
     >
       <div class="extent">
@@ -84,9 +85,9 @@ function useLineArea(root: Root, { lineArea }: Layout): void {
     if (!area) return;
     const measure = () => {
       const width = area.clientWidth;
-      const density = Math.min(2, globalThis.devicePixelRatio || 1);
+      const now = density();
       const { width: oldWidth, density: oldDensity } = lineArea.peek();
-      if (width !== oldWidth || density !== oldDensity) lineArea.value = { width, density };
+      if (width !== oldWidth || now !== oldDensity) lineArea.value = { width, density: now };
     };
     const observer = new ResizeObserver(measure);
     observer.observe(area);
@@ -109,19 +110,21 @@ function useColumns(root: Root, store: Store, { geometry }: Layout): void {
 /** Scrolls to a pinned token that is out of sight, as when a link is opened. */
 function usePinInSight(root: Root, store: Store, { geometry, scroll }: Layout): void {
   useSignalEffect(() => {
-    const pin = store.pin.value;
-    if (!pin || !store.shownStack.value || !root.current) return;
-    const { [pin.side]: column, longest, height } = geometry.peek();
+    const { query, key } = store.pins.value;
+    const side = query.length > 0 ? "query" : "key";
+    const [token] = side === "query" ? query : key;
+    if (token === undefined || !store.shownStack.value || !root.current) return;
+    const { [side]: column, longest, height } = geometry.peek();
     const [first, end] = visibleTokens(column, height);
-    if (pin.token >= first && pin.token < end) return;
-    root.current.scrollTop = scrollTo(pin.token, column, longest, height, scroll.peek());
+    if (token >= first && token < end) return;
+    root.current.scrollTop = scrollTo(token, column, longest, height, scroll.peek());
   });
 }
 
-function useLines(root: Root, store: Store, layout: Layout, onDrawn: (shown: Shown) => void): void {
+function useLines(root: Root, store: Store, layout: Layout, onDrawn: PictureProps["onDrawn"]): void {
   useSignalEffect(() => {
     const canvas = root.current?.querySelector<HTMLCanvasElement>('[data-canvas="all"]');
-    if (canvas && paintAll(canvas, store, layout) && store.shown.value) onDrawn(store.shown.value);
+    if (canvas && paintAll(canvas, store, layout) && store.shown.value) onDrawn(canvas, store.shown.value);
   });
   useSignalEffect(() => {
     const canvas = root.current?.querySelector<HTMLCanvasElement>('[data-canvas="token"]');
@@ -158,9 +161,13 @@ function placeOf(target: EventTarget | null): Place | null {
   return element && { side: element.dataset.side as Side, token: Number(element.dataset.token) };
 }
 
-function pinToken(target: EventTarget | null, store: Store): void {
+function hoverAt(place: Place | null): Hover {
+  return place ? { [place.side]: place.token } : {};
+}
+
+function pinToken(target: EventTarget | null, store: Store, add: boolean): void {
   const place = placeOf(target);
-  if (place && store.mask.value?.[place.side][place.token]) store.select((now) => togglePin(now, place));
+  if (place && store.mask.value?.[place.side][place.token]) store.select((now) => togglePin(now, place, add));
 }
 
 /** Previews the token that the keyboard has come to, and leaves the column's tab stop there. */
@@ -169,7 +176,7 @@ function focusToken(target: EventTarget | null, store: Store): void {
   if (!place || !(target instanceof HTMLElement)) return;
   target.parentElement?.querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
   target.setAttribute("tabindex", "0");
-  store.preview(place);
+  store.preview(hoverAt(place));
 }
 
 function tokenKey(event: KeyboardEvent & { currentTarget: HTMLElement }, store: Store, layout: Layout): void {
@@ -177,7 +184,7 @@ function tokenKey(event: KeyboardEvent & { currentTarget: HTMLElement }, store: 
   if (!place) return;
   if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
-    pinToken(event.target, store);
+    pinToken(event.target, store, event.shiftKey);
     return;
   }
   const { geometry } = layout;

@@ -1,6 +1,4 @@
 import { otherSide, type Place, type Side } from "../../draw/place";
-import { stepLayer } from "../../state/selection";
-import type { Store } from "../../state/store";
 
 const PAGE = 10;
 const STEPS: Readonly<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1, PageUp: -PAGE, PageDown: PAGE };
@@ -15,13 +13,4 @@ export function neighbour(place: Place, key: string, counts: Record<Side, number
   const side: Side | null = key === "ArrowLeft" ? "query" : key === "ArrowRight" ? "key" : null;
   if (side === null || side === place.side) return null;
   return { side, token: Math.min(place.token, counts[otherSide(place.side)] - 1) };
-}
-
-/** The keys that work anywhere in the view: [ and ] step through the layers, Escape clears. */
-export function viewKey(event: KeyboardEvent, store: Store): void {
-  // On many keyboards the brackets are typed with AltGr, which reads as Control and Alt.
-  if (event.metaKey || (event.ctrlKey && !event.altKey)) return;
-  if (event.key === "Escape") store.release();
-  else if (event.key === "[") store.select((now) => stepLayer(now, -1, store.stack.value));
-  else if (event.key === "]") store.select((now) => stepLayer(now, 1, store.stack.value));
 }

@@ -26,18 +26,21 @@ export function markHidden(elements: readonly HTMLElement[], shown: Uint8Array, 
   });
 }
 
-/** Marks the token in focus and the column whose other tokens fade. */
+/** Marks the tokens in focus, those pinned on the other side, and the column whose other tokens fade. */
 export function markFocus(root: HTMLElement, store: Store): void {
-  const [focus, pin] = [store.focus.value, store.pin.value];
+  const [focus, pins] = [store.focus.value, store.pins.value];
   setAttribute(root, "data-focus", focus ? focus.side : null);
   for (const element of root.querySelectorAll("[data-lit-self]")) {
     element.removeAttribute("data-lit-self");
     element.setAttribute("aria-selected", "false");
   }
-  if (!focus) return;
-  const element = root.querySelector(`[data-side="${focus.side}"][data-token="${focus.token}"]`);
-  element?.setAttribute("data-lit-self", pin ? "pin" : "hover");
-  if (pin) element?.setAttribute("aria-selected", "true");
+  const mark = (side: Side, token: number, pinned: boolean) => {
+    const element = root.querySelector(`[data-side="${side}"][data-token="${token}"]`);
+    element?.setAttribute("data-lit-self", pinned ? "pin" : "hover");
+    if (pinned) element?.setAttribute("aria-selected", "true");
+  };
+  for (const token of focus?.tokens ?? []) mark(focus?.side ?? "query", token, false);
+  for (const side of ["query", "key"] as const) for (const token of pins[side]) mark(side, token, true);
 }
 
 /** Writes bar and number beside every visible token of the other side, and takes away those that were there. */

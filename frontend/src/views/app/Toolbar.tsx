@@ -3,7 +3,17 @@ import { SHARES } from "../../draw/share";
 import { HeadChips } from "../../parts/HeadChips";
 import { LayerStepper } from "../../parts/LayerStepper";
 import { Segmented } from "../../parts/Segmented";
-import { allHeads, chooseLayer, chooseStack, soloHead, stepLayer, toggleHead } from "../../state/selection";
+import {
+  allHeads,
+  chooseLayer,
+  chooseStack,
+  QUANTITIES,
+  type Quantity,
+  soloHead,
+  stepLayer,
+  toggleHead,
+  type View,
+} from "../../state/selection";
 import type { Store } from "../../state/store";
 import { percent } from "../../state/words";
 
@@ -17,15 +27,33 @@ const FILTER_WORDS: Readonly<Record<Filter, string>> = {
 
 export function Toolbar({ store }: { store: Store }) {
   const stack = store.shownStack.value ?? store.stack.value;
+  const view = store.view.value;
   return (
     <div class="toolbar">
       <StackChoice store={store} />
       <LayerChoice store={store} />
       <HeadChoice store={store} />
-      {isPair(stack) && <FilterChoice store={store} />}
-      {hasSpecial(stack) && <MuteChoice store={store} />}
-      <ShareChoice store={store} />
+      {WITH_MASK.includes(view) && isPair(stack) && <FilterChoice store={store} />}
+      {WITH_MASK.includes(view) && hasSpecial(stack) && <MuteChoice store={store} />}
+      {view === "head" && <ShareChoice store={store} />}
+      {WITH_SCORES.includes(view) && store.shown.value?.scores && <QuantityChoice store={store} />}
     </div>
+  );
+}
+
+/** Views of some tokens, not of all or of a pair. */
+const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
+/** Views that can show scores in place of weights. */
+const WITH_SCORES: readonly View[] = ["matrix", "text", "pair"];
+
+function QuantityChoice({ store: { quantity, select } }: { store: Store }) {
+  return (
+    <Segmented
+      label="Quantity"
+      options={QUANTITIES}
+      chosen={quantity.value}
+      onChoose={(chosen) => select((now) => ({ ...now, quantity: chosen as Quantity }))}
+    />
   );
 }
 
@@ -52,14 +80,16 @@ function LayerChoice({ store: { stack, selection, select } }: { store: Store }) 
   );
 }
 
-function HeadChoice({ store: { palette, heads, select } }: { store: Store }) {
+function HeadChoice({ store: { stack, shownStack, palette, heads, select } }: { store: Store }) {
   const colors = palette.value;
+  const now = shownStack.value ?? stack.value;
   return (
     <HeadChips
       colors={colors}
+      numbers={now.head_numbers}
       on={heads.value}
-      onToggle={(head) => select((now) => toggleHead(now, head, colors.length))}
-      onSolo={(head) => select((now) => soloHead(now, head, colors.length))}
+      onToggle={(head) => select((selection) => toggleHead(selection, head, now))}
+      onSolo={(head) => select((selection) => soloHead(selection, head, now))}
       onAll={() => select(allHeads)}
     />
   );
@@ -112,7 +142,7 @@ function ShareChoice({ store: { selection, select, step } }: { store: Store }) {
   return (
     <div class="choice" title="Of each token and head only the strongest lines, up to this share of its attention">
       <label class="choice">
-        <span>top share of each row</span>
+        <span>top share</span>
         <input
           type="range"
           data-share

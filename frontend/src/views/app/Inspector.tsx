@@ -2,7 +2,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { textOn } from "../../draw/color";
 import { received, stackedBar, strongest, type TokenAttention } from "../../draw/focus";
 import { isPair } from "../../draw/mask";
-import { otherSide, type Place } from "../../draw/place";
+import { type Focus, otherSide, type Place } from "../../draw/place";
 import { readable } from "../../state/label";
 import type { Store } from "../../state/store";
 import { counted, shortWeight } from "../../state/words";
@@ -14,15 +14,15 @@ const MOST_PER_HEAD = 3;
 export function Inspector({ store }: { store: Store }) {
   const perHead = useSignal(false);
   const overall = useComputed(() => {
-    const [shown, mask] = [store.shown.value, store.mask.value];
-    return shown && mask && received(shown.weights, store.heads.value, mask);
+    const [weights, mask] = [store.weights.value, store.mask.value];
+    return weights && mask && received(weights, store.heads.value, mask);
   });
   const focus = store.focus.value;
   const attention = store.attention.value ?? overall.value;
   if (!attention) return <aside class="card inspector" />;
   return (
     <aside class="card inspector" aria-label="Numbers" data-inspector>
-      {focus ? <TokenHeading store={store} place={focus} /> : <LayerHeading store={store} />}
+      {focus ? <TokenHeading store={store} focus={focus} /> : <LayerHeading store={store} />}
       <div class="list-head">
         <span>{perHead.value ? "strongest of each head" : meanOf(store.heads.value.length)}</span>
         <button
@@ -59,9 +59,11 @@ function LayerHeading({ store }: { store: Store }) {
   );
 }
 
-function TokenHeading({ store, place }: { store: Store; place: Place }) {
+function TokenHeading({ store, focus }: { store: Store; focus: Focus }) {
+  const place = { side: focus.side, token: focus.tokens[0] };
   const { text, standIn } = labelOf(store, place);
   const stack = store.shownStack.value;
+  const more = focus.tokens.length - 1;
   const segment = stack && isPair(stack) ? ` · text ${stack[place.side].segments[place.token] === 0 ? "A" : "B"}` : "";
   return (
     <div class="heading">
@@ -72,7 +74,8 @@ function TokenHeading({ store, place }: { store: Store; place: Place }) {
       <small>
         token {place.token}
         {segment}
-        {store.pin.value && " · pinned"}
+        {more > 0 && ` and ${more} more, mean`}
+        {store.pins.value[focus.side].includes(place.token) && " · pinned"}
       </small>
     </div>
   );
@@ -113,7 +116,7 @@ function HeadList({ store, attention }: { store: Store; attention: TokenAttentio
         return (
           <li key={head} data-listed-head={head}>
             <span class="badge" style={{ background: color, color: textOn(store.inks.value[head]) }}>
-              {head}
+              {store.shownStack.value?.head_numbers[head]}
             </span>
             {strongest(weights, MOST_PER_HEAD).map((token) => (
               <span key={token} class="entry">
@@ -149,9 +152,9 @@ function meanOf(heads: number): string {
   return heads === 1 ? "one head" : `mean of ${counted(heads, "head")}`;
 }
 
-function spoken(store: Store, focus: Place, { mean }: TokenAttention): string {
+function spoken(store: Store, focus: Focus, { mean }: TokenAttention): string {
   const side = otherSide(focus.side);
   const list = strongest(mean, 3).map((token) => `${labelOf(store, { side, token }).text} ${mean[token].toFixed(2)}`);
   const verb = focus.side === "query" ? "attends to" : "is attended to by";
-  return `${labelOf(store, focus).text} ${verb} ${list.join(", ") || "nothing that is shown"}`;
+  return `${labelOf(store, { side: focus.side, token: focus.tokens[0] }).text} ${verb} ${list.join(", ") || "nothing that is shown"}`;
 }

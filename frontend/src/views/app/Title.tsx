@@ -1,6 +1,8 @@
 import { Moon, Sun } from "../../parts/icons";
+import { Segmented } from "../../parts/Segmented";
+import { VIEWS, type View } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { bound, counted, magnitude } from "../../state/words";
+import { counted } from "../../state/words";
 
 export function Title({ store }: { store: Store }) {
   const { page } = store;
@@ -8,9 +10,20 @@ export function Title({ store }: { store: Store }) {
     <header>
       <h1>{page.model.name || page.title || "attention"}</h1>
       <span class="facts">{facts(store)}</span>
-      <small class="fine-print">{finePrint(store)}</small>
+      <ViewChoice store={store} />
       <ThemeButton store={store} />
     </header>
+  );
+}
+
+function ViewChoice({ store: { view, select } }: { store: Store }) {
+  return (
+    <Segmented
+      label="View"
+      options={VIEWS}
+      chosen={view.value}
+      onChoose={(chosen) => select((now) => ({ ...now, view: chosen as View }))}
+    />
   );
 }
 
@@ -20,12 +33,6 @@ function facts(store: Store): string {
   const tokens =
     queries === keys && name !== "cross" ? counted(queries, "token") : `${queries} → ${counted(keys, "token")}`;
   return [counted(layers.length, "layer"), counted(heads, "head"), tokens].join(" · ");
-}
-
-function finePrint({ page, shown }: Store): string {
-  const checked = page.verified === null ? [] : [`checked against the model: ${magnitude(page.verified)}`];
-  const error = shown.value?.layer.weights.error ?? 0;
-  return [...checked, `8-bit square-root weights, error ≤ ${bound(error)}`].join(" · ");
 }
 
 function ThemeButton({ store }: { store: Store }) {

@@ -1,0 +1,200 @@
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { weightRamp } from "../draw/ramps";
+import { gridPixels, type ThumbGrid, thumbLines, thumbMatrices, thumbPeak } from "../draw/thumbs";
+import { openHead } from "../state/selection";
+import type { Store } from "../state/store";
+import { shortWeight } from "../state/words";
+import { density, putPixels, watchWidth } from "./canvas";
+
+export type ThumbStyle = "lines" | "matrices";
+
+interface HeadGridProps {
+  store: Store;
+  style: ThumbStyle;
+  /** Largest side of a thumbnail, in CSS pixels. */
+  most: number;
+  /** Least distance between two thumbnails. */
+  gap: number;
+  /** What a click does beside choosing the head. */
+  onOpen?: () => void;
+  onDrawn?: (canvas: HTMLElement) => void;
+}
+
+const LABELS = 26;
+
+/** All heads of all layers: one canvas, with a button over each thumbnail. */
+export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridProps) {
+  const root = useRef<HTMLDivElement>(null);
+  const width = useSignal(0);
+  useEffect(() => {
+    if (!root.current) return;
+    return watchWidth(root.current, (now) => {
+      width.value = now;
+    });
+  }, [width]);
+  const { layers, heads } = store.stack.value;
+  const pitch = Math.max(5, Math.min(most + gap, Math.floor((width.value - LABELS) / heads)));
+  useThumbs(root, { store, style, pitch, gap, width, onDrawn });
+  const open = (row: number, head: number, add: boolean) => {
+    const { head_numbers, layers } = store.stack.value;
+    store.select((now) => openHead(now, layers[row].layer, head_numbers[head], store.stack.value, add));
+    if (!add) onOpen?.();
+  };
+  return (
+    <div
+      class="head-grid"
+      ref={root}
+      role="grid"
+      aria-label="All heads: rows are layers, columns are heads"
+      style={{
+        "--grid-pitch": `${pitch}px`,
+        "--grid-gap": `${gap}px`,
+        "--grid-heads": heads,
+        "--grid-labels": `${LABELS}px`,
+      }}
+      onKeyDown={(event) => moveCell(event, heads, layers.length)}
+    >
+      <HeadNumbers store={store} pitch={pitch} />
+      <div class="grid-rows">
+        <div class="grid-canvas" aria-hidden="true">
+          <canvas data-canvas="grid" />
+        </div>
+        {layers.map(({ layer, kv_heads }, row) => (
+          <GridRow key={layer} store={store} row={row} kvHeads={kv_heads} onOpen={open} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function HeadNumbers({ store, pitch }: { store: Store; pitch: number }) {
+  const { head_numbers: numbers } = store.stack.value;
+  const every = Math.ceil(16 / pitch);
+  return (
+    <div class="grid-heads" aria-hidden="true">
+      <span />
+      {numbers.map((number, index) => (
+        <span key={number} style={{ "--color": store.palette.value[index] }}>
+          {index % every === 0 ? number : ""}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+interface GridRowProps {
+  store: Store;
+  row: number;
+  kvHeads: number;
+  onOpen: (row: number, head: number, add: boolean) => void;
+}
+
+function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
+  const { layers, head_numbers: numbers, heads } = store.stack.value;
+  const { layer } = layers[row];
+  const current = store.layerNumber.value === layer;
+  const tabbed = current || !layers.some(({ layer }) => layer === store.layerNumber.value);
+  return (
+    <div class="grid-row" role="row" aria-label={`Layer ${layer}`} data-current={current || undefined}>
+      <span class="grid-layer" aria-hidden="true">
+        {layer}
+      </span>
+      {numbers.map((number, index) => (
+        <button
+          type="button"
+          role="gridcell"
+          key={number}
+          class="grid-cell"
+          data-cell={`${layer}-${number}`}
+          aria-selected={current && store.heads.value.includes(index)}
+          aria-label={cellLabel(store, row, index)}
+          title={`Layer ${layer}, head ${number}`}
+          tabIndex={tabbed && index === (store.heads.value[0] ?? 0) ? 0 : -1}
+          style={{ "--color": store.palette.value[index], gridColumn: index + 2 }}
+          onClick={(event) => onOpen(row, index, event.shiftKey)}
+        />
+      ))}
+      {kvHeads < heads &&
+        Array.from({ length: kvHeads }, (_, kv) => (
+          <span key={kv} class="kv-frame" aria-hidden="true" style={frameOf(kv, kvHeads, heads)} />
+        ))}
+    </div>
+  );
+}
+
+function cellLabel(store: Store, row: number, index: number): string {
+  const { layers, head_numbers: numbers, heads } = store.stack.value;
+  const { layer, kv_heads: kvHeads } = layers[row];
+  const thumbs = store.thumbs.value;
+  const peak = thumbs ? `, strongest weight ${shortWeight(thumbPeak(thumbs, row * heads + index))}` : "";
+  const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";
+  return `Layer ${layer}, head ${numbers[index]}${shared}${peak}`;
+}
+
+/** Columns of the heads that share a key/value head. */
+function frameOf(kv: number, kvHeads: number, heads: number): { gridColumn: string } {
+  const [first, end] = [Math.ceil((kv * heads) / kvHeads), Math.ceil(((kv + 1) * heads) / kvHeads)];
+  return { gridColumn: `${first + 2} / ${end + 2}` };
+}
+
+interface ThumbsOptions {
+  store: Store;
+  style: ThumbStyle;
+  pitch: number;
+  gap: number;
+  width: Signal<number>;
+  onDrawn: ((canvas: HTMLElement) => void) | undefined;
+}
+
+function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
+  const { store, style, pitch, gap, width, onDrawn } = options;
+  const draw = () => {
+    const thumbs = store.thumbs.value;
+    const canvas = root.current?.querySelector("canvas");
+    const { layers, heads } = store.stack.value;
+    if (!thumbs || !canvas || width.value === 0 || thumbs.heads !== layers.length * heads) return;
+    const scale = density();
+    const grid: ThumbGrid = {
+      rows: layers.length,
+      columns: heads,
+      pitch: pitch * scale,
+      size: Math.max(2, Math.round((pitch - gap) * scale)),
+    };
+    const pixels =
+      style === "lines"
+        ? thumbLines(thumbs, grid, store.inks.value)
+        : thumbMatrices(thumbs, grid, weightRamp(store.dark.value));
+    putPixels(canvas, pixels, gridPixels(grid));
+    onDrawn?.(canvas);
+  };
+  useSignalEffect(draw);
+  useEffect(draw, [style, pitch]);
+}
+
+const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  Home: [0, -1e6],
+  End: [0, 1e6],
+  PageUp: [-1e6, 0],
+  PageDown: [1e6, 0],
+};
+
+/** Moves the keyboard focus from cell to cell. */
+function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number, rows: number): void {
+  const step = STEPS[event.key];
+  const cells = [...event.currentTarget.querySelectorAll<HTMLElement>(".grid-cell")];
+  const at = cells.indexOf(event.target as HTMLElement);
+  if (!step || at < 0) return;
+  event.preventDefault();
+  const inside = (value: number, count: number) => Math.min(count - 1, Math.max(0, value));
+  const row = inside(Math.floor(at / columns) + step[0], rows);
+  const column = inside((at % columns) + step[1], columns);
+  for (const cell of cells) cell.tabIndex = -1;
+  const next = cells[row * columns + column];
+  next.tabIndex = 0;
+  next.focus();
+}

@@ -1,0 +1,32 @@
+import type { Selection } from "./selection";
+
+/** What a page shows when Python chose nothing, but for the first stack and layer. */
+const USUAL: Partial<Selection> = {
+  heads: null,
+  query: [],
+  key: [],
+  quantity: "weight",
+  filter: "all",
+  mute: false,
+  sinks: true,
+  share: null,
+  theme: "auto",
+};
+
+/** The Python call that opens a page with this selection; its option names are those of PageOptions. */
+export function pythonCall(selection: Selection, several: boolean): string {
+  const named = { view: selection.view, ...(several && { stack: selection.stack }), layer: selection.layer };
+  const rest = (Object.keys(USUAL) as (keyof Selection)[]).filter(
+    (name) => literal(selection[name]) !== literal(USUAL[name]),
+  );
+  const chosen = { ...named, ...Object.fromEntries(rest.map((name) => [name, selection[name]])) };
+  const options = Object.entries(chosen).map(([name, value]) => `${name}=${literal(value)}`);
+  return `hs.view(record, ${options.join(", ")})`;
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.join(", ")}]`;
+  return typeof value === "string" ? JSON.stringify(value) : String(value);
+}

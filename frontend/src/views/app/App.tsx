@@ -1,0 +1,48 @@
+import type { ComponentType } from "preact";
+import type { ViewParts } from "../../parts/mount";
+import { Overview } from "../../parts/Overview";
+import type { View } from "../../state/selection";
+import { HeadView } from "../head/HeadView";
+import { MatrixView } from "../matrix/MatrixView";
+import { ModelView } from "../model/ModelView";
+import { NeuronView } from "../neuron/NeuronView";
+import { PairView } from "../pair/PairView";
+import { TextView } from "../text/TextView";
+import { Footer } from "./Footer";
+import { Inspector } from "./Inspector";
+import { SinkStrip } from "./SinkStrip";
+import { Title } from "./Title";
+import { Toolbar } from "./Toolbar";
+
+const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
+  head: HeadView,
+  model: ModelView,
+  matrix: MatrixView,
+  text: TextView,
+  neuron: NeuronView,
+  pair: PairView,
+};
+
+/** Views that need the whole width: their numbers are in them. */
+const WIDE: readonly View[] = ["model", "neuron"];
+
+/** All views of a record, linked by one selection, with the map of all heads beside them. */
+export function App({ store, room }: ViewParts) {
+  const view = store.view.value;
+  const View = VIEWS[view];
+  return (
+    <>
+      <Title store={store} />
+      <Toolbar store={store} />
+      <div class="body" data-view={view} data-wide={WIDE.includes(view) || undefined}>
+        {view !== "model" && <Overview store={store} />}
+        <section class="card stage" id="view" role="tabpanel" aria-label={`${view} view`}>
+          <SinkStrip store={store} />
+          <View store={store} room={room} />
+        </section>
+        {!WIDE.includes(view) && <Inspector store={store} />}
+      </div>
+      <Footer store={store} />
+    </>
+  );
+}

@@ -1,0 +1,47 @@
+import { readable } from "../../state/label";
+import type { View } from "../../state/selection";
+import type { Store } from "../../state/store";
+import { counted, percent } from "../../state/words";
+
+/** The neuron view shows softmax as it is, and the other views all heads at once. */
+const WITH_SINKS: readonly View[] = ["head", "matrix", "text"];
+
+/** Keys that take most of the mass, and the choice to leave them out. */
+export function SinkStrip({ store }: { store: Store }) {
+  const sinks = store.sinks.value;
+  const stack = store.shownStack.value;
+  if (sinks.length === 0 || !stack || !WITH_SINKS.includes(store.view.value)) return null;
+  const kept = store.keepSinks.value;
+  const part = sinks.reduce((sum, sink) => sum + sink.part, 0);
+  return (
+    <div class="sink-strip" data-sinks>
+      <span
+        class="sink-word"
+        title="Keys that receive at least 10 % of all attention of the chosen heads, and four times the mean"
+      >
+        {counted(sinks.length, "key")} {sinks.length === 1 ? "takes" : "take"} {percent(part)}
+      </span>
+      <span class="sink-bars">
+        {sinks.map(({ key, part }) => (
+          <span key={key} class="sink" style={{ "--part": part }} data-left-out={!kept || undefined}>
+            <bdi class="label">{readable(stack.key.labels[key]).text}</bdi>
+            <small>{percent(part)}</small>
+          </span>
+        ))}
+      </span>
+      <label class="choice" title="Leave these keys out and renormalise the rest of each row">
+        <input
+          type="checkbox"
+          data-without-sinks
+          checked={!kept}
+          onChange={(event) => {
+            const sinks = !event.currentTarget.checked;
+            store.select((now) => ({ ...now, sinks }));
+          }}
+        />
+        <span>leave out</span>
+      </label>
+      {!kept && <small data-removed>{percent(part)} removed, the rest renormalised</small>}
+    </div>
+  );
+}

@@ -1,0 +1,151 @@
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { PageTokens } from "../../contract/page";
+import { heat } from "../../draw/heat";
+import { AgreementLine } from "../../parts/AgreementLine";
+import { density, putPixels, watchWidth } from "../../parts/canvas";
+import type { ViewParts } from "../../parts/mount";
+import { reportDrawn } from "../../parts/Themed";
+import { pinPair } from "../../state/selection";
+import { Axis } from "./Axis";
+import { gestures } from "./gestures";
+import { Legend } from "./Legend";
+import { createPicture, type Picture } from "./picture";
+import { Status } from "./Status";
+import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewport";
+
+/** One head, or the mean of several, as a matrix of queries and keys. */
+export function MatrixView({ store, room }: ViewParts) {
+  const root = useRef<HTMLDivElement>(null);
+  const width = useSignal(0);
+  const wanted = useSignal<View | null>(null);
+  const stretch = useSignal(false);
+  const picture = useComputed((): Picture | null => createPicture(store, stretch.value));
+  const size = useComputed((): Room => {
+    const { query, key } = store.shownStack.value ?? store.stack.value;
+    const [rows, columns] = [query.labels.length, key.labels.length];
+    const full = { width: width.value, height: room.value - 96, rows, columns };
+    const { cell } = fitted(full);
+    return { ...full, height: Math.max(40, Math.min(full.height, rows * cell)) };
+  });
+  const view = useComputed(() => (wanted.value ? clamped(wanted.value, size.value) : fitted(size.value)));
+  useEffect(() => {
+    const plane = root.current?.querySelector(".matrix-plane");
+    if (!plane) return;
+    return watchWidth(plane, (now) => {
+      width.value = now;
+    });
+  }, [width]);
+  useSignalEffect(() => {
+    const canvas = root.current?.querySelector("canvas");
+    const [now, shown, scale] = [picture.value, store.shown.value, density()];
+    const { width, height } = size.value;
+    if (!canvas || !now || !shown || width <= 0) return;
+    const pixels = { width: Math.round(width * scale), height: Math.round(height * scale) };
+    const { left, top, cell } = view.value;
+    putPixels(canvas, heat(now.levels, { ...pixels, left, top, cell: cell * scale }, now.colors, now.rules), pixels);
+    reportDrawn(canvas, store, shown, { cell: cell.toFixed(3) });
+  });
+  const zoom = (factor: number) => {
+    const { width, height } = size.value;
+    wanted.value = zoomed(view.value, factor, { x: width / 2, y: height / 2 }, size.value);
+  };
+  const reveal = (query: number, key: number) => {
+    store.preview({ query, key });
+    wanted.value = withCell(view.value, { query, key }, size.value);
+  };
+  const pin = (query: number, key: number) => store.select((now) => pinPair(now, { query, key }));
+  const stack = store.shownStack.value ?? store.stack.value;
+  const { height } = size.value;
+  return (
+    <div class="matrix-view" ref={root}>
+      <div class="view-bar">
+        <Status store={store} />
+        <span class="zoom">
+          <button type="button" class="step" aria-label="Zoom out" onClick={() => zoom(1 / 1.6)}>
+            −
+          </button>
+          <button type="button" class="step" aria-label="Zoom in" onClick={() => zoom(1.6)}>
+            +
+          </button>
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => {
+              wanted.value = null;
+            }}
+          >
+            fit
+          </button>
+        </span>
+      </div>
+      <div
+        class="matrix"
+        style={{
+          "--matrix-height": `${height}px`,
+          "--key-axis": axisSize(stack.key, 88),
+          "--query-axis": axisSize(stack.query, 104),
+        }}
+      >
+        <Axis side="key" tokens={stack.key} view={view} size={size} store={store} />
+        <Axis side="query" tokens={stack.query} view={view} size={size} store={store} />
+        <div
+          class="matrix-plane"
+          role="group"
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows, plus and minus work here
+          tabIndex={0}
+          aria-label="Matrix: arrows move, Enter pins, plus and minus zoom"
+          {...gestures({ store, view, size, wanted, zoom, reveal, pin })}
+        >
+          <div aria-hidden="true">
+            <canvas data-canvas="matrix" />
+          </div>
+          <Cross store={store} view={view} size={size} />
+        </div>
+      </div>
+      <Legend store={store} picture={picture.value} view={view} stretch={stretch} />
+      {store.quantity.value === "score" && <AgreementLine store={store} />}
+    </div>
+  );
+}
+
+/** Room for the longest label, as far as there is some. */
+function axisSize({ labels }: PageTokens, most: number): string {
+  const longest = labels.reduce((length, label) => Math.max(length, label.length), 0);
+  return `${Math.min(most, 18 + 7 * longest)}px`;
+}
+
+interface CrossProps {
+  store: ViewParts["store"];
+  view: { readonly value: View };
+  size: { readonly value: Room };
+}
+
+/** Marks the row and the column of the pair that is looked at. */
+function Cross({ store, view, size }: CrossProps) {
+  const { query, key } = store.pair.value;
+  const { left, top, cell } = view.value;
+  const { rows, columns } = size.value;
+  const side = Math.max(2, cell);
+  return (
+    <>
+      {query !== null && (
+        <span
+          class="cross"
+          style={{
+            top: `${(query - top) * cell}px`,
+            left: 0,
+            width: `${(columns - left) * cell}px`,
+            height: `${side}px`,
+          }}
+        />
+      )}
+      {key !== null && (
+        <span
+          class="cross"
+          style={{ left: `${(key - left) * cell}px`, top: 0, height: `${(rows - top) * cell}px`, width: `${side}px` }}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,21 @@
+import { readable } from "../../state/label";
+import { pairValues } from "../../state/pair";
+import type { Store } from "../../state/store";
+import { shortWeight, signedNumber } from "../../state/words";
+
+/** The pair that is looked at, in words. */
+export function Status({ store }: { store: Store }) {
+  const { query, key } = store.pair.value;
+  const stack = store.shownStack.value;
+  const values = pairValues(store);
+  if (!stack || query === null || key === null || !values) {
+    return <span class="status">Point at a cell; click to pin it, drag to move, + and − to zoom.</span>;
+  }
+  return (
+    <span class="status" aria-live="polite" data-status>
+      <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
+      <b>{shortWeight(values.weight)}</b>
+      {values.score !== null && <small>score {signedNumber(values.score)}</small>}
+    </span>
+  );
+}

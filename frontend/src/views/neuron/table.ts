@@ -1,0 +1,92 @@
+import { added, addedOverall, carried, keyOf, queryOf, ranked } from "../../draw/neurons";
+import { byPair } from "../../draw/rotary";
+import { scoreRow } from "../../draw/scores";
+import type { Store } from "../../state/store";
+
+export const ORDERS = ["as they are", "by what they add"] as const;
+export type Order = (typeof ORDERS)[number] | "frequency pairs";
+
+/** What the neurons of one head make of one query. */
+export interface NeuronTable {
+  readonly head: number;
+  readonly query: number;
+  readonly features: number;
+  readonly q: Float32Array;
+  /** The features as they stand beside each other. */
+  readonly order: readonly number[];
+  keyAt(key: number): Float32Array;
+  /** q × k × scale: what each neuron adds to the score of a key. */
+  productAt(key: number): Float32Array;
+  /** q . k of each key, before anything else. */
+  readonly dots: Float32Array;
+  /** After scale, cap and bias; -Infinity where the query may not look. */
+  readonly scores: Float32Array;
+  readonly weights: Float32Array;
+  /** Largest sizes, for the scales of the columns. */
+  readonly most: {
+    readonly q: number;
+    readonly k: number;
+    readonly product: number;
+    readonly dot: number;
+    readonly score: number;
+  };
+  /** What each neuron adds to what sets the attended keys apart. */
+  readonly overall: Float32Array;
+  /** For each count m: the part that the first m neurons by size carry. */
+  readonly carried: readonly number[];
+}
+
+/** The table of the first chosen head and the query that is looked at; null where the page holds no neurons. */
+export function neuronTable(store: Store, order: Order): NeuronTable | null {
+  const [shown, head] = [store.shown.value, store.heads.value[0]];
+  const parts = shown?.scores;
+  if (!shown || !parts) return null;
+  const query = Math.min(parts.queries - 1, store.pair.value.query ?? 0);
+  const q = queryOf(parts, head, query);
+  const keys = [...Array(parts.keys).keys()];
+  const dots = Float32Array.from(keys, (key) => keyOf(parts, head, key).reduce((sum, k, i) => sum + k * q[i], 0));
+  const scores = scoreRow(parts, head, query);
+  const weights = shown.weights.row(head, query);
+  const overall = addedOverall(parts, head, query, weights);
+  const biggest = ranked(overall);
+  const rotary = store.page.model.rotary;
+  const ordered =
+    order === "by what they add"
+      ? biggest
+      : order === "frequency pairs" && rotary
+        ? byPair(rotary, parts.features)
+        : [...q.keys()];
+  const productAt = (key: number) => added(parts, head, query, key);
+  const keyMost = keys.map((key) => sizeOf(keyOf(parts, head, key)));
+  const most = {
+    q: sizeOf(q),
+    k: Math.max(...keyMost),
+    product: Math.max(...keys.map((key) => sizeOf(productAt(key)))),
+    dot: sizeOf(dots),
+    score: sizeOf(scores.filter(Number.isFinite)),
+  };
+  return {
+    head,
+    query,
+    features: parts.features,
+    q,
+    order: ordered,
+    keyAt: (key) => keyOf(parts, head, key),
+    productAt,
+    dots,
+    scores,
+    weights,
+    most,
+    overall,
+    carried: carried(overall, biggest),
+  };
+}
+
+function sizeOf(values: Float32Array): number {
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+}
+
+/** The smallest number of neurons that carry this part. */
+export function countFor(part: number, carriedBy: readonly number[]): number {
+  return carriedBy.findIndex((value) => value >= part - 1e-9) + 1;
+}

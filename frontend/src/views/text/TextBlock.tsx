@@ -1,0 +1,150 @@
+import { useSignalEffect } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
+import { useMemo, useRef } from "preact/hooks";
+import type { PageTokens } from "../../contract/page";
+import { textOn } from "../../draw/color";
+import type { Side } from "../../draw/place";
+import { cssColor, type Ramp, rampColor, signedByte, signedRamp, wordRamp } from "../../draw/ramps";
+import { reportDrawn } from "../../parts/Themed";
+import { readable } from "../../state/label";
+import { togglePin } from "../../state/selection";
+import type { Store } from "../../state/store";
+import { shortWeight, signedNumber } from "../../state/words";
+import type { Heat } from "./TextView";
+
+interface TextBlockProps {
+  store: Store;
+  /** The side that these tokens act as when they are pointed at. */
+  side: Side;
+  tokens: PageTokens;
+  title: string;
+  heat: ReadonlySignal<Heat | null>;
+  /** The same words are also the other side. */
+  both: boolean;
+}
+
+/** One text, whose colours are written straight to the elements. */
+export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockProps) {
+  const root = useRef<HTMLDivElement>(null);
+  useSignalEffect(() => {
+    const now = heat.value;
+    const shown = store.shown.value;
+    if (!root.current || !now || !shown) return;
+    paint(root.current, store, both || now.side === side ? now : null);
+    reportDrawn(root.current, store, shown);
+  });
+  // The same element again and again, so that nothing of it is rendered twice.
+  const words = useMemo(() => <Words side={side} tokens={tokens} />, [side, tokens]);
+  const at = (target: EventTarget | null) => {
+    const element = target instanceof Element ? target.closest<HTMLElement>("[data-token]") : null;
+    return element ? Number(element.dataset.token) : null;
+  };
+  const preview = (token: number | null) => store.preview(token === null ? {} : { [side]: token });
+  const pin = (token: number | null, add: boolean) => {
+    if (token !== null) store.select((now) => togglePin(now, { side, token }, add));
+  };
+  return (
+    <div class="text-block">
+      {title && <small class="view-note">{title}</small>}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the tokens inside are the interactive elements */}
+      <div
+        ref={root}
+        onPointerOver={(event) => preview(at(event.target))}
+        onPointerLeave={() => preview(null)}
+        onFocusIn={(event) => preview(at(event.target))}
+        onFocusOut={() => preview(null)}
+        onClick={(event) => pin(at(event.target), event.shiftKey)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" || event.key === " ") {
+            event.preventDefault();
+            pin(at(event.target), event.shiftKey);
+          } else moveToken(event);
+        }}
+      >
+        {words}
+      </div>
+    </div>
+  );
+}
+
+function Words({ side, tokens }: { side: Side; tokens: PageTokens }) {
+  return (
+    <div class="words" role="listbox" aria-label={`Text, ${side} tokens`} aria-orientation="horizontal">
+      {tokens.labels.map((label, token) => [
+        // Without a space between two words a browser would break lines inside words.
+        tokens.continues[token] ? null : " ",
+        <Word key={token} side={side} token={token} label={label} tokens={tokens} />,
+      ])}
+    </div>
+  );
+}
+
+interface WordProps {
+  side: Side;
+  token: number;
+  label: string;
+  tokens: PageTokens;
+}
+
+function Word({ side, token, label, tokens }: WordProps) {
+  const { text, standIn } = readable(label);
+  return (
+    <span
+      class="word"
+      role="option"
+      aria-selected="false"
+      tabIndex={token === 0 ? 0 : -1}
+      data-side={side}
+      data-token={token}
+      data-special={tokens.special[token] || undefined}
+      data-continues={tokens.continues[token] || undefined}
+      data-stand-in={standIn || undefined}
+    >
+      <bdi class="label">{text}</bdi>
+    </span>
+  );
+}
+
+function paint(root: HTMLElement, store: Store, heat: Heat | null): void {
+  const dark = store.dark.value;
+  const ramp = heat?.signed ? signedRamp(dark) : wordRamp(dark);
+  const [focus, mask, pins] = [store.focus.value, store.mask.value, store.pins.value];
+  for (const element of root.querySelectorAll<HTMLElement>("[data-token]")) {
+    const token = Number(element.dataset.token);
+    const side = element.dataset.side as Side;
+    colour(element, ramp, heat, token);
+    const pinned = pins[side].includes(token);
+    element.setAttribute("aria-selected", String(pinned));
+    element.toggleAttribute("data-lit-self", pinned || Boolean(focus?.side === side && focus.tokens.includes(token)));
+    element.toggleAttribute("data-hidden", Boolean(heat && mask && !mask[heat.side][token]));
+  }
+}
+
+function colour(element: HTMLElement, ramp: Ramp, heat: Heat | null, token: number): void {
+  const label = element.textContent ?? "";
+  const value = heat?.values[token] ?? 0;
+  const byte = heat ? heatByte(value, heat) : 0;
+  const empty = !heat || byte === (heat.signed ? 128 : 0);
+  const color = rampColor(ramp, byte);
+  element.style.background = empty ? "" : cssColor(color);
+  element.style.color = empty ? "" : textOn(color);
+  element.title = heat ? (heat.signed ? signedNumber : shortWeight)(value) : "";
+  element.setAttribute("aria-label", `${label} ${element.title}`.trim());
+}
+
+function heatByte(value: number, { most, signed }: Heat): number {
+  if (signed) return Number.isFinite(value) ? signedByte(value, most) : 128;
+  return Math.round(255 * Math.sqrt(Math.min(1, value / most)));
+}
+
+function moveToken(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -10, ArrowDown: 10 }[event.key];
+  const tokens = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
+  const at = tokens.indexOf(event.target as HTMLElement);
+  if (step === undefined || at < 0) return;
+  event.preventDefault();
+  const next = tokens[Math.min(tokens.length - 1, Math.max(0, at + step))];
+  tokens[at].tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}

@@ -1,0 +1,149 @@
+"""What a page shows when it opens, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, TypedDict, get_args
+
+from headscope.errors import PageError
+from headscope.record import Record, Stack
+from headscope.views._contract import Filter, PageSelection, Quantity, Theme, View
+
+
+class PageOptions(TypedDict, total=False):
+    """Options of `page`; each is also a part of the page's address, and of the call that the page shows."""
+
+    view: View
+    """``"head"`` (default), ``"model"``, ``"matrix"``, ``"text"``, ``"neuron"`` or ``"pair"``."""
+    stack: str
+    """Stack that is shown first; by default the first one."""
+    layer: int
+    """Layer that is shown first; by default the first one."""
+    heads: Sequence[int]
+    """Heads that are shown first; by default all, or one where all would be slow."""
+    query: int | Sequence[int]
+    """Query tokens that are pinned."""
+    key: int | Sequence[int]
+    """Key tokens that are pinned."""
+    quantity: Quantity
+    """``"weight"`` (default), or ``"score"`` for what goes into the softmax."""
+    filter: Filter
+    """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so on."""
+    mute: bool
+    """Whether special tokens are left out; by default not."""
+    sinks: bool
+    """Whether keys that take most of the mass are kept; else the rest is renormalised. By default kept."""
+    share: int
+    """Percent of each row's mass that is drawn as lines, 1 to 100; by default as much as is quickly drawn."""
+    theme: Theme
+    """``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system says."""
+    title: str
+    """Title of the page; by default the text."""
+    include_layers: Sequence[int]
+    """Layers that the page holds; by default all."""
+    include_heads: Sequence[int]
+    """Heads that the page holds; by default all."""
+
+
+CHOICES = {"view": View, "quantity": Quantity, "filter": Filter, "theme": Theme}
+QUICK = 2**25
+"""Weights of a layer up to which all heads are shown at first."""
+
+
+def check_options(options: Any) -> None:
+    """Raise where an option is unknown or has a value that no page knows.
+
+    Raises:
+        PageError: naming the option, what was given and what there is.
+    """
+    for name in options:
+        if name not in PageOptions.__annotations__:
+            raise PageError(f"page has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}")
+    for name, choice in CHOICES.items():
+        known = get_args(choice)
+        if name in options and options[name] not in known:
+            listed = ", ".join(map(repr, known[:-1]))
+            raise PageError(f"{name} must be {listed} or {known[-1]!r}, not {options[name]!r}")
+    share = options.get("share", 100)
+    if not isinstance(share, int) or not 1 <= share <= 100:
+        raise PageError(f"share must be a whole number from 1 to 100 (percent), not {share!r}")
+
+
+def first_selection(record: Record, options: PageOptions, held: dict[str, list[int]]) -> PageSelection:
+    """What the page shows first.
+
+    Args:
+        record: what the page shows.
+        options: checked by `check_options`.
+        held: the layers that the page holds, by stack.
+    """
+    stack = record[options.get("stack", next(iter(held)))]
+    if stack.name not in held:
+        raise PageError(f"stack={stack.name!r} is shown first, but include_layers= leaves it out")
+    heads = held_heads(stack, options.get("include_heads"))
+    return {
+        "view": options.get("view", "head"),
+        "stack": stack.name,
+        "layer": _layer(stack, options.get("layer"), held[stack.name]),
+        "heads": _heads(stack, options.get("heads"), heads),
+        "query": _tokens("query", options.get("query", ()), len(stack.query)),
+        "key": _tokens("key", options.get("key", ()), len(stack.key)),
+        "quantity": options.get("quantity", "weight"),
+        "filter": options.get("filter", "all"),
+        "mute": options.get("mute", False),
+        "sinks": options.get("sinks", True),
+        "share": options.get("share"),
+        "theme": options.get("theme", "auto"),
+    }
+
+
+def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list[int]]:
+    """The layers that go into the page, by stack; stacks without any of them are left out."""
+    if numbers is None:
+        return {name: [layer.layer for layer in stack] for name, stack in record.stacks.items()}
+    known = {layer.layer for stack in record.stacks.values() for layer in stack}
+    if set(numbers) - known or not numbers:
+        raise PageError(
+            f"include_layers={list(numbers)}: this record has the layers {sorted(known)}; choose at least one of them"
+        )
+    found = {name: [layer.layer for layer in stack if layer.layer in numbers] for name, stack in record.stacks.items()}
+    return {name: layers for name, layers in found.items() if layers}
+
+
+def held_heads(stack: Stack, numbers: Sequence[int] | None) -> list[int]:
+    """The heads of a stack that go into the page."""
+    if numbers is None:
+        return list(range(stack.heads))
+    _check_numbers("include_heads", numbers, range(stack.heads), f"stack {stack.name!r} has heads")
+    return sorted(set(numbers))
+
+
+def _layer(stack: Stack, wanted: int | None, held: list[int]) -> int:
+    if wanted is None:
+        return held[0]
+    if wanted not in held:
+        stack.layer(wanted)
+        raise PageError(f"layer={wanted} is shown first, but include_layers= leaves it out")
+    return wanted
+
+
+def _heads(stack: Stack, wanted: Sequence[int] | None, held: list[int]) -> list[int] | None:
+    if wanted is None:
+        quick = len(held) * len(stack.query) * len(stack.key) <= QUICK
+        return None if quick else held[:1]
+    _check_numbers("heads", wanted, range(stack.heads), f"stack {stack.name!r} has heads")
+    if set(wanted) - set(held):
+        raise PageError(f"heads={list(wanted)} are shown first, but include_heads= leaves some of them out")
+    return sorted(set(wanted))
+
+
+def _tokens(side: str, wanted: int | Sequence[int], count: int) -> list[int]:
+    numbers = [wanted] if isinstance(wanted, int) else list(wanted)
+    if numbers:
+        _check_numbers(side, numbers, range(count), f"there are the {side} tokens")
+    return sorted(set(numbers))
+
+
+def _check_numbers(name: str, given: Sequence[int], known: Collection[int], there_are: str) -> None:
+    if not given or set(given) - set(known):
+        raise PageError(f"{name}={list(given)}: {there_are} 0 to {len(known) - 1}; choose at least one")

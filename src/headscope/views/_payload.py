@@ -1,0 +1,255 @@
+"""The arrays of one layer, in the form that is smallest.
+
+Where a page has room for queries and keys they travel, the neurons are shown from them, and the page recomputes the
+weights: that is nearer to the truth than a byte for each weight. In larger pages a layer travels as queries and keys
+or as bytes, whichever is smaller when compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.axes import FEATURE, HEAD, KEY, KV_HEAD, QUERY
+from headscope.record import Layer
+from headscope.record._recompute import scores_of, softmax_of
+from headscope.views._contract import Dtype, PageArray, PageLayer, PageScores
+from headscope.views._quantise import decoded, quantise
+from headscope.views._runs import runs_of
+from headscope.views._thumbs import max_pooled
+
+MOST_ERROR = 1 / 255
+"""Queries and keys that recompute a weight worse than a byte would hold it do not stand for the weights."""
+LARGEST_FLOAT16 = 2.0**15
+SURELY_SMALLER = 8
+"""Bytes of weights for each byte of queries and keys beyond which compressing both is not worth the time."""
+ROUNDING = 2e-6
+"""What the browser's single precision may add to an error."""
+
+
+@dataclass
+class Chunks:
+    """The bytes of a page, each array once however many layers share it."""
+
+    found: dict[str, bytes] = field(default_factory=dict)
+    _names: dict[tuple, str] = field(default_factory=dict)
+
+    def add(self, name: str, array: np.ndarray, axes: Iterable[str], *, sqrt: bool = False) -> PageArray:
+        """Keep an array's bytes under a name, and say where and how they are kept."""
+        stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        data = stored.tobytes()
+        kept = self._names.setdefault((data, stored.shape, stored.dtype.str), name)
+        self.found[kept] = data
+        return {
+            "chunk": kept,
+            "axes": list(axes),
+            "shape": list(stored.shape),
+            "dtype": cast(Dtype, stored.dtype.name),
+            "encoding": "sqrt" if sqrt else "plain",
+        }
+
+
+@dataclass(frozen=True)
+class HalfScores:
+    """Queries and keys in half precision, and all else that scores follow from."""
+
+    queries: np.ndarray
+    keys: np.ndarray
+    scale: float
+    bias: np.ndarray | None
+    sinks: np.ndarray | None
+
+    @classmethod
+    def of(cls, layer: Layer, heads: list[int]) -> HalfScores | None:
+        """None where the layer holds no queries and keys."""
+        if layer.queries is None or layer.keys is None:
+            return None
+        chosen = np.asarray(layer.queries)[heads]
+        queries, query_factor = _half(chosen)
+        keys, key_factor = _half(np.asarray(layer.keys)[_shared(layer, heads)])
+        bias = layer.bias if layer.bias is None or layer.bias.shape[0] == 1 else layer.bias[heads]
+        return cls(
+            queries=queries,
+            keys=keys,
+            scale=layer.scale * query_factor * key_factor,
+            bias=None if bias is None else _short(bias),
+            sinks=None if layer.sinks is None else np.asarray(layer.sinks, np.float64)[heads],
+        )
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        """All that travels."""
+        return [array for array in (self.queries, self.keys, self.bias) if array is not None]
+
+    @property
+    def size(self) -> int:
+        """Bytes before compression."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def packed(self) -> int:
+        """Bytes after compression, about."""
+        return sum(map(_packed_size, self.arrays))
+
+    def weights(self, layer: Layer, position: int) -> Float[np.ndarray, "query key"]:
+        """What the page will recompute for the head at this position among those it holds."""
+        shared = position * self.keys.shape[0] // self.queries.shape[0]
+        bias = self.bias
+        if bias is not None:
+            part = slice(None) if bias.shape[0] == 1 else slice(position, position + 1)
+            bias = _dense(bias[part].astype(np.float64), layer.size)
+        scores = scores_of(
+            self.queries[position : position + 1],
+            self.keys[shared : shared + 1],
+            scale=self.scale,
+            soft_cap=layer.soft_cap,
+            bias=bias,
+            visible=None if layer.visible is None else np.asarray(layer.visible, bool),
+        )
+        return softmax_of(scores, None if self.sinks is None else self.sinks[position : position + 1])[0]
+
+
+@dataclass
+class Bytes:
+    """The weights of some heads as bytes, and the largest error of one."""
+
+    array: np.ndarray
+    error: float = 0.0
+
+    @classmethod
+    def empty(cls, layer: Layer, heads: list[int]) -> Bytes:
+        """Room for the weights."""
+        return cls(np.empty((len(heads), *layer.size), np.uint8))
+
+    @classmethod
+    def of(cls, layer: Layer, heads: list[int]) -> Bytes:
+        """The weights of these heads."""
+        made = cls.empty(layer, heads)
+        for position, head in enumerate(heads):
+            made.put(position, layer.weights_of(head))
+        return made
+
+    def put(self, position: int, exact: Float[np.ndarray, "query key"]) -> None:
+        """Set the weights of one head."""
+        self.array[position] = quantise(exact)
+        self.error = max(self.error, float(np.abs(decoded(self.array[position]) - exact).max(initial=0)))
+
+    @property
+    def packed(self) -> int:
+        """Bytes after compression, about."""
+        return _packed_size(self.array)
+
+
+@dataclass(frozen=True)
+class MadeLayer:
+    """A layer's part of the header, and its thumbnails."""
+
+    header: PageLayer
+    thumbs: np.ndarray
+
+
+def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, room: int) -> MadeLayer:
+    """Put a layer into the chunks.
+
+    Args:
+        stack: name of its stack.
+        layer: the layer.
+        heads: the heads that the page holds.
+        chunks: where the bytes go.
+        room: bytes that queries and keys may take even where the weights are smaller.
+    """
+    half = HalfScores.of(layer, heads)
+    fits = half is not None and half.size <= room
+    stored = None if half is not None and (fits or _surely_smaller(half, layer)) else Bytes.empty(layer, heads)
+    thumbs, error = [], ROUNDING
+    for position, head in enumerate(heads):
+        exact = layer.weights_of(head)
+        thumbs.append(quantise(max_pooled(exact)))
+        if stored is not None:
+            stored.put(position, exact)
+        if half is not None:
+            error = max(error, float(np.abs(half.weights(layer, position) - exact).max(initial=0)) + ROUNDING)
+    recompute = half is not None and error <= MOST_ERROR and (stored is None or half.packed < stored.packed)
+    if not recompute and stored is None:
+        stored = Bytes.of(layer, heads)
+    name = f"{stack}/{layer.layer}"
+    header: PageLayer = {
+        "layer": layer.layer,
+        "kind": layer.kind,
+        "kv_heads": len(heads) if half is None else half.keys.shape[0],
+        "visible": _visible(stack, layer, chunks),
+        "weights": None,
+        "scores": None,
+        "error": error,
+        "row_sums": "one" if layer.sinks is None else "less",
+    }
+    if half is not None and (recompute or fits):
+        header["scores"] = _scores(name, layer, half, chunks, error=error)
+    if not recompute and stored is not None:
+        header["error"] = stored.error
+        header["weights"] = chunks.add(f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True)
+    return MadeLayer(header, np.stack(thumbs))
+
+
+def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
+    if layer.visible is None:
+        return None
+    return chunks.add(f"visible/{stack}/{layer.layer}", runs_of(np.asarray(layer.visible, bool)), ("run", "bound"))
+
+
+def _scores(name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, error: float) -> PageScores:
+    bias_axes = (HEAD, "offset") if half.bias is not None and half.bias.ndim == 2 else (HEAD, QUERY, KEY)
+    return {
+        "queries": chunks.add(f"queries/{name}", half.queries, (HEAD, QUERY, FEATURE)),
+        "keys": chunks.add(f"keys/{name}", half.keys, (KV_HEAD, KEY, FEATURE)),
+        "scale": half.scale,
+        "soft_cap": layer.soft_cap,
+        "bias": None if half.bias is None else chunks.add(f"bias/{name}", half.bias, bias_axes),
+        "sinks": None if half.sinks is None else half.sinks.tolist(),
+        "error": error,
+    }
+
+
+def _shared(layer: Layer, heads: list[int]) -> list[int]:
+    """The key heads of the chosen heads: each once where they are shared evenly, else one for each head."""
+    shared = [head * layer.kv_heads // layer.heads for head in heads]
+    once = list(dict.fromkeys(shared))
+    even = len(heads) % len(once) == 0 and shared == [once[i * len(once) // len(heads)] for i in range(len(heads))]
+    return once if even else shared
+
+
+def _half(array: np.ndarray) -> tuple[np.ndarray, float]:
+    """The array in half precision, made smaller by a power of two where that cannot hold it."""
+    most = float(np.abs(array).max(initial=0))
+    factor = 2.0 ** max(0, np.ceil(np.log2(most / LARGEST_FLOAT16))) if most > 0 else 1.0
+    return (array / factor).astype(np.float16), float(factor)
+
+
+def _short(bias: np.ndarray) -> np.ndarray:
+    """``[head offset]`` in full where only the distance of key and query counts, else ``[head query key]`` in half."""
+    _, queries, keys = bias.shape
+    line = np.concatenate([bias[:, :0:-1, 0], bias[:, 0, :]], axis=1).astype(np.float32)
+    same = np.array_equal(_dense(line, (queries, keys)), bias)
+    return line if same else bias.astype(np.float16)
+
+
+def _dense(bias: np.ndarray, size: tuple[int, int]) -> Float[np.ndarray, "head query key"]:
+    if bias.ndim == 3:
+        return bias
+    queries, keys = size
+    return bias[:, np.arange(keys)[None, :] - np.arange(queries)[:, None] + queries - 1]
+
+
+def _surely_smaller(half: HalfScores, layer: Layer) -> bool:
+    """Whether queries and keys are so much smaller than the weights that compressing both would tell nothing new."""
+    queries, keys = layer.size
+    return half.queries.shape[0] * queries * keys > SURELY_SMALLER * half.size
+
+
+def _packed_size(array: np.ndarray) -> int:
+    return len(gzip.compress(array.tobytes(), compresslevel=1))

@@ -1,0 +1,20 @@
+"""Weights made small, for the overview of all heads."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+MOST = 48
+"""Rows and columns of a thumbnail."""
+
+
+def max_pooled(weights: Float[np.ndarray, "query key"], most: int = MOST) -> Float[np.ndarray, "query_block key_block"]:
+    """The largest weight of each block, so that a single strong weight is seen however many tokens there are.
+
+    Blocks are as even as they can be; a side of up to ``most`` tokens stays as it is.
+    """
+    for axis, count in enumerate(weights.shape):
+        starts = np.arange(min(most, count)) * count // min(most, count)
+        weights = np.maximum.reduceat(weights, starts, axis=axis)
+    return weights
