@@ -14,7 +14,7 @@ from headscope.capturing._call import Call
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._sides import Side, Sides
-from headscope.capturing._stacks import Group, group_of, name_groups, number_layers
+from headscope.capturing._stacks import Group, name_groups, number_layers
 from headscope.capturing._weights import Sight, difference, sight_of, weights_of
 from headscope.errors import CaptureError
 from headscope.record import Layer, Mask, ModelFacts, Record, Stack
@@ -53,6 +53,10 @@ class Builder:
         self._bytes = 0
         self.seen: dict[int, Seen] = {}
 
+    def join(self, call: Call) -> Call | None:
+        """A call joined with those that belong to it; None while more of these are to come."""
+        return self._sides.joined(call)
+
     def take(self, call: Call) -> None:
         """Check a call, whose projection was looked for, and keep of it what is wanted.
 
@@ -60,11 +64,12 @@ class Builder:
             CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
         """
         _check_sizes(call)
+        call = self._sides.laid_out(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
         cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
         self.seen[call.number] = Seen(
-            group=group_of(call),
+            group=self._sides.group_of(call, sides),
             own_number=getattr(call.module, "layer_idx", None),
             sides=sides,
             layers=[self._layer(cut, sight) for cut in cuts],
@@ -72,6 +77,7 @@ class Builder:
 
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
+        self._sides.check_joined()
         seen = [self.seen[number] for number in sorted(self.seen)]
         names = name_groups([entry.group for entry in seen])
         stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]

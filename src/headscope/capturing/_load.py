@@ -27,17 +27,40 @@ def load_model(name: str | Path | None = None, *, trust_remote_code: bool = Fals
     return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
 
 
+def load_with_processor(name: str | Path | None, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
+    """A model of pictures or sounds and its processor, in evaluation mode.
+
+    Raises:
+        ModelError: where there is no such model, or it or its processor cannot be loaded.
+    """
+    from transformers import AutoProcessor
+
+    if name is None:
+        raise ModelError("The demo model reads text; name a model of pictures or sounds")
+    model = load_bare_model(name, trust_remote_code=trust_remote_code)
+    return model, _loaded(AutoProcessor, name, trust_remote_code)
+
+
 def load_bare_model(name: str | Path, *, trust_remote_code: bool = False) -> Any:
     """A model without a tokenizer, in evaluation mode.
 
     Raises:
         ModelError: where there is none.
     """
-    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig
 
     config = _loaded(AutoConfig, name, trust_remote_code)
-    loader = AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModel
-    return _loaded(loader, name, trust_remote_code).eval()
+    return _loaded(loader_of(config), name, trust_remote_code).eval()
+
+
+def loader_of(config: Any) -> Any:
+    """The class of transformers that makes a model of this configuration: with its head where it has a decoder."""
+    from transformers import AutoModel, AutoModelForImageTextToText, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq
+
+    if not getattr(config, "is_encoder_decoder", False):
+        return AutoModel
+    loaders = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText)
+    return next((loader for loader in loaders if type(config) in loader._model_mapping), AutoModelForSeq2SeqLM)
 
 
 def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:
@@ -65,7 +88,7 @@ def _loaded(loader: Any, name: str | Path, trust_remote_code: bool) -> Any:
     try:
         return loader.from_pretrained(str(name), trust_remote_code=trust_remote_code)
     except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
-        what = "tokenizer" if "Tokenizer" in loader.__name__ else "model"
+        what = next((part for part in ("tokenizer", "processor") if part.title() in loader.__name__), "model")
         raise ModelError(
             f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; "
             "wanted is a folder made by save_pretrained, or a hub name that can be reached from here"

@@ -22,11 +22,19 @@ class Watch:
         batch: number of texts it will be given.
         take: is called with each `Call`, numbered in the order in which they were made; a call that nothing
             takes further comes some calls later, at the latest when the block is left.
+        join: is called with each call before its projection is looked for, and returns what to look for instead: a
+            call joined of several, or None while more of these are to come.
     """
 
-    def __init__(self, model: nn.Module, batch: int, take: Callable[[Call], None]) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        batch: int,
+        take: Callable[[Call], None],
+        join: Callable[[Call], Call | None] = lambda call: call,
+    ) -> None:
         self.count = 0
-        self._take = take
+        self._take, self._join = take, join
         self._trail, self._projections = Trail(model), ProjectionWatch(model, self._done)
         self._operators = OperatorWatch(self._trail, self._note, batch)
         self._interface = InterfaceWatch(self._trail, self._note, inside=self._operators.looking_away)
@@ -47,7 +55,10 @@ class Watch:
     def _note(self, call: Call) -> None:
         call.number = self.count
         self.count += 1
-        self._projections.expect(call)
+        with self._operators.looking_away():
+            whole = self._join(call)
+        if whole is not None:
+            self._projections.expect(whole)
 
     def _done(self, call: Call) -> None:
         with self._operators.looking_away():

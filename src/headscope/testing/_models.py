@@ -22,16 +22,17 @@ def tiny_model(name: str, *, seed: int = 0, **changes: Any) -> Any:
         ModelError: where there is no such architecture.
     """
     import torch
-    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig
+
+    from headscope.capturing import loader_of
 
     if name not in ARCHITECTURES:
         raise ModelError(f"There is no tiny model {name!r}; there are {', '.join(ARCHITECTURES)}")
     model_type = name.partition(" (")[0]
     config = AutoConfig.for_model(model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes)
-    loader = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = loader.from_config(config).eval()
+        model = loader_of(config).from_config(config).eval()
         _sharpen(model)
     return model
 
