@@ -27,6 +27,13 @@ def test_names_keep_pointing_at_functions_after_submodules_are_imported():
     assert callable(headscope.page)
 
 
+def test_a_name_that_another_library_puts_on_every_module_is_still_ours(monkeypatch):
+    import headscope.storage
+
+    monkeypatch.setattr(type(headscope), "save", lambda self: "nnsight's", raising=False)
+    assert headscope.save is headscope.storage.save
+
+
 def test_unknown_name_lists_those_there_are():
     with pytest.raises(AttributeError, match="headscope has no 'atention'; it has"):
         headscope.atention  # noqa: B018

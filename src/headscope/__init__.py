@@ -7,6 +7,8 @@ nor transformers.
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 from headscope._version import __version__
@@ -14,7 +16,18 @@ from headscope._version import __version__
 if TYPE_CHECKING:
     from headscope.capturing import capture, capture_encoded, capture_many
     from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
-    from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, from_weights
+    from headscope.record import (
+        Layer,
+        Mask,
+        ModelFacts,
+        Record,
+        Rotary,
+        Stack,
+        Tokens,
+        from_nnsight,
+        from_transformer_lens,
+        from_weights,
+    )
     from headscope.storage import load, save
     from headscope.views import page
 
@@ -29,7 +42,18 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
-    "headscope.record": ("Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"),
+    "headscope.record": (
+        "Layer",
+        "Mask",
+        "ModelFacts",
+        "Record",
+        "Rotary",
+        "Stack",
+        "Tokens",
+        "from_nnsight",
+        "from_transformer_lens",
+        "from_weights",
+    ),
     "headscope.storage": ("load", "save"),
     "headscope.views": ("page",),
 }
@@ -40,11 +64,13 @@ __all__ = [
     "FileError",
     "HeadscopeError",
     "Layer",
+    "Mask",
     "ModelError",
     "ModelFacts",
     "PageError",
     "Record",
     "RecordError",
+    "Rotary",
     "Stack",
     "TextError",
     "Tokens",
@@ -52,6 +78,8 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "from_nnsight",
+    "from_transformer_lens",
     "from_weights",
     "load",
     "page",
@@ -63,6 +91,16 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACE_OF:
         raise AttributeError(f"headscope has no {name!r}; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(_PLACE_OF[name]), name)
+
+
+class _Package(types.ModuleType):
+    """nnsight puts a method ``save`` on every object, modules too, which hides what ``__getattr__`` would find."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return __getattr__(name) if name in _PLACE_OF else super().__getattribute__(name)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -336,9 +336,28 @@ def test_another_model_inside_the_block_is_not_taken_for_ours(tokenizer):
     assert [layer.module for layer in record["self"]] == [f"encoder.layer.{n}.attention.self" for n in range(2)]
 
 
-def test_compiled_models_are_unwrapped(tokenizer):
-    model = tiny_model("bert")
-    assert hs.capture(torch.compile(model), tokenizer, TEXT).verified == hs.capture(model, tokenizer, TEXT).verified
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("how", ["whole", "in place", "a layer", "a layer in place", "its forward"])
+def test_compiled_models_run_as_they_are_written(how, tokenizer):
+    plain = hs.capture(tiny_model("llama"), tokenizer, TEXT)
+    model = given = tiny_model("llama")
+    if how == "whole":
+        given = torch.compile(model, backend="eager")
+    elif how == "in place":
+        model.compile(backend="eager")
+    elif how == "a layer":
+        model.layers[0] = torch.compile(model.layers[0], backend="eager")
+    elif how == "a layer in place":
+        model.layers[0].compile(backend="eager")
+    else:
+        model.forward = torch.compile(model.forward, backend="eager")
+    calls = [getattr(module, "_compiled_call_impl", None) for module in model.modules()]
+    with torch.no_grad():
+        given(torch.tensor([[1, 5, 6, 7]]))
+    record = hs.capture(given, tokenizer, TEXT)
+    assert [layer.module for layer in record["self"]] == [layer.module for layer in plain["self"]]
+    np.testing.assert_array_equal(record["self"].weights(1), plain["self"].weights(1))
+    assert calls == [getattr(module, "_compiled_call_impl", None) for module in model.modules()]
 
 
 def test_half_precision_is_captured_in_single(tokenizer):

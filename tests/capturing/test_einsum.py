@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from headscope.capturing._einsum import attention_axes
+from headscope.capturing._einsum import attention_axes, product_axes
 
 BATCH, HEAD, QUERY, KEY, FEATURE = 2, 3, 4, 5, 6
 SIZES = {"b": BATCH, "h": HEAD, "q": QUERY, "k": KEY, "f": FEATURE}
@@ -28,3 +28,24 @@ def test_any_order_of_the_axes_is_read(equation):
 @pytest.mark.parametrize("equation", ["ij,jk->ik", "bhqk,bhkf->bhf", "bhqk,kf->bhqf", "bhqk,bhkfg->bhqfg"])
 def test_other_products_are_not_taken_for_attention(equation):
     assert attention_axes(equation) is None
+
+
+@pytest.mark.parametrize(
+    "equation", ["bhqf,bhkf->bhqk", "qbhf,kbhf->bhqk", "bqhf,bkhf->bqkh", "b h q f, f k b h -> b h k q"]
+)
+def test_queries_and_keys_are_read_off_a_product(equation):
+    query_axes, rest = equation.replace(" ", "").split(",")
+    key_axes = rest.partition("->")[0]
+    query, key = (torch.rand([SIZES[letter] for letter in axes]) for axes in (query_axes, key_axes))
+    scores = torch.einsum(equation, query, key)
+    query, key, scores = (
+        tensor.permute(order) for tensor, order in zip((query, key, scores), product_axes(equation), strict=True)
+    )
+    assert query.shape == (BATCH, HEAD, QUERY, FEATURE)
+    assert key.shape == (BATCH, HEAD, KEY, FEATURE)
+    torch.testing.assert_close(query @ key.transpose(-1, -2), scores)
+
+
+@pytest.mark.parametrize("equation", ["ij,jk->ik", "bhqf,bhkf->bhk", "bqf,bkf->bqk", "bhqf,bhkg->bhqk"])
+def test_other_products_have_no_queries_and_keys(equation):
+    assert product_axes(equation) is None

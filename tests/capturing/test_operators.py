@@ -1,5 +1,7 @@
 """Models that compute attention themselves: transformers' families without the interface, and hand-written ones."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +9,13 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
+from headscope import Tokens
 from headscope.capturing import capture_encoded
+from headscope.capturing._build import Builder
+from headscope.capturing._inputs import Inputs
+from headscope.capturing._keep import Keeping
 from headscope.capturing._watch import Watch
+from headscope.capturing._weights import difference, recomputed, sight_of, weights_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."
@@ -91,8 +98,10 @@ def test_hand_written_attention_is_seen_whatever_its_way(way):
     assert torch.equal(seen, expected)
     (call,) = calls
     wanted = (q @ k.transpose(-1, -2) / 2).softmax(-1)
-    found = call.weights if call.query is None else (call.query @ call.key.transpose(-1, -2) * call.scale).softmax(-1)
-    torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
+    for found in (call.weights, (call.query @ call.key.transpose(-1, -2) * call.scale).softmax(-1)):
+        if found is not None:
+            torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
+    assert (call.weights is None) == (way == "fused")
     assert call.size == (2, 3, 5, 5)
     assert call.projection is model.projections["o"]
 
@@ -120,3 +129,117 @@ def test_a_model_that_uses_the_interface_is_seen_once():
     with torch.no_grad(), Watch(model, batch=1, take=calls.append):
         model(torch.tensor([[1, 7, 8, 2]]))
     assert [call.route for call in calls] == ["interface", "interface"]
+
+
+class Scored(nn.Module):
+    """One attention whose scores are made by a chain of operations of the test's choice."""
+
+    def __init__(self, chain):
+        super().__init__()
+        self.chain = chain
+        self.query, self.key, self.value = (nn.Linear(12, 12) for _ in "qkv")
+        self.o = nn.Linear(12, 12)
+
+    def forward(self, states):
+        q, k, v = (part(states).unflatten(-1, (3, 4)).transpose(1, 2) for part in (self.query, self.key, self.value))
+        weights = self.chain(q @ k.transpose(-1, -2)).softmax(-1)
+        return self.o((weights @ v).transpose(1, 2).flatten(2))
+
+
+SLOPES = torch.tensor([0.5, 0.25, 0.125])[:, None, None] * -torch.arange(5).sub(torch.arange(5)[:, None]).abs()
+FUTURE = torch.ones(5, 5, dtype=torch.bool).triu(1)
+CHAINS = {
+    "over": (lambda s: s / 2, 0.5, False, "full"),
+    "times a tensor": (lambda s: torch.tensor(0.25) * s, 0.25, False, "full"),
+    "in place": (lambda s: s.mul_(0.5).div_(2.0), 0.25, False, "full"),
+    "alibi": (lambda s: s * 0.5 + SLOPES, 0.5, True, "full"),
+    "capped": (lambda s: 3 * torch.tanh(s / 3), 1.0, True, "full"),
+    "causal": (lambda s: (s / 2).masked_fill(FUTURE, -torch.inf), 0.5, False, "causal"),
+    "lowest": (lambda s: s / 2 + FUTURE * torch.finfo(s.dtype).min, 0.5, False, "causal"),
+    "minus ten thousand": (lambda s: s / 2 - 1e4 * FUTURE, 0.5, False, "causal"),
+    "everything": (
+        lambda s: (s * 0.5 + SLOPES).masked_fill(FUTURE, -1e9).to(torch.float64).float(),
+        0.5,
+        True,
+        "causal",
+    ),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_scores_follow_from_queries_and_keys_whatever_was_done_to_them(chain):
+    """Through a whole record: the weights recomputed from what was kept are the model's own."""
+    torch.manual_seed(2)
+    change, scale, biased, kind = CHAINS[chain]
+    model, states, layers = Scored(change).eval(), torch.randn(2, 5, 12), []
+    with torch.no_grad(), Watch(model, batch=2, take=lambda call: layers.append(layer_of(call))):
+        model(states)
+    (layer,) = layers
+    assert (layer.bias is not None, layer.kind) == (biased, kind)
+    if chain != "capped":
+        assert layer.scale == pytest.approx(scale)
+    lean = dataclasses.replace(layer, weights=None)
+    np.testing.assert_allclose(lean.weights_of(), layer.weights, atol=2e-6)
+
+
+def layer_of(call):
+    """The layer of the first example of a call."""
+    tokens = Tokens(pieces=("t",) * call.size[2])
+    builder = Builder(Inputs({}, (tokens, tokens)), Keeping(), call.module)
+    builder.take(call)
+    return builder.records(hs.ModelFacts())[0]["self"].layers[0]
+
+
+@pytest.mark.parametrize("mask", ["none", "boolean", "float", "padding", "per head", "both"])
+@pytest.mark.parametrize("other", ["itself", "another", "other sizes"])
+def test_multi_head_attention_of_torch_is_seen(mask, other):
+    torch.manual_seed(3)
+    sizes = {"kdim": 7, "vdim": 9} if other == "other sizes" else {}
+    model = nn.MultiheadAttention(12, 3, batch_first=True, **sizes).eval()
+    query = torch.randn(2, 5, 12)
+    key = query if other == "itself" else torch.randn(2, 6, sizes.get("kdim", 12))
+    value = torch.randn(2, 6, 9) if sizes else key
+    hidden = torch.rand(5, key.shape[1]) < 0.3
+    hidden[:, 0] = False
+    padding = torch.zeros(2, key.shape[1], dtype=torch.bool)
+    padding[1, -2:] = True
+    masks = {
+        "boolean": {"attn_mask": hidden},
+        "float": {"attn_mask": torch.randn(5, key.shape[1])},
+        "padding": {"key_padding_mask": padding},
+        "per head": {"attn_mask": torch.randn(6, 5, key.shape[1])},
+        "both": {"attn_mask": hidden, "key_padding_mask": padding},
+    }.get(mask, {})
+    calls = []
+    with torch.no_grad():
+        expected, own = model(query, key, value, average_attn_weights=False, **masks)
+        with Watch(model, batch=2, take=calls.append):
+            seen = model(query, key, value, need_weights=False, **masks)[0]
+    torch.testing.assert_close(seen, expected, atol=1e-6, rtol=0)
+    (call,) = calls
+    assert call.projection is model.out_proj
+    assert call.cross == (other != "itself")
+    sight = sight_of(call)
+    for example in range(2):
+        rows = torch.arange(5)
+        torch.testing.assert_close(weights_of(call, sight, example, rows), own[example], atol=1e-6, rtol=0)
+        torch.testing.assert_close(recomputed(call, sight, example, rows), own[example], atol=1e-6, rtol=0)
+        worst, largest = difference(call, own[example], example, rows)
+        assert worst < 1e-5 < largest
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_an_encoder_of_torch_is_seen_layer_by_layer(padded):
+    """Its fused path, which hides everything, is not taken while it is watched."""
+    layer = nn.TransformerEncoderLayer(12, 2, 16, batch_first=True)
+    model, calls = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(), []
+    states, padding = torch.randn(2, 5, 12), torch.zeros(2, 5, dtype=torch.bool)
+    padding[1, 3:] = True
+    options = {"src_key_padding_mask": padding} if padded else {}
+    with torch.no_grad():
+        expected = model(states, **options)
+        with Watch(model, batch=2, take=calls.append):
+            seen = model(states, **options)
+    real = ~padding if padded else torch.ones_like(padding)
+    torch.testing.assert_close(seen[real], expected[real], atol=1e-5, rtol=0)
+    assert [call.name for call in calls] == ["layers.0.self_attn", "layers.1.self_attn"]

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 import headscope as hs
 from headscope import FileError, Layer, ModelFacts, Record, Stack, Tokens
-from headscope.record import ARRAYS
+from headscope.record import ARRAYS, Rotary
 from headscope.testing import random_record, random_weights
 
 
@@ -35,6 +35,9 @@ def full_record(rng, heads=6, queries=5, keys=7):
         projection="layers.3.out",
         route="interface",
         verified=1e-7,
+        norm="RMSNorm",
+        latent=12,
+        rotary=Rotary(frequencies=np.array([1.0, 0.3]), style="neighbours", first=1),
     )
     weights = Layer(layer=4, weights=random_weights(rng, (heads, queries, keys)))
     query = Tokens(
@@ -52,7 +55,8 @@ def full_record(rng, heads=6, queries=5, keys=7):
         pictures=(None, 0, 0, 1, 1, 1, 1),
         times=(None, (0.0, 0.5), *[None] * 5),
     )
-    stack = Stack(name="cross", query=query, key=key, layers=(layer, weights))
+    rest = {"others": {0: "linear (Delta)"}, "routers": {1: rng.standard_normal((queries, 8)).astype(np.float32)}}
+    stack = Stack(name="cross", query=query, key=key, layers=(layer, weights), **rest)
     return Record(stacks={"cross": stack}, model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"))
 
 
@@ -61,10 +65,17 @@ def assert_same(found, wanted):
     assert list(found.stacks) == list(wanted.stacks)
     for name, stack in wanted.stacks.items():
         assert (found[name].query, found[name].key) == (stack.query, stack.key)
+        assert found[name].others == stack.others
+        assert list(found[name].routers) == list(stack.routers)
+        for number, scores in stack.routers.items():
+            np.testing.assert_array_equal(found[name].routers[number], scores)
         for ours, theirs in zip(found[name], stack, strict=True):
             for field in dataclasses.fields(Layer):
                 given, expected = getattr(ours, field.name), getattr(theirs, field.name)
-                if field.name in ARRAYS and expected is not None:
+                if field.name == "rotary" and expected is not None:
+                    np.testing.assert_array_equal(given.frequencies, expected.frequencies)
+                    assert (given.style, given.first, given.start) == (expected.style, expected.first, expected.start)
+                elif field.name in ARRAYS and expected is not None:
                     assert given.dtype == expected.dtype
                     np.testing.assert_array_equal(given, expected)
                 else:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from headscope.capturing._call import Call
+from headscope.capturing._facts import others_of, positions_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing._routers import block_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._stacks import Group, name_groups, number_layers
-from headscope.capturing._weights import Sight, difference, sight_of, weights_of
+from headscope.capturing._weights import Sight, difference, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
 from headscope.record import Layer, Mask, ModelFacts, Record, Stack
 
@@ -23,6 +25,7 @@ TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
 HALF_TOLERANCE = 3e-2
 """Differences allowed, relative to the largest value of the layer output."""
 LOST_AT_MOST = 1e-5
+EXPLAINED_WITHIN = 2e-5
 ROWS_CHECKED = 16
 """How many rows of each head are recomputed to check a layer whose weights are not kept."""
 
@@ -33,6 +36,7 @@ class Seen:
 
     group: Group
     own_number: int | None
+    block: tuple[str, int] | None
     sides: tuple[Side, Side]
     layers: list[dict[str, Any]]
 
@@ -50,8 +54,9 @@ class Builder:
         self._keeping, self._sides, self._masks = keeping, Sides(inputs), _Masks()
         self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
-        self._bytes = 0
+        self._bytes, self._model = 0, model
         self.seen: dict[int, Seen] = {}
+        self.routers: dict[str, list[np.ndarray]] = {}
 
     def join(self, call: Call) -> Call | None:
         """A call joined with those that belong to it; None while more of these are to come."""
@@ -67,10 +72,13 @@ class Builder:
         call = self._sides.laid_out(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
+        if not _explained(call, sight, sides[0]):
+            call.query = call.key = None
         cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
         self.seen[call.number] = Seen(
             group=self._sides.group_of(call, sides),
             own_number=getattr(call.module, "layer_idx", None),
+            block=block_of(call.name),
             sides=sides,
             layers=[self._layer(cut, sight) for cut in cuts],
         )
@@ -83,14 +91,28 @@ class Builder:
         stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
         for group, name in names.items():
             members = [entry for entry in seen if entry.group == group]
-            numbers = number_layers([entry.own_number for entry in members])
+            blocks = [None if entry.block is None else entry.block[1] for entry in members]
+            numbers = number_layers([entry.own_number for entry in members], blocks)
             query, key = members[0].sides
+            others = {} if group[1] else others_of(self._model, group[0], numbers)
             for example, found in enumerate(stacks):
                 layers = tuple(
                     Layer(layer=number, **entry.layers[example]) for number, entry in zip(numbers, members, strict=True)
                 )
-                found[name] = Stack(name=name, query=query.tokens[example], key=key.tokens[example], layers=layers)
-        return [Record(stacks=found, model=facts) for found in stacks]
+                tokens = {"query": query.tokens[example], "key": key.tokens[example]}
+                routers = {} if group[1] else self._routers_of(group[0], query.positions[example], example)
+                found[name] = Stack(name=name, **tokens, layers=layers, others=others, routers=routers)
+        layers = (layer for stack in stacks[0].values() for layer in stack)
+        facts = replace(facts, positions=positions_of(self._model, layers))
+        return [
+            Record(stacks={name: found[name] for name in sorted(found, key=_order)}, model=facts) for found in stacks
+        ]
+
+    def _routers_of(self, path: str, positions: torch.Tensor, example: int) -> dict[int, np.ndarray]:
+        """Router scores ``[token expert]`` of the blocks of a list, by number."""
+        blocks = {block_of(name): scores[example] for name, scores in self.routers.items()}
+        kept = positions.cpu().numpy()
+        return {block[1]: scores[kept] for block, scores in blocks.items() if block is not None and block[0] == path}
 
     def _count(self, call: Call) -> None:
         """Stop keeping weights where all layers together would be too large."""
@@ -126,6 +148,9 @@ class Builder:
             "module": call.name,
             "projection": call.projection_name,
             "route": call.route,
+            "norm": call.norm,
+            "latent": getattr(call.module, "kv_lora_rank", None),
+            "rotary": call.rotary,
             "verified": _verified(cut, weights, rows),
         }
 
@@ -202,6 +227,11 @@ class _Masks:
         return None if mask is None else self._alike.setdefault(mask, mask)
 
 
+def _order(name: str) -> int:
+    """Encoder before decoder before cross; anything else stays where it is, before them."""
+    return ("encoder", "decoder", "cross").index(name) if name in ("encoder", "decoder", "cross") else -1
+
+
 def _verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
     call = cut.call
     worst, largest = difference(call, weights, cut.example, rows)
@@ -213,6 +243,18 @@ def _verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
             "and is refused"
         )
     return worst
+
+
+def _explained(call: Call, sight: Sight, side: Side) -> bool:
+    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
+    if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
+        return True
+    for example, positions in enumerate(side.positions):
+        rows = _spread(positions)
+        own, ours = (find(call, sight, example, rows) for find in (weights_of, recomputed))
+        if not (own - ours).abs().max().item() <= EXPLAINED_WITHIN:
+            return False
+    return True
 
 
 def _check_sizes(call: Call) -> None:

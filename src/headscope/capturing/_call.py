@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 from torch import nn
 
+from headscope.record import Rotary
+
 
 @dataclass(eq=False, kw_only=True)
 class Call:
@@ -33,11 +35,13 @@ class Call:
         weights: ``[batch head query key]`` where the model computed them itself.
         projection: the module that takes the context, once it was seen, and what came out of it.
         number: of the call, counted from the beginning of the pass.
+        norm: the class of the norm that queries went through, if any.
+        rotary: how positions turned queries and keys, where they did.
     """
 
     module: nn.Module
     name: str
-    route: Literal["interface", "operators"]
+    route: Literal["interface", "operators", "outputs"]
     cross: bool
     value: torch.Tensor
     context: torch.Tensor
@@ -54,6 +58,8 @@ class Call:
     projection_name: str = ""
     output: torch.Tensor | None = None
     number: int = 0
+    norm: str = ""
+    rotary: Rotary | None = None
 
     @property
     def size(self) -> tuple[int, int, int, int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -13,15 +13,18 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing._build import Builder
+from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs, encode, with_target
 from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
-from headscope.capturing._load import display_name, load_model, load_with_processor
+from headscope.capturing._load import load_model, load_with_processor
 from headscope.capturing._origins import followed, has_more_than_text, origins_of
+from headscope.capturing._outputs import take_returned
 from headscope.capturing._processor import inputs_of
+from headscope.capturing._routers import RouterWatch
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
-from headscope.record import ModelFacts, Record, Tokens
+from headscope.record import Record, Tokens
 
 
 class KeepOptions(TypedDict, total=False):
@@ -38,6 +41,8 @@ class KeepOptions(TypedDict, total=False):
     """How many rows the statistics sample; by default all."""
     top: int
     """How many of the largest weights of each row the statistics name; by default none."""
+    routers: bool
+    """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
 
 
 class CaptureOptions(KeepOptions, total=False):
@@ -190,18 +195,36 @@ def keeping_of(options: Mapping) -> Keeping:
 
 def run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
     """Run a model once and build one record for each example; see `capture` for what is raised."""
+    with uncompiled(model):
+        return _run(model, inputs, keeping)
+
+
+def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
+    facts = facts_of(model)
     builder = Builder(inputs, keeping, model)
-    with (
-        followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
-        Watch(model, inputs.count, unfollowed(builder.take), unfollowed(builder.join)) as watch,
-    ):
-        model(**arguments, **_without_cache(model))
-    if not watch.count:
-        raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as "
-            "state-space models do), or computes it in a form that headscope does not know"
-        )
-    return builder.records(facts_of(model))
+    routers = RouterWatch(model) if keeping.routers else nullcontext()
+    options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
+    try:
+        with (
+            followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
+            Watch(model, inputs.count, unfollowed(builder.take), unfollowed(builder.join)),
+            routers,
+        ):
+            outputs = model(**arguments, **options)
+    except CaptureError as error:
+        has_more = inputs.origins is not None
+        returned = None if has_more else take_returned(model, inputs, keeping, _without_cache(model))
+        if returned is None:
+            raise error from None
+        return returned.records(facts)
+    if isinstance(routers, RouterWatch):
+        builder.routers = routers.found(outputs, inputs.count)
+    if builder.seen:
+        return builder.records(facts)
+    raise CaptureError(
+        f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space models "
+        "do), or computes it in a form that headscope does not know"
+    )
 
 
 def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...], options: CaptureOptions) -> Inputs:
@@ -215,23 +238,28 @@ def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...]
     return Inputs(arguments, (source,), (target,))
 
 
-def facts_of(model: Any) -> ModelFacts:
-    """What a loaded model tells about itself."""
-    config = model.config
-    return ModelFacts(
-        name=display_name(model),
-        revision=getattr(config, "_commit_hash", None),
-        model_type=getattr(config, "model_type", ""),
-        class_name=type(model).__name__,
-        implementation=getattr(config, "_attn_implementation", None) or "",
-        dtype=str(model.dtype).removeprefix("torch."),
-        versions={name: version(name) for name in ("headscope", "torch", "transformers")},
-    )
-
-
 def unwrapped(model: Any) -> Any:
     """The model behind ``torch.compile``, which would run past any watching."""
     return getattr(model, "_orig_mod", model)
+
+
+@contextmanager
+def uncompiled(model: nn.Module) -> Generator[None]:
+    """Run parts of a model that were compiled as they are written, so that they can be watched."""
+    if "torch._dynamo" not in sys.modules:  # nothing can have been compiled
+        yield
+        return
+    before = [(module, module._compiled_call_impl) for module in model.modules()]
+    try:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = None
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = call
 
 
 def _without_cache(model: nn.Module) -> dict[str, bool]:

@@ -34,6 +34,34 @@ def attention_axes(equation: str) -> tuple[Order, Order, Order] | None:
     )
 
 
+def product_axes(equation: str) -> tuple[Order, Order, Order] | None:
+    """How to permute queries, keys and scores of ``queries, keys -> scores``.
+
+    The feature axis is summed over; of the two axes that all three share the first of the scores is the batch.
+
+    Args:
+        equation: such as ``"ibnd,jbnd->bnij"``.
+
+    Returns:
+        Orders that give ``[batch head query feature]``, ``[batch head key feature]`` and ``[batch head query key]``;
+        None where the equation is of another form.
+    """
+    inputs, _, output = equation.replace(" ", "").partition("->")
+    queries, _, keys = inputs.partition(",")
+    shared = [letter for letter in output if letter in queries and letter in keys]
+    features = [letter for letter in queries if letter in keys and letter not in output]
+    query = [letter for letter in output if letter in queries and letter not in keys]
+    key = [letter for letter in output if letter in keys and letter not in queries]
+    if [len(axes) for axes in (shared, features, query, key)] != [2, 1, 1, 1]:
+        return None
+    batch, head = shared
+    return (
+        _order(queries, (batch, head, query[0], features[0])),
+        _order(keys, (batch, head, key[0], features[0])),
+        _order(output, (batch, head, query[0], key[0])),
+    )
+
+
 def _order(letters: str, wanted: tuple[str, str, str, str]) -> Order:
     first, second, third, fourth = (letters.index(letter) for letter in wanted)
     return first, second, third, fourth

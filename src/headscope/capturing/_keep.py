@@ -27,6 +27,7 @@ class Keeping:
         precision: of the arrays.
         rows: how many rows the statistics sample; None for all.
         top: how many of the largest weights of each row the statistics name.
+        routers: whether router scores are kept.
     """
 
     what: frozenset[str] = frozenset({"weights", "qk", "values"})
@@ -34,6 +35,7 @@ class Keeping:
     precision: Precision = "float32"
     rows: int | None = None
     top: int = 0
+    routers: bool = False
 
     @property
     def dtype(self) -> np.dtype:
@@ -41,8 +43,10 @@ class Keeping:
         return np.dtype(self.precision)
 
 
-def parse_keep(keep: Any = "auto", precision: Any = "float32", rows: Any = None, top: Any = 0) -> Keeping:
-    """The options `keep`, `precision`, `rows` and `top` of a capture.
+def parse_keep(
+    *, keep: Any = "auto", precision: Any = "float32", rows: Any = None, top: Any = 0, routers: Any = False
+) -> Keeping:
+    """The options of `KeepOptions`, checked.
 
     Raises:
         CaptureError: where they are not what they may be, or do not fit together.
@@ -63,4 +67,4 @@ def parse_keep(keep: Any = "auto", precision: Any = "float32", rows: Any = None,
     for name, number, least in (("rows", rows, 1), ("top", top, 0)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < least):
             raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
-    return Keeping(what, keep == "auto", precision, rows, top)
+    return Keeping(what, keep == "auto", precision, rows, top, bool(routers))

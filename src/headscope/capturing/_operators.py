@@ -16,7 +16,9 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from headscope.capturing._call import Call
-from headscope.capturing._einsum import attention_axes
+from headscope.capturing._einsum import attention_axes, product_axes
+from headscope.capturing._multi_head import seen_in_multi_head
+from headscope.capturing._trace import OVER, TIMES, Product, Trace, passed_on, queries_and_keys, remember, trace_of
 from headscope.capturing._trail import Trail
 
 PRODUCTS = {
@@ -28,8 +30,6 @@ PRODUCTS = {
 }
 SUMS_OF_PRODUCTS = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES = {torch.softmax, torch.Tensor.softmax, functional.softmax}
-MARK = "_headscope_attention"
-SCORES, WEIGHTS = "scores", "weights"
 
 
 class OperatorWatch(TorchFunctionMode):
@@ -59,8 +59,15 @@ class OperatorWatch(TorchFunctionMode):
         """Run one torch function as it is, then note what it did."""
         options = kwargs or {}
         result = func(*args, **options)
-        if self._away or not isinstance(result, torch.Tensor) or result.ndim < 3:
+        if self._away:
             return result
+        if func is functional.multi_head_attention_forward:
+            self._multi_head(args, options, result[0])
+        elif isinstance(result, torch.Tensor) and result.ndim >= 3:
+            self._look(func, args, options, result)
+        return result
+
+    def _look(self, func: Callable, args: tuple, options: dict, result: torch.Tensor) -> None:
         if func is functional.scaled_dot_product_attention:
             self._fused(args, options, result)
         elif func in PRODUCTS:
@@ -70,37 +77,66 @@ class OperatorWatch(TorchFunctionMode):
         elif func is torch.einsum:
             self._einsum(args, result)
         elif func in SOFTMAXES:
-            if getattr(args[0], MARK, None) == SCORES:
-                setattr(result, MARK, WEIGHTS)
-        else:
-            _pass_on(args, result)
-        return result
+            self._softmax(args[0], result)
+        elif trace_of(result) is None:
+            trace = passed_on(func, args)
+            if trace is not None:
+                remember(result, trace)
+        elif func in TIMES | OVER:  # in place: the result is the tensor itself
+            remember(result, passed_on(func, args) or Trace())
+
+    def _softmax(self, scores: torch.Tensor, result: torch.Tensor) -> None:
+        trace = trace_of(scores)
+        if trace is not None and not trace.is_weights:
+            remember(result, Trace(trace.products, scores))
 
     def _product(self, left: Any, right: Any, result: torch.Tensor) -> None:
-        if getattr(left, MARK, None) == WEIGHTS:
-            weights, value, context = (self._split(tensor) for tensor in (left, right, result))
-            if weights is not None and value is not None and context is not None:
-                self._report(weights=weights, value=value, context=context.transpose(1, 2))
+        trace = trace_of(left)
+        if trace is not None and trace.is_weights:
+            self._weighted(trace, (left, right, result))
         elif _is_activation(left) and _is_activation(right):
-            setattr(result, MARK, SCORES)
+            query, key = self._split(left), self._split(right)
+            known = () if query is None or key is None else (Product(query, key.transpose(-1, -2)),)
+            remember(result, Trace(known))
+
+    def _weighted(self, trace: Trace, tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+        weights, value, context = map(self._split, tensors)
+        if weights is not None and value is not None and context is not None:
+            with self.looking_away():
+                known = queries_and_keys(trace, weights, self._split)
+            self._report(weights=weights, value=value, context=context.transpose(1, 2), **known)
 
     def _sum_of_products(self, args: tuple, options: dict, result: torch.Tensor) -> None:
         factors = [*args[1:3], *(options[name] for name in ("batch1", "batch2") if name in options)]
-        if len(factors) == 2 and all(map(_is_activation, factors)):
-            setattr(result, MARK, SCORES)
+        if len(factors) != 2 or not all(map(_is_activation, factors)):
+            return
+        query, key = map(self._split, factors)
+        known = ()
+        if query is not None and key is not None:
+            known = (Product(query, key.transpose(-1, -2), float(options.get("alpha", 1.0))),)
+        remember(result, Trace(known))
 
     def _einsum(self, args: tuple, result: torch.Tensor) -> None:
         equation, *operands = args
         operands = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
         if len(operands) != 2:
             return
-        if getattr(operands[0], MARK, None) == WEIGHTS:
+        trace = trace_of(operands[0])
+        if trace is not None and trace.is_weights:
             axes = attention_axes(equation)
             if axes is not None:
-                weights, value = (tensor.permute(order) for tensor, order in zip(operands, axes[:2], strict=True))
-                self._report(weights=weights, value=value, context=result.permute(axes[2]))
+                order, of_value, of_context = axes
+                weights = operands[0].permute(order)
+                with self.looking_away():
+                    known = queries_and_keys(trace, weights, lambda scores: scores.permute(order))
+                value, context = operands[1].permute(of_value), result.permute(of_context)
+                self._report(weights=weights, value=value, context=context, **known)
         elif all(map(_is_activation, operands)):
-            setattr(result, MARK, SCORES)
+            axes = product_axes(equation)
+            known = ()
+            if axes is not None:
+                known = (Product(operands[0].permute(axes[0]), operands[1].permute(axes[1])),)
+            remember(result, Trace(known))
 
     def _fused(self, args: tuple, options: dict, result: torch.Tensor) -> None:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
@@ -120,6 +156,13 @@ class OperatorWatch(TorchFunctionMode):
             context=result.transpose(1, 2),
         )
 
+    def _multi_head(self, args: tuple, options: dict, output: torch.Tensor) -> None:
+        with self.looking_away():
+            seen = seen_in_multi_head(args, options, output)
+            projection = self._trail.owner_of(seen.pop("weight"))
+        name = "" if projection is None else self._trail.name_of(projection)
+        self._report(projection=projection, projection_name=name, **seen)
+
     def _split(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """``[batch head ...]`` of what may be ``[batch * head ...]``."""
         if tensor.ndim == 4:
@@ -128,25 +171,14 @@ class OperatorWatch(TorchFunctionMode):
             return None
         return tensor.unflatten(0, (self._batch, -1))
 
-    def _report(self, **seen: Any) -> None:
+    def _report(self, *, cross: bool = False, **seen: Any) -> None:
         module = self._trail.innermost()
         if module is not None:
             with self.looking_away():
-                name, cross = self._trail.name_of(module), self._trail.is_cross(module)
+                name = self._trail.name_of(module)
+                cross = cross or self._trail.is_cross(module)
                 self._tell(Call(module=module, name=name, route="operators", cross=cross, **seen))
 
 
 def _is_activation(tensor: Any) -> bool:
     return isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 and not isinstance(tensor, torch.nn.Parameter)
-
-
-def _pass_on(args: tuple, result: torch.Tensor) -> None:
-    """What was done to scores gives scores, what was done to weights gives weights."""
-    if getattr(result, MARK, None) is not None:
-        return
-    for given in args:
-        first = given[0] if isinstance(given, list | tuple) and given else given
-        mark = getattr(first, MARK, None) if isinstance(first, torch.Tensor) else None
-        if mark is not None:
-            setattr(result, MARK, mark)
-            return

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._call import Call
+from headscope.capturing._trail import names_of
 
 REMEMBERED = 8
 """How many calls may wait for their projection at once; more would be compared, and held in memory, in vain."""
@@ -27,13 +28,13 @@ class ProjectionWatch:
 
     def __init__(self, model: nn.Module, done: Callable[[Call], None]) -> None:
         self._done = done
-        self._modules = [(name, module) for name, module in model.named_modules() if _is_affine(module)]
-        self._names = {id(module): name for name, module in self._modules}
+        self._modules = [module for module in model.modules() if is_affine(module)]
+        self._names = names_of(model)
         self._waiting: list[Call] = []
         self._hooks: list = []
 
     def __enter__(self) -> ProjectionWatch:
-        self._hooks = [module.register_forward_hook(self._look) for _, module in self._modules]
+        self._hooks = [module.register_forward_hook(self._look) for module in self._modules]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -64,7 +65,8 @@ class ProjectionWatch:
                 return
 
 
-def _is_affine(module: nn.Module) -> bool:
+def is_affine(module: nn.Module) -> bool:
+    """Whether a module multiplies with a matrix."""
     weight = getattr(module, "weight", None)
     return isinstance(weight, torch.Tensor) and weight.ndim == 2 and not isinstance(module, nn.Embedding)
 

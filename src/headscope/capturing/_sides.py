@@ -203,7 +203,7 @@ class _MarkedSides:
         seen = self.origins.spots(marks, VISION)
         spots = self.origins.kind == KINDS.index(VISION)
         if self.origins.whole:
-            return len(np.unique(marks[seen])) == (spots & (self.origins.row >= 0)).sum()
+            return len(np.unique(marks[seen])) == int((spots & (self.origins.row >= 0)).sum())
         return not seen.any() or set(self.origins.item[marks[seen] - 1]) == set(self.origins.item[spots])
 
     def _places(self, name: str, marks: np.ndarray) -> list[np.ndarray]:

@@ -61,10 +61,21 @@ def _name_wholes(groups: list[Group]) -> dict[Group, str]:
     }
 
 
-def number_layers(own: Sequence[int | None]) -> list[int]:
-    """Layer numbers of the calls of one group: those of the model's modules where they rise, else counted."""
-    given = [number for number in own if isinstance(number, int)]
-    return given if len(given) == len(own) and sorted(set(given)) == given else list(range(len(own)))
+def number_layers(own: Sequence[int | None], blocks: Sequence[int | None] = ()) -> list[int]:
+    """Layer numbers of the calls of one group.
+
+    Args:
+        own: what the model's modules call themselves.
+        blocks: the numbers of the blocks in their list.
+
+    Returns:
+        The first of both that is known of all and rises from call to call, else the calls counted.
+    """
+    for numbers in (own, blocks):
+        given = [number for number in numbers if isinstance(number, int)]
+        if given and len(given) == len(own) and sorted(set(given)) == given:
+            return given
+    return list(range(len(own)))
 
 
 def role_of(path: str, cross: bool) -> str:

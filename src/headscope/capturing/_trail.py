@@ -20,7 +20,7 @@ class Trail:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._names = {id(module): name for name, module in reversed(list(model.named_modules(remove_duplicate=False)))}
+        self._names = names_of(model)
         self._second_source: dict[int, bool] = {}
         self._running: list[nn.Module] = []
         self._exit = ExitStack()
@@ -44,9 +44,18 @@ class Trail:
         """The module's first name in the model."""
         return self._names[id(module)]
 
+    def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
+        """The module of the model that this matrix is the weight of."""
+        return next((module for module in self._model.modules() if getattr(module, "weight", None) is weight), None)
+
     def is_cross(self, module: nn.Module) -> bool:
         """Whether the module attends to another sequence: it was handed one, or its name says so."""
         return self._second_source.get(id(module), False) or bool(CROSS_NAME.search(self.name_of(module)))
+
+    @property
+    def in_attention(self) -> bool:
+        """Whether a module is running that calls itself attention."""
+        return any(ATTENTION_NAME.search(type(module).__name__) for module in self._running)
 
     def innermost(self) -> nn.Module | None:
         """The innermost module running that has parameters or parts: not a bare softmax or dropout."""
@@ -63,6 +72,12 @@ class Trail:
     def _end(self, module: nn.Module, *_: object) -> None:
         while self._running and self._running.pop() is not module:
             pass
+
+
+def names_of(model: nn.Module) -> dict[int, str]:
+    """First name of each module by its id, as if nothing had been compiled."""
+    named = reversed(list(model.named_modules(remove_duplicate=False)))
+    return {id(module): ".".join(part for part in name.split(".") if part != "_orig_mod") for name, module in named}
 
 
 def _has_second_source(module: nn.Module, args: tuple, options: dict) -> bool:

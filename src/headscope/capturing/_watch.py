@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 from torch import nn
 
+from headscope.capturing._before import BeforeWatch
 from headscope.capturing._call import Call
 from headscope.capturing._interface import InterfaceWatch
 from headscope.capturing._operators import OperatorWatch
@@ -36,13 +37,14 @@ class Watch:
         self.count = 0
         self._take, self._join = take, join
         self._trail, self._projections = Trail(model), ProjectionWatch(model, self._done)
+        self._before = BeforeWatch(model, self._trail)
         self._operators = OperatorWatch(self._trail, self._note, batch)
         self._interface = InterfaceWatch(self._trail, self._note, inside=self._operators.looking_away)
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
         with ExitStack() as undo:
-            for part in (self._trail, self._projections, self._interface, self._operators):
+            for part in (self._trail, self._before, self._projections, self._interface, self._operators):
                 undo.enter_context(part)
             self._exit = undo.pop_all()
         return self
@@ -56,9 +58,14 @@ class Watch:
         call.number = self.count
         self.count += 1
         with self._operators.looking_away():
+            self._before.describe(call)
             whole = self._join(call)
-        if whole is not None:
+        if whole is None:
+            return
+        if whole.projection is None:
             self._projections.expect(whole)
+        else:
+            self._done(whole)
 
     def _done(self, call: Call) -> None:
         with self._operators.looking_away():

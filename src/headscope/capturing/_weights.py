@@ -60,10 +60,16 @@ def weights_of(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> to
 
     Otherwise they are recomputed from queries and keys; so are those of a model in half precision, which rounds them.
     """
-    visible = sight.visible_rows(call, example, rows)
     if call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64)):
         own = call.weights[example][:, rows]
+        visible = sight.visible_rows(call, example, rows)
         return _without_dead_rows(own.to(torch.promote_types(own.dtype, torch.float32)), visible)
+    return recomputed(call, sight, example, rows)
+
+
+def recomputed(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> torch.Tensor:
+    """Weights ``[head query key]`` of some queries, from queries and keys; in float32 or better."""
+    visible = sight.visible_rows(call, example, rows)
     scores = scores_of(call, sight, example, rows)
     if visible is not None:
         scores = scores.where(visible, torch.finfo(scores.dtype).min)

@@ -39,6 +39,7 @@ def joined(calls: Sequence[Call]) -> Call:
         mask=_diagonal([_added(call) for call in calls], LOW),
         bias=None,
         causal=False,
+        rotary=None,
     )
 
 
@@ -85,6 +86,7 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
         mask=between(_added(call), LOW),
         bias=None,
         causal=False,
+        rotary=None,
     )
 
 

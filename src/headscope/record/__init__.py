@@ -1,11 +1,26 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
 from headscope.record._facts import ModelFacts
+from headscope.record._from_nnsight import from_nnsight
+from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._from_weights import from_weights
 from headscope.record._layer import ARRAYS, Layer
 from headscope.record._mask import Mask
 from headscope.record._record import Record
+from headscope.record._rotary import Rotary
 from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
 
-__all__ = ["ARRAYS", "Layer", "Mask", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"]
+__all__ = [
+    "ARRAYS",
+    "Layer",
+    "Mask",
+    "ModelFacts",
+    "Record",
+    "Rotary",
+    "Stack",
+    "Tokens",
+    "from_nnsight",
+    "from_transformer_lens",
+    "from_weights",
+]

@@ -17,6 +17,7 @@ class ModelFacts:
         class_name: such as ``"BertModel"``.
         implementation: how the model computed attention: ``"sdpa"``, ``"eager"`` ...
         dtype: such as ``"float32"``.
+        positions: how it tells positions apart: ``"absolute"``, ``"rotary"``, ``"alibi"`` or ``"relative"``.
         versions: the libraries that computed the record, such as ``{"torch": "2.13.0"}``.
     """
 
@@ -26,4 +27,5 @@ class ModelFacts:
     class_name: str = ""
     implementation: str = ""
     dtype: str = ""
+    positions: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)

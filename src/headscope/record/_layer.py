@@ -12,6 +12,7 @@ from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, check_weights, frozen, is_on_disk
 from headscope.record._mask import Mask
 from headscope.record._recompute import scores_of, softmax_of
+from headscope.record._rotary import Rotary
 
 Floating = Float[np.ndarray, "..."]
 
@@ -33,6 +34,9 @@ class Layer:
         bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions, ALiBi).
         soft_cap: scores become ``soft_cap * tanh(score / soft_cap)`` before the bias is added.
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
+        rotary: how positions turned queries and keys, where they did.
+        norm: class of the norm that queries and keys went through before positions; empty where there is none.
+        latent: width of the latent vectors that keys and values were made of (multi-head latent attention).
         module: name of the attention module in the model.
         projection: name of the output projection, found by watching; empty where something stands in between.
         route: how it was captured: ``"interface"`` (of transformers) or ``"operators"`` (of torch).
@@ -52,6 +56,9 @@ class Layer:
     bias: np.ndarray | None = None
     soft_cap: float | None = None
     sinks: np.ndarray | None = None
+    rotary: Rotary | None = None
+    norm: str = ""
+    latent: int | None = None
     module: str = ""
     projection: str = ""
     route: str = ""
@@ -136,6 +143,19 @@ class Layer:
         """
         found = self._scores(self._chosen(head))
         return found if head is None else found[0]
+
+    def before_positions(self) -> tuple[Floating, Floating]:
+        """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before rotary positions turned them.
+
+        As they are kept where nothing turned them; in float64 where something did.
+
+        Raises:
+            RecordError: where queries and keys were not kept.
+        """
+        queries, keys = self._queries_and_keys()
+        if self.rotary is None:
+            return queries, keys
+        return self.rotary.turned(queries, back=True), self.rotary.turned(keys, back=True)
 
     def _queries_and_keys(self) -> tuple[np.ndarray, np.ndarray]:
         if self.queries is None or self.keys is None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
 
 from headscope.errors import RecordError
+from headscope.record._checks import frozen
 from headscope.record._layer import Floating, Layer
 from headscope.record._tokens import Tokens
 
@@ -19,6 +23,9 @@ class Stack:
         query: the tokens that look.
         key: the tokens that are looked at; the same ones but in cross-attention.
         layers: in order; their numbers need not be without gaps (hybrid models).
+        others: the layers in the gaps, by number: ``"linear (...)"`` or ``"none (...)"`` with the class of what they
+            do instead of softmax attention.
+        routers: router scores ``[token expert]`` of mixture-of-experts layers by number, where they were asked for.
 
     Raises:
         RecordError: where tokens and layers do not fit.
@@ -28,6 +35,8 @@ class Stack:
     query: Tokens
     key: Tokens
     layers: tuple[Layer, ...]
+    others: Mapping[int, str] = field(default_factory=dict)
+    routers: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -44,11 +53,34 @@ class Stack:
                     f"{len(self.query)} query tokens and {len(self.key)} key tokens were given"
                 )
 
+        self._check_rest(numbers)
+
+    def _check_rest(self, numbers: list[int]) -> None:
+        twice = sorted(set(self.others) & set(numbers))
+        if twice:
+            raise RecordError(f"Stack {self.name!r}: layers {twice} are said to have attention and to have none")
+        for number, scores in self.routers.items():
+            if scores.ndim != 2 or len(scores) != len(self.query):
+                raise RecordError(
+                    f"Stack {self.name!r}: router scores of layer {number} have shape {scores.shape}; wanted are "
+                    f"[token expert] for {len(self.query)} tokens"
+                )
+        object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
+        routers = {number: frozen(np.asanyarray(scores)) for number, scores in self.routers.items()}
+        object.__setattr__(self, "routers", MappingProxyType(routers))
+
     def __iter__(self) -> Iterator[Layer]:
         return iter(self.layers)
 
     def __len__(self) -> int:
         return len(self.layers)
+
+    @property
+    def kinds(self) -> dict[int, str]:
+        """Kind of every layer by number, those without softmax attention included: ``linear`` or ``none``."""
+        found = {layer.layer: layer.kind for layer in self.layers}
+        found |= {number: what.partition(" ")[0] for number, what in self.others.items()}
+        return dict(sorted(found.items()))
 
     @property
     def heads(self) -> int:

@@ -18,12 +18,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from headscope.errors import FileError, RecordError
-from headscope.record import ARRAYS, Layer, Mask, ModelFacts, Record, Stack, Tokens
+from headscope.record import ARRAYS, Layer, Mask, ModelFacts, Record, Rotary, Stack, Tokens
 from headscope.storage._atomic import reason, written_whole
 
 FORMAT = 2
 MASK_ARRAYS = ("runs", "firsts")
-LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified")
+LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm", "latent")
 
 
 def save(record: Record, path: str | os.PathLike) -> Path:
@@ -50,10 +50,13 @@ def save(record: Record, path: str | os.PathLike) -> Path:
                 name: np.ascontiguousarray(getattr(layer, name)) for name in ARRAYS if getattr(layer, name) is not None
             }
             tensors |= {f"{stack.name}.{layer.layer}.{name}": array for name, array in (arrays | _runs(layer)).items()}
-            layers.append({name: getattr(layer, name) for name in LAYER_FACTS})
+            layers.append({name: getattr(layer, name) for name in LAYER_FACTS} | {"rotary": _turning(layer.rotary)})
+        tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
         sides = {"query": dataclasses.asdict(stack.query)}
         sides["key"] = "query" if stack.key == stack.query else dataclasses.asdict(stack.key)
-        stacks.append({"name": stack.name, "layers": layers, **sides})
+        others = {str(number): what for number, what in stack.others.items()}
+        routers = list(stack.routers)
+        stacks.append({"name": stack.name, "layers": layers, "others": others, "routers": routers, **sides})
     document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
     with written_whole(path) as temporary:
         save_file(tensors, temporary, metadata={"headscope": json.dumps(document)})
@@ -113,9 +116,21 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
         prefix = f"{entry['name']}.{facts['layer']}."
         arrays = {name: tensors[prefix + name] for name in ARRAYS if prefix + name in tensors}
         layers.append(
-            Layer(**{name: facts[name] for name in LAYER_FACTS}, **arrays, visible=_mask(tensors, prefix, len(key)))
+            Layer(
+                **{name: facts[name] for name in LAYER_FACTS},
+                **arrays,
+                visible=_mask(tensors, prefix, len(key)),
+                rotary=_rotary(facts["rotary"]),
+            )
         )
-    return Stack(name=entry["name"], query=query, key=key, layers=tuple(layers))
+    return Stack(
+        name=entry["name"],
+        query=query,
+        key=key,
+        layers=tuple(layers),
+        others={int(number): what for number, what in entry["others"].items()},
+        routers={number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]},
+    )
 
 
 def _tokens(entry: dict) -> Tokens:
@@ -124,6 +139,19 @@ def _tokens(entry: dict) -> Tokens:
         for name, values in entry.items()
     }
     return Tokens(**fields)
+
+
+def _turning(rotary: Rotary | None) -> dict[str, Any] | None:
+    if rotary is None:
+        return None
+    return dataclasses.asdict(rotary) | {"frequencies": rotary.frequencies.tolist()}
+
+
+def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
+    if facts is None:
+        return None
+    frequencies = np.array(facts["frequencies"])
+    return Rotary(frequencies=frequencies, **{name: facts[name] for name in ("style", "first", "start")})
 
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:

@@ -21,7 +21,8 @@ def random_record(*, layers: int = 2, heads: int = 3, queries: int = 5, keys: in
     rng = np.random.default_rng(seed)
     sides = {"query": Tokens(pieces=_pieces("q", queries)), "key": Tokens(pieces=_pieces("k", keys))}
     made = tuple(Layer(layer=number, weights=random_weights(rng, (heads, queries, keys))) for number in range(layers))
-    return Record(stacks={"cross": Stack(name="cross", layers=made, **sides)}, model=ModelFacts(name="random"))
+    stack = Stack(name="cross", layers=made, query=sides["query"], key=sides["key"])
+    return Record(stacks={"cross": stack}, model=ModelFacts(name="random"))
 
 
 def _pieces(letter: str, count: int) -> tuple[str, ...]:

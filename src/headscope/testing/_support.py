@@ -21,6 +21,7 @@ OWN = {
     "cross": ("cross_attentions",),
     "vision": ("vision_model_output", "attentions"),
     "text": ("text_model_output", "attentions"),
+    "probe": ("pooler_attentions",),
 }
 """Where a model returns the weights of a stack; else under ``attentions``."""
 
@@ -69,7 +70,8 @@ def examine(model: Any, name: str = "") -> Support:
     if not inputs:
         return Support(name, type(model).__name__, refused="it reads neither text nor pictures nor sound")
     try:
-        records = capture_ids(model, **inputs)
+        with _steady():
+            records = capture_ids(model, **inputs)
     except HeadscopeError as error:
         return Support(name, type(model).__name__, refused=str(error))
     layers = [layer for stack in records[0].stacks.values() for layer in stack]
@@ -101,9 +103,11 @@ class _Pair:
 
 def _own_weights(model: Any, inputs: dict[str, torch.Tensor], records: list[Record]) -> list[_Pair]:
     with torch.no_grad(), _eager(model):
-        plain, telling = model(**inputs), None
+        with _steady():
+            plain = model(**inputs)
         try:
-            telling = model(**inputs, output_attentions=True)
+            with _steady():
+                telling = model(**inputs, output_attentions=True)
         except (TypeError, ValueError):
             return []
     if not torch.allclose(plain[0], telling[0], atol=1e-4 * float(plain[0].abs().max())):
@@ -123,14 +127,16 @@ def _matched(record: Record, output: Any) -> Iterator[tuple[Layer, torch.Tensor]
     yield from zip(staged, _given(output, "self"), strict=False) if staged else ()
     for name, stack in record.stacks.items():
         if not name.startswith("stage"):
-            yield from zip(stack, _given(output, name), strict=False)
+            only = not {"vision", "text"} <= set(record.stacks)
+            yield from zip(stack, _given(output, name, only=only), strict=False)
 
 
-def _given(output: Any, name: str) -> list[torch.Tensor]:
+def _given(output: Any, name: str, *, only: bool = True) -> list[torch.Tensor]:
+    """What a model returns of a stack; without parts of its own, what it returns is of the text, or of the only one."""
     found = output
     for part in OWN.get(name, ("attentions",)):
         found = found.get(part, None) if found is not None else None
-    if found is None and name == "text":
+    if found is None and (name == "text" or (only and name == "vision")):
         found = output.get("attentions", None)
     return [own.cpu() for own in found or () if own is not None]
 
@@ -145,10 +151,8 @@ def _compared(ours: np.ndarray, own: np.ndarray, mask: np.ndarray | None) -> _Pa
     if own.ndim != 3 or own.min() < 0:
         return None
     for axis, size in zip((1, 2), ours.shape[1:], strict=True):
-        if own.shape[axis] != size:
-            # words that are no padding; frames of sound stand before their padding
-            is_words = mask is not None and len(mask) == own.shape[axis] and mask.sum() == size
-            own = own.compress(mask, axis) if is_words else own.take(range(min(size, own.shape[axis])), axis)
+        if own.shape[axis] != size and mask is not None:
+            own = own.compress(_kept(mask, own.shape[axis], size), axis)
     if own.shape != ours.shape:
         return None
     is_mean = len(own) > 1 and bool((own == own[:1]).all()) and not np.allclose(ours, ours[:1], atol=1e-3)
@@ -156,11 +160,26 @@ def _compared(ours: np.ndarray, own: np.ndarray, mask: np.ndarray | None) -> _Pa
     return _Pair(float(np.abs(ours - own).max()), is_mean)
 
 
+def _kept(mask: np.ndarray, positions: int, count: int) -> np.ndarray:
+    """True for positions that are no padding: of words, of words and what follows them, or of the frames of a sound."""
+    if len(mask) > positions:
+        return np.arange(positions) < count
+    return np.concatenate([mask, np.ones(positions - len(mask), bool)])
+
+
 def _remark(pairs: list[_Pair], layers: int) -> str:
     said = ["mean over heads"] * any(pair.is_mean for pair in pairs)
     if pairs and len(pairs) < layers:
         said.append(f"{len(pairs) // 2} of {layers // 2} layers")
     return ", ".join(said)
+
+
+@contextmanager
+def _steady() -> Generator[None]:
+    """The same random numbers every time, for models that draw some (ViT-MAE); the caller's go on as before."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
 
 
 @contextmanager

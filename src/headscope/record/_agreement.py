@@ -1,0 +1,276 @@
+"""What another library kept of a layer, and the proof that its parts belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.record._checks import ROW_SUM_TOLERANCE, check_finite
+from headscope.record._layer import Layer
+from headscope.record._position_bias import position_bias
+from headscope.record._recompute import scores_of, softmax_of
+
+TOLERANCE = 1e-4
+HALF_TOLERANCE = 3e-2
+"""As `headscope.capture` allows: of a weight, or of the largest output."""
+FAR = 10
+"""How many times nearer a fitted scale or a mask with holes must come than a likely one, so as not to follow noise."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kept:
+    """What a library kept of one layer: axes already ours, the parts not yet compared with each other.
+
+    Args:
+        name: what to call the layer in messages.
+        layer: its number.
+        route: the library, for `Layer.route`.
+        weights: ``[head query key]``.
+        queries: ``[head query feature]``, after positions are applied.
+        keys: ``[kv_head key feature]``, after positions are applied.
+        values: ``[kv_head key feature]``.
+        output: ``[head query feature]``, weights times values, before the output projection.
+        scores: ``[head query key]``, what is said to have gone into the softmax; believed only if it gives the weights.
+        scales: what scores may have been multiplied by; the first that fits best is taken.
+        soft_cap: as in `Layer`.
+        bias: as in `Layer`.
+        sinks: as in `Layer`.
+        visible: the mask as in `Layer`, where it is known; otherwise it is found in the weights.
+        half: whether any part was computed in half precision.
+    """
+
+    name: str
+    layer: int
+    route: str
+    weights: np.ndarray | None = None
+    queries: np.ndarray | None = None
+    keys: np.ndarray | None = None
+    values: np.ndarray | None = None
+    output: np.ndarray | None = None
+    scores: np.ndarray | None = None
+    scales: tuple[float, ...] = ()
+    soft_cap: float | None = None
+    bias: np.ndarray | None = None
+    sinks: np.ndarray | None = None
+    visible: np.ndarray | None = None
+    half: bool = False
+
+    @property
+    def tolerance(self) -> float:
+        """How far recomputed weights may be from the kept ones."""
+        return HALF_TOLERANCE if self.half else TOLERANCE
+
+
+def layer_of(kept: Kept) -> Layer:
+    """The layer, after its parts were found to agree: queries and keys with weights, weights and values with output.
+
+    Raises:
+        RecordError: where they do not, naming the difference.
+    """
+    for name in ("weights", "queries", "keys", "values", "output"):
+        if getattr(kept, name) is not None:
+            check_finite(getattr(kept, name), f"{name} of {kept.name}")
+    if kept.queries is not None and kept.keys is not None:
+        kept = _explained(kept)
+    elif kept.weights is not None:
+        kept = replace(kept, queries=None, keys=None, visible=_likeliest_mask(kept))
+    else:
+        raise RecordError(f"{kept.name} holds neither weights nor queries and keys; save the attention weights")
+    return Layer(
+        layer=kept.layer,
+        weights=kept.weights,
+        queries=kept.queries,
+        keys=kept.keys,
+        values=kept.values,
+        scale=kept.scales[0] if kept.scales else 1.0,
+        visible=kept.visible,
+        bias=kept.bias,
+        soft_cap=kept.soft_cap,
+        sinks=kept.sinks,
+        module=kept.name,
+        route=kept.route,
+        verified=_verified(kept),
+    )
+
+
+def _explained(kept: Kept) -> Kept:
+    """With the scale, the mask and, if needed, the bias under which queries and keys give the weights."""
+    found, difference, least = kept, np.inf, np.inf
+    for trial, unlikely in _trials(kept):
+        away = _difference(trial)
+        if away * FAR**unlikely < least:
+            found, difference, least = trial, away, away * FAR**unlikely
+        if away <= kept.tolerance / FAR**2:
+            break
+    if difference > kept.tolerance and kept.scores is not None and kept.bias is None:
+        for trial, _ in _trials(kept):
+            bias = position_bias(kept.scores, _capped(trial), trial.visible, half=kept.half)
+            if bias is not None and _difference(replace(trial, bias=bias)) <= kept.tolerance:
+                return replace(trial, bias=bias)
+    if difference <= kept.tolerance:
+        return found
+    what = "weights" if kept.weights is not None else "output"
+    raise RecordError(
+        f"{kept.name}: softmax(queries . keys) differs from the {what} kept with them by {difference:.2g} (allowed "
+        f"{kept.tolerance:.0g}). Either the values were changed on the way, or the model does something to queries, "
+        "keys or scores that the library did not keep (positions, norms, a bias, a sink); leave queries and keys out "
+        "to keep the weights alone"
+    )
+
+
+def _trials(kept: Kept) -> Iterator[tuple[Kept, int]]:
+    """One scale and one mask each, the likely ones first; and how many of the two are unlikely."""
+    masks = _masks(kept)
+    for place, mask in enumerate(masks):
+        for scale in kept.scales:
+            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), int(place > 0)
+    for scale in _fitted(kept):
+        for place, mask in enumerate(masks):
+            yield _with_sinks(replace(kept, scales=(scale,), visible=mask)), 1 + int(place > 0)
+
+
+def _with_sinks(kept: Kept) -> Kept:
+    """With the one logit of each head that makes its rows fall short of 1 as they do, if they do."""
+    if kept.weights is None or kept.sinks is not None:
+        return kept
+    total = kept.weights.sum(axis=-1, dtype=np.float64)
+    if (total > 1 - ROW_SUM_TOLERANCE).all():
+        return kept
+    scores = _capped(kept)
+    scores = scores if kept.visible is None else np.where(kept.visible, scores, -np.inf)
+    top = scores.max(axis=-1)
+    logits = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
+    missing = np.maximum(1 - total, 1e-12)
+    clearest = np.argmax(total * missing, axis=-1)[:, None]
+    found = np.take_along_axis(logits + np.log(missing / np.maximum(total, 1e-12)), clearest, axis=-1)[:, 0]
+    return replace(kept, sinks=found.astype(np.float32))
+
+
+def _masks(kept: Kept) -> list[np.ndarray | None]:
+    """The masks that the weights allow; a weight may be zero because it is masked, or because it is too small."""
+    if kept.visible is not None:
+        return [kept.visible]
+    shape = _size(kept)
+    causal = np.tril(np.ones(shape, bool), k=shape[1] - shape[0])
+    if kept.weights is None:
+        return [None, causal]
+    seen: np.ndarray = np.any(kept.weights != 0, axis=0)
+    if not seen.any(axis=1).all():
+        query = int(np.argmin(seen.any(axis=1)))
+        raise RecordError(
+            f"{kept.name}: query {query} gives weight to no key at all; for padding, say where the tokens are, such as "
+            "positions=slice(2, None) after two of padding"
+        )
+    if seen.all():
+        return [None]
+    if shape[0] > 1 and not (seen & ~causal).any():
+        return [causal] if (seen == causal).all() else [causal, seen]
+    return [None, seen]
+
+
+def _likeliest_mask(kept: Kept) -> np.ndarray | None:
+    """The mask, where there are no queries and keys to try it on: stray zeros are taken for small weights."""
+    widest, *others = _masks(kept)
+    for mask in others:
+        alone = Layer(layer=kept.layer, weights=kept.weights, visible=mask, sinks=kept.sinks)
+        if alone.kind == "sliding":
+            return mask
+    return widest
+
+
+def _size(kept: Kept) -> tuple[int, int]:
+    if kept.weights is not None:
+        return kept.weights.shape[1], kept.weights.shape[2]
+    if kept.queries is None or kept.keys is None:
+        raise RecordError(f"{kept.name} holds neither weights nor queries and keys; save the attention weights")
+    return kept.queries.shape[1], kept.keys.shape[1]
+
+
+def _fitted(kept: Kept) -> tuple[float, ...]:
+    """The scale by which ``q . k`` comes nearest to the kept scores, for models with one of their own (Gemma 2)."""
+    if kept.scores is None or kept.weights is None:
+        return ()
+    products = _capped(replace(kept, scales=(1.0,), soft_cap=None))
+    seen = (kept.weights > 0) & np.isfinite(kept.scores)
+    x, y = products[seen], kept.scores[seen].astype(np.float64)
+    if kept.soft_cap is not None:
+        inside = np.abs(y) < 0.99 * kept.soft_cap
+        x, y = x[inside], kept.soft_cap * np.arctanh(y[inside] / kept.soft_cap)
+    fit = float(x @ y / (x @ x)) if x.any() else 0.0
+    return (fit,) if fit > 0 else ()
+
+
+def _capped(kept: Kept) -> np.ndarray:
+    """Scores from queries and keys before bias and mask, ``[head query key]``."""
+    queries, keys = kept.queries, kept.keys
+    if queries is None or keys is None or queries.shape[0] % keys.shape[0] or queries.shape[2] != keys.shape[2]:
+        shapes = [None if array is None else array.shape for array in (queries, keys)]
+        raise RecordError(
+            f"{kept.name}: queries {shapes[0]} and keys {shapes[1]} do not fit together; wanted are "
+            "[head query feature] and [kv_head key feature]"
+        )
+    scores = scores_of(queries, _shared(keys, queries.shape[0]), scale=kept.scales[0], soft_cap=kept.soft_cap)
+    for name in ("weights", "scores", "visible"):
+        array = getattr(kept, name)
+        if array is not None:
+            ours = scores.shape[-array.ndim :]
+            _check_same(ours, array.shape, f"{kept.name}: queries and keys give", f"{name} were kept")
+    return scores
+
+
+def _recomputed(kept: Kept) -> np.ndarray:
+    scores = _capped(kept) if kept.bias is None else _capped(kept) + kept.bias
+    if kept.visible is not None:
+        scores = np.where(kept.visible, scores, -np.inf)
+    return softmax_of(scores, kept.sinks)
+
+
+def _difference(kept: Kept) -> float:
+    """Largest difference of the recomputed weights from the kept ones, or else of the output in units of its size."""
+    weights = _recomputed(kept)
+    if kept.weights is not None:
+        return float(np.abs(weights - kept.weights).max())
+    if kept.values is None or kept.output is None:
+        raise RecordError(
+            f"{kept.name} holds queries and keys, but nothing to check them against; save the attention weights, or "
+            "values and the output of the heads"
+        )
+    return _away(replace(kept, weights=weights)) / max(float(np.abs(kept.output).max()), 1e-30)
+
+
+def _verified(kept: Kept) -> float | None:
+    """Largest difference of weights times values from the output, or None where they were not kept."""
+    if kept.values is None or kept.output is None:
+        return None
+    away, largest = _away(kept), float(np.abs(kept.output).max())
+    if not away <= kept.tolerance * largest:
+        raise RecordError(
+            f"{kept.name}: weights times values differ from the output of the heads by {away:.2g} (allowed "
+            f"{kept.tolerance * largest:.1g}). Either the values were changed on the way, or the model does something "
+            "to them afterwards (a gate, a norm); leave the output out to keep the weights unverified"
+        )
+    return away
+
+
+def _away(kept: Kept) -> float:
+    weights = _recomputed(kept) if kept.weights is None else kept.weights
+    values = np.asarray(kept.values, np.float64)
+    if weights.shape[0] % values.shape[0] or weights.shape[2] != values.shape[1]:
+        raise RecordError(f"{kept.name}: weights {weights.shape} do not fit values {values.shape}")
+    ours = weights.astype(np.float64) @ _shared(values, weights.shape[0])
+    output = np.asarray(kept.output)
+    _check_same(ours.shape, output.shape, f"{kept.name}: weights times values are", "outputs were kept")
+    return float(np.abs(ours - output).max())
+
+
+def _check_same(ours: tuple[int, ...], theirs: tuple[int, ...], before: str, after: str) -> None:
+    if ours != theirs:
+        raise RecordError(f"{before} {ours}, but {theirs} {after}; are they of the same layer and text?")
+
+
+def _shared(array: np.ndarray, heads: int) -> np.ndarray:
+    """``[kv_head ...]`` to ``[head ...]``: neighbouring heads share."""
+    return np.repeat(array, heads // array.shape[0], axis=0)

@@ -1,0 +1,125 @@
+"""Arrays and tokens as other libraries hold them, without importing these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.record._checks import ROW_SUM_TOLERANCE
+from headscope.record._from_weights import Pieces, parse_tokens
+from headscope.record._layer import Layer
+from headscope.record._tokens import Tokens
+
+Positions = slice | Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """Which part of a batch is wanted.
+
+    Args:
+        example: which text; None where there is but one.
+        positions: where its tokens are in a padded row; None for everywhere.
+    """
+
+    example: int | None = None
+    positions: Positions | None = None
+
+    def of(self, value: Any, axes: str, name: str) -> np.ndarray:
+        """A float array with these axes of our own; the value may have a batch axis before them.
+
+        Raises:
+            RecordError: where it is no array, has other axes, or holds several texts and none was chosen.
+        """
+        array = plain(value, name)
+        wanted = len(axes.split())
+        if array.ndim == wanted + 1:
+            array = array[self._example(array.shape[0], name)]
+        elif array.ndim != wanted:
+            raise RecordError(
+                f"{name} has shape {array.shape}; wanted are the axes [{axes}], after a batch axis or not"
+            )
+        if self.positions is None:
+            return array
+        chosen = _indices(self.positions)
+        for axis, kind in enumerate(axes.split()):
+            if kind in ("query", "key"):
+                array = array[(slice(None),) * axis + (chosen,)]
+        return np.ascontiguousarray(array)
+
+    def of_weights(self, value: Any, axes: str, name: str) -> np.ndarray:
+        """The same of attention weights, none of which may lie outside the positions.
+
+        Raises:
+            RecordError: where some do, besides.
+        """
+        ours = self.of(value, axes, name)
+        if self.positions is None:
+            return ours
+        queries = replace(self, positions=None).of(value, axes, name)[:, _indices(self.positions)]
+        lost = queries.sum(axis=-1, dtype=np.float64) - ours.sum(axis=-1, dtype=np.float64)
+        if (lost > ROW_SUM_TOLERANCE).any():
+            head, query = (int(i) for i in np.unravel_index(np.argmax(lost), lost.shape))
+            raise RecordError(
+                f"{name}: head {head} gives {lost[head, query]:.2g} of the weight of query {query} to keys that "
+                "positions leave out; positions must be those of the whole text, without padding alone"
+            )
+        return ours
+
+    def _example(self, size: int, name: str) -> int:
+        if self.example is None and size != 1:
+            raise RecordError(f"{name} holds a batch of {size} texts; say which with example=0, example=1 ...")
+        if not 0 <= (self.example or 0) < size:
+            raise RecordError(f"{name} holds a batch of {size} texts, numbered from 0; there is no {self.example}")
+        return self.example or 0
+
+
+def _indices(positions: Positions) -> slice | np.ndarray:
+    return positions if isinstance(positions, slice) else np.asarray(positions, int)
+
+
+def plain(value: Any, name: str) -> np.ndarray:
+    """A float array of our own from a tensor, an array or a resolved proxy, float32 unless it was float64."""
+    value = resolved(value)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = value.float() if is_half(value) else value
+        value = value.numpy()
+    try:
+        return np.array(value, dtype=None if getattr(value, "dtype", None) == np.float64 else np.float32, order="C")
+    except (TypeError, ValueError):
+        raise RecordError(f"{name} is not an array of numbers but {type(value).__name__}") from None
+
+
+def resolved(value: Any) -> Any:
+    """What a saved proxy stands for: its ``.value``, or itself."""
+    return value.value if hasattr(value, "value") and not hasattr(value, "shape") else value
+
+
+def is_half(value: Any) -> bool:
+    """Whether a tensor or array is of half precision."""
+    return str(getattr(resolved(value), "dtype", "")).endswith("float16")
+
+
+def tokens_of(tokens: Pieces, text: str | None = None) -> Tokens:
+    """Tokens from strings, with the text that they come from."""
+    found = parse_tokens(tokens)
+    if text is None:
+        return found
+    if found.texts:
+        raise RecordError("text was given, but the tokens hold theirs already; leave it out")
+    return replace(found, texts=(text,))
+
+
+def check_tokens(layer: Layer, query: Tokens, key: Tokens) -> None:
+    """Raise unless the layer has one query and one key for each token, saying what is usually forgotten."""
+    if layer.size != (len(query), len(key)):
+        raise RecordError(
+            f"{layer.module} has {layer.size[0]} queries and {layer.size[1]} keys, but {len(query)} and {len(key)} "
+            "tokens were given; count the tokens that the tokenizer puts before and after the text, and for a padded "
+            "batch say where the tokens are, such as positions=slice(2, None) after two of padding"
+        )

@@ -1,0 +1,225 @@
+"""A record from what a trace of nnsight saved; nnsight is not imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.record._agreement import Kept, layer_of
+from headscope.record._checks import ROW_SUM_TOLERANCE
+from headscope.record._facts import ModelFacts
+from headscope.record._foreign import Cut, Positions, check_tokens, is_half, plain, resolved, tokens_of
+from headscope.record._from_weights import Pieces
+from headscope.record._layer import Layer
+from headscope.record._record import Record
+from headscope.record._stack import Stack
+
+STACKS = ("encoder", "decoder", "cross")
+AXES = {
+    "weights": "head query key",
+    "queries": "head query feature",
+    "keys": "kv_head key feature",
+    "values": "kv_head key feature",
+    "output": "query head feature",
+    "mask": "head query key",
+}
+FACTS = ("scale", "soft_cap", "sinks")
+MASKED = -1e4
+"""What is added to a score that is masked is at most this; a bias never comes near it."""
+
+
+def from_nnsight(
+    saved: Any,
+    tokens: Pieces,
+    *,
+    text: str | None = None,
+    decoder_tokens: Pieces | None = None,
+    example: int | None = None,
+    positions: Positions | None = None,
+    model: str = "",
+) -> Record:
+    """A record from values that an nnsight trace saved, one for each layer.
+
+    ``saved`` is a list (None for a layer without), a dictionary from layer number or module path, or what
+    ``tracer.cache(modules=[...])`` gave. The value of a layer is one of
+
+    - the weights ``[batch head query key]``;
+    - the output of an attention module, ``(output, weights)``;
+    - a dictionary of ``weights``, ``queries [batch head query feature]``, ``keys``, ``values``, ``output [batch query
+      head feature]`` before the output projection, ``scale``, ``soft_cap`` and ``sinks``, or some of them;
+    - a dictionary of the ``inputs`` and the ``output`` of the call of transformers' attention interface. It holds all
+      of these, and needs no eager attention: weights that sdpa does not give are recomputed.
+
+    Queries and keys must give the weights, and weights times values the output.
+
+    Args:
+        saved: the values; for an encoder-decoder model a dictionary with ``encoder``, ``decoder`` and ``cross``.
+        tokens: the tokens, such as ``model.tokenizer.convert_ids_to_tokens(ids)``; of the encoder where there are two.
+        text: the text of the tokens.
+        decoder_tokens: tokens of the decoder of an encoder-decoder model.
+        example: which text of a batch.
+        positions: where the tokens are in a padded batch, such as ``slice(2, None)`` after two of padding.
+        model: what to call the model.
+
+    Raises:
+        RecordError: where there is nothing to read, tokens do not fit, or the parts of a layer do not agree.
+
+    Example:
+        In a trace, ``model`` being a ``LanguageModel("gpt2", attn_implementation="eager")``::
+
+            with model.trace(text):
+                saved = nnsight.save([block.attn.output[1] for block in model.transformer.h])
+            record = headscope.from_nnsight(saved, model.tokenizer.tokenize(text))
+
+        >>> record = from_nnsight([[[[1.0, 0.0], [0.25, 0.75]]]], ["Once", "upon"])
+        >>> record["self"].weights(layer=0, head=0).tolist()
+        [[1.0, 0.0], [0.25, 0.75]]
+    """
+    saved = resolved(saved)
+    split = isinstance(saved, Mapping) and bool(saved) and set(saved) <= set(STACKS)
+    given = saved if split else {"self": saved}
+    if positions is not None and split:
+        raise RecordError("positions are for models with one stack; cut what an encoder-decoder model gave yourself")
+    cut = Cut(example=example, positions=positions)
+    first = tokens_of(tokens, text)
+    second = None if decoder_tokens is None else tokens_of(decoder_tokens)
+    if second is None and set(given) & {"decoder", "cross"}:
+        raise RecordError("from_nnsight: decoder or cross attention was given without decoder_tokens")
+    stacks = {}
+    for name, values in given.items():
+        query = first if second is None or name in ("self", "encoder") else second
+        key = query if name != "cross" else first
+        layers = tuple(_layer(number, where, _parts(value, where), cut) for number, where, value in _numbered(values))
+        if not layers:
+            raise RecordError(
+                f"{name} attention is empty: every value is None. Under sdpa modules return no weights; load the model "
+                "with attn_implementation='eager', or save the inputs and the output of the attention interface's call"
+            )
+        for layer in layers:
+            check_tokens(layer, query, key)
+        stacks[name] = Stack(name=name, query=query, key=key, layers=layers)
+    return Record(stacks=stacks, model=ModelFacts(name=model, implementation="nnsight"))
+
+
+def _numbered(saved: Any) -> Iterator[tuple[int, str, Any]]:
+    """Layer number, what to call it, and the value, of every layer that has one; in order."""
+    if not hasattr(saved, "keys"):
+        values = [(number, f"layer {number}", value) for number, value in enumerate(saved)]
+    else:
+        values = [(_number(name), str(name), saved[name]) for name in saved.keys()]  # noqa: SIM118 - not only mappings
+    seen: dict[int, str] = {}
+    for number, name, value in sorted(values, key=lambda entry: entry[0]):
+        if number in seen:
+            raise RecordError(
+                f"{seen[number]!r} and {name!r} are both layer {number}; give one attention module for each layer, and "
+                "those of an encoder-decoder model as {'encoder': ..., 'decoder': ..., 'cross': ...}"
+            )
+        seen[number] = name
+        if resolved(value) is not None:
+            yield number, name, value
+
+
+def _number(name: Any) -> int:
+    """The layer number, or the one in a module path such as ``model.transformer.h.3.attn``."""
+    found = re.findall(r"(?:^|\.)(\d+)(?=\.|$)", str(name))
+    if not found:
+        raise RecordError(
+            f"{name!r} names no layer; wanted are layer numbers or paths of attention modules such as 'h.3.attn', as "
+            "of tracer.cache(modules=[block.attn for block in model.transformer.h])"
+        )
+    return int(found[0])
+
+
+def _parts(value: Any, name: str) -> dict[str, Any]:
+    """The parts of one layer by the names of `AXES` and `FACTS`."""
+    value = resolved(value)
+    if isinstance(value, Mapping):
+        if "inputs" in value:
+            return _parts_of_call(value["inputs"], value.get("output"), name)
+        strange = set(value) - {*AXES, *FACTS} | {"mask"} & set(value)
+        if strange:
+            known = ", ".join(key for key in (*AXES, *FACTS) if key != "mask")
+            raise RecordError(f"{name} holds {sorted(map(str, strange))}; known are {known}, or inputs and output")
+        return {key: part for key, part in value.items() if resolved(part) is not None}
+    if not hasattr(value, "shape") and hasattr(value, "output"):
+        value = resolved(value.output)
+    return {"weights": _weights_among(value, name) if isinstance(value, tuple) else value}
+
+
+def _weights_among(values: tuple, name: str) -> Any:
+    """The weights in what an attention module returned: after the output, and rows that sum to 1."""
+    for value in map(resolved, values[1:]):
+        if hasattr(value, "shape") and len(value.shape) in (3, 4):
+            sums = plain(value, name).sum(axis=-1)
+            if (np.abs(sums - 1) < ROW_SUM_TOLERANCE).all():
+                return value
+    given = ", ".join(str(tuple(value.shape)) if hasattr(value, "shape") else type(value).__name__ for value in values)
+    raise RecordError(
+        f"{name} returned no attention weights, but {given}: under sdpa modules return None in their place. Load the "
+        "model with attn_implementation='eager', or save the inputs and the output of the attention interface's call"
+    )
+
+
+def _parts_of_call(inputs: Any, output: Any, name: str) -> dict[str, Any]:
+    """The parts of a call of transformers' attention interface: module, query, key, value, mask, and options."""
+    try:
+        (_, queries, keys, values, *rest), options = resolved(inputs)
+        made, weights = (None, None) if output is None else tuple(resolved(output))[:2]
+    except (TypeError, ValueError):
+        raise RecordError(
+            f"{name}: inputs and output are not those of a call attention_interface(module, query, key, value, mask, "
+            "scaling=...) -> (output, weights); print(attention.source) names the call, for GPT-2 "
+            "attention.source.attention_interface_1"
+        ) from None
+    parts = {"queries": queries, "keys": keys, "values": values, "weights": weights, "output": made}
+    parts["mask"] = rest[0] if rest else options.get("attention_mask")
+    parts |= {"scale": options.get("scaling"), "soft_cap": options.get("softcap"), "sinks": options.get("s_aux")}
+    return {key: part for key, part in parts.items() if resolved(part) is not None}
+
+
+def _layer(number: int, name: str, parts: dict[str, Any], cut: Cut) -> Layer:
+    def array(part: str) -> np.ndarray | None:
+        take = cut.of_weights if part == "weights" else cut.of
+        return take(parts[part], AXES[part], f"{part} of {name}") if part in parts else None
+
+    queries, output, sinks = array("queries"), array("output"), parts.get("sinks")
+    scales: tuple[float, ...] = ()
+    if queries is not None:
+        scales = (float(parts["scale"]),) if "scale" in parts else (queries.shape[-1] ** -0.5,)
+    visible, bias = _mask(parts, name, cut)
+    return layer_of(
+        Kept(
+            name=name,
+            layer=number,
+            route="nnsight",
+            weights=array("weights"),
+            queries=queries,
+            keys=array("keys"),
+            values=array("values"),
+            output=None if output is None else np.ascontiguousarray(output.swapaxes(0, 1)),
+            scales=scales,
+            soft_cap=float(parts["soft_cap"]) if "soft_cap" in parts else None,
+            bias=bias,
+            sinks=None if sinks is None else plain(sinks, f"sinks of {name}").reshape(-1),
+            visible=visible,
+            half=any(is_half(part) for part in parts.values()),
+        )
+    )
+
+
+def _mask(parts: dict[str, Any], name: str, cut: Cut) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Where queries may look and what is added to their scores, of the mask that a call was given."""
+    if "mask" not in parts:
+        return None, None
+    given = resolved(parts["mask"])
+    is_bool = str(getattr(given, "dtype", "")).endswith("bool")
+    cut = replace(cut, example=0) if len(given.shape) == 4 and given.shape[0] == 1 else cut
+    added = cut.of(given, AXES["mask"], f"mask of {name}")
+    visible = np.any(added > 0.5 if is_bool else added > MASKED, axis=0)
+    bias = np.where(visible, added, np.float32(0))
+    return None if visible.all() else visible, None if is_bool or not bias.any() else bias

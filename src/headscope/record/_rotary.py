@@ -1,0 +1,131 @@
+"""Rotary positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+
+Style = Literal["halves", "neighbours"]
+STYLES: tuple[Style, ...] = get_args(Style)
+TURNED_BEYOND = 1e-6
+LEADS_WITHIN = 2e-4
+"""Differences, relative to the largest feature."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rotary:
+    """How a layer turned its queries and keys by their positions (Su et al. 2021, RoFormer, section 3.2).
+
+    Feature pair ``i`` of a token at position ``p`` is turned by the angle ``p * frequencies[i]``. Read off queries
+    and keys before and after, not off the model's configuration.
+
+    Args:
+        frequencies: ``[pair]``, radians per position.
+        style: which features make pair ``i``: ``"halves"`` (``i`` and ``i + pairs``, as LLaMA) or ``"neighbours"``
+            (``2i`` and ``2i + 1``, as GPT-J and RoFormer).
+        first: position of the first token.
+        start: the first feature that is turned; those before it and after the last pair stay.
+
+    Raises:
+        RecordError: where the frequencies are not ``[pair]``.
+    """
+
+    frequencies: np.ndarray
+    style: Style
+    first: int = 0
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        frequencies = np.asarray(self.frequencies, np.float64)
+        if frequencies.ndim != 1 or not len(frequencies) or not np.isfinite(frequencies).all():
+            raise RecordError(f"Rotary frequencies must be finite, with the axis [pair], not {frequencies.shape}")
+        frequencies = frequencies.copy()
+        frequencies.flags.writeable = False
+        object.__setattr__(self, "frequencies", frequencies)
+
+    @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """First and second feature of each pair."""
+        count = np.arange(len(self.frequencies))
+        if self.style == "halves":
+            return self.start + count, self.start + count + len(count)
+        return self.start + 2 * count, self.start + 2 * count + 1
+
+    def turned(
+        self, vectors: Float[np.ndarray, "head token feature"], *, back: bool = False
+    ) -> Float[np.ndarray, "head token feature"]:
+        """Vectors turned by their positions, or turned back to what they were before, in float64.
+
+        Args:
+            vectors: ``[head token feature]``, of the tokens in their order.
+            back: whether to turn back.
+        """
+        places = self.first + np.arange(vectors.shape[1])
+        angles = places[:, None] * self.frequencies * (-1 if back else 1)
+        first, second = self.pairs
+        found = vectors.astype(np.float64)
+        x, y = found[..., first], found[..., second]
+        found[..., first], found[..., second] = (
+            x * np.cos(angles) - y * np.sin(angles),
+            x * np.sin(angles) + y * np.cos(angles),
+        )
+        return found
+
+
+def rotary_between(
+    before: Float[np.ndarray, "head token feature"], after: Float[np.ndarray, "head token feature"]
+) -> Rotary | None:
+    """The rotation that leads from vectors to the same vectors after positions were applied; None where there is none.
+
+    A pair is found where its length stays; its frequency is what its angle grows by from one token to the next. The
+    answer is checked on all of it: turned by it, ``before`` must be ``after``.
+
+    Args:
+        before: ``[head token feature]``, consecutive tokens.
+        after: the same, turned.
+    """
+    before, after = before.astype(np.float64), after.astype(np.float64)
+    if before.shape != after.shape or before.shape[1] < 2:
+        return None
+    scale = np.abs(after).max(initial=1e-30)
+    moved = np.flatnonzero(np.abs(before - after).max(axis=(0, 1)) > TURNED_BEYOND * scale)
+    if not len(moved):
+        return None
+    return next((found for found in _candidates(before, after, moved) if _leads(found, before, after)), None)
+
+
+def _candidates(before: np.ndarray, after: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
+    """Rotations that could be: by style, and by how many features are turned, of which the slowest may not show."""
+    start, seen = int(moved[0]), int(moved[-1] - moved[0]) + 1
+    rest = before.shape[2] - start
+    for style in STYLES:
+        for width in dict.fromkeys([seen + seen % 2, rest // 2 * 2, rest // 2, rest // 4]):
+            if width >= seen and not width % 2 and width <= rest:
+                trial = Rotary(frequencies=np.zeros(width // 2), style=style, start=start)
+                yield _fitted(trial, before, after)
+
+
+def _fitted(trial: Rotary, before: np.ndarray, after: np.ndarray) -> Rotary:
+    """The rotation of these pairs whose frequencies fit best."""
+    first, second = trial.pairs
+    turned = (after[..., first] + 1j * after[..., second]) * np.conj(before[..., first] + 1j * before[..., second])
+    frequencies, apart = np.zeros(turned.shape[2]), 1
+    # tokens far apart tell a frequency more finely, once it is known to within half a turn between them
+    while apart < turned.shape[1]:
+        angles = np.angle(np.sum(turned[:, apart:] * np.conj(turned[:, :-apart]), axis=(0, 1)))
+        turns = np.round((frequencies * apart - angles) / (2 * np.pi))
+        frequencies, apart = (angles + 2 * np.pi * turns) / apart, 2 * apart
+    fastest = int(np.argmax(np.abs(frequencies)))
+    begun = float(np.angle(np.sum(turned[:, 0, fastest])))
+    position = round(begun / frequencies[fastest]) if frequencies[fastest] else 0
+    return Rotary(frequencies=frequencies, style=trial.style, start=trial.start, first=max(position, 0))
+
+
+def _leads(rotary: Rotary, before: np.ndarray, after: np.ndarray) -> bool:
+    return bool(np.abs(rotary.turned(before) - after).max() <= LEADS_WITHIN * np.abs(after).max())

@@ -1,0 +1,114 @@
+"""What varies between architectures is data in the record, read off the numbers."""
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope import CaptureError
+from headscope.capturing import capture_encoded
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXT = "the cat sat. a dog, it ran"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+@pytest.mark.parametrize(
+    ("family", "style", "turned", "width"),
+    [
+        ("llama", "halves", 8, 8),
+        ("gptj", "neighbours", 4, 8),
+        ("gpt_neox", "halves", 2, 8),
+        ("esm", "halves", 8, 8),
+        ("roformer", "neighbours", 12, 12),
+        ("modernbert", "halves", 8, 8),
+        ("cohere", "neighbours", 8, 8),
+        ("phi", "halves", 6, 12),
+        ("falcon", "halves", 8, 8),
+    ],
+)
+def test_rotations_are_found(family, style, turned, width, tokenizer):
+    record = hs.capture(tiny_model(family), tokenizer, TEXT)
+    assert record.model.positions == "rotary"
+    for layer in record["self"]:
+        assert (layer.rotary.style, 2 * len(layer.rotary.frequencies)) == (style, turned)
+        assert layer.queries.shape[2] == width
+        assert layer.rotary.frequencies[0] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_queries_before_positions_are_what_the_projection_gave(tokenizer):
+    model, given = tiny_model("llama"), {}
+    for name in ("q", "k"):
+        projection = getattr(model.layers[1].self_attn, f"{name}_proj")
+        projection.register_forward_hook(lambda _, __, output, name=name: given.update({name: output}))
+    layer = hs.capture(model, tokenizer, TEXT)["self"].layer(1)
+    for name, found in zip(given, layer.before_positions(), strict=True):
+        wanted = given[name][0].unflatten(-1, (-1, 8)).transpose(0, 1)
+        np.testing.assert_allclose(found, wanted.numpy(), atol=2e-5)
+
+
+def test_a_layer_without_positions_has_no_rotation(tokenizer):
+    rotations = [layer.rotary for layer in hs.capture(tiny_model("smollm3"), tokenizer, TEXT)["self"]]
+    assert [rotary is None for rotary in rotations] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(("family", "norm"), [("qwen3", "Qwen3RMSNorm"), ("persimmon", "LayerNorm"), ("llama", "")])
+def test_norms_of_queries_and_keys_are_named(family, norm, tokenizer):
+    assert {layer.norm for layer in hs.capture(tiny_model(family), tokenizer, TEXT)["self"]} == {norm}
+
+
+@pytest.mark.parametrize(
+    ("family", "positions"),
+    [("bert", "absolute"), ("gpt2", "absolute"), ("bloom", "alibi"), ("mpt", "alibi"), ("mpnet", "relative")],
+)
+def test_the_kind_of_positions_is_told(family, positions, tokenizer):
+    assert hs.capture(tiny_model(family), tokenizer, TEXT).model.positions == positions
+
+
+def test_layers_without_softmax_attention_are_named_in_their_place(tokenizer):
+    stack = hs.capture(tiny_model("qwen3_next"), tokenizer, TEXT)["self"]
+    assert stack.kinds == {0: "linear", 1: "linear", 2: "linear", 3: "causal"}
+    assert stack.others[0] == "linear (Qwen3NextGatedDeltaNet)"
+    assert hs.capture(tiny_model("jamba"), tokenizer, TEXT)["self"].kinds == {
+        0: "none",
+        1: "causal",
+        2: "none",
+        3: "causal",
+    }
+
+
+def test_latent_attention_says_so(tokenizer):
+    assert hs.capture(tiny_model("deepseek_v3"), tokenizer, TEXT)["self"].layer(0).latent == 16
+    assert hs.capture(tiny_model("llama"), tokenizer, TEXT)["self"].layer(0).latent is None
+
+
+def test_router_scores_are_kept_for_the_real_tokens(tokenizer):
+    model = tiny_model("mixtral")
+    inputs = tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt")
+    long, short = capture_encoded(model, tokenizer, inputs, routers=True)
+    with torch.no_grad():
+        own = model(**inputs, output_router_logits=True).router_logits
+    for example, record in enumerate((long, short)):
+        stack, kept = record["self"], inputs["attention_mask"][example].bool()
+        assert list(stack.routers) == [0, 1]
+        for number, scores in stack.routers.items():
+            wanted = own[number].reshape(2, -1, 4)[example][kept]
+            np.testing.assert_array_equal(scores, wanted.numpy())
+
+
+def test_router_scores_of_a_hybrid_keep_their_numbers(tokenizer, tmp_path):
+    record = hs.capture(tiny_model("jamba"), tokenizer, TEXT, routers=True)
+    again = hs.load(hs.save(record, tmp_path / "run.safetensors"))
+    for stack in (record["self"], again["self"]):
+        assert [layer.layer for layer in stack] == [1, 3]
+        assert {number: scores.shape[1] for number, scores in stack.routers.items()} == {1: 2, 3: 2}
+
+
+@pytest.mark.parametrize("family", ["bert", "xlnet"])
+def test_models_without_experts_say_so(family, tokenizer):
+    with pytest.raises(CaptureError, match="offers no router scores; capture without routers=True"):
+        hs.capture(tiny_model(family), tokenizer, TEXT, routers=True)
