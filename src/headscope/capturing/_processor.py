@@ -60,6 +60,9 @@ def _processed(
         asked["images"] = [parse_image(image, _channels(model))]
     if sound is not None:
         samples, rate = parse_sound(sound, given.get("sampling_rate"))
+        wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
+        if wanted != rate:
+            raise CaptureError(f"The sound has {rate} samples a second and the model reads {wanted}; resample it first")
         asked |= {"audio": samples, "sampling_rate": rate}
     features = _asked(processor, asked)
     arguments = {name: _placed(values, model) for name, values in features.items() if isinstance(values, torch.Tensor)}

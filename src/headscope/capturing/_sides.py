@@ -214,8 +214,8 @@ class _MarkedSides:
             unknown = marks[row] <= 0 if len(belongs) != 1 else marks[row] == 0
             if unknown.any():
                 raise CaptureError(
-                    f"{name} attends within windows to {int(unknown.sum())} positions that belong to no patch, such as "
-                    "padding; give a picture whose grid of patches fills the windows"
+                    f"{name} attends within windows, one of which holds {int(unknown.sum())} positions that belong to "
+                    "no patch, such as padding; give a picture whose grid of patches fills the windows"
                 )
             # learned tokens stand before the first patch of their row
             keys[row, own < 0] = keys[row, own >= 0].min() - 0.5
