@@ -15,7 +15,16 @@ from headscope._version import __version__
 
 if TYPE_CHECKING:
     from headscope.capturing import capture, capture_encoded, capture_many
-    from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
+    from headscope.errors import (
+        CaptureError,
+        FigureError,
+        FileError,
+        HeadscopeError,
+        ModelError,
+        PageError,
+        RecordError,
+        TextError,
+    )
     from headscope.record import (
         Layer,
         Mask,
@@ -30,11 +39,13 @@ if TYPE_CHECKING:
     )
     from headscope.storage import load, save
     from headscope.views import page
+    from headscope.views.figures import figure
 
 _PLACES = {
     "headscope.capturing": ("capture", "capture_encoded", "capture_many"),
     "headscope.errors": (
         "CaptureError",
+        "FigureError",
         "FileError",
         "HeadscopeError",
         "ModelError",
@@ -56,11 +67,13 @@ _PLACES = {
     ),
     "headscope.storage": ("load", "save"),
     "headscope.views": ("page",),
+    "headscope.views.figures": ("figure",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "CaptureError",
+    "FigureError",
     "FileError",
     "HeadscopeError",
     "Layer",
@@ -78,6 +91,7 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "figure",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",

@@ -7,7 +7,8 @@ HeadscopeError
 ├── ModelError      a model or tokenizer that cannot be loaded
 ├── CaptureError    a model whose attention could not be captured exactly
 ├── FileError       a file that cannot be read or written, or is not what it should be
-└── PageError       a page that cannot be made
+├── PageError       a page that cannot be made
+└── FigureError     a figure that cannot be drawn
 ```
 
 Each message says what was given, what was wanted and what to do.
@@ -42,3 +43,7 @@ class FileError(HeadscopeError, OSError):
 
 class PageError(HeadscopeError):
     """A page that cannot be made."""
+
+
+class FigureError(HeadscopeError):
+    """A figure that cannot be drawn."""

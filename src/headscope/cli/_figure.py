@@ -1,0 +1,107 @@
+"""headscope figure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from headscope.cli._run import check_place, say
+from headscope.errors import FigureError
+
+PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+
+
+def figure(
+    file: Path,
+    /,
+    *,
+    out: Path,
+    view: Literal["head", "model", "matrix", "neuron", "text", "pair"] = "head",
+    at: str | None = None,
+    stack: str | None = None,
+    layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
+    query: int | None = None,
+    key: int | None = None,
+    quantity: Literal["weight", "score"] | None = None,
+    filter_: Annotated[Literal["all", "aa", "ab", "ba", "bb"] | None, Parameter(name="--filter")] = None,
+    mute: Annotated[bool, Parameter(negative="")] = False,
+    share: int | None = None,
+    theme: Literal["light", "dark"] | None = None,
+    title: str | None = None,
+    width: float | None = None,
+    font_size: float | None = None,
+    font: str | None = None,
+    grey: Annotated[bool, Parameter(negative="")] = False,
+    dpi: float = 300.0,
+) -> None:
+    """Draw a view of a record as a figure for print.
+
+    Args:
+        file: The record (.safetensors), as headscope capture keeps it.
+        out: Where to write the figure; ends in .svg, .pdf or .png.
+        view: Which view.
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2.
+        stack: Stack that is drawn, such as cross; the first one by default.
+        layers: Layers in the grid of views model and pair; all by default.
+        query: Position of the token that looks, from 0; views neuron and pair need it.
+        key: Position of the token that is looked at, from 0; view pair needs it.
+        quantity: Weights (default), or the scores that go into the softmax.
+        filter_: Queries and keys of one text of a pair; ab is from the first to the second.
+        mute: Leave special tokens out.
+        share: Percent of each row's mass that view head draws; as much as can be printed by default.
+        theme: Paper; light by default.
+        title: Title over the figure; what is shown by default, "" for none.
+        width: Width in millimetres; 85 by default.
+        font_size: Size of text in points; 8 by default.
+        font: Font family that is tried first.
+        grey: Greys only.
+        dpi: Dots in an inch of a PNG.
+    """
+    from headscope.storage import load
+    from headscope.views.figures import FORMATS
+    from headscope.views.figures import figure as draw
+
+    check_place(out)
+    if out.suffix.lower().removeprefix(".") not in FORMATS:
+        raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and --out is {out}")
+    given: dict[str, Any] = {
+        **_place(at),
+        "stack": stack,
+        "layers": layers or None,
+        "query": query,
+        "key": key,
+        "quantity": quantity,
+        "filter": filter_,
+        "mute": mute or None,
+        "share": share,
+        "theme": theme,
+        "title": title,
+        "width": width,
+        "font_size": font_size,
+        "font": font,
+        "colour": False if grey else None,
+    }
+    found = draw(load(file), view=view, **{name: value for name, value in given.items() if value is not None})
+    path = found.save(out, dpi=dpi)
+    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
+
+
+def _place(at: str | None) -> dict[str, Any]:
+    """Layer and heads of ``2-0``, ``2-0,3,5`` or ``2``.
+
+    Raises:
+        FigureError: where it is written otherwise.
+    """
+    if at is None:
+        return {}
+    found = PLACE.fullmatch(at.strip())
+    if found is None:
+        raise FigureError(f"--at is {at!r}; write layer and heads from 0, such as 2-0, 2-0,3,5, or 2 for all heads")
+    layer, heads = found.groups()
+    chosen = [int(head) for head in heads.split(",")] if heads else []
+    if len(chosen) == 1:
+        return {"layer": int(layer), "head": chosen[0]}
+    return {"layer": int(layer), "heads": chosen or None}

@@ -1,0 +1,84 @@
+"""Fonts that this machine has, what they can write, and how wide it becomes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+FIRST = ("Arial", "Liberation Sans", "DejaVu Sans")
+"""The first two are equally wide; the last one comes with matplotlib."""
+FALLBACK = (
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Noto Sans KR",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Apple SD Gothic Neo",
+    "Microsoft YaHei",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "Noto Sans Symbols 2",
+    "Noto Emoji",
+    "Segoe UI",
+    "Segoe UI Symbol",
+    "Apple Symbols",
+    "Arial Unicode MS",
+)
+STAND_IN = "\u25a1"
+INVISIBLE = frozenset("\u200c\u200d") | {chr(code) for code in range(0xFE00, 0xFE10)}
+"""Joiners and variation selectors: without a glyph of their own they can be left out."""
+
+
+def installed(family: str) -> str | None:
+    """The file of a font family; None where this machine does not have it."""
+    from matplotlib.font_manager import findfont
+
+    try:
+        return str(findfont(family, fallback_to_default=False))
+    except ValueError:
+        return None
+
+
+def families(wanted: str | None = None) -> tuple[str, ...]:
+    """The installed families to write with, in the order in which they are asked for a character."""
+    order = dict.fromkeys((*([wanted] if wanted else []), *FIRST, *FALLBACK))
+    return tuple(family for family in order if installed(family))
+
+
+@cache
+def _faces(names: tuple[str, ...]) -> tuple[Any, frozenset[int]]:
+    from matplotlib.font_manager import get_font
+
+    paths = [path for path in map(installed, names) if path]
+    known: set[int] = set()
+    for path in paths:
+        known |= set(get_font(path).get_charmap())
+    return get_font(paths), frozenset(known)
+
+
+def writable(text: str, names: tuple[str, ...]) -> tuple[str, int]:
+    """The text with a square for each character that no font has, and how many these are."""
+    _, known = _faces(names)
+    shown = "".join(
+        character if ord(character) in known else "" if character in INVISIBLE else STAND_IN for character in text
+    )
+    return shown, shown.count(STAND_IN) - text.count(STAND_IN)
+
+
+@cache
+def em_width(text: str, names: tuple[str, ...]) -> float:
+    """Width of a text in units of its font size."""
+    face, _ = _faces(names)
+    face.set_size(64, 72)
+    face.set_text(text, 0.0)
+    return face.get_width_height()[0] / 64 / 64

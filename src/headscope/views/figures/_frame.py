@@ -1,0 +1,120 @@
+"""What stands around every view: a title above, scale and notes below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from headscope.views.figures._options import Plan
+from headscope.views.figures._palette import parse_hex
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._sheet import LEADING, Sheet
+from headscope.views.figures._style import POINT
+
+BAR = 2.0
+"""Height of the bar that explains colours, in millimetres."""
+
+
+def heading(sheet: Sheet, plan: Plan, title: str) -> float:
+    """Title on the left, the model on the right or below it; give the y where the view begins."""
+    style = sheet.style
+    wanted = title if plan.title is None else " ".join(plan.title.split())
+    if not wanted:
+        return 0.35 * style.em
+    pitch = 1.5 * style.em
+    shown = sheet.fitted(sheet.shown(wanted), sheet.width, style.size * 1.08)
+    sheet.text(0, pitch / 2, shown, bold=True)
+    model = sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2]) if plan.record.model.name else ""
+    if model:
+        room = sheet.width - 1.08 * sheet.width_of(shown) - style.em
+        beside = sheet.width_of(model, style.small) <= room
+        x, y = (sheet.width, pitch / 2) if beside else (0.0, 1.5 * pitch)
+        fitted = sheet.fitted(model, sheet.width, style.small)
+        sheet.note(x, y, fitted, anchor="right" if beside else "left")
+        pitch *= 1 if beside else 2
+    return pitch + 0.5 * style.em
+
+
+def where(plan: Plan) -> str:
+    """``"Layer 2 · head 0"``, ``"Cross · layer 2 · 12 heads"``."""
+    stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
+    text = f"{stack}layer {plan.layer.layer} · {heads_in_words(plan)}"
+    return text[0].upper() + text[1:]
+
+
+def heads_in_words(plan: Plan, *, mean: bool = False) -> str:
+    """``"head 0"``, ``"heads 0, 3"``, ``"12 heads"``; with ``"mean of"`` before several where asked."""
+    if plan.head is not None:
+        return f"head {plan.head}"
+    few = len(plan.heads) < plan.layer.heads and len(plan.heads) <= 6
+    words = f"heads {', '.join(map(str, plan.heads))}" if few else f"{len(plan.heads)} heads"
+    return f"mean of {words}" if mean else words
+
+
+def quoted(sheet: Sheet, plan: Plan, side: str) -> str:
+    """The chosen query or key in quotation marks."""
+    position = getattr(plan, side)
+    return f"“{sheet.shown(getattr(plan.stack, side).labels[position])}”"
+
+
+def closing(sheet: Sheet, plan: Plan, y: float, notes: Iterable[str]) -> None:
+    """Write what the figure shows and hides, and end the sheet below it."""
+    said = [note for note in (*notes, *plan.hiding, sinks_note(plan), missing_note(sheet)) if note]
+    sheet.finish(sheet.paragraph(y, said) + 0.3 * sheet.style.em)
+
+
+def missing_note(sheet: Sheet) -> str:
+    """Says which squares stand for something else."""
+    if not sheet.missing:
+        return ""
+    return "□ stands for a character that no font here can write"
+
+
+def sinks_note(plan: Plan) -> str:
+    """Says where rows do not sum to 1."""
+    layers = plan.layers if plan.view in ("model", "pair") else (plan.layer,)
+    if all(layer.sinks is None for layer in layers) or plan.quantity == "score":
+        return ""
+    return "rows sum to less than 1: the rest goes to a learned sink that is no token"
+
+
+def colour_bar(
+    sheet: Sheet, scale: Scale, words: str, *, y: float, span: tuple[float, float] | None = None, masked: bool = False
+) -> float:
+    """The bar of a scale, words on its left and numbers below, within a span of the width; give the next y."""
+    left, right = span or (0.0, sheet.width)
+    style = sheet.style
+    size = style.small
+    text = LEADING * size * POINT
+    sheet.note(left, y + BAR / 2, words)
+    start = left + sheet.width_of(words, size) + style.em
+    legend = sheet.width_of("masked", size) + 2.2 * style.em + BAR if masked else 0.0
+    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
+    steps = scale.colours[np.linspace(0, 255, 128).astype(int)][None]
+    sheet.cells(steps, at=(start, y), size=(width, BAR))
+    sheet.rect(start, y, width, BAR, edge=style.edge, line=0.35, layer=3)
+    for place, number in scale.ticks():
+        x = start + place * width
+        sheet.line((x, x), (y + BAR, y + BAR + 0.6), colour=style.muted, line=0.4)
+        sheet.note(x, y + BAR + 0.6 + text / 2, number, anchor="center")
+    if masked:
+        x = start + width + 1.6 * style.em
+        swatch = parse_hex(style.masked)[None, None]
+        sheet.cells(swatch, at=(x, y), size=(BAR, BAR), hidden=np.ones((1, 1), bool))
+        sheet.rect(x, y, BAR, BAR, edge=style.edge, line=0.35)
+        sheet.note(x + BAR + 0.4 * style.em, y + BAR / 2, "masked")
+    return y + BAR + 0.6 + text + 0.35 * style.em
+
+
+def spaced(count: int, pitch: float, size: float) -> int:
+    """Every how many tokens a name can be written when they stand so close: 1 for all of them."""
+    return max(1, int(np.ceil(size * POINT / pitch - 1e-9))) if count else 1
+
+
+def token_size(pitch: float, wanted: float, least: float = 4.0) -> float:
+    """Size in points of the names of tokens that stand this close, in millimetres."""
+    return float(np.clip(pitch / POINT / 1.08, least, wanted))
+
+
+Drawing = Callable[[Plan], Sheet]

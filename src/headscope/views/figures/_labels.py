@@ -1,0 +1,43 @@
+"""What a reader sees of a token that may hold anything; as in the live viewer (frontend/src/state/label.ts).
+
+But for control characters, whose signs most fonts lack: here they are code points.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST = 60
+CONTROLS = {"\n": "↵", "\t": "⇥", " ": "␣"}
+MOVES_OTHERS = frozenset(
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\ufeff\ufff9\ufffa\ufffb"
+) | {chr(code) for code in range(0x2060, 0x2070)}
+"""Characters that change the order of others or are never seen; joiners and variation selectors are left alone."""
+EMPTY_LOOKING = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+
+def readable(token: str) -> str:
+    """The token with a sign for everything in it that could not be seen, or that would change the text around it."""
+    if token == "":
+        return "∅"
+    shown = token if len(token) <= LONGEST else token[:LONGEST] + "…"
+    if all(_unseen(character) for character in shown):
+        return "".join(map(_sign, shown))
+    if all(unicodedata.category(character).startswith("M") for character in shown):
+        return "◌" + shown
+    return "".join(_inside(character) for character in shown)
+
+
+def _unseen(character: str) -> bool:
+    return unicodedata.category(character) in ("Zs", "Zl", "Zp", "Cf", "Cc", "Cs") or character in EMPTY_LOOKING
+
+
+def _inside(character: str) -> str:
+    if unicodedata.category(character) not in ("Cc", "Cs") and character not in MOVES_OTHERS:
+        return character
+    sign = _sign(character)
+    return f"⟨{sign}⟩" if sign.startswith("U+") else sign
+
+
+def _sign(character: str) -> str:
+    return CONTROLS.get(character) or f"U+{ord(character):04X}"

@@ -1,0 +1,137 @@
+"""The lines of view head: which, how dark, and how they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.views.figures._columns import Columns
+from headscope.views.figures._numbers import affordable_share, numbers_of, top_share
+from headscope.views.figures._options import Plan
+from headscope.views.figures._sheet import LEADING, Sheet
+from headscope.views.figures._style import POINT
+from headscope.views.figures._words import short_score, short_weight
+
+BEND = 0.62
+"""Shape of a line: 0 is straight, 1 leaves both tokens level; with this cubic it is the live viewer's curve."""
+SPREAD = 0.62
+"""Heads leave a token over this part of its height."""
+BUDGET = 5000
+"""Lines that are drawn unasked."""
+FAINTEST = 0.006
+LEVELS = np.geomspace(FAINTEST, 1.0, 24)
+"""Opacities; lines of one head and one opacity are one path."""
+AIM = {False: 0.68, True: 0.55}
+"""Mean coverage on light and on dark paper."""
+SAMPLES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """What is drawn.
+
+    Args:
+        values: axes head, query, key; what was asked for, NaN where hidden.
+        sizes: their magnitude, 0 where hidden.
+        drawn: whether there is a line.
+        opacity: of each line.
+        share: percent of each row's mass that was allowed.
+        gain: opacity is ``1 - exp(-gain * size ** gamma)``.
+        gamma: see gain.
+    """
+
+    values: np.ndarray
+    sizes: np.ndarray
+    drawn: np.ndarray
+    opacity: np.ndarray
+    share: int
+    gain: float
+    gamma: float
+
+    @property
+    def part(self) -> float:
+        """Part of all mass of these heads that is drawn."""
+        total = np.abs(np.nan_to_num(self.values)).sum()
+        return float(self.sizes[self.drawn].sum() / total) if total else 0.0
+
+
+def lines_of(plan: Plan, columns: Columns) -> Lines:
+    """The lines of a plan: the strongest of each row, as many as can be printed or as were asked for."""
+    values = numbers_of(plan.layer, plan.heads, plan.quantity)
+    sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
+    focus = plan.query is not None or plan.key is not None
+    if plan.query is not None:
+        sizes *= (np.arange(sizes.shape[1]) == plan.query)[:, None]
+    if plan.key is not None:
+        sizes *= np.arange(sizes.shape[2]) == plan.key
+    largest = sizes.max(initial=0.0) or 1.0
+    gamma, gain = (0.85, min(12.0, 2.2 / largest**0.85)) if focus else (1.0, _exposure(plan, sizes, columns))
+    opacity = 1 - np.exp(-gain * sizes**gamma)
+    seen = (opacity >= FAINTEST) & (sizes > 0)
+    share = plan.share or (100 if focus else affordable_share(sizes, seen, BUDGET))
+    return Lines(values, sizes, top_share(sizes, share) & seen, opacity, share, gain, gamma)
+
+
+def draw_lines(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None:
+    """Faint lines first; each path holds the lines of one head, opacity and sign."""
+    starts, ends = columns.middle(lines.sizes.shape[1]), columns.middle(lines.sizes.shape[2])
+    level = np.digitize(lines.opacity, LEVELS[1:] / np.sqrt(LEVELS[1] / LEVELS[0]))
+    thickness = _thickness(plan, columns)
+    for index, head in enumerate(plan.heads):
+        port = ((index + 0.5) / len(plan.heads) - 0.5) * SPREAD * columns.pitch if len(plan.heads) > 1 else 0.0
+        for negative in (False, True):
+            chosen = lines.drawn[index] & ((lines.values[index] < 0) == negative)
+            for step in np.unique(level[index][chosen]):
+                query, key = np.nonzero(chosen & (level[index] == step))
+                points = _curves(columns, starts[query] + port, ends[key] + port)
+                sheet.curves(
+                    points,
+                    dashed=negative,
+                    colour=plan.colours[head],
+                    line=thickness,
+                    opacity=float(LEVELS[step]),
+                    layer=1 + step / len(LEVELS),
+                )
+
+
+def draw_samples(sheet: Sheet, plan: Plan, lines: Lines, y: float) -> float:
+    """Lines as dark as those of some weights; give the next y."""
+    style = plan.style
+    size, largest = style.small, lines.sizes.max(initial=0.0)
+    if plan.quantity == "weight":
+        marks = [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
+    else:
+        marks = [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
+    sheet.note(0, y + 0.7 * size * POINT, plan.quantity)
+    x = sheet.width_of(plan.quantity, size) + 0.9 * style.em
+    colour = plan.colours[plan.head] if plan.head is not None else style.ink
+    for mark, words in marks:
+        opacity = float(1 - np.exp(-lines.gain * mark**lines.gamma))
+        points = np.array([[[x + step * 1.6, y + 0.7 * size * POINT] for step in range(4)]])
+        sheet.curves(points, colour=colour, line=1.1, opacity=opacity, layer=2)
+        sheet.note(x + 5.5, y + 0.7 * size * POINT, words)
+        x += 5.5 + sheet.width_of(words, size) + 1.1 * style.em
+    return y + LEADING * size * POINT + 0.1 * style.em
+
+
+def _exposure(plan: Plan, sizes: np.ndarray, columns: Columns) -> float:
+    """The gain that gives every figure the same mean darkness: one head or twelve, 20 tokens or 128."""
+    coverage = sizes.sum() * _thickness(plan, columns) * POINT / columns.height
+    most = 2.8 if plan.quantity == "weight" else 2.8 / (sizes.max(initial=0.0) or 1.0)
+    return float(min(most, AIM[plan.style.dark] / coverage)) if coverage > 0 else most
+
+
+def _thickness(plan: Plan, columns: Columns) -> float:
+    """Thickness of a line in points."""
+    wide = 0.07 if len(plan.heads) == 1 else 0.056
+    return float(np.clip(wide * columns.pitch / POINT, 0.3, 1.2))
+
+
+def _curves(columns: Columns, starts: np.ndarray, ends: np.ndarray) -> Float[np.ndarray, "line 4 2"]:
+    """Control points of ``(1 - BEND) u + BEND u² (3 - 2 u)``, a cubic and so a Bézier curve exactly."""
+    along = np.linspace(columns.left, columns.right, 4)
+    rise = np.array([0, (1 - BEND) / 3, (2 + BEND) / 3, 1])
+    heights = starts[:, None] + (ends - starts)[:, None] * rise
+    return np.stack([np.broadcast_to(along, heights.shape), heights], axis=-1)

@@ -1,0 +1,162 @@
+"""View matrix: one head, or the mean of several, query by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from headscope.record import Tokens
+from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words, spaced, token_size, where
+from headscope.views.figures._numbers import largest_of, mean_of, numbers_of, pooled
+from headscope.views.figures._options import Plan
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._words import ordinal
+
+TALLEST = 200.0
+"""Millimetres."""
+LARGEST_CELL = 2.6
+"""In units of the font size."""
+WIDEST_NAME = 0.22
+GAP = 0.4
+DOTS = 300
+"""Cells in an inch at most: more would be lost in print, so the largest of each block is kept."""
+MOST_LEFT_OUT = 2
+"""Where fewer than every so many tokens could be named, positions are written instead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where the cells stand, in millimetres; rows are queries, columns are keys.
+
+    Args:
+        left: of the first column.
+        top: of the first row.
+        cell: width and height of a cell.
+        rows: positions of the queries that are shown.
+        columns: positions of the keys that are shown.
+        numbered: whether positions stand in place of names.
+    """
+
+    left: float
+    top: float
+    cell: float
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    numbered: bool
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height."""
+        return len(self.columns) * self.cell, len(self.rows) * self.cell
+
+
+def draw_matrix(plan: Plan) -> Sheet:
+    """Rows are queries, columns are keys; colour is the number."""
+    sheet = Sheet(plan.width, plan.style)
+    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity))[plan.from_][:, plan.to]
+    largest = largest_of(values)
+    weights = plan.quantity == "weight"
+    colour = plan.colours[plan.head] if plan.head is not None else None
+    scale = plan.style.weight_scale(largest, colour) if weights else plan.style.score_scale(largest)
+    y = heading(sheet, plan, where(plan))
+    grid = _grid(sheet, plan, y)
+    shown = pooled(values, int(max(grid.size) / 25.4 * DOTS))
+    sheet.cells(scale.rgb(shown), at=(grid.left, grid.top), size=grid.size, hidden=np.isnan(shown))
+    sheet.rect(grid.left, grid.top, *grid.size, edge=plan.style.edge, line=0.5, layer=3)
+    notes = [_names(sheet, plan, grid)]
+    _borders(sheet, plan, grid)
+    y = grid.top + grid.size[1] + 0.8 * plan.style.em
+    y = colour_bar(sheet, scale, plan.quantity, y=y, masked=bool(np.isnan(values).any()))
+    if shown is not values:
+        notes.append(f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}")
+    if plan.head is None:
+        notes.append(heads_in_words(plan, mean=True))
+    notes.append(scale.words)
+    closing(sheet, plan, y, notes)
+    return sheet
+
+
+def _grid(sheet: Sheet, plan: Plan, y: float) -> Grid:
+    style, stack = plan.style, plan.stack
+    rows, columns = (tuple(np.nonzero(shown)[0].tolist()) for shown in (plan.from_, plan.to))
+    most = WIDEST_NAME * sheet.width
+    left = min(most, max(sheet.width_of(_name(sheet, stack.query, row)) for row in rows))
+    left = max(left, sheet.width_of("from (query)", style.small)) + GAP * style.em
+    cell = min((sheet.width - left) / len(columns), TALLEST / len(rows), LARGEST_CELL * style.em)
+    size = token_size(cell, style.size)
+    numbered = spaced(max(len(rows), len(columns)), cell, size) > MOST_LEFT_OUT
+    names = (
+        [1.2 * style.em / size] if numbered else [sheet.width_of(_name(sheet, stack.key, at), 1.0) for at in columns]
+    )
+    title = 1.4 * style.em
+    top = y + title + min(most, max(names) * size) + GAP * style.em
+    sheet.note(left, y + title / 2, "to (key)")
+    beside = y + title / 2 if numbered else top - 0.75 * style.em
+    sheet.note(left - GAP * style.em, beside, "from (query)", anchor="right")
+    return Grid(left, top, cell, rows, columns, numbered)
+
+
+def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
+    return ("–" if tokens.continues[position] else "") + sheet.shown(tokens.labels[position])
+
+
+def _names(sheet: Sheet, plan: Plan, grid: Grid) -> str:
+    """Write the tokens, or their positions where tokens stand too close; give what to say about it."""
+    if grid.numbered:
+        _numbers(sheet, plan, grid)
+        return "tokens stand too close for their names: positions from 0"
+    style = plan.style
+    size = token_size(grid.cell, style.size)
+    every = spaced(max(len(grid.rows), len(grid.columns)), grid.cell, size)
+    for side, positions in (("query", grid.rows), ("key", grid.columns)):
+        tokens = getattr(plan.stack, side)
+        for index in range(0, len(positions), every):
+            position = positions[index]
+            name = sheet.fitted(_name(sheet, tokens, position), WIDEST_NAME * sheet.width, size)
+            colour = style.muted if tokens.special[position] else style.ink
+            middle = (index + 0.5) * grid.cell
+            if side == "query":
+                sheet.text(
+                    grid.left - GAP * style.em, grid.top + middle, name, anchor="right", size=size, colour=colour
+                )
+            else:
+                sheet.text(grid.left + middle, grid.top - GAP * style.em, name, upright=True, size=size, colour=colour)
+    return f"every {ordinal(every)} token is named" if every > 1 else ""
+
+
+def _numbers(sheet: Sheet, plan: Plan, grid: Grid) -> None:
+    """Round positions along both sides."""
+    style = plan.style
+    most = max(*grid.rows, *grid.columns)
+    step = _round_step(1.6 * sheet.width_of(str(most), style.small) / grid.cell)
+    for index, position in enumerate(grid.columns):
+        x = grid.left + (index + 0.5) * grid.cell
+        if position % step == 0 and x + sheet.width_of(str(position), style.small) / 2 < sheet.width + 0.5:
+            sheet.line((x, x), (grid.top - 0.2 * style.em, grid.top), colour=style.muted, line=0.4)
+            sheet.note(x, grid.top - 0.75 * style.em, str(position), anchor="center")
+    for index, position in enumerate(grid.rows):
+        y = grid.top + (index + 0.5) * grid.cell
+        if position % step == 0:
+            sheet.line((grid.left - 0.2 * style.em, grid.left), (y, y), colour=style.muted, line=0.4)
+            sheet.note(grid.left - GAP * style.em, y, str(position), anchor="right")
+
+
+def _round_step(least: float) -> int:
+    return next(step for step in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9) if step >= least)
+
+
+def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
+    """Thin lines between the texts of a pair."""
+    width, height = grid.size
+    for side, positions in (("query", grid.rows), ("key", grid.columns)):
+        segments = [getattr(plan.stack, side).segments[position] for position in positions]
+        for index, (before, after) in enumerate(pairwise(segments), start=1):
+            if before == after:
+                continue
+            at = index * grid.cell
+            if side == "query":
+                sheet.line((grid.left, grid.left + width), (grid.top + at,) * 2, colour=plan.style.faint, line=0.4)
+            else:
+                sheet.line((grid.left + at,) * 2, (grid.top, grid.top + height), colour=plan.style.faint, line=0.4)

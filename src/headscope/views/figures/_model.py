@@ -1,0 +1,147 @@
+"""View model: every head of every layer as a thumbnail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from headscope.record import Layer
+from headscope.views.figures._frame import closing, colour_bar, heading
+from headscope.views.figures._numbers import largest_of, numbers_of, pooled
+from headscope.views.figures._options import Plan
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._words import counted
+
+CELLS = 48
+"""Rows and columns of a thumbnail at most."""
+TALLEST = 215.0
+"""Millimetres."""
+LARGEST_THUMBNAIL = 22.0
+GAP = 0.06
+"""Between two thumbnails, in units of their width."""
+GROUP_GAP = 0.16
+"""More of it between heads that do not share their keys and values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Where the tiles of a grid of layers and heads stand, in millimetres.
+
+    Args:
+        lefts: of each head's column.
+        tops: of each layer's row.
+        width: of a tile.
+        height: of a tile.
+    """
+
+    lefts: tuple[float, ...]
+    tops: tuple[float, ...]
+    width: float
+    height: float
+
+    @property
+    def bottom(self) -> float:
+        """Where the grid ends."""
+        return self.tops[-1] + self.height
+
+
+def draw_model(plan: Plan) -> Sheet:
+    """A grid of layers and heads; each thumbnail is a head's matrix, max-pooled, and all share one scale."""
+    sheet = Sheet(plan.width, plan.style)
+    heads = max(layer.heads for layer in plan.layers)
+    y = heading(sheet, plan, f"{_stack(plan)}{counted(len(plan.layers), 'layer')} × {counted(heads, 'head')}")
+    thumbnails = [_thumbnails(layer, plan) for layer in plan.layers]
+    largest = max(largest_of(thumbnail) for row in thumbnails for thumbnail in row)
+    weights = plan.quantity == "weight"
+    scale = plan.style.weight_scale(largest) if weights else plan.style.score_scale(largest)
+    aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
+    tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
+    for top, row in zip(tiles.tops, thumbnails, strict=True):
+        for left, thumbnail in zip(tiles.lefts, row, strict=False):
+            size, hidden = (tiles.width, tiles.height), np.isnan(thumbnail)
+            sheet.cells(scale.rgb(thumbnail), at=(left, top), size=size, hidden=hidden)
+            sheet.rect(left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3)
+    frame_chosen(sheet, plan, tiles)
+    hidden = any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
+    y = colour_bar(sheet, scale, plan.quantity, y=tiles.bottom + 0.9 * plan.style.em, masked=hidden)
+    closing(sheet, plan, y, _notes(plan, scale))
+    return sheet
+
+
+def grid_of_heads(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL) -> Tiles:
+    """Tiles of layers and heads with their numbers; heads that share keys and values stand closer together."""
+    style = plan.style
+    layers, heads = plan.layers, max(layer.heads for layer in plan.layers)
+    kv = max(layer.kv_heads for layer in layers)
+    shared = heads // kv if kv < heads else 0
+    groups = kv - 1 if shared else 0
+    side = sheet.width_of("layer", style.small) + 0.5 * style.em
+    head_line = 1.35 * style.em
+    width = (sheet.width - side) / (heads + (heads - 1) * GAP + groups * GROUP_GAP)
+    room = TALLEST / (len(layers) * (1 + GAP)) / aspect
+    width = min(width, LARGEST_THUMBNAIL, room, tallest / aspect)
+    gap = width * GAP
+    lefts = tuple(
+        side + head * (width + gap) + (head // shared * GROUP_GAP * width if shared else 0.0) for head in range(heads)
+    )
+    height = width * aspect
+    tops = tuple(y + head_line + row * (height + gap) for row in range(len(layers)))
+    sheet.note(0, y + head_line / 2, "layer")
+    every = 1 if width > 1.1 * sheet.width_of("00", style.small) else 4
+    for head in range(0, heads, every):
+        words = f"head {head}" if head == 0 and sheet.width_of("head 0", style.small) < width else str(head)
+        sheet.note(lefts[head] + width / 2, y + head_line / 2, words, anchor="center")
+    for layer, top in zip(layers, tops, strict=True):
+        x = side - 0.5 * style.em
+        sheet.note(x, top + height / 2, str(layer.layer), anchor="right")
+    return Tiles(lefts, tops, width, height)
+
+
+def frame_chosen(sheet: Sheet, plan: Plan, tiles: Tiles) -> None:
+    """A frame around the layer, or around those of its heads, that were asked for."""
+    if not plan.chosen or plan.layer not in plan.layers:
+        return
+    top = tiles.tops[plan.layers.index(plan.layer)]
+    colour = plan.style.negative if plan.quantity == "weight" and plan.style.colour else plan.style.ink
+    if len(plan.heads) == plan.layer.heads:
+        width = tiles.lefts[plan.layer.heads - 1] + tiles.width - tiles.lefts[0]
+        sheet.rect(tiles.lefts[0], top, width, tiles.height, edge=colour, line=1.1, layer=4)
+        return
+    for head in plan.heads:
+        sheet.rect(tiles.lefts[head], top, tiles.width, tiles.height, edge=colour, line=1.1, layer=4)
+
+
+def missing_layers(plan: Plan) -> str:
+    """Says which layers between those that are drawn are not in the record."""
+    have = {layer.layer for layer in plan.stack.layers}
+    gone = [number for number in range(max(have)) if number not in have]
+    return f"without layers {', '.join(map(str, gone))}: not in the record" if gone else ""
+
+
+def shared_note(plan: Plan) -> str:
+    """Says what a wider gap between heads means."""
+    grouped = any(layer.kv_heads < layer.heads for layer in plan.layers)
+    return "heads that share keys and values stand together" if grouped else ""
+
+
+def _stack(plan: Plan) -> str:
+    return "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
+
+
+def _thumbnails(layer: Layer, plan: Plan) -> list[np.ndarray]:
+    values = numbers_of(layer, tuple(range(layer.heads)), plan.quantity)[:, plan.from_][:, :, plan.to]
+    return [pooled(head, CELLS) for head in values]
+
+
+def _notes(plan: Plan, scale: Scale) -> Iterator[str]:
+    queries, keys = int(plan.from_.sum()), int(plan.to.sum())
+    yield "rows are queries, columns are keys"
+    yield f"{queries} × {keys} {plan.quantity}s"
+    if max(queries, keys) > CELLS:
+        yield f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}"
+    yield scale.words
+    yield shared_note(plan)
+    yield missing_layers(plan)

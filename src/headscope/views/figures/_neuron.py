@@ -1,0 +1,224 @@
+"""View neuron: how one query's weights come about, feature by feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.record import Layer
+from headscope.views.figures._frame import closing, colour_bar, heading, quoted, spaced, token_size, where
+from headscope.views.figures._numbers import largest_of
+from headscope.views.figures._options import Plan
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._words import ordinal, short_score, short_weight
+
+PITCH = 1.3
+TALLEST = 190.0
+WIDEST_NAME = 0.18
+GAP = 0.8
+QUERY_HEIGHT = 1.2
+BESIDE = 110.0
+"""Millimetres from which two bars of colour stand side by side."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neurons:
+    """What one query and all keys of a head do; NaN where the query may not look.
+
+    Args:
+        query: axes feature.
+        keys: axes key, feature.
+        products: axes key, feature.
+        dots: axes key; the sum of the products.
+        scores: axes key; after scale, soft cap and bias.
+        weights: axes key.
+    """
+
+    query: Float[np.ndarray, " feature"]
+    keys: Float[np.ndarray, "key feature"]
+    products: Float[np.ndarray, "key feature"]
+    dots: Float[np.ndarray, " key"]
+    scores: Float[np.ndarray, " key"]
+    weights: Float[np.ndarray, " key"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where rows and columns stand, in millimetres: names, two pictures, three columns of bars."""
+
+    names: float
+    picture: float
+    bar: float
+    gap: float
+    top: float
+    pitch: float
+    keys: int
+
+    def picture_at(self, number: int) -> float:
+        """Left edge of the first or second picture."""
+        return self.names + number * (self.picture + self.gap)
+
+    def bar_at(self, number: int) -> float:
+        """Left edge of a column of bars."""
+        return self.picture_at(2) + number * (self.bar + self.gap)
+
+    @property
+    def bottom(self) -> float:
+        """Where the rows end."""
+        return self.top + self.keys * self.pitch
+
+
+def draw_neuron(plan: Plan) -> Sheet:
+    """Query, keys, their products, and the dot product, score and weight that follow."""
+    found = neurons_of(plan.layer, plan.heads[0], plan.query or 0)
+    sheet = Sheet(plan.width, plan.style)
+    style = plan.style
+    y = heading(sheet, plan, f"{where(plan)} · query {quoted(sheet, plan, 'query')}")
+    table = _table(sheet, plan, y)
+    ranges = (max(largest_of(found.query), largest_of(found.keys)), largest_of(found.products))
+    both, products = (style.score_scale(largest) for largest in ranges)
+    _titles(sheet, table)
+    _query(sheet, table, both.rgb(found.query[None]))
+    for number, (scale, values) in enumerate(((both, found.keys), (products, found.products))):
+        size = (table.picture, table.keys * table.pitch)
+        sheet.cells(scale.rgb(values), at=(table.picture_at(number), table.top), size=size, hidden=np.isnan(values))
+    every = _names(sheet, plan, table)
+    _bars(sheet, plan, table, found)
+    hidden = bool(np.isnan(found.scores).any())
+    first = table.bottom + 1.5 * style.em
+    beside = sheet.width > BESIDE
+    y = colour_bar(sheet, both, "q, k", y=first, span=(0.0, sheet.width * (0.5 if beside else 1)), masked=hidden)
+    if beside:
+        y = colour_bar(sheet, products, "q × k", y=first, span=(0.55 * sheet.width, sheet.width))
+    else:
+        y = colour_bar(sheet, products, "q × k", y=y)
+    closing(sheet, plan, y, _notes(plan, found, every))
+    return sheet
+
+
+def neurons_of(layer: Layer, head: int, query: int) -> Neurons:
+    """The numbers of one query of a head.
+
+    Raises:
+        RecordError: where queries and keys were not kept.
+    """
+    scores = layer.scores_of(head)[query]
+    if layer.queries is None or layer.keys is None:
+        raise RecordError(f"Layer {layer.layer} keeps no queries and keys; capture with keep='qk' or keep='auto'")
+    looking = np.asarray(layer.queries[head, query], np.float64)
+    keys = np.asarray(layer.keys[head // (layer.heads // layer.kv_heads)], np.float64)
+    hidden = ~np.isfinite(scores)
+    products = np.where(hidden[:, None], np.nan, looking * keys)
+    return Neurons(
+        query=looking,
+        keys=np.where(hidden[:, None], np.nan, keys),
+        products=products,
+        dots=products.sum(axis=1),
+        scores=np.where(hidden, np.nan, scores),
+        weights=np.where(hidden, np.nan, np.asarray(layer.weights_of(head)[query], np.float64)),
+    )
+
+
+def _table(sheet: Sheet, plan: Plan, y: float) -> Table:
+    style, tokens = plan.style, plan.stack.key
+    keys = len(tokens)
+    pitch = min(PITCH * style.em, TALLEST / keys)
+    size = token_size(pitch, style.size)
+    names = max(sheet.width_of(sheet.shown(label), size) for label in tokens.labels)
+    names = max(min(WIDEST_NAME * sheet.width, names), sheet.width_of("query q", style.small)) + 0.4 * style.em
+    gap = GAP * style.em
+    rest = sheet.width - names - 4 * gap
+    bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
+    top = y + QUERY_HEIGHT * style.em + 1.6 * style.em
+    return Table(names, (rest - 3 * bar) / 2, bar, gap, top, pitch, keys)
+
+
+def _query(sheet: Sheet, table: Table, rgb: np.ndarray) -> None:
+    """The query's features, above those of the keys."""
+    style, height = sheet.style, QUERY_HEIGHT * sheet.style.em
+    y = table.top - 1.6 * style.em - height
+    sheet.note(table.names - 0.4 * style.em, y + height / 2, "query q", anchor="right")
+    sheet.cells(rgb, at=(table.names, y), size=(table.picture, height))
+
+
+def _titles(sheet: Sheet, table: Table) -> None:
+    style = sheet.style
+    y = table.top - 0.8 * style.em
+    for number, words in enumerate(("key k", "q × k")):
+        sheet.note(table.picture_at(number), y, words)
+    for number, words in enumerate(("q · k", "score", "weight")):
+        sheet.note(table.bar_at(number), y, words)
+
+
+def _names(sheet: Sheet, plan: Plan, table: Table) -> int:
+    tokens, style = plan.stack.key, plan.style
+    size = token_size(table.pitch, style.size)
+    every = spaced(len(tokens), table.pitch, size)
+    for token in range(0, len(tokens), every):
+        name = sheet.fitted(sheet.shown(tokens.labels[token]), WIDEST_NAME * sheet.width, size)
+        colour = style.muted if tokens.special[token] else style.ink
+        y = table.top + (token + 0.5) * table.pitch
+        sheet.text(table.names - 0.4 * style.em, y, name, size=size, colour=colour, anchor="right")
+    return every
+
+
+def _bars(sheet: Sheet, plan: Plan, table: Table, found: Neurons) -> None:
+    for number, values in enumerate((found.dots, found.scores)):
+        _signed_bars(sheet, table, values, table.bar_at(number))
+    style, left = plan.style, table.bar_at(2)
+    words = sheet.width_of("<.001", style.small)
+    room = table.bar - words - 0.3 * style.em
+    size = min(style.small, token_size(table.pitch, style.size))
+    largest = largest_of(found.weights) or 1.0
+    numbered = table.pitch > 0.9 * size * style.em / style.size
+    for key, weight in enumerate(found.weights):
+        if np.isnan(weight):
+            continue
+        y = table.top + (key + 0.5) * table.pitch
+        length = room * weight / largest
+        sheet.rect(left, y - 0.28 * table.pitch, length, 0.56 * table.pitch, fill=plan.colours[plan.heads[0]])
+        if numbered:
+            sheet.text(left + length + 0.3 * style.em, y, short_weight(weight), size=size, colour=style.muted)
+    sheet.line((left, left), (table.top, table.bottom), colour=style.faint, line=0.4)
+
+
+def _signed_bars(sheet: Sheet, table: Table, values: np.ndarray, left: float) -> None:
+    style = sheet.style
+    low, high = min(0.0, float(np.nanmin(values))), max(0.0, float(np.nanmax(values)))
+    per = table.bar / ((high - low) or 1.0)
+    zero = left - low * per
+    for key, value in enumerate(values):
+        if np.isnan(value):
+            continue
+        y = table.top + (key + 0.5) * table.pitch
+        fill = style.positive if value >= 0 else style.negative
+        x = zero + min(0.0, value) * per
+        sheet.rect(x, y - 0.28 * table.pitch, abs(value) * per, 0.56 * table.pitch, fill=fill)
+    sheet.line((zero, zero), (table.top, table.bottom), colour=style.faint, line=0.4)
+    for value in (low, high):
+        if abs(value) > 0.15 * (high - low):
+            x, y = zero + value * per, table.bottom + 0.55 * style.em
+            anchor = "left" if value < 0 else "right"
+            sheet.note(x, y, short_score(value), anchor=anchor)
+
+
+def _notes(plan: Plan, found: Neurons, every: int) -> Iterator[str]:
+    layer = plan.layer
+    formula = f"score = q · k × {layer.scale:.3g}"
+    if layer.soft_cap is not None:
+        formula += f", capped at {layer.soft_cap:g}"
+    if layer.bias is not None:
+        formula += " + bias"
+    yield f"{len(found.query)} features, in the model's order"
+    yield formula
+    yield "weight = softmax of the scores"
+    if layer.kv_heads < layer.heads:
+        yield f"keys of key/value head {plan.heads[0] // (layer.heads // layer.kv_heads)}"
+    if np.isnan(found.scores).any():
+        yield "keys that the query may not look at are masked"
+    if every > 1:
+        yield f"every {ordinal(every)} token is named"

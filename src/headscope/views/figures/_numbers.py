@@ -1,0 +1,75 @@
+"""The numbers that figures draw."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.record import Layer
+
+Numbers = Float[np.ndarray, "head query key"]
+
+
+def numbers_of(layer: Layer, heads: tuple[int, ...], quantity: str) -> Numbers:
+    """Weights or scores of some heads in float64, NaN where a query may not look.
+
+    Raises:
+        RecordError: scores of a layer that keeps no queries and keys.
+    """
+    read = layer.scores_of if quantity == "score" else layer.weights_of
+    values = np.stack([np.asarray(read(head), np.float64) for head in heads])
+    if layer.visible is not None:
+        values[:, ~np.asarray(layer.visible, bool)] = np.nan
+    values[np.isinf(values)] = np.nan
+    return values
+
+
+def mean_of(values: Float[np.ndarray, "*axes"], axis: int = 0) -> Float[np.ndarray, "*less"]:
+    """Mean over an axis, hidden numbers left out; NaN where all are hidden."""
+    there = ~np.isnan(values)
+    count = there.sum(axis=axis)
+    total = np.where(there, values, 0.0).sum(axis=axis)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def largest_of(values: np.ndarray) -> float:
+    """Largest magnitude, hidden numbers left out; 0 where there is none."""
+    return float(np.nanmax(np.abs(values), initial=0.0, where=~np.isnan(values)))
+
+
+def pooled(values: Float[np.ndarray, "query key"], most: int) -> Float[np.ndarray, "row column"]:
+    """At most so many rows and columns, each cell the number of largest magnitude in its block."""
+    for axis in (0, 1):
+        count = values.shape[axis]
+        if count > most:
+            starts = np.arange(most) * count // most
+            high = np.fmax.reduceat(values, starts, axis=axis)
+            low = np.fmin.reduceat(values, starts, axis=axis)
+            values = np.where(np.abs(low) > np.abs(high), low, high)
+    return values
+
+
+def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:
+    """The strongest keys of each row up to a share of its mass, in percent.
+
+    Those that equal the weakest one kept are kept too, so that nothing depends on the order of the keys; what is 0
+    is never kept.
+    """
+    ordered = -np.sort(-sizes, axis=-1)
+    before = np.cumsum(ordered, axis=-1) - ordered
+    needed = before < share / 100 * sizes.sum(axis=-1, keepdims=True) * (1 - 1e-9)
+    weakest = np.where(needed, ordered, np.inf).min(axis=-1, keepdims=True, initial=np.inf)
+    return (sizes >= weakest) & (sizes > 0)
+
+
+def affordable_share(sizes: Numbers, seen: Bool[np.ndarray, "head query key"], budget: int) -> int:
+    """The largest share in percent with no more lines to be seen than the budget; 1 where none is so small."""
+    order = np.argsort(-sizes, axis=-1, kind="stable")
+    ordered = np.take_along_axis(sizes, order, axis=-1)
+    mass = sizes.sum(axis=-1, keepdims=True)
+    before = (np.cumsum(ordered, axis=-1) - ordered) / np.where(mass > 0, mass, 1)
+    first = np.sort(before[np.take_along_axis(seen, order, axis=-1)])
+    for share in range(100, 1, -1):
+        if np.searchsorted(first, share / 100) <= budget:
+            return share
+    return 1

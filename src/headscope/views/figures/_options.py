@@ -1,0 +1,266 @@
+"""What can be asked of a figure, and the plan that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, get_args
+
+import numpy as np
+from jaxtyping import Bool
+
+from headscope.errors import FigureError
+from headscope.record import Layer, Record, Stack, Tokens
+from headscope.views.figures._fonts import installed
+from headscope.views.figures._style import Style, style_for
+
+View = Literal["head", "model", "matrix", "neuron", "text", "pair"]
+Quantity = Literal["weight", "score"]
+Filter = Literal["all", "aa", "ab", "ba", "bb"]
+FigureTheme = Literal["light", "dark"]
+
+WIDTH = 85.0
+"""Millimetres: one column of most journals."""
+WIDEST = 1000.0
+NARROWEST = 40.0
+
+
+class FigureOptions(TypedDict, total=False):
+    """Options of `figure`; those that the page has too mean the same there."""
+
+    view: View
+    """``"head"`` (default), ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"`` or ``"pair"``."""
+    stack: str
+    """Stack that is drawn; by default the first one."""
+    layer: int
+    """Layer that is drawn; by default the first one. Views ``model`` and ``pair`` draw a frame around it."""
+    heads: Sequence[int]
+    """Heads that are drawn; by default all. Where a view shows one number for several heads it is their mean."""
+    head: int
+    """One head: short for ``heads=[head]``. View ``neuron`` needs it; by default head 0."""
+    layers: Sequence[int]
+    """Layers in the grid of views ``model`` and ``pair``; by default all."""
+    query: int
+    """Position of the token that looks, from 0; views ``neuron`` and ``pair`` need it."""
+    key: int
+    """Position of the token that is looked at, from 0; view ``pair`` needs it."""
+    quantity: Quantity
+    """``"weight"`` (default), or ``"score"``: what goes into the softmax."""
+    filter: Filter
+    """Queries and keys of one text of a pair: ``"ab"`` is from the first to the second; by default ``"all"``."""
+    mute: bool
+    """Leave special tokens out."""
+    share: int
+    """View ``head``: percent of each row's mass that is drawn, 1 to 100; by default as much as can be printed."""
+    theme: FigureTheme
+    """``"light"`` (default) or ``"dark"``."""
+    title: str
+    """Title over the figure; by default what is shown. ``""`` for none, as where a caption stands below it."""
+    width: float
+    """Width in millimetres, 40 to 1000; by default 85, one column of most journals."""
+    font_size: float
+    """Size of text in points, 4 to 24; by default 8. Tokens are smaller where many stand close, down to 4."""
+    font: str
+    """Font family that is tried first; by default Arial, or what the machine has like it."""
+    colour: bool
+    """False for greys only."""
+
+
+KNOWN = tuple(FigureOptions.__annotations__)
+EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
+OWN: Mapping[str, tuple[str, ...]] = {
+    "head": ("heads", "head", "query", "key", "quantity", "filter", "mute", "share"),
+    "model": ("heads", "head", "layers", "quantity", "filter", "mute"),
+    "matrix": ("heads", "head", "quantity", "filter", "mute"),
+    "neuron": ("head", "query"),
+    "text": ("heads", "head", "query", "key", "quantity", "filter", "mute"),
+    "pair": ("heads", "head", "layers", "query", "key", "quantity"),
+}
+NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key")}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What is drawn, checked: nothing behind it asks again.
+
+    Args:
+        record: where it comes from.
+        view: which view.
+        stack: which stack of the record.
+        layer: which layer of the stack.
+        layers: the layers of a grid.
+        heads: the heads, ascending.
+        chosen: True where layer or heads were asked for and a grid frames them.
+        query: position of the token that looks, where one is chosen.
+        key: position of the token that is looked at, where one is chosen.
+        quantity: weight or score.
+        from_: axes query; the queries that take part.
+        to: axes key; the keys that take part.
+        hiding: words for the tokens that take no part.
+        share: percent of each row's mass; None for as much as can be printed.
+        title: None for what is shown, ``""`` for none.
+        width: in millimetres.
+        style: colours and type.
+    """
+
+    record: Record
+    view: View
+    stack: Stack
+    layer: Layer
+    layers: tuple[Layer, ...]
+    heads: tuple[int, ...]
+    chosen: bool
+    query: int | None
+    key: int | None
+    quantity: Quantity
+    from_: Bool[np.ndarray, " query"]
+    to: Bool[np.ndarray, " key"]
+    hiding: tuple[str, ...]
+    share: int | None
+    title: str | None
+    width: float
+    style: Style
+
+    @property
+    def head(self) -> int | None:
+        """The head, where there is only one."""
+        return self.heads[0] if len(self.heads) == 1 else None
+
+    @property
+    def colours(self) -> dict[int, str]:
+        """Colour of each head that is drawn."""
+        return self.style.heads(self.heads, self.stack.heads)
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given: without those that are None, and with NumPy's numbers as Python's."""
+    given = {name: value for name, value in options.items() if value is not None or name not in KNOWN}
+    return {name: getattr(value, "tolist", lambda value=value: value)() for name, value in given.items()}
+
+
+def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
+    """The plan of a figure.
+
+    Raises:
+        FigureError: an option or value that there is not, or that the view does not have.
+        RecordError: a stack, layer or head that the record does not have.
+    """
+    view = _one_of("view", options.get("view", "head"), get_args(View))
+    _check_names(view, options)
+    stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
+    layer = stack.layer(options["layer"]) if "layer" in options else stack.layers[0]
+    from_, to, hiding = _parts(stack, options)
+    return Plan(
+        record=record,
+        view=view,
+        stack=stack,
+        layer=layer,
+        layers=_layers(stack, options.get("layers")),
+        heads=_heads(layer, view, options),
+        chosen=bool({"layer", "heads", "head"} & set(options)),
+        query=_position("query", options.get("query"), stack.query),
+        key=_position("key", options.get("key"), stack.key),
+        quantity=_one_of("quantity", options.get("quantity", "weight"), get_args(Quantity)),
+        from_=from_,
+        to=to,
+        hiding=hiding,
+        share=None if "share" not in options else int(between("share", options["share"], 1, 100)),
+        title=options.get("title"),
+        width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
+        style=_style(options),
+    )
+
+
+def _check_names(view: str, options: Mapping[str, Any]) -> None:
+    known = (*EVERY, *OWN[view])
+    for name in options:
+        if name not in KNOWN:
+            raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
+        if name not in known:
+            raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
+    for name in NEEDED.get(view, ()):
+        if name not in options:
+            raise FigureError(f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0")
+    if "head" in options and "heads" in options:
+        raise FigureError(
+            f"head={options['head']} and heads={list(options['heads'])} were both given; give one of them"
+        )
+
+
+def _style(options: Mapping[str, Any]) -> Style:
+    theme = _one_of("theme", options.get("theme", "light"), get_args(FigureTheme))
+    font = options.get("font")
+    if font is not None and installed(font) is None:
+        raise FigureError(f"font={font!r}: matplotlib finds no such font on this machine; install it or choose another")
+    size = between("font_size", options.get("font_size", 8.0), 4, 24)
+    return style_for(dark=theme == "dark", colour=bool(options.get("colour", True)), size=size, font=font)
+
+
+def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ...]:
+    if "head" in options:
+        wanted = [options["head"]]
+    elif view == "neuron":
+        wanted = [0]
+    else:
+        wanted = options.get("heads")
+    if wanted is None:
+        return tuple(range(layer.heads))
+    whole = all(isinstance(head, int | np.integer) for head in wanted)
+    if not len(wanted) or not whole or min(wanted) < 0 or max(wanted) >= layer.heads:
+        raise FigureError(
+            f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose at least one"
+        )
+    return tuple(sorted({int(head) for head in wanted}))
+
+
+def _layers(stack: Stack, wanted: Sequence[int] | None) -> tuple[Layer, ...]:
+    if wanted is None:
+        return stack.layers
+    if not len(wanted):
+        raise FigureError("layers=[]: choose at least one layer, or leave layers= out for all")
+    return tuple(stack.layer(number) for number in sorted(set(wanted)))
+
+
+def _position(name: str, wanted: int | None, tokens: Tokens) -> int | None:
+    if wanted is None:
+        return None
+    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or not 0 <= wanted < len(tokens):
+        raise FigureError(f"{name}={wanted!r}: give the position of a token, 0 to {len(tokens) - 1}")
+    return int(wanted)
+
+
+def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """The queries and keys that take part, and words for what does not."""
+    wanted = _one_of("filter", options.get("filter", "all"), get_args(Filter))
+    from_, to = np.ones(len(stack.query), bool), np.ones(len(stack.key), bool)
+    hiding = []
+    if wanted != "all":
+        if {*stack.query.segments} != {0, 1} or {*stack.key.segments} != {0, 1}:
+            raise FigureError(f"filter={wanted!r}: stack {stack.name!r} is not of a pair of texts; leave filter= out")
+        from_ &= np.array(stack.query.segments) == "ab".index(wanted[0])
+        to &= np.array(stack.key.segments) == "ab".index(wanted[1])
+        hiding.append(f"only from text {wanted[0].upper()} to text {wanted[1].upper()}")
+    if options.get("mute", False):
+        from_ &= ~np.array(stack.query.special, bool)
+        to &= ~np.array(stack.key.special, bool)
+        hiding.append("without special tokens")
+    if not from_.any() or not to.any():
+        raise FigureError("All tokens are special ones, and mute=True leaves these out; leave mute= out")
+    return from_, to, tuple(hiding)
+
+
+def _one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
+    if given not in known:
+        raise FigureError(f"{name} must be one of {', '.join(map(repr, known))}, not {given!r}")
+    return given
+
+
+def between(name: str, given: Any, low: float | int, high: float | int) -> float:
+    """The number as a float.
+
+    Raises:
+        FigureError: where it is none, or lies outside.
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not low <= given <= high:
+        raise FigureError(f"{name} must be a number from {low:g} to {high:g}, not {given!r}")
+    return float(given)

@@ -1,0 +1,84 @@
+"""What a figure was made of, for the metadata of its file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, TypedDict
+
+from headscope._version import __version__
+from headscope.record import Record
+from headscope.views.figures._options import Plan
+
+
+class Recipe(TypedDict):
+    """What a figure was made of."""
+
+    call: str
+    """The Python call that draws it again from the same record."""
+    view: str
+    stack: str
+    layers: list[int]
+    heads: list[int]
+    query: int | None
+    key: int | None
+    quantity: str
+    model: str
+    revision: str | None
+    model_type: str
+    dtype: str
+    text_sha256: str
+    """Of the texts, or of the tokens where there are no texts, as one JSON list in UTF-8."""
+    tokens: list[int]
+    """Number of queries and of keys."""
+    verified: float | None
+    fonts: list[str]
+    versions: dict[str, str]
+
+
+def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
+    """The recipe of a planned figure."""
+    model = plan.record.model
+    arguments = "".join(f", {name}={value!r}" for name, value in options.items())
+    grid = plan.view in ("model", "pair")
+    return {
+        "call": f"headscope.figure(record{arguments})",
+        "view": plan.view,
+        "stack": plan.stack.name,
+        "layers": [layer.layer for layer in (plan.layers if grid else (plan.layer,))],
+        "heads": list(range(plan.stack.heads)) if grid else list(plan.heads),
+        "query": plan.query,
+        "key": plan.key,
+        "quantity": plan.quantity,
+        "model": model.name,
+        "revision": model.revision,
+        "model_type": model.model_type,
+        "dtype": model.dtype,
+        "text_sha256": text_hash(plan.record),
+        "tokens": [len(plan.stack.query), len(plan.stack.key)],
+        "verified": plan.record.verified,
+        "fonts": list(plan.style.families[:2]),
+        "versions": dict(model.versions) | {"headscope": __version__, "matplotlib": version("matplotlib")},
+    }
+
+
+def text_hash(record: Record) -> str:
+    """SHA-256 of the texts, or of the tokens where there are none, as one JSON list."""
+    pieces = [list(side.pieces) for stack in record.stacks.values() for side in (stack.query, stack.key)]
+    return hashlib.sha256(json.dumps(list(record.texts) or pieces).encode()).hexdigest()
+
+
+def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
+    """The metadata of a file, as matplotlib's writers want it; no date, so that files are the same each time."""
+    document = json.dumps(recipe)
+    layers = "-".join(map(str, dict.fromkeys((recipe["layers"][0], recipe["layers"][-1]))))
+    title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}, layer {layers}"
+    title = "".join(character if character.isprintable() else "?" for character in title)
+    made = f"headscope {__version__}"
+    if kind == "svg":
+        return {"Title": title, "Creator": made, "Description": document, "Date": None}
+    if kind == "pdf":
+        return {"Title": title, "Creator": made, "Subject": document, "CreationDate": None}
+    return {"Title": title, "Software": made, "Description": document}

@@ -1,0 +1,64 @@
+"""From numbers to colours, and the bar that explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from headscope.views.figures._palette import Colours, parse_hex
+from headscope.views.figures._words import short_score, short_weight, two_digits
+
+WEIGHT_TICKS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
+CLOSEST_TICKS = 0.16
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Colours of weights (from 0) or of signed numbers (both sides alike).
+
+    Args:
+        colours: of the whole range, from its lower to its upper end.
+        largest: the number that gets the last colour.
+        signed: whether the range begins at ``-largest`` instead of 0.
+        power: colour moves with ``|number| ** power``.
+        masked: colour of NaN: where a query may not look.
+    """
+
+    colours: Colours
+    largest: float
+    signed: bool
+    power: float
+    masked: str
+
+    @property
+    def words(self) -> str:
+        """What a reader must know of it besides the bar."""
+        return "colour on a square-root scale" if self.power == 0.5 else ""
+
+    def place(self, values: np.ndarray) -> np.ndarray:
+        """Where numbers stand on the bar, 0 to 1."""
+        size = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** self.power
+        return np.asarray(0.5 + 0.5 * np.sign(values) * size if self.signed else size)
+
+    def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
+        """Red, green, blue of each number."""
+        hidden = np.isnan(values)
+        steps = np.rint(255 * self.place(np.where(hidden, 0.0, values))).astype(int)
+        return np.where(hidden[..., None], parse_hex(self.masked), self.colours[steps])
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Place on the bar and words of the numbers that are written below it."""
+        if self.signed:
+            return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
+        if self.largest == 0:
+            return [(0.0, "0")]
+        if self.power == 1:
+            return [(part, two_digits(part * self.largest) if part else "0") for part in (0.0, 0.5, 1.0)]
+        found = [(0.0, "0")]
+        for mark in WEIGHT_TICKS:
+            place = float(self.place(np.array(mark)))
+            if mark < self.largest and place - found[-1][0] > CLOSEST_TICKS and place < 1 - CLOSEST_TICKS:
+                found.append((place, short_weight(mark)))
+        return [*found, (1.0, two_digits(self.largest))]

@@ -1,0 +1,240 @@
+"""A sheet of paper in millimetres, from the upper left corner down; the only place that draws with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+
+from headscope.errors import FigureError
+from headscope.views.figures._fonts import em_width, writable
+from headscope.views.figures._labels import readable
+from headscope.views.figures._palette import parse_hex
+from headscope.views.figures._style import POINT, Style
+
+Anchor = Literal["left", "center", "right"]
+Length = float | int
+"""Millimetres."""
+
+RISE = 0.31
+"""How far a baseline stands below the middle of a line of text, in units of the font size."""
+LEADING = 1.4
+"""Height of a line of text that explains, in units of the font size."""
+SHARPNESS = 600
+"""Dots in an inch that pictures of cells have at least: no reader smooths them then."""
+MOST_DOTS = 4096
+HATCH, HATCH_LINE = 1.1, 0.16
+"""Millimetres from line to line, and of a line, where a query may not look."""
+MARGIN = 1.2
+"""Millimetres of paper around everything."""
+
+
+@contextmanager
+def our_settings() -> Generator[None]:
+    """The settings of matplotlib itself and ours, so that a reader's style file changes nothing.
+
+    Raises:
+        FigureError: where matplotlib is missing.
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise FigureError("Figures need matplotlib: pip install 'headscope[figures]'") from None
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(
+            {
+                "font.sans-serif": ["Arial", "Helvetica", "DejaVu Sans"],
+                "path.simplify": False,
+                "pdf.fonttype": 42,
+                "svg.fonttype": "none",
+                "svg.hashsalt": "headscope",
+                "text.parse_math": False,
+                "text.usetex": False,
+            }
+        )
+        yield
+
+
+class Sheet:
+    """A matplotlib figure of fixed width whose height is set when all is drawn.
+
+    ``width`` is what is left to draw on, without the margins; x and y count from the corner inside them.
+
+    Args:
+        width: of the paper in millimetres.
+        style: colours and type.
+    """
+
+    def __init__(self, width: float, style: Style) -> None:
+        from matplotlib.figure import Figure
+
+        self.width = width - 2 * MARGIN
+        self.style = style
+        self.missing: set[str] = set()
+        self.matplotlib: Any = Figure(figsize=(width / 25.4, 1), facecolor=style.paper)
+        self._axes = self.matplotlib.add_axes((0, 0, 1, 1))
+        self._axes.set_axis_off()
+        self._axes.set_xlim(-MARGIN, width - MARGIN)
+        self._axes.set_autoscale_on(False)
+
+    def finish(self, height: float) -> None:
+        """Set the height of what is drawn, in millimetres."""
+        self.matplotlib.set_size_inches((self.width + 2 * MARGIN) / 25.4, (height + 2 * MARGIN) / 25.4)
+        self._axes.set_ylim(height + MARGIN, -MARGIN)
+
+    def shown(self, token: str) -> str:
+        """A token as it can be written with the fonts of this machine."""
+        text = readable(token)
+        written, missing = writable(text, self.style.families)
+        if missing:
+            self.missing.add(token)
+        return written
+
+    def width_of(self, text: str, size: float | None = None) -> float:
+        """Millimetres that a text takes."""
+        return em_width(text, self.style.families) * (size or self.style.size) * POINT
+
+    def fitted(self, text: str, room: float, size: float | None = None) -> str:
+        """The text, cut at its end where it is wider than the room."""
+        if self.width_of(text, size) <= room:
+            return text
+        for end in range(len(text) - 1, 0, -1):
+            cut = text[:end].rstrip() + "…"
+            if self.width_of(cut, size) <= room:
+                return cut
+        return "…"
+
+    def text(  # noqa: PLR0913 - what type is made of
+        self,
+        x: Length,
+        y: Length,
+        text: str,
+        *,
+        size: float | None = None,
+        colour: str | None = None,
+        anchor: Anchor = "left",
+        bold: bool = False,
+        upright: bool = False,
+    ) -> None:
+        """Write a line; y is its middle. Upright text runs upwards from y, and x is its middle."""
+        size = size or self.style.size
+        fall = RISE * size * POINT
+        self._axes.text(
+            x + fall if upright else x,
+            y if upright else y + fall,
+            writable(text, self.style.families)[0],
+            size=size,
+            color=colour or self.style.ink,
+            family=[*self.style.families, "sans-serif"],
+            weight="bold" if bold else "normal",
+            ha=anchor,
+            va="baseline",
+            rotation=90 if upright else 0,
+            rotation_mode="anchor",
+            parse_math=False,
+            zorder=5,
+        )
+
+    def note(self, x: Length, y: Length, text: str, *, anchor: Anchor = "left") -> None:
+        """Write a line of small muted text, which explains."""
+        self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
+
+    def paragraph(self, y: float, parts: Sequence[str]) -> float:
+        """Write small muted text over the width, each of the parts kept together where it fits; give the next y."""
+        size = self.style.small
+        pitch = LEADING * size * POINT
+        for line in self._wrapped(parts, self.width, size):
+            self.note(0, y + pitch / 2, line)
+            y += pitch
+        return y
+
+    def rect(self, x: Length, y: Length, width: Length, height: Length, **look: Any) -> None:
+        """A rectangle; ``fill``, ``edge`` (colours), ``line`` (points), ``round`` (millimetres), ``layer``."""
+        from matplotlib.patches import FancyBboxPatch, Rectangle
+
+        common = {
+            "facecolor": look.get("fill", "none"),
+            "edgecolor": look.get("edge", "none"),
+            "linewidth": look.get("line", 0.5),
+            "zorder": look.get("layer", 2),
+        }
+        radius = min(look.get("round", 0.0), width / 2, height / 2)
+        if radius > 0:
+            box = f"round,pad=0,rounding_size={radius}"
+            self._axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=box, mutation_aspect=1, **common))
+        else:
+            self._axes.add_patch(Rectangle((x, y), width, height, **common))
+
+    def line(self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5) -> None:
+        """A line through points; its thickness in points."""
+        from matplotlib.lines import Line2D
+
+        self._axes.add_line(Line2D(xs, ys, color=colour, linewidth=line, solid_capstyle="butt", zorder=2))
+
+    def curves(self, points: Float[np.ndarray, "curve 4 2"], *, dashed: bool = False, **look: Any) -> None:
+        """Cubic curves of one look: ``colour``, ``line`` (points), ``opacity``, ``layer``."""
+        from matplotlib.patches import PathPatch
+        from matplotlib.path import Path
+
+        codes = np.tile([Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4], len(points))
+        patch = PathPatch(
+            Path(points.reshape(-1, 2), codes),
+            fill=False,
+            edgecolor=look["colour"],
+            linewidth=look["line"],
+            alpha=look["opacity"],
+            zorder=look["layer"],
+            capstyle="butt",
+            linestyle=(0, (3, 2)) if dashed else "solid",
+        )
+        self._axes.add_patch(patch)
+
+    def cells(
+        self,
+        rgb: UInt8[np.ndarray, "row column 3"],
+        *,
+        at: tuple[float, float],
+        size: tuple[float, float],
+        hidden: Bool[np.ndarray, "row column"] | None = None,
+    ) -> None:
+        """A picture of cells that are all equally large, in millimetres; hidden ones are hatched.
+
+        Args:
+            rgb: red, green, blue of each cell.
+            at: x and y of the upper left corner.
+            size: width and height.
+            hidden: True where a query may not look.
+        """
+        times = tuple(
+            max(1, min(round(SHARPNESS * length / 25.4 / count), MOST_DOTS // count))
+            for length, count in zip((size[1], size[0]), rgb.shape[:2], strict=True)
+        )
+        large = rgb.repeat(times[0], axis=0).repeat(times[1], axis=1)
+        if hidden is not None and hidden.any():
+            under = hidden.repeat(times[0], axis=0).repeat(times[1], axis=1)
+            down, along = np.indices(under.shape, sparse=True)
+            steps = down * (size[1] / under.shape[0]) + along * (size[0] / under.shape[1])
+            large[under & (steps % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
+        extent = (at[0], at[0] + size[0], at[1] + size[1], at[1])
+        self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
+
+    def _wrapped(self, parts: Sequence[str], room: float, size: float) -> list[str]:
+        """Lines of ``part · part``; a part that is wider than the room is broken between words."""
+        lines = [""]
+        for part in parts:
+            joined = f"{lines[-1]} · {part}" if lines[-1] else part
+            if self.width_of(joined, size) <= room:
+                lines[-1] = joined
+                continue
+            lines.append("")
+            for word in part.split(" "):
+                longer = f"{lines[-1]} {word}".strip()
+                if lines[-1] and self.width_of(longer, size) > room:
+                    lines.append(word)
+                else:
+                    lines[-1] = longer
+        return [line for line in lines if line]

@@ -1,0 +1,148 @@
+"""View text: the words themselves, heat by attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import FigureError
+from headscope.record import Tokens
+from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words, quoted, where
+from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
+from headscope.views.figures._options import Plan
+from headscope.views.figures._palette import text_on
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._sheet import Sheet
+
+PITCH = 1.75
+PADDING = 0.16
+SPACE = 0.3
+"""In units of the font size."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A token in the running text: its words, place and width, in millimetres."""
+
+    token: int
+    text: str
+    x: float
+    y: float
+    width: float
+
+
+def draw_text(plan: Plan) -> Sheet:
+    """Running text; the colour behind a word is what it receives, or what one query gives it, or it gives one key."""
+    if plan.query is not None and plan.key is not None:
+        raise FigureError("View 'text' shows one query or one key, and both were given; view 'pair' shows both")
+    sheet = Sheet(plan.width, plan.style)
+    style, weights = plan.style, plan.quantity == "weight"
+    side = "query" if plan.key is not None else "key"
+    tokens: Tokens = getattr(plan.stack, side)
+    heat = _heat(plan)
+    largest = largest_of(heat)
+    colour = plan.colours[plan.head] if plan.head is not None else None
+    one = plan.query is not None or plan.key is not None
+    power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
+    scale = style.weight_scale(largest, colour, power=power) if weights else style.score_scale(largest)
+    y = heading(sheet, plan, _title(sheet, plan))
+    placed, y = _set(sheet, tokens, y)
+    chosen = plan.query if plan.query is not None else plan.key
+    chosen = chosen if plan.stack.query == plan.stack.key else None
+    takes_part = plan.from_ if side == "query" else plan.to
+    for word in placed:
+        _draw(sheet, word, scale.rgb(heat[word.token : word.token + 1])[0], takes_part=bool(takes_part[word.token]))
+        if word.token == chosen:
+            height = 1.36 * style.em
+            sheet.rect(word.x, word.y - height / 2, word.width, height, edge=style.ink, line=0.9, round=0.2 * style.em)
+    y = colour_bar(sheet, scale, plan.quantity, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
+    closing(sheet, plan, y, _notes(sheet, plan, scale))
+    return sheet
+
+
+def _heat(plan: Plan) -> Float[np.ndarray, " token"]:
+    """One number for each token that is written, NaN where it may not be looked at or takes no part."""
+    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity))
+    if plan.query is not None:
+        return np.where(plan.to, values[plan.query], np.nan)
+    if plan.key is not None:
+        return np.where(plan.from_, values[:, plan.key], np.nan)
+    if plan.quantity == "weight":
+        values = np.nan_to_num(values)  # a masked key receives nothing
+    return np.where(plan.to, mean_of(values[plan.from_]), np.nan)
+
+
+def _title(sheet: Sheet, plan: Plan) -> str:
+    if plan.query is not None:
+        return f"Where {quoted(sheet, plan, 'query')} looks"
+    if plan.key is not None:
+        return f"What looks at {quoted(sheet, plan, 'key')}"
+    return "Attention received" if plan.quantity == "weight" else "Mean score received"
+
+
+def _set(sheet: Sheet, tokens: Tokens, y: float) -> tuple[list[Placed], float]:
+    """The tokens as running text; pieces of a word stay together, and the second text begins a line."""
+    em = sheet.style.em
+    placed, x, first = [], 0.0, True
+    line = y + 0.5 * PITCH * em
+    for word in _words(tokens):
+        texts = [sheet.fitted(sheet.shown(tokens.labels[token]), sheet.width - em) for token in word]
+        widths = [sheet.width_of(text) + 2 * PADDING * em for text in texts]
+        turned = not first and tokens.segments[word[0]] != tokens.segments[word[0] - 1]
+        gap = SPACE * em if _spaced(tokens, word[0]) else 0.04 * em
+        if turned or (x > 0 and x + gap + sum(widths) > sheet.width):
+            x, line = 0.0, line + PITCH * em
+        elif x > 0:
+            x += gap
+        for token, text, width in zip(word, texts, widths, strict=True):
+            if x > 0 and x + width > sheet.width:
+                x, line = 0.0, line + PITCH * em
+            placed.append(Placed(token, text, x, line, width))
+            x += width
+        first = False
+        if "\n" in tokens.pieces[word[-1]] or "Ċ" in tokens.pieces[word[-1]]:
+            x, line = 0.0, line + PITCH * em
+    return placed, max(word.y for word in placed) + 0.5 * PITCH * em
+
+
+def _words(tokens: Tokens) -> list[list[int]]:
+    words: list[list[int]] = []
+    for token, continues in enumerate(tokens.continues):
+        if continues and words:
+            words[-1].append(token)
+        else:
+            words.append([token])
+    return words
+
+
+def _spaced(tokens: Tokens, token: int) -> bool:
+    """Whether the text has a space before a token; where nobody knows, there is one."""
+    if tokens.offsets is None or token == 0:
+        return True
+    before, now = tokens.offsets[token - 1], tokens.offsets[token]
+    if before is None or now is None or tokens.segments[token] != tokens.segments[token - 1]:
+        return True
+    text = tokens.texts[tokens.segments[token]]
+    return now[0] > before[1] or text[now[0] : now[0] + 1].isspace()
+
+
+def _draw(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> None:
+    style = sheet.style
+    height = 1.36 * style.em
+    if takes_part:
+        fill = "#" + bytes(rgb).hex()
+        sheet.rect(word.x, word.y - height / 2, word.width, height, fill=fill, round=0.2 * style.em)
+    colour = text_on(rgb) if takes_part else style.faint
+    sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
+
+
+def _notes(sheet: Sheet, plan: Plan, scale: Scale) -> list[str]:
+    over = "" if plan.query is not None or plan.key is not None else f", mean over {int(plan.from_.sum())} queries"
+    place = where(plan).rpartition(" · ")[0]
+    return [
+        f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
+        scale.words,
+        f"query {plan.query}" if plan.query is not None else f"key {plan.key}" if plan.key is not None else "",
+    ]

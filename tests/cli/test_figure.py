@@ -1,0 +1,71 @@
+import io
+
+import pytest
+from PIL import Image
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import random_record
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hs.save(random_record(), "run.safetensors")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_a_figure_is_the_one_that_python_draws(here, kind, capsys):
+    out = f"fig.{kind}"
+    line = ["figure", "run.safetensors", "--view", "head", "--at", "1-0,2", "--out", out, "--theme", "dark", "--grey"]
+    assert run([*line, "--width", "70", "--font-size", "7", "--share", "80", "--query", "3"]) == 0
+    out_text, err = capsys.readouterr()
+    assert f"Wrote {here / out}" in out_text
+    assert err == ""
+    options = {"layer": 1, "heads": [0, 2], "query": 3, "share": 80, "theme": "dark", "width": 70.0, "font_size": 7.0}
+    wanted = hs.figure(hs.load("run.safetensors"), view="head", **options, colour=False)
+    assert (here / out).read_bytes() == wanted.to_bytes(kind)
+
+
+def test_every_option_reaches_the_figure(here):
+    line = ["figure", "run.safetensors", "--view", "model", "--out", "fig.png", "--layers", "1", "--stack", "cross"]
+    assert run([*line, "--at", "1-2", "--title", "T", "--mute", "--filter", "all", "--dpi", "100"]) == 0
+    image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
+    assert image.width == pytest.approx(85 / 25.4 * 100, abs=1)
+    assert "layers=(1,)" in image.text["Description"]
+    assert "head=2" in image.text["Description"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--at", "2_0", "--out", "f.svg"], "headscope: --at is '2_0'; write layer and heads from 0, such as 2-0"),
+        (["--at", "5", "--out", "f.svg"], "headscope: Stack 'cross' has layers 0, 1, not 5"),
+        (["--at", "1-7", "--out", "f.svg"], "headscope: heads=[7]: layer 1 has heads 0 to 2"),
+        (["--out", "f.jpg"], "headscope: A figure can be saved as .svg, .pdf or .png, and --out is f.jpg"),
+        (["--out", "no/f.svg"], "headscope: Cannot write no/f.svg: there is no folder"),
+        (["--view", "pair", "--out", "f.svg"], "headscope: View 'pair' shows one query; give its position with query="),
+        (["--view", "neuron", "--query", "1", "--out", "f.svg"], "headscope: Layer 0 holds weights but no queries"),
+        (["--view", "model", "--share", "3", "--out", "f.svg"], "headscope: View 'model' has no option 'share'"),
+        (["--width", "3", "--out", "f.svg"], "headscope: width must be a number from 40 to 1000, not 3"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(here, arguments, line, capsys):
+    assert run(["figure", "run.safetensors", *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert out == ""
+    assert [entry.name for entry in here.iterdir()] == ["run.safetensors"]
+
+
+def test_a_file_that_is_not_there_is_said(here, capsys):
+    assert run(["figure", "gone.safetensors", "--out", "f.svg"]) == 1
+    assert capsys.readouterr().err.startswith("headscope: gone.safetensors is not there")
+
+
+def test_an_unknown_view_is_wrong_usage(here, capsys):
+    assert run(["figure", "run.safetensors", "--view", "heads", "--out", "f.svg"]) == 2
+    assert capsys.readouterr().err.startswith("headscope: Invalid value")

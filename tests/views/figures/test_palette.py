@@ -1,0 +1,74 @@
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headscope.views.figures import _palette
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._style import style_for
+
+FRONTEND = Path(__file__).parents[3] / "frontend" / "src" / "draw" / "palette.ts"
+
+
+@pytest.mark.parametrize(("name", "table"), [("LIGHT", _palette.LIGHT), ("DARK", _palette.DARK)])
+def test_heads_have_the_colours_of_the_live_viewer(name, table):
+    if not FRONTEND.is_file():
+        pytest.skip("the front end is not part of this checkout")
+    text = FRONTEND.read_text(encoding="utf-8")
+    block = re.search(rf"const {name} = \{{(.*?)\}};", text, re.DOTALL)[1]
+    found = {int(size): colours.split() for size, colours in re.findall(r"(\d+): [\"`](.*?)[\"`]", block, re.DOTALL)}
+    assert found == {size: colours.split() for size, colours in table.items()}
+    assert [len(colours) for colours in found.values()] == [12, 16, 32]
+
+
+def lightness(colours):
+    return np.array([_palette._oklab(colour)[0] for colour in colours])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_ramp_runs_evenly_from_paper_to_the_far_end(dark):
+    style = style_for(dark=dark, colour=True, size=8.0, font=None)
+    colours = (_palette.DARK if dark else _palette.LIGHT)[12].split()
+    for colour in (*colours, style.accent):
+        ramp = lightness(_palette.sequential(style.paper, colour, dark=dark))
+        steps = np.diff(ramp) if dark else -np.diff(ramp)
+        assert (steps > -0.003).all()
+        assert abs(ramp[-1] - ramp[0]) > 0.6
+
+
+def test_small_numbers_are_lifted_as_the_bar_says():
+    style = style_for(dark=False, colour=True, size=8.0, font=None)
+    assert style.weight_scale(1.0).place(np.array([0, 0.04, 0.25, 1])) == pytest.approx([0, 0.2, 0.5, 1])
+    assert style.weight_scale(0.5, power=1.0).place(np.array([0.1, 0.5])) == pytest.approx([0.2, 1])
+    assert style.score_scale(2.0).place(np.array([-2, -1, 0, 1])) == pytest.approx(
+        [0, 0.5 - 0.5**1.7, 0.5, 0.5 + 0.5**1.7]
+    )
+
+
+def test_both_signs_are_equally_strong():
+    style = style_for(dark=False, colour=True, size=8.0, font=None)
+    scale = style.score_scale(2.0)
+    ends = scale.rgb(np.array([-2.0, 0.0, 2.0, np.nan]))
+    assert ["#" + bytes(rgb).hex() for rgb in ends] == [style.negative, "#fefefe", style.positive, style.masked] or (
+        np.abs(ends[1].astype(int) - 255).max() <= 4
+    )
+
+
+def test_the_bar_of_weights_has_readable_ticks():
+    colours = np.zeros((256, 3), np.uint8)
+    for largest in (1.0, 0.86, 0.2, 0.05, 0.012, 0.0004, 0.0):
+        ticks = Scale(colours, largest, signed=False, power=0.5, masked="#000000").ticks()
+        places = [place for place, _ in ticks]
+        assert ticks[0] == (0.0, "0")
+        assert all(second - first > 0.15 for first, second in pairwise(places))
+        assert all(words for _, words in ticks)
+    assert Scale(colours, 0.86, signed=False, power=0.5, masked="#000000").ticks()[-1] == (1.0, ".86")
+
+
+def test_greys_stay_apart():
+    for dark in (False, True):
+        greys = [_palette.luminance(_palette.parse_hex(grey)) for grey in _palette.head_greys(4, dark=dark)]
+        assert len(set(greys)) == 4
+        assert greys == sorted(greys, reverse=dark)

@@ -1,0 +1,236 @@
+"""Matrix, model, neuron, text and pair: the numbers that their marks show."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.testing import random_record, random_weights
+from headscope.views.figures import _matrix, _model
+from headscope.views.figures._palette import parse_hex
+from headscope.views.figures._style import style_for
+from headscope.views.figures._words import short_weight
+
+STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
+
+
+def cells(image, rows, columns):
+    """The colour in the middle of each cell."""
+    high, wide = image.shape[0] // rows, image.shape[1] // columns
+    return image[high // 2 :: high, wide // 2 :: wide]
+
+
+def test_each_cell_of_the_matrix_has_the_colour_of_its_weight(see):
+    record = random_record(queries=5, keys=7)
+    image = see(hs.figure(record, view="matrix", layer=1, head=2)).images[0]
+    weights = record["cross"].weights(1, 2).astype(float)
+    scale = STYLE.weight_scale(weights.max(), "#9a973f")
+    assert np.array_equal(cells(image, 5, 7), scale.rgb(weights))
+
+
+def test_the_matrix_of_several_heads_is_their_mean_and_says_so(see):
+    record = random_record(queries=5, keys=7)
+    seen = see(hs.figure(record, view="matrix", heads=[0, 2]))
+    mean = record["cross"].weights(0)[[0, 2]].astype(float).mean(axis=0)
+    assert np.array_equal(cells(seen.images[0], 5, 7), STYLE.weight_scale(mean.max()).rgb(mean))
+    assert "mean of heads 0, 2" in seen.said
+
+
+def test_masked_cells_look_otherwise_than_zeros(grouped, see):
+    seen = see(hs.figure(grouped, view="matrix", head=0, quantity="score"))
+    assert (parse_hex(STYLE.masked) == cells(seen.images[0], 6, 6)[0, 3:]).all(axis=-1).mean() > 0.5
+    assert "masked" in seen.texts
+    edge = (seen.images[0] == parse_hex(STYLE.edge)).all(axis=-1)
+    half = edge.shape[0] // 2
+    assert edge[: half // 2, half:].mean() > 0.05
+    assert not edge[half:, : half // 2].any()
+
+
+def test_matrix_names_stand_at_their_cells(see):
+    figure = hs.figure(random_record(queries=5, keys=7), view="matrix")
+    seen = see(figure)
+    left, right, bottom, top = seen.axes.images[0].get_extent()
+    for key in range(7):
+        assert seen.place(f"k{key}")[0][0] == pytest.approx(left + (key + 0.5) * (right - left) / 7, abs=1.2)
+    for query in range(5):
+        assert seen.place(f"q{query}")[0][1] == pytest.approx(top + (query + 0.5) * (bottom - top) / 5, abs=1.2)
+
+
+def test_many_tokens_become_positions(rng, see):
+    record = hs.from_weights(
+        cross=random_weights(rng, (1, 1, 300, 512)),
+        decoder_tokens=[f"q{n}" for n in range(300)],
+        encoder_tokens=[f"k{n}" for n in range(512)],
+    )
+    figure = hs.figure(record, view="matrix")
+    seen = see(figure)
+    assert "positions from 0" in seen.said
+    assert {"0", "100", "200"} <= set(seen.texts)
+    assert not [text for text in seen.texts if text.startswith("k")]
+    assert seen.images[0].shape[1] >= 512
+    assert figure.matplotlib.get_size_inches()[1] * 25.4 < _matrix.TALLEST + 45
+
+
+def test_more_cells_than_print_can_hold_are_max_pooled(rng, see, monkeypatch):
+    weights = random_weights(rng, (1, 1, 30, 50))
+    tokens = {"decoder_tokens": ["q"] * 30, "encoder_tokens": ["k"] * 50}
+    record = hs.from_weights(cross=weights, **tokens)
+    assert "block" not in see(hs.figure(record, view="matrix")).said
+    monkeypatch.setattr(_matrix, "DOTS", 8)
+    seen = see(hs.figure(record, view="matrix"))
+    assert "each cell is the largest of its block" in seen.said
+    most = STYLE.weight_scale(float(weights.max()), "#3c9ffb").rgb(np.array([weights.max()], float))[0]
+    assert (seen.images[0] == most).all(axis=-1).any()
+
+
+def test_mute_and_filter_cut_rows_and_columns(pair, see):
+    seen = see(hs.figure(pair, view="matrix", head=1, mute=True, filter="ba"))
+    weights = pair["self"].weights(0, 1).astype(float)[4:6, 1:3]
+    wanted = STYLE.weight_scale(weights.max(), "#a00b27").rgb(weights)
+    assert np.array_equal(cells(seen.images[0], 2, 2), wanted)
+    assert "[CLS]" not in seen.texts
+
+
+def test_the_model_has_a_thumbnail_for_each_head(grouped, see):
+    seen = see(hs.figure(grouped, view="model", layer=3, head=2))
+    assert len(seen.images) == 3 * 4 + 2  # the bar and the sign for masked
+    assert {"3 layers × 4 heads", "0", "2", "3", "tiny"} <= set(seen.texts)
+    assert "without layers 1: not in the record" in seen.said
+    assert "heads that share keys and values stand together" in seen.said
+    frames = [box for box in seen.boxes() if box.get_linewidth() > 1]
+    assert len(frames) == 1
+    extent = seen.axes.images[2 * 4 + 2].get_extent()
+    assert frames[0].get_x() == pytest.approx(extent[0])
+    assert frames[0].get_y() == pytest.approx(extent[3])
+
+
+def test_a_layer_is_framed_as_a_whole(grouped, see):
+    seen = see(hs.figure(grouped, view="model", layer=3))
+    (frame,) = [box for box in seen.boxes() if box.get_linewidth() > 1]
+    extents = [image.get_extent() for image in seen.axes.images[2 * 4 : 3 * 4]]
+    assert frame.get_x() == pytest.approx(extents[0][0])
+    assert frame.get_x() + frame.get_width() == pytest.approx(extents[-1][1])
+    assert not [box for box in see(hs.figure(grouped, view="model")).boxes() if box.get_linewidth() > 1]
+
+
+def test_heads_of_a_group_stand_closer(grouped, see):
+    lefts = [image.get_extent()[0] for image in see(hs.figure(grouped, view="model")).axes.images[:4]]
+    first, second, third = np.diff(lefts)
+    assert first == pytest.approx(third)
+    assert second > 1.05 * first
+
+
+def test_thumbnails_are_max_pooled_on_one_scale(see, monkeypatch):
+    monkeypatch.setattr(_model, "CELLS", 3)
+    record = random_record(layers=2, heads=3, queries=5, keys=7)
+    seen = see(hs.figure(record, view="model"))
+    largest = max(record["cross"].weights(layer).max() for layer in (0, 1))
+    weights = record["cross"].weights(1, 2).astype(float)
+    rows, columns = ([slice(0, 1), slice(1, 3), slice(3, 5)], [slice(0, 2), slice(2, 4), slice(4, 7)])
+    wanted = np.array([[weights[row, column].max() for column in columns] for row in rows])
+    assert np.array_equal(cells(seen.images[5], 3, 3), STYLE.weight_scale(float(largest)).rgb(wanted))
+    assert "5 × 7 weights each cell is the largest of its block" in seen.said
+
+
+def test_only_the_layers_asked_for(grouped, see):
+    seen = see(hs.figure(grouped, view="model", layers=[3]))
+    assert "1 layer × 4 heads" in seen.texts
+    assert len(seen.images) == 4 + 2
+
+
+def test_the_pair_has_a_number_for_each_head(see):
+    record = random_record(layers=2, heads=3)
+    seen = see(hs.figure(record, view="pair", query=3, key=6))
+    assert "Cross · “q3” → “k6”" in seen.texts
+    weights = [record["cross"].weights(layer, head)[3, 6] for layer in (0, 1) for head in range(3)]
+    bar = seen.axes.images[-1].get_extent()[3]
+    written = [
+        text.get_text() for text in seen.axes.texts if text.get_text()[0] == "." and text.get_position()[1] < bar
+    ]
+    assert written == [short_weight(float(weight)) for weight in weights if weight >= 0.0005]
+    assert len(written) > 4
+    tiles = [image[0, 0] for image in seen.images[:6]]
+    assert np.array_equal(tiles, STYLE.weight_scale(float(max(weights))).rgb(np.array(weights, float)))
+
+
+def test_a_masked_pair_has_no_numbers(grouped, see):
+    seen = see(hs.figure(grouped, view="pair", query=1, key=4))
+    assert "masked" in seen.texts
+    assert not [text for text in seen.texts if text.startswith(".")]
+    assert "“the” → “down”" in seen.texts
+
+
+def test_scores_of_a_pair_keep_their_sign(grouped, see):
+    seen = see(hs.figure(grouped, view="pair", query=4, key=1, quantity="score"))
+    scores = [grouped["self"].scores(layer, head)[4, 1] for layer in (0, 2, 3) for head in range(4)]
+    assert any(score < -0.995 for score in scores)
+    for score in scores:
+        if abs(score) >= 0.995:
+            assert f"{score:.1f}".replace("-", "−") in seen.texts
+
+
+def test_the_neurons_add_up_to_the_score_and_the_weights(grouped, see):
+    layer, query, head = grouped["self"].layer(2), 4, 2
+    seen = see(hs.figure(grouped, view="neuron", layer=2, head=head, query=query))
+    keys = layer.keys[1].astype(float)  # heads 2 and 3 share key/value head 1
+    products = layer.queries[head, query].astype(float) * keys
+    scores = products.sum(axis=1) * 0.25
+    assert scores[:5] == pytest.approx(layer.scores_of(head)[query, :5])
+    bars = [box for box in seen.boxes() if box.get_facecolor()[3] > 0 and box.get_height() < 3]
+    assert len(bars) == 3 * 5  # the sixth key is masked
+    lengths = np.array([bar.get_width() for bar in bars]).reshape(3, 5)
+    for row, wanted in zip(lengths, (scores, scores, layer.weights_of(head)[query]), strict=True):
+        assert row / row.max() == pytest.approx(np.abs(wanted[:5]) / np.abs(wanted[:5]).max(), abs=1e-6)
+    assert "keys of key/value head 1" in seen.said
+    assert "score = q · k × 0.25" in seen.said
+    image = cells(seen.images[2], 6, 8)
+    scale = STYLE.score_scale(np.abs(products[:5]).max())
+    assert np.array_equal(image[:5], scale.rgb(products[:5]))
+
+
+def test_neurons_need_queries_and_keys():
+    with pytest.raises(hs.RecordError, match="keep='qk'"):
+        hs.figure(random_record(), view="neuron", query=0)
+
+
+def fills(seen):
+    return [tuple(np.rint(255 * np.array(box.get_facecolor()[:3])).astype(int)) for box in seen.rounded()]
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "title"),
+    [({}, "k", "Attention received"), ({"query": 2}, "k", "Where “q2” looks"), ({"key": 2}, "q", "What looks at “k2”")],
+    ids=str,
+)
+def test_the_heat_of_words(see, options, words, title):
+    record = random_record(queries=5, keys=7)
+    seen = see(hs.figure(record, view="text", heads=[0, 1], **options))
+    weights = record["cross"].weights(0)[:2].astype(float).mean(axis=0)
+    heat = weights[2] if "query" in options else weights[:, 2] if "key" in options else weights.mean(axis=0)
+    scale = STYLE.weight_scale(heat.max(), power=0.5 if options else 1.0)
+    assert fills(seen) == [tuple(rgb) for rgb in scale.rgb(heat).astype(int)]
+    assert title in seen.texts
+    assert [text for text in seen.texts if text[0] == words and text[1:].isdigit()] == [
+        f"{words}{n}" for n in range(len(heat))
+    ]
+    assert "mean of heads 0, 1" in seen.said
+
+
+def test_words_wrap_and_the_second_text_begins_a_line(pair, see):
+    seen = see(hs.figure(pair, view="text"))
+    assert seen.place("straw")[0][1] > seen.place("berry")[0][1]
+    (straw,), (berries,) = seen.place("straw"), seen.place("berries")
+    assert straw[1] == berries[1]
+    long = hs.from_weights(np.full((1, 1, 60, 60), 1 / 60, np.float32), [f"word{n}" for n in range(60)])
+    figure = hs.figure(long, view="text")
+    edges = [box.get_x() + box.get_width() for box in see(figure).rounded()]
+    assert max(edges) <= 85
+    assert len({round(box.get_y(), 3) for box in see(figure).rounded()}) > 4
+
+
+def test_muted_words_have_no_heat_and_are_left_out_of_the_mean(pair, see):
+    seen = see(hs.figure(pair, view="text", head=0, mute=True))
+    assert len(seen.rounded()) == 4
+    weights = pair["self"].weights(0, 0).astype(float)
+    heat = weights[[1, 2, 4, 5]].mean(axis=0)[[1, 2, 4, 5]]
+    assert fills(seen) == [tuple(c) for c in STYLE.weight_scale(heat.max(), "#3c9ffb", power=1.0).rgb(heat).astype(int)]
+    assert "mean over 4 queries" in seen.said
