@@ -176,4 +176,4 @@ def _tokens(tokenizer: Any, text: str, ids: list[int]) -> Tokens:
     own = tokenizer(text)
     if list(own["input_ids"]) == ids:
         return tokens_from_encoding(tokenizer, own, (text,))
-    return tokens_from_ids(tokenizer, ids)
+    return tokens_from_ids(tokenizer, ids, texts=(text,))
