@@ -413,7 +413,7 @@ def test_roberta_counts_positions_from_its_padding_index(tokenizer):
         ({"text": "a", "keep": "values"}, CaptureError, "values alone have no attention in them"),
         ({"text": "a", "precision": "int8"}, CaptureError, "precision must be 'float32' or 'float16', not 'int8'"),
         ({"text": "a", "rows": 5}, CaptureError, "rows and top belong to the statistics"),
-        ({"text": "a", "keep": "statistics", "rows": 0}, CaptureError, "rows must be a whole number from 1 on, not 0"),
+        ({"text": "a", "keep": "statistics", "rows": 0}, CaptureError, "rows must be a whole number from 2 on, not 0"),
         ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; there are keep, "),
     ],
 )

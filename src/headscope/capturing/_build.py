@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +18,10 @@ from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._routers import block_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._stacks import Group, name_groups, number_layers
+from headscope.capturing._statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing._weights import Sight, difference, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
-from headscope.record import Layer, Mask, ModelFacts, Record, Stack
+from headscope.record import Layer, Mask, ModelFacts, Record, Stack, Statistics
 
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
 HALF_TOLERANCE = 3e-2
@@ -55,6 +57,7 @@ class Builder:
         self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model = 0, model
+        self._plans: dict[tuple, StatisticsPlan] = {}
         self.seen: dict[int, Seen] = {}
         self.routers: dict[str, list[np.ndarray]] = {}
 
@@ -75,12 +78,15 @@ class Builder:
         if not _explained(call, sight, sides[0]):
             call.query = call.key = None
         cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
+        layers = [self._layer(cut, sight) for cut in cuts]
+        for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
+            layer["statistics"] = statistics
         self.seen[call.number] = Seen(
             group=self._sides.group_of(call, sides),
             own_number=getattr(call.module, "layer_idx", None),
             block=block_of(call.name),
             sides=sides,
-            layers=[self._layer(cut, sight) for cut in cuts],
+            layers=layers,
         )
 
     def records(self, facts: ModelFacts) -> list[Record]:
@@ -113,6 +119,15 @@ class Builder:
         blocks = {block_of(name): scores[example] for name, scores in self.routers.items()}
         kept = positions.cpu().numpy()
         return {block[1]: scores[kept] for block, scores in blocks.items() if block is not None and block[0] == path}
+
+    def _statistics(self, call: Call, sides: tuple[Side, Side]) -> Sequence[Statistics | None]:
+        if "statistics" not in self._keeping.what:
+            return [None] * call.size[0]
+        key = (*map(id, sides), call.size[2:])
+        if key not in self._plans:
+            self._plans[key] = plan_of(call, sides, self._keeping)
+        query, keys = (side.positions for side in sides)
+        return statistics_of_call(call, self._plans[key], kept_queries=query, kept_keys=keys)
 
     def _count(self, call: Call) -> None:
         """Stop keeping weights where all layers together would be too large."""
@@ -225,6 +240,31 @@ class _Masks:
 
     def _shared(self, mask: Mask | None) -> Mask | None:
         return None if mask is None else self._alike.setdefault(mask, mask)
+
+
+def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> StatisticsPlan:
+    """What is asked of the statistics of a call whose tokens these are."""
+    query, key = sides
+
+    def spread(side: Side, name: str, size: int) -> torch.Tensor | None:
+        """``[batch position]`` of one fact about the tokens, padding included; None where it is not known of all."""
+        if any(getattr(tokens, name) is None for tokens in side.tokens):
+            return None
+        found = torch.zeros(len(side.tokens), size, dtype=torch.long)
+        for row, tokens, positions in zip(found, side.tokens, side.positions, strict=True):
+            row[positions.cpu()] = torch.tensor(getattr(tokens, name), dtype=torch.long)
+        return found.to(call.context.device)
+
+    cross = query.tokens != key.tokens
+    return StatisticsPlan(
+        special=spread(key, "special", call.size[3]),
+        segments=spread(key, "segments", call.size[3]),
+        ids=spread(key, "ids", call.size[3]),
+        query_ids=spread(query, "ids", call.size[2]) if cross else None,
+        cross=cross,
+        rows=keeping.rows,
+        top=keeping.top,
+    )
 
 
 def _order(name: str) -> int:

@@ -64,7 +64,7 @@ def parse_keep(
             raise CaptureError("values alone have no attention in them; keep 'qk', 'weights' or 'statistics' too")
     if "statistics" not in what and (rows is not None or top):
         raise CaptureError("rows and top belong to the statistics; pass keep='statistics' with them")
-    for name, number, least in (("rows", rows, 1), ("top", top, 0)):
+    for name, number, least in (("rows", rows, 2), ("top", top, 0)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < least):
             raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
     return Keeping(what, keep == "auto", precision, rows, top, bool(routers))

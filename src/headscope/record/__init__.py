@@ -9,18 +9,23 @@ from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._rotary import Rotary
 from headscope.record._stack import Stack
+from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
 from headscope.record._tokens import Tokens
 
 __all__ = [
     "ARRAYS",
+    "OFFSETS",
+    "STATISTICS",
     "Layer",
     "Mask",
     "ModelFacts",
     "Record",
     "Rotary",
     "Stack",
+    "Statistics",
     "Tokens",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
+    "statistics_of",
 ]

@@ -13,6 +13,7 @@ from headscope.record._checks import check_finite, check_floats, check_weights, 
 from headscope.record._mask import Mask
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.record._rotary import Rotary
+from headscope.record._statistics import Statistics
 
 Floating = Float[np.ndarray, "..."]
 
@@ -34,6 +35,7 @@ class Layer:
         bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions, ALiBi).
         soft_cap: scores become ``soft_cap * tanh(score / soft_cap)`` before the bias is added.
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
+        statistics: what the heads do row by row, where the weights themselves are not kept.
         rotary: how positions turned queries and keys, where they did.
         norm: class of the norm that queries and keys went through before positions; empty where there is none.
         latent: width of the latent vectors that keys and values were made of (multi-head latent attention).
@@ -56,6 +58,7 @@ class Layer:
     bias: np.ndarray | None = None
     soft_cap: float | None = None
     sinks: np.ndarray | None = None
+    statistics: Statistics | None = None
     rotary: Rotary | None = None
     norm: str = ""
     latent: int | None = None
@@ -72,7 +75,7 @@ class Layer:
                 self._check_axes(name)
         if self.visible is not None and not isinstance(self.visible, Mask):
             object.__setattr__(self, "visible", Mask.of(self.visible))
-        if self.weights is None:
+        if self.weights is None and self.statistics is None:
             self._queries_and_keys()
         self._check_shapes()
         self._check_values()
@@ -101,6 +104,8 @@ class Layer:
         if self.weights is not None:
             heads, queries, keys = self.weights.shape
             return heads, queries, keys
+        if self.statistics is not None and (self.queries is None or self.keys is None):
+            return self.statistics.heads, *self.statistics.size
         queries, keys = self._queries_and_keys()
         return queries.shape[0], queries.shape[1], keys.shape[1]
 
@@ -216,6 +221,11 @@ class Layer:
             check_floats(self.bias, self._name("bias"), (self.bias.shape[0], queries, keys), ARRAYS["bias"])
             if self.bias.shape[0] not in (1, heads):
                 raise RecordError(f"{self._name('bias')} has {self.bias.shape[0]} heads; give 1 or {heads}")
+        if self.statistics is not None and (self.statistics.heads, *self.statistics.size) != (heads, queries, keys):
+            raise RecordError(
+                f"{self._name('statistics')} are of {self.statistics.heads} heads and {self.statistics.size} queries "
+                f"and keys, but the arrays of {heads} heads and {(queries, keys)}"
+            )
         if self.visible is not None and self.visible.shape != (queries, keys):
             raise RecordError(
                 f"{self._name('visible')} has shape {self.visible.shape}, but [query key] is {(queries, keys)}"

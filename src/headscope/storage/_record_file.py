@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from headscope.errors import FileError, RecordError
-from headscope.record import ARRAYS, Layer, Mask, ModelFacts, Record, Rotary, Stack, Tokens
+from headscope.record import ARRAYS, STATISTICS, Layer, Mask, ModelFacts, Record, Rotary, Stack, Statistics, Tokens
 from headscope.storage._atomic import reason, written_whole
 
 FORMAT = 2
@@ -50,7 +50,11 @@ def save(record: Record, path: str | os.PathLike) -> Path:
                 name: np.ascontiguousarray(getattr(layer, name)) for name in ARRAYS if getattr(layer, name) is not None
             }
             tensors |= {f"{stack.name}.{layer.layer}.{name}": array for name, array in (arrays | _runs(layer)).items()}
-            layers.append({name: getattr(layer, name) for name in LAYER_FACTS} | {"rotary": _turning(layer.rotary)})
+            tensors |= {f"{stack.name}.{layer.layer}.statistics.{name}": a for name, a in _counted(layer).items()}
+            layers.append(
+                {name: getattr(layer, name) for name in LAYER_FACTS}
+                | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
+            )
         tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
         sides = {"query": dataclasses.asdict(stack.query)}
         sides["key"] = "query" if stack.key == stack.query else dataclasses.asdict(stack.key)
@@ -121,6 +125,7 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
                 **arrays,
                 visible=_mask(tensors, prefix, len(key)),
                 rotary=_rotary(facts["rotary"]),
+                statistics=_statistics(tensors, prefix, facts["statistics"]),
             )
         )
     return Stack(
@@ -154,6 +159,21 @@ def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
     return Rotary(frequencies=frequencies, **{name: facts[name] for name in ("style", "first", "start")})
 
 
+def _counted(layer: Layer) -> dict[str, np.ndarray]:
+    if layer.statistics is None:
+        return {}
+    named = {name: getattr(layer.statistics, name) for name in (*STATISTICS, "rows")}
+    return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
+
+
+def _statistics(tensors: dict[str, np.ndarray], prefix: str, queries: int | None) -> Statistics | None:
+    if queries is None:
+        return None
+    begin = f"{prefix}statistics."
+    arrays: dict[str, Any] = {name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)}
+    return Statistics(**arrays, queries=queries)
+
+
 def _runs(layer: Layer) -> dict[str, np.ndarray]:
     mask = layer.visible
     return {} if mask is None else {f"visible.{name}": getattr(mask, name) for name in MASK_ARRAYS}
@@ -170,7 +190,7 @@ def _mapped(path: Path) -> dict[str, np.ndarray]:
         (size,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(size))
     whole = np.memmap(path, mode="r", dtype=np.uint8)
-    dtypes = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I32": "<i4"}
+    dtypes = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I32": "<i4", "I64": "<i8"}
     found = {}
     for name, facts in header.items():
         if name != "__metadata__":

@@ -1,0 +1,83 @@
+"""The models and inputs whose capture is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import transformers
+from torch import nn
+
+from headscope.capturing import load_model
+
+SEPARATOR_EVERY = 16
+FIRST_ORDINARY = 999
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model and how much text it is given."""
+
+    family: str
+    batch: int
+    tokens: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.family} {self.batch} x {self.tokens}"
+
+
+SHAPES = {
+    "minilm": Shape("MiniLM", 8, 512),
+    "gpt2": Shape("GPT-2 small", 1, 1024),
+    "llama-2048": Shape("LLaMA", 1, 2048),
+    "llama-4096": Shape("LLaMA", 1, 4096),
+}
+
+
+class Numbers:
+    """Stands in for a tokenizer where there is only a shape: every token is called by its number."""
+
+    all_special_ids = (101, 102)
+    unk_token_id = None
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [str(number) for number in ids]
+
+    def convert_tokens_to_string(self, pieces: list[str]) -> str:
+        return " ".join(pieces)
+
+
+def model_of(shape: Shape, implementation: str) -> nn.Module:
+    """The demo model itself, or random weights in the shape of the others."""
+    torch.manual_seed(0)
+    if shape.family == "MiniLM":
+        model, _ = load_model(None)
+        model.set_attn_implementation(implementation)
+        return model
+    positions = {"attn_implementation": implementation}
+    if shape.family == "GPT-2 small":
+        return transformers.GPT2Model(transformers.GPT2Config(n_positions=shape.tokens, **positions)).eval()
+    config = transformers.LlamaConfig(
+        hidden_size=768,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        num_key_value_heads=4,
+        intermediate_size=2048,
+        max_position_embeddings=shape.tokens,
+        **positions,
+    )
+    return transformers.LlamaModel(config).eval()
+
+
+def inputs_of(shape: Shape, model: nn.Module) -> Mapping[str, torch.Tensor]:
+    """Token numbers with the frequencies of text (about 2 % of the pairs are equal), and separators among them."""
+    generator = torch.Generator().manual_seed(1)
+    frequencies = torch.arange(1, model.config.vocab_size - FIRST_ORDINARY).float() ** -1.05
+    drawn = torch.multinomial(frequencies, shape.batch * shape.tokens, replacement=True, generator=generator)
+    ids = drawn.view(shape.batch, shape.tokens) + FIRST_ORDINARY
+    ids[:, 0] = 101
+    ids[:, SEPARATOR_EVERY - 1 :: SEPARATOR_EVERY] = 102
+    found = {"input_ids": ids}
+    return found | {"attention_mask": torch.ones_like(ids)} if shape.family == "MiniLM" else found

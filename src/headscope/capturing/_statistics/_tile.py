@@ -1,0 +1,139 @@
+"""The weights of a few rows of a few heads, from queries and keys or from the model's own weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+from headscope.capturing._call import Call
+from headscope.capturing._statistics._sight import Sight
+
+Rows = torch.Tensor | slice
+"""Positions of queries, rising."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tile:
+    """Rows of weights, and what follows from their scores.
+
+    Args:
+        weights: ``[head row key]`` without what goes to the sink: to be multiplied by ``share``.
+        entropy: ``[head row]`` in nats, of the weights times ``share``.
+        largest: ``[head row]``, largest of the weights.
+        start: position of the first key.
+        share: ``[head row]``, what the sinks leave of each row, and 0 for rows that may look at nothing; None where
+            it is 1.
+        spare: of the shape of the weights, to be written to.
+    """
+
+    weights: torch.Tensor
+    entropy: torch.Tensor
+    largest: torch.Tensor
+    start: int
+    share: torch.Tensor | None
+    spare: torch.Tensor
+
+    def scaled(self, values: torch.Tensor) -> torch.Tensor:
+        """Values ``[... head row]`` that are linear in the weights, times ``share``."""
+        return values if self.share is None else values * self.share
+
+    def starting(self, start: int) -> Tile:
+        """The same tile, its first key counted otherwise."""
+        return self if start == self.start else replace(self, start=start)
+
+    def taking(self, keys: torch.Tensor) -> Tile:
+        """Only some keys of the tile, whose places in it are given."""
+        part = self.weights[..., keys]
+        return replace(self, weights=part, spare=torch.empty_like(part))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FromScores:
+    """Tiles of one example of a call that gave its queries and keys.
+
+    Args:
+        call: the call.
+        query: ``[head query feature]``.
+        key: ``[kv_head key feature]``, in at least single precision; several heads may share one.
+        scratch: ``[2 element]``, memory that all tiles share.
+    """
+
+    call: Call
+    query: torch.Tensor
+    key: torch.Tensor
+    scratch: torch.Tensor
+
+    def tile(self, heads: slice, rows: Rows, sight: Sight) -> Tile:
+        """The weights of these heads and rows; the tile before is written over."""
+        query = self.query[heads, rows].to(self.scratch.dtype) * self.call.scale
+        weights, spare = _memory(self.scratch, query.shape[:2], sight)
+        scores = self._scores(heads, query, sight, spare)
+        top = scores.amax(-1)
+        torch.softmax(scores.sub_(top.unsqueeze(-1)), -1, out=weights)
+        largest = weights.amax(-1)
+        rest = -largest.log()  # log-sum-exp of the row, less its largest score
+        entropy = (rest - torch.mul(weights, scores, out=spare).sum(-1)).clamp_(min=0)
+        share = self._share(heads, top + rest, sight)
+        if share is not None:
+            entropy = share * entropy + torch.special.entr(share)
+        return Tile(weights=weights, entropy=entropy, largest=largest, start=sight.start, share=share, spare=spare)
+
+    def _scores(self, heads: slice, query: torch.Tensor, sight: Sight, out: torch.Tensor) -> torch.Tensor:
+        """Scores ``[head row key]`` of scaled queries; heads that share their keys are one product with more rows."""
+        soft_cap, shared = self.call.soft_cap, self.query.shape[0] // self.key.shape[0]
+        key = self.key[heads.start // shared : heads.stop // shared, sight.start : sight.stop]
+        both = query.reshape(len(key), -1, query.shape[-1]), key.transpose(1, 2)
+        torch.bmm(*both, out=out.view(len(key), -1, out.shape[-1]))
+        if soft_cap is not None:
+            out.div_(soft_cap).tanh_().mul_(soft_cap)
+        if sight.added is not None:
+            since = sight.added_from - sight.start
+            out[..., since : since + sight.added.shape[-1]].add_(_of_heads(sight.added, heads))
+        return out
+
+    def _share(self, heads: slice, log_sum: torch.Tensor, sight: Sight) -> torch.Tensor | None:
+        """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may look at nothing."""
+        if self.call.sinks is None:
+            return _alive(heads, log_sum, sight)
+        sinks = self.call.sinks.reshape(-1)[heads].to(log_sum.dtype)
+        return torch.sigmoid(log_sum - sinks.unsqueeze(-1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FromWeights:
+    """Tiles of one example of a call that gave its weights.
+
+    Args:
+        weights: ``[head query key]``.
+        scratch: ``[2 element]``, memory that all tiles share.
+    """
+
+    weights: torch.Tensor
+    scratch: torch.Tensor
+
+    def tile(self, heads: slice, rows: Rows, sight: Sight) -> Tile:
+        """The weights of these heads and rows; the tile before is written over."""
+        given = self.weights[heads, rows, sight.start : sight.stop]
+        weights, spare = _memory(self.scratch, given.shape[:2], sight)
+        weights.copy_(given)
+        entropy = torch.special.entr(weights, out=spare).sum(-1)
+        share = _alive(heads, entropy, sight)
+        entropy = entropy if share is None else entropy * share
+        largest = weights.amax(-1)
+        return Tile(weights=weights, entropy=entropy, largest=largest, start=sight.start, share=share, spare=spare)
+
+
+def _memory(scratch: torch.Tensor, size: tuple[int, ...], sight: Sight) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two arrays ``[head row key]`` in the scratch memory, for so many heads and rows."""
+    shape = (*size, sight.stop - sight.start)
+    return scratch[0, : math.prod(shape)].view(shape), scratch[1, : math.prod(shape)].view(shape)
+
+
+def _alive(heads: slice, like: torch.Tensor, sight: Sight) -> torch.Tensor | None:
+    return None if sight.alive is None else _of_heads(sight.alive, heads).to(like.dtype).expand_as(like)
+
+
+def _of_heads(tensor: torch.Tensor, heads: slice) -> torch.Tensor:
+    return tensor if tensor.shape[0] == 1 else tensor[heads]

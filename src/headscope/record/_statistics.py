@@ -1,0 +1,243 @@
+"""What the heads of one layer do, row by row, where the weights themselves are not kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from headscope.errors import RecordError
+from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
+from headscope.record._tokens import Tokens
+
+OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
+"""Distances from a query to the keys around it that are told apart: -1 is the token before, 0 the token itself."""
+STATISTICS = {
+    "entropy": "head row",
+    "offsets": "head row offset",
+    "first": "head row",
+    "special": "head row",
+    "segments": "head row segment",
+    "same_token": "head row",
+    "largest": "head row",
+    "top_weights": "head row top",
+    "top_keys": "head row top",
+    "received": "head key",
+}
+"""The arrays of `Statistics`, and their axes."""
+OF_ROWS = tuple(name for name, axes in STATISTICS.items() if "row" in axes and name != "top_keys")
+TOLERANCE = 5e-3
+"""How far a mass may leave 0 to 1, and an entropy 0 to log(keys); see `headscope.record._checks.ROW_SUM_TOLERANCE`."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Statistics:
+    """What the heads of one layer do in each row ``p`` of their weights, ``p_j = A[query, j]``.
+
+    Everything is a share of the row's mass, 0 to 1, but the entropy, which is in nats. A query that may look at
+    nothing has a row of zeros, and so has every statistic of it. Where there are sinks, a row sums to less than 1 and
+    the missing mass is in none of the arrays.
+
+    Args:
+        entropy: ``[head row]``, ``-sum_j p_j log p_j`` over the keys, in nats.
+        offsets: ``[head row offset]``, ``p_(query + offset)`` for the offsets -3 to 3 (`OFFSETS`): mass on the tokens
+            around the query, 0 being the query itself; 0.0 where there is no such key.
+        first: ``[head row]``, ``p_0``: mass on the first token.
+        special: ``[head row]``, mass on the special tokens, such as ``[CLS]`` and ``[SEP]``.
+        segments: ``[head row segment]``, mass on each text of the pair; one segment where there is one text.
+        largest: ``[head row]``, ``max_j p_j``.
+        received: ``[head key]``, ``mean_i p_ij``: mean weight that a key receives, over the rows covered.
+        same_token: ``[head row]``, mass on the keys with the vocabulary number of the query, without the query itself;
+            None where the tokens have no numbers.
+        top_keys: ``[head row top]``, positions of the keys with the largest weights, largest first; -1 where no
+            further key has a weight above 0. None where they were not asked for.
+        top_weights: ``[head row top]``, their weights.
+        rows: ``[row]``, positions of the queries covered, rising; None where all are.
+        queries: number of queries of the text; needs to be given only with ``rows``.
+
+    Raises:
+        RecordError: where the arrays do not fit together or hold what statistics of weights cannot be.
+    """
+
+    entropy: np.ndarray
+    offsets: np.ndarray
+    first: np.ndarray
+    special: np.ndarray
+    segments: np.ndarray
+    largest: np.ndarray
+    received: np.ndarray
+    same_token: np.ndarray | None = None
+    top_keys: np.ndarray | None = None
+    top_weights: np.ndarray | None = None
+    rows: np.ndarray | None = None
+    queries: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if field.name != "queries" and array is not None:
+                object.__setattr__(self, field.name, frozen(np.asanyarray(array)))
+        if np.ndim(self.entropy) != 2:
+            raise RecordError(f"entropy has shape {np.shape(self.entropy)}; wanted are the axes [head row]")
+        if self.rows is None and self.queries is None:
+            object.__setattr__(self, "queries", self.entropy.shape[1])
+        self._check_rows()
+        self._check_shapes()
+        self._check_values()
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+        return self.entropy.shape[0]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Number of queries of the text, whether covered or not, and of keys."""
+        return self.entropy.shape[1] if self.queries is None else self.queries, self.received.shape[1]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether only some of the rows are covered, so that means are estimates with an `error`."""
+        return self.rows is not None
+
+    def mean(self, name: str) -> Float[np.ndarray, "head ..."]:
+        """Mean over the rows covered: ``[head]``, or ``[head offset]``, ``[head segment]`` and ``[head top]``.
+
+        Raises:
+            RecordError: where there is no such statistic of the rows.
+        """
+        return self._of_rows(name).mean(axis=1, dtype=np.float64)
+
+    def error(self, name: str) -> Float[np.ndarray, "head ..."]:
+        """Standard error of `mean` that comes from covering r of n rows: ``s / sqrt(r) * sqrt(1 - r / n)``.
+
+        s is the standard deviation of the rows covered (with r - 1 in the denominator), and the last factor the
+        finite-population correction (Cochran, Sampling Techniques, 1977, section 2.6): 0 where every row is covered.
+        It says how far the mean is from that over all rows of this text, not what other texts would give.
+
+        Raises:
+            RecordError: where there is no such statistic of the rows.
+        """
+        values = self._of_rows(name)
+        if self.rows is None:
+            return np.zeros(values.shape[:1] + values.shape[2:])
+        covered, count = values.shape[1], self.size[0]
+        spread = values.std(axis=1, ddof=1, dtype=np.float64)
+        return spread / np.sqrt(covered) * np.sqrt(1 - covered / count)
+
+    def _of_rows(self, name: str) -> np.ndarray:
+        values = getattr(self, name) if name in OF_ROWS else None
+        if values is None:
+            held = [known for known in OF_ROWS if getattr(self, known) is not None]
+            raise RecordError(f"These statistics hold {', '.join(held)} of every row, not {name!r}")
+        return values
+
+    def _check_rows(self) -> None:
+        covered, rows = self.entropy.shape[1], self.rows
+        if rows is None:
+            if covered != self.queries:
+                raise RecordError(f"{covered} rows of {self.queries} queries are covered; say which with rows")
+            return
+        if self.queries is None:
+            raise RecordError("Statistics of sampled rows need the number of all queries; give queries")
+        if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) != covered:
+            raise RecordError(f"rows must be {covered} whole numbers, not {rows.dtype} of shape {rows.shape}")
+        if covered < 2 or rows[0] < 0 or rows[-1] >= self.queries or (np.diff(rows.astype(np.int64)) <= 0).any():
+            raise RecordError(f"rows must be two or more rising positions from 0 to {self.queries - 1}")
+
+    def _check_shapes(self) -> None:
+        if (self.top_keys is None) != (self.top_weights is None):
+            raise RecordError("Give top_keys and top_weights together, or neither")
+        sizes = {"head": self.heads, "row": self.entropy.shape[1], "offset": len(OFFSETS)}
+        for axis, name in (("key", "received"), ("segment", "segments"), ("top", "top_weights")):
+            sizes[axis] = np.shape(getattr(self, name))[-1] if np.ndim(getattr(self, name)) else 0
+        for name, axes in STATISTICS.items():
+            array, shape = getattr(self, name), tuple(sizes[axis] for axis in axes.split())
+            if name != "top_keys" and array is not None:
+                check_floats(array, name, shape, axes)
+            elif array is not None and (array.dtype.kind != "i" or array.shape != shape):
+                raise RecordError(f"top_keys must be whole numbers of shape {shape}, not {array.dtype} {array.shape}")
+
+    def _check_values(self) -> None:
+        keys = max(1, self.size[1])
+        # a row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where that is below 1
+        limits = {"entropy": (0.0, max(np.log(keys), min(keys / np.e, 1.0))), "top_keys": (-1, keys - 1)}
+        for name in STATISTICS:
+            array = getattr(self, name)
+            if array is None or is_on_disk(array) or not array.size:
+                continue
+            check_finite(array, name)
+            (low, high), (least, most) = limits.get(name, (0.0, 1.0)), (array.min(), array.max())
+            if least < low - TOLERANCE or most > high + TOLERANCE:
+                raise RecordError(f"{name} runs from {least:.4g} to {most:.4g}; it must lie in {low:.4g} to {high:.4g}")
+
+
+def statistics_of(
+    weights: Float[np.ndarray, "head query key"],
+    tokens: Tokens,
+    queries: Tokens | None = None,
+    *,
+    rows: Int[np.ndarray, " row"] | None = None,
+    top: int = 0,
+) -> Statistics:
+    """Statistics of weights that are at hand, in float64.
+
+    Args:
+        weights: axes head, query, key.
+        tokens: the tokens that are looked at.
+        queries: the tokens that look, where they are others (cross-attention).
+        rows: positions of the queries to cover; None for all.
+        top: how many of the largest weights of each row to name.
+
+    Raises:
+        RecordError: where weights and tokens do not fit.
+
+    Example:
+        >>> found = statistics_of(np.array([[[1.0, 0.0], [0.5, 0.5]]]), Tokens(pieces=("a", "b")))
+        >>> found.entropy.round(4).tolist()
+        [[0.0, 0.6931]]
+    """
+    looking = tokens if queries is None else queries
+    check_floats(weights, "weights", (weights.shape[0], len(looking), len(tokens)), "head query key")
+    positions = np.arange(len(looking)) if rows is None else np.asarray(rows)
+    chosen = weights[:, positions].astype(np.float64)
+    marks = np.asarray(tokens.special, bool), np.asarray(tokens.segments, int)
+    return Statistics(
+        entropy=-(chosen * np.log(np.where(chosen > 0, chosen, 1.0))).sum(axis=-1),
+        offsets=_around(chosen, positions),
+        first=chosen[:, :, 0],
+        special=chosen[:, :, marks[0]].sum(axis=-1),
+        segments=np.stack([chosen[:, :, marks[1] == n].sum(axis=-1) for n in range(marks[1].max() + 1)], axis=-1),
+        largest=chosen.max(axis=-1),
+        received=chosen.mean(axis=1),
+        same_token=_same(chosen, positions, tokens, queries),
+        rows=rows,
+        queries=len(looking),
+        **(_top(chosen, top) if top else {}),
+    )
+
+
+def _around(chosen: np.ndarray, positions: np.ndarray) -> Float[np.ndarray, "head row offset"]:
+    keys = positions[:, None] + np.asarray(OFFSETS)
+    there = (keys >= 0) & (keys < chosen.shape[2])
+    return np.where(there, np.take_along_axis(chosen, np.where(there, keys, 0)[None], axis=2), 0.0)
+
+
+def _same(
+    chosen: np.ndarray, positions: np.ndarray, tokens: Tokens, queries: Tokens | None
+) -> Float[np.ndarray, "head row"] | None:
+    looking = tokens if queries is None else queries
+    if tokens.ids is None or looking.ids is None:
+        return None
+    same = np.asarray(looking.ids)[positions, None] == np.asarray(tokens.ids)
+    if queries is None:
+        same &= positions[:, None] != np.arange(chosen.shape[2])
+    return (chosen * same).sum(axis=-1)
+
+
+def _top(chosen: np.ndarray, top: int) -> dict[str, np.ndarray]:
+    top = min(top, chosen.shape[2])
+    keys = np.argsort(-chosen, axis=-1, kind="stable")[:, :, :top]
+    weights = np.take_along_axis(chosen, keys, axis=-1)
+    return {"top_weights": weights, "top_keys": np.where(weights > 0, keys, -1).astype(np.int32)}
