@@ -192,6 +192,13 @@ def test_a_text_written_about_a_picture():
     assert record["cross"].key.grid == (3, 5)
 
 
+def test_positions_that_cannot_be_followed_are_refused():
+    model = tiny_model("vit")
+    model.embeddings.register_forward_hook(lambda module, args, output: torch.from_numpy(output.numpy().copy()))
+    with pytest.raises(CaptureError, match="layers.0.attention works on positions that cannot be followed back"):
+        capture_ids(model, pixel_values=picture_of(model))
+
+
 def test_what_was_given_comes_back_unmarked():
     pixels = drawn(1, 3, 12, 20)
     before, names = pixels.clone(), set(dir(pixels))
@@ -289,3 +296,26 @@ def test_the_example_of_the_documentation_runs(capsys):
     printed = capsys.readouterr().out
     assert "(3, 5) ('[CLS]', 'r0c0', 'r0c1')" in printed
     assert np.unravel_index(scope["received"].argmax(), (3, 5)) == (1, 2)
+
+
+@pytest.mark.parametrize("keep", ["qk", "weights", "statistics"])
+def test_windows_are_kept_in_every_form(keep):
+    model = tiny_model("swin")
+    inputs = {"pixel_values": picture_of(model)}
+    whole = capture_ids(model, **inputs)[0]["stage1"]
+    kept = capture_encoded(model, None, inputs, keep=keep)[0]["stage1"]
+    for ours, theirs in zip(kept, whole, strict=True):
+        if keep == "statistics":
+            weights = theirs.weights_of()
+            entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)
+            np.testing.assert_allclose(ours.statistics.entropy, entropy, atol=2e-6)
+        else:
+            np.testing.assert_allclose(ours.weights_of(), theirs.weights_of(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["swin", "segformer", "clip"])
+def test_a_page_shows_every_stack(name):
+    model = tiny_model(name)
+    inputs = clip_inputs(1, 1) if name == "clip" else {"pixel_values": picture_of(model)}
+    page = str(hs.page(capture_ids(model, **inputs)[0]).html)
+    assert "r2c1" in page

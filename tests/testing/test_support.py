@@ -21,7 +21,16 @@ REFUSED = {
     "rwkv": "no softmax attention",
     "convnext": "no softmax attention",
 }
-NO_WEIGHTS_OF_ITS_OWN = {"falcon", "falcon (alibi)", "longformer", "squeezebert", "data2vec-vision", "swin", "swinv2"}
+NO_WEIGHTS_OF_ITS_OWN = {
+    "falcon",
+    "falcon (alibi)",
+    "longformer",
+    "squeezebert",
+    "data2vec-vision",
+    "pvt_v2",
+    "swin",
+    "swinv2",
+}
 RETURNED = {"led": ("operators", "outputs"), "longformer": ("outputs",)}
 REMARKS = {
     "wavlm": "mean over heads",
@@ -30,12 +39,15 @@ REMARKS = {
     "siglip": "5 of 6 layers",
     "llava": "2 of 5 layers",
     "qwen2_vl": "2 of 5 layers",
+    "qwen2_5_vl": "2 of 5 layers",
+    "internvl": "2 of 5 layers",
+    "git": "2 of 5 layers",
     "paligemma": "2 of 6 layers",
 }
 ROLES = {
     "encoder": {"whisper", "speech_to_text", "encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"},
-    "vision": {"clip", "siglip", "llava", "qwen2_vl", "paligemma"},
-    "stage1": {"swin", "swinv2", "segformer"},
+    "vision": {"clip", "siglip", "llava", "qwen2_vl", "qwen2_5_vl", "internvl", "blip", "git", "paligemma"},
+    "stage1": {"swin", "swinv2", "segformer", "pvt_v2"},
 }
 """Models with several stacks, by the name of the first."""
 OPERATORS = {
@@ -50,6 +62,8 @@ OPERATORS = {
     "mpt",
     "falcon",
     "codegen",
+    "blip",
+    "pvt_v2",
     "swinv2",
     "wavlm",
 }
@@ -113,6 +127,12 @@ def test_a_model_that_reads_nothing_known_is_refused():
             return numbers
 
     assert "reads neither text nor pictures nor sound" in examine(Reader(PreTrainedConfig()), "reader").refused
+
+
+def test_a_model_that_cannot_read_what_is_made_up_is_said_to():
+    model = tiny_model("vit")
+    model.config.image_size = (10, 20)
+    assert "it cannot read what was made up for it (ValueError: Input image size" in examine(model).refused
 
 
 def test_the_models_setting_comes_back():

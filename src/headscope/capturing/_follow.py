@@ -189,11 +189,12 @@ def marked(tensor: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
 
 
 def positions_of(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | None:
-    """The marks ``[batch position]`` of a tensor with four axes, of which this one is the heads'."""
+    """The marks ``[batch position]`` of a tensor with four axes, of which this one is the heads'; None if all are 0."""
     mark = marks_of(tensor)
     if mark is None or not mark.numel():
         return None
-    return mark.select(heads, 0)[..., 0].cpu().numpy()
+    found = mark.select(heads, 0)[..., 0].cpu().numpy()
+    return found if found.any() else None
 
 
 def _even(tensor: torch.Tensor, number: int) -> torch.Tensor:

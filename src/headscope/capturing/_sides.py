@@ -87,9 +87,7 @@ class Sides:
             CaptureError: where the model works on another number of positions than there are tokens.
         """
         if self._marked is not None:
-            found = self._marked.of(call)
-            if found is not None:
-                return found
+            return self._marked.of(call)
         _, _, queries, keys = call.size
         query, key = self._roles(call)
         return self._side(call, query, queries), self._side(call, key, keys)
@@ -111,11 +109,6 @@ class Sides:
         tokens = self._inputs.source if role == "source" else self._inputs.target
         mask = self._inputs.arguments.get("attention_mask" if role == "source" else "decoder_attention_mask")
         batch = call.size[0]
-        if not tokens:
-            raise CaptureError(
-                f"{call.name} works on {batch} x {size} positions, which cannot be followed back to the picture or "
-                "sound; such models cannot be captured yet"
-            )
         if mask is None:
             mask = torch.ones(len(tokens), len(tokens[0]), device=call.context.device)
         if mask.shape != (batch, size):
@@ -175,18 +168,22 @@ class _MarkedSides:
         self._marks[call.number], self._filled[call.number] = marks, filled
         return laid_out(call, places)
 
-    def of(self, call: Call) -> tuple[Side, Side] | None:
+    def of(self, call: Call) -> tuple[Side, Side]:
         queries, keys = self._marks_of(call)
         filled = self._filled.pop(call.number, None)
         self._marks.pop(call.number, None)
-        key = self._alike(call.size[3]) if keys is None else self._side(call, keys, filled)
-        if queries is not None:
-            query = self._side(call, queries, filled)
-        elif call.size[2] == 1 < call.size[3]:
+        query = None if queries is None else self._side(call, queries, filled)
+        key = None if keys is None else self._side(call, keys, filled)
+        if query is None and call.size[2] == 1 < call.size[3]:
             query = self._probe(call)
-        else:
-            query = key if call.size[2] == call.size[3] else None
-        return None if query is None or key is None else (query, key)
+        if not call.cross and call.size[2] == call.size[3]:
+            query, key = query or key, key or query
+        if query is None or key is None:
+            raise CaptureError(
+                f"{call.name} works on positions that cannot be followed back to the picture, sound or text; such "
+                "models cannot be captured yet"
+            )
+        return query, key
 
     def _has_words(self, marks: np.ndarray) -> bool:
         return bool((self.origins.spots(marks, TEXT) | self.origins.spots(marks, TARGET)).any())
@@ -228,10 +225,6 @@ class _MarkedSides:
         if call.number in self._marks:
             return self._marks[call.number], self._marks[call.number]
         return _marks_of(call)
-
-    def _alike(self, size: int) -> Side | None:
-        """The side of this many positions that was found last."""
-        return next((side for known, side in reversed(self._known.items()) if known[0] == size), None)
 
     def _probe(self, call: Call) -> Side:
         positions = torch.zeros(1, dtype=torch.long, device=call.context.device)

@@ -40,6 +40,18 @@ def _named(model_type: str, sizes: Sizes, **more: Any) -> Sizes:
     return {"model_type": model_type, **sizes, **more}
 
 
+PACKED: Sizes = {"num_heads": 3, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3}
+QWEN_VL: Sizes = {
+    "text_config": GROUPED
+    | {"vocab_size": VOCABULARY}
+    | {"rope_parameters": {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 1e4}},
+    "image_token_id": IMAGE_TOKEN,
+    "video_token_id": IMAGE_TOKEN - 1,
+    "vision_start_token_id": IMAGE_TOKEN - 2,
+    "vision_end_token_id": IMAGE_TOKEN - 3,
+}
+
+
 PICTURES: dict[str, Sizes] = {
     "vit": VISION | PATCHES,
     "deit": VISION | PATCHES,
@@ -58,6 +70,9 @@ PICTURES: dict[str, Sizes] = {
     "segformer": {"image_size": (32, 64), "num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1]}
     | {"hidden_sizes": [12, 24], "num_attention_heads": [2, 3], "mlp_ratios": [2, 2], "patch_sizes": [7, 3]}
     | {"strides": [4, 2], "decoder_hidden_size": 8},
+    "pvt_v2": {"image_size": (32, 64), "num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1]}
+    | {"hidden_sizes": [12, 24], "num_attention_heads": [2, 3], "mlp_ratios": [2, 2], "patch_sizes": [7, 3]}
+    | {"strides": [4, 2]},
     "siglip_vision_model": VISION | SQUARE,
     "convnext": {"image_size": 32, "hidden_sizes": [8, 12], "depths": [1, 1], "num_stages": 2},
 }
@@ -66,6 +81,8 @@ SOUNDS: dict[str, Sizes] = {
     "wav2vec2": WAVES,
     "wavlm": WAVES,
     "hubert": WAVES,
+    "data2vec-audio": WAVES,
+    "wav2vec2-conformer": WAVES,
     "whisper": SPEAKERS | {"num_mel_bins": 8, "max_source_positions": 11},
     "speech_to_text": SPEAKERS
     | {"input_feat_per_channel": 8, "input_channels": 1, "num_conv_layers": 2, "conv_channels": 12}
@@ -87,17 +104,25 @@ SEVERAL: dict[str, Sizes] = {
         "image_token_id": IMAGE_TOKEN,
         "vision_feature_layer": -1,
     },
-    "qwen2_vl": {
-        "text_config": GROUPED
-        | {"vocab_size": VOCABULARY}
-        | {"rope_parameters": {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 1e4}},
-        "vision_config": {"depth": 3, "embed_dim": 24, "hidden_size": 48, "num_heads": 3, "mlp_ratio": 2}
-        | {"patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3},
-        "image_token_id": IMAGE_TOKEN,
-        "video_token_id": IMAGE_TOKEN - 1,
-        "vision_start_token_id": IMAGE_TOKEN - 2,
-        "vision_end_token_id": IMAGE_TOKEN - 3,
+    "qwen2_vl": QWEN_VL | {"vision_config": PACKED | {"depth": 3, "embed_dim": 24, "hidden_size": 48, "mlp_ratio": 2}},
+    "qwen2_5_vl": QWEN_VL
+    | {
+        "vision_config": PACKED
+        | {"depth": 3, "hidden_size": 24, "out_hidden_size": 48, "intermediate_size": 40}
+        | {"window_size": 16, "fullatt_block_indexes": [1]}
     },
+    "internvl": {
+        "text_config": _named("qwen2", GROUPED, vocab_size=VOCABULARY),
+        "vision_config": VISION | {"image_size": (16, 16), "patch_size": (4, 4), "num_hidden_layers": 3},
+        "image_token_id": IMAGE_TOKEN,
+        "downsample_ratio": 0.5,
+    },
+    "blip": {
+        "text_config": WORDS | {"encoder_hidden_size": 24, "is_decoder": False},
+        "vision_config": VISION | SQUARE | {"num_hidden_layers": 3},
+        "projection_dim": 16,
+    },
+    "git": WORDS | {"vision_config": VISION | SQUARE | {"num_hidden_layers": 3}},
     "paligemma": {
         "text_config": _named("gemma", GROUPED, vocab_size=VOCABULARY, head_dim=8),
         "vision_config": _named("siglip_vision_model", VISION, **SQUARE, num_hidden_layers=3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ OWN = {
     "probe": ("pooler_attentions",),
 }
 """Where a model returns the weights of a stack; else under ``attentions``."""
+UNSUITED = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
+"""What models raise when they are given what they cannot read."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,18 @@ def examine(model: Any, name: str = "") -> Support:
         name: what to call it; its model type by default.
     """
     name = name or model.config.model_type
-    inputs = made_up(model)
-    if not inputs:
-        return Support(name, type(model).__name__, refused="it reads neither text nor pictures nor sound")
+    refused = Support(name, type(model).__name__)
     try:
+        inputs = made_up(model)
+        if not inputs:
+            return replace(refused, refused="it reads neither text nor pictures nor sound")
         with _steady():
             records = capture_ids(model, **inputs)
     except HeadscopeError as error:
-        return Support(name, type(model).__name__, refused=str(error))
+        return replace(refused, refused=str(error))
+    except UNSUITED as error:
+        reason = (str(error).splitlines() or [""])[0]
+        return replace(refused, refused=f"it cannot read what was made up for it ({type(error).__name__}: {reason})")
     layers = [layer for stack in records[0].stacks.values() for layer in stack]
     own = _own_weights(model, inputs, records)
     return Support(
@@ -138,7 +144,7 @@ def _given(output: Any, name: str, *, only: bool = True) -> list[torch.Tensor]:
         found = found.get(part, None) if found is not None else None
     if found is None and (name == "text" or (only and name == "vision")):
         found = output.get("attentions", None)
-    return [own.cpu() for own in found or () if own is not None]
+    return [own.cpu() for own in found or () if isinstance(own, torch.Tensor)]
 
 
 def _mask_of(inputs: dict[str, torch.Tensor], example: int) -> np.ndarray | None:
@@ -150,9 +156,11 @@ def _compared(ours: np.ndarray, own: np.ndarray, mask: np.ndarray | None) -> _Pa
     """None where the model returns something else."""
     if own.ndim != 3 or own.min() < 0:
         return None
+    seen = np.asarray(own.any(axis=(0, 1)))  # nothing looks at padding
     for axis, size in zip((1, 2), ours.shape[1:], strict=True):
         if own.shape[axis] != size and mask is not None:
-            own = own.compress(_kept(mask, own.shape[axis], size), axis)
+            told = len(seen) == own.shape[axis] and seen.sum() == size
+            own = own.compress(seen if told else _kept(mask, own.shape[axis], size), axis)
     if own.shape != ours.shape:
         return None
     is_mean = len(own) > 1 and bool((own == own[:1]).all()) and not np.allclose(ours, ours[:1], atol=1e-3)
