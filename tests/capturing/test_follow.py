@@ -84,6 +84,14 @@ def test_learned_tokens_padding_and_written_ones():
     assert marks_of(words)[..., 0].tolist() == [[1, 0, 5], [0, 4, 0]]
 
 
+def test_spots_go_before_learned_tokens_in_a_sum():
+    positions = torch.nn.Parameter(torch.randn(1, 3, 4))
+    with Follow([CLASS, positions]):
+        whole = torch.cat([CLASS, marked(torch.randn(1, 2, 4), numbers(1, 2, 1))], dim=1)
+        sums = [whole + positions, positions + whole, torch.randn(1, 3, 4) + whole]
+    assert [marks_of(found)[0, :, 0].tolist() for found in sums] == [[-1, 1, 2], [-2, 1, 2], [-1, 1, 2]]
+
+
 def test_nothing_is_followed_outside_nor_written_on_what_was_given():
     given = torch.randn(2, 3)
     x = marked(given, numbers(2, 3))
