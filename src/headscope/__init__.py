@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headscope._version import __version__
 
 if TYPE_CHECKING:
-    from headscope.capturing import capture, capture_encoded, capture_many
+    from headscope.capturing import capture, capture_encoded, capture_many, generate
     from headscope.errors import (
         CaptureError,
         FigureError,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         TextError,
     )
     from headscope.record import (
+        Candidate,
+        Generation,
         Layer,
         Mask,
         ModelFacts,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from headscope.views.figures import figure
 
 _PLACES = {
-    "headscope.capturing": ("capture", "capture_encoded", "capture_many"),
+    "headscope.capturing": ("capture", "capture_encoded", "capture_many", "generate"),
     "headscope.errors": (
         "CaptureError",
         "FigureError",
@@ -54,6 +56,8 @@ _PLACES = {
         "TextError",
     ),
     "headscope.record": (
+        "Candidate",
+        "Generation",
         "Layer",
         "Mask",
         "ModelFacts",
@@ -72,9 +76,11 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "Candidate",
     "CaptureError",
     "FigureError",
     "FileError",
+    "Generation",
     "HeadscopeError",
     "Layer",
     "Mask",
@@ -95,6 +101,7 @@ __all__ = [
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
+    "generate",
     "load",
     "page",
     "save",

@@ -157,6 +157,7 @@ CHAINS = {
     "causal": (lambda s: (s / 2).masked_fill(FUTURE, -torch.inf), 0.5, False, "causal"),
     "lowest": (lambda s: s / 2 + FUTURE * torch.finfo(s.dtype).min, 0.5, False, "causal"),
     "minus ten thousand": (lambda s: s / 2 - 1e4 * FUTURE, 0.5, False, "causal"),
+    "put in place": (lambda s: torch.where(FUTURE, torch.tensor(-1e4), s / 2), 0.5, False, "causal"),
     "everything": (
         lambda s: (s * 0.5 + SLOPES).masked_fill(FUTURE, -1e9).to(torch.float64).float(),
         0.5,

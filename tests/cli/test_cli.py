@@ -54,6 +54,28 @@ def test_capture_keeps_a_record_that_view_shows(here, folder, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    """A tiny model that writes, saved."""
+    folder = tmp_path_factory.mktemp("models") / "writer"
+    tiny_model("llama", writes=True).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
+    asked = ["generate", "the cat", "--model", writer, "--max-new-tokens", "4", "--out", "run.safetensors"]
+    assert run([*asked, "--sample", "--temperature", "2", "--top-p", "0.9", "--seed", "3", "--keep", "qk"]) == 0
+    out, err = capsys.readouterr()
+    generation = hs.load("run.safetensors").generation
+    assert (len(generation), generation.sampled, generation.seed) == (4, True, 3)
+    assert f"{generation.text!r}: 4 tokens written (as many as asked for)" in out
+    assert "11 tokens; 4 tokens generated" in out
+    assert err == ""
+    assert run(["view", "run.safetensors"]) == 0
+    assert (here / "headscope.html").exists()
+
+
 def test_options_reach_the_page(here, folder):
     assert run(["view", "the cat", "--model", folder, "--layers", "1", "--heads", "2", "--out", "a.html"]) == 0
     text = (here / "a.html").read_text(encoding="utf-8")
@@ -75,6 +97,9 @@ def broken_record():
     ("arguments", "line"),
     [
         (["view", ""], "headscope: The text is empty; give at least one word"),
+        (["generate", " ", "--model", "m", "--out", "a.safetensors"], "headscope: The prompt is empty"),
+        (["generate", "a", "--model", "m", "--out", "a.txt"], "headscope: A record is a .safetensors file"),
+        (["generate", "a", "--model", "no/such/model", "--out", "a.safetensors"], "headscope: There is no folder"),
         (["view", "a", " "], "headscope: The text is empty; give at least one word"),
         (["view", "a", "--model", "no/such/model"], "headscope: There is no folder 'no/such/model'"),
         (["view", "a", "--model", "headscope-no/model"], "headscope: Cannot load the model 'headscope-no/model'"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 import headscope as hs
-from headscope import FileError, Layer, ModelFacts, Record, Stack, Tokens
+from headscope import Candidate, FileError, Generation, Layer, ModelFacts, Record, Stack, Tokens
 from headscope.record import ARRAYS, Rotary
 from headscope.testing import random_record, random_weights
 
@@ -60,7 +60,27 @@ def full_record(rng, heads=6, queries=5, keys=7):
     return Record(stacks={"cross": stack}, model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"))
 
 
+def written(record):
+    """The record with two tokens that a model wrote after a prompt of four."""
+    generation = Generation(
+        stack="cross",
+        prompt=4,
+        reads=(4, 1),
+        tokens=Tokens(pieces=("b", "\u202e</script>"), ids=(5, 9)),
+        probabilities=(0.5, 1 / 3),
+        entropies=(0.1, 2.0),
+        ranks=(1, 3),
+        alternatives=((Candidate(id=5, piece="\u2581b", probability=0.5),), ()),
+        text="b \U0001f600",
+        stop="end",
+        sampled=True,
+        seed=3,
+    )
+    return dataclasses.replace(record, generation=generation)
+
+
 def assert_same(found, wanted):
+    assert found.generation == wanted.generation
     assert dataclasses.asdict(found.model) == dataclasses.asdict(wanted.model)
     assert list(found.stacks) == list(wanted.stacks)
     for name, stack in wanted.stacks.items():
@@ -85,6 +105,21 @@ def assert_same(found, wanted):
 def test_everything_comes_back_as_it_was(rng, tmp_path):
     record = full_record(rng)
     assert_same(hs.load(hs.save(record, tmp_path / "run.safetensors")), record)
+
+
+def test_a_generation_comes_back_as_it_was(rng, tmp_path):
+    record = written(full_record(rng))
+    path = hs.save(record, tmp_path / "run.safetensors")
+    assert_same(hs.load(path), record)
+    rewritten(path, lambda document: document["generation"]["ranks"].pop())
+    with pytest.raises(FileError, match="is damaged: Generation: 1 ranks for 2 tokens"):
+        hs.load(path)
+
+
+def test_a_record_without_a_generation_does_not_mention_one(rng, tmp_path):
+    path = hs.save(full_record(rng), tmp_path / "run.safetensors")
+    rewritten(path, lambda document: document.pop("generation", "none there") == "none there" or 1 / 0)
+    assert hs.load(path).generation is None
 
 
 @settings(max_examples=25, deadline=None)

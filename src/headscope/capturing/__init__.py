@@ -2,6 +2,7 @@
 
 from headscope.capturing._capture import CaptureOptions, capture, capture_encoded, capture_ids
 from headscope.capturing._demo import demo_model
+from headscope.capturing._generate import generate
 from headscope.capturing._inputs import check_text
 from headscope.capturing._load import load_bare_model, load_model, load_tokenizer, loader_of
 from headscope.capturing._many import capture_many
@@ -14,6 +15,7 @@ __all__ = [
     "capture_many",
     "check_text",
     "demo_model",
+    "generate",
     "load_bare_model",
     "load_model",
     "load_tokenizer",

@@ -53,7 +53,7 @@ class Builder:
     """
 
     def __init__(self, inputs: Inputs, keeping: Keeping, model: torch.nn.Module) -> None:
-        self._keeping, self._sides, self._masks = keeping, Sides(inputs), _Masks()
+        self._keeping, self._sides, self._masks = keeping, Sides(inputs), Masks()
         self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model = 0, model
@@ -146,7 +146,7 @@ class Builder:
         call, what = cut.call, self._keeping.what
         queries, keys = (call.query, call.key) if "qk" in what else (None, None)
         keeps_weights = self._keeps_weights or ("qk" in what and call.query is None)
-        rows = cut.queries if keeps_weights else _spread(cut.queries)
+        rows = cut.queries if keeps_weights else spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
         ours = weights[:, :, cut.keys]
         _check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
@@ -166,17 +166,11 @@ class Builder:
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
             "rotary": call.rotary,
-            "verified": _verified(cut, weights, rows),
+            "verified": verified(cut, weights, rows),
         }
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
-        array = _plain(tensor)
-        if array.dtype == self._keeping.dtype:
-            return array
-        largest = float(np.abs(array).max(initial=0))
-        if largest > float(np.finfo(self._keeping.dtype).max):
-            raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
-        return array.astype(self._keeping.dtype)
+        return stored(tensor, self._keeping.dtype)
 
 
 @dataclass(frozen=True)
@@ -203,7 +197,7 @@ class Cut:
         return _picked(whole, self.queries)[:, :, self.keys]
 
 
-class _Masks:
+class Masks:
     """The masks of layers: each is read once, and layers that see alike share one."""
 
     def __init__(self) -> None:
@@ -272,7 +266,12 @@ def _order(name: str) -> int:
     return ("encoder", "decoder", "cross").index(name) if name in ("encoder", "decoder", "cross") else -1
 
 
-def _verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
+def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
+    """How far the layer output recomputed from these rows of the weights is from the model's own.
+
+    Raises:
+        CaptureError: where it is too far.
+    """
     call = cut.call
     worst, largest = difference(call, weights, cut.example, rows)
     tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
@@ -290,7 +289,7 @@ def _explained(call: Call, sight: Sight, side: Side) -> bool:
     if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
         return True
     for example, positions in enumerate(side.positions):
-        rows = _spread(positions)
+        rows = spread(positions)
         own, ours = (find(call, sight, example, rows) for find in (weights_of, recomputed))
         if not (own - ours).abs().max().item() <= EXPLAINED_WITHIN:
             return False
@@ -315,10 +314,12 @@ def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) ->
         )
 
 
-def _spread(positions: torch.Tensor) -> torch.Tensor:
+def spread(positions: torch.Tensor) -> torch.Tensor:
     """A few positions from the first to the last."""
     count = len(positions)
-    chosen = torch.linspace(0, count - 1, min(count, ROWS_CHECKED)).round().long()
+    if count <= ROWS_CHECKED:
+        return positions
+    chosen = torch.linspace(0, count - 1, ROWS_CHECKED).round().long()
     return positions[chosen.to(positions.device)]
 
 
@@ -329,6 +330,21 @@ def _is_run(positions: torch.Tensor) -> bool:
 def _picked(tensor: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """``[head position feature]`` at these positions."""
     return tensor if len(positions) == tensor.shape[1] else tensor[:, positions]
+
+
+def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
+    """An array of our own, in the precision that is kept.
+
+    Raises:
+        CaptureError: where a value does not fit in it.
+    """
+    array = _plain(tensor)
+    if array.dtype == dtype:
+        return array
+    largest = float(np.abs(array).max(initial=0))
+    if largest > float(np.finfo(dtype).max):
+        raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
+    return array.astype(dtype)
 
 
 def _plain(tensor: torch.Tensor) -> np.ndarray:

@@ -12,18 +12,21 @@ from headscope.errors import ModelError
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
-def load_model(name: str | Path | None = None, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
+def load_model(
+    name: str | Path | None = None, *, trust_remote_code: bool = False, writes: bool = False
+) -> tuple[Any, Any]:
     """A model and its tokenizer, in evaluation mode.
 
     Args:
         name: hub name or folder; None for the demo model.
         trust_remote_code: whether the model may bring code of its own and run it.
+        writes: load it with the head that predicts tokens.
 
     Raises:
         ModelError: where there is no such model, or it or its tokenizer cannot be loaded.
     """
     name = demo_model() if name is None else name
-    model = load_bare_model(name, trust_remote_code=trust_remote_code)
+    model = load_bare_model(name, trust_remote_code=trust_remote_code, writes=writes)
     return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
 
 
@@ -41,8 +44,8 @@ def load_with_processor(name: str | Path | None, *, trust_remote_code: bool = Fa
     return model, _loaded(AutoProcessor, name, trust_remote_code)
 
 
-def load_bare_model(name: str | Path, *, trust_remote_code: bool = False) -> Any:
-    """A model without a tokenizer, in evaluation mode.
+def load_bare_model(name: str | Path, *, trust_remote_code: bool = False, writes: bool = False) -> Any:
+    """A model without a tokenizer, in evaluation mode; ``writes`` is for the head that predicts tokens.
 
     Raises:
         ModelError: where there is none.
@@ -50,15 +53,26 @@ def load_bare_model(name: str | Path, *, trust_remote_code: bool = False) -> Any
     from transformers import AutoConfig
 
     config = _loaded(AutoConfig, name, trust_remote_code)
-    return _loaded(loader_of(config), name, trust_remote_code).eval()
+    return _loaded(loader_of(config, writes=writes), name, trust_remote_code).eval()
 
 
-def loader_of(config: Any) -> Any:
-    """The class of transformers that makes a model of this configuration: with its head where it has a decoder."""
-    from transformers import AutoModel, AutoModelForImageTextToText, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq
+def loader_of(config: Any, *, writes: bool = False) -> Any:
+    """The class of transformers that makes a model of this configuration: with its head where it has a decoder.
+
+    Args:
+        config: of the model.
+        writes: whether a model without an encoder is to have the head that predicts tokens.
+    """
+    from transformers import (
+        AutoModel,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+        AutoModelForSeq2SeqLM,
+        AutoModelForSpeechSeq2Seq,
+    )
 
     if not getattr(config, "is_encoder_decoder", False):
-        return AutoModel
+        return AutoModelForCausalLM if writes else AutoModel
     loaders = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText)
     return next((loader for loader in loaders if type(config) in loader._model_mapping), AutoModelForSeq2SeqLM)
 

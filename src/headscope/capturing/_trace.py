@@ -14,8 +14,8 @@ OVER = {torch.div, torch.Tensor.div, torch.Tensor.__truediv__, torch.Tensor.div_
 PRODUCTS_REMEMBERED = 4
 NEGLIGIBLE = {torch.float64: 1e-9, torch.float32: 1e-5}
 NEGLIGIBLE_HALF = 2e-2
-HIDES = -9999.0
-"""What is added to a score where a query may not look, in models that do not use the lowest number there is."""
+HIDES = -5000.0
+"""Scores below, that weigh nothing, are hidden ones of models that do not use the lowest number there is (-1e4)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def _explained(product: Product, scores: torch.Tensor, weights: torch.Tensor) ->
     query, key = product.query, product.key
     raw = query.unflatten(1, (key.shape[1], -1)) @ key.unsqueeze(2).transpose(-1, -2)
     left = scores - raw.flatten(1, 2) * product.scale
-    visible = (scores > torch.finfo(scores.dtype).min / 2) & ~((left <= HIDES) & (weights == 0))
+    visible = (scores > torch.finfo(scores.dtype).min / 2) & ~((scores <= HIDES) & (weights == 0))
     left = left.where(visible, torch.zeros_like(left))
     largest = scores.where(visible, torch.zeros_like(scores)).abs().max().item()
     if not math.isfinite(largest):

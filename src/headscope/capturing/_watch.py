@@ -52,7 +52,11 @@ class Watch:
     def __exit__(self, error: object, *_: object) -> None:
         with self._exit:
             if error is None:
-                self._projections.give_up()
+                self.settle()
+
+    def settle(self) -> None:
+        """A pass is over: hand on the calls that nothing took further, before another pass changes their tensors."""
+        self._projections.give_up()
 
     def _note(self, call: Call) -> None:
         call.number = self.count

@@ -15,4 +15,5 @@ app = App(
 app.command("headscope.cli._view:view", name="view", help="Capture a text and write the viewer page.")
 app.command("headscope.cli._support:support", name="support", help="Find out what can be captured of a model.")
 app.command("headscope.cli._capture:capture", name="capture", help="Capture a text and keep the record.")
+app.command("headscope.cli._generate:generate", name="generate", help="Let a model write and keep every step.")
 app.command("headscope.cli._figure:figure", name="figure", help="Draw a view of a record as a figure for print.")

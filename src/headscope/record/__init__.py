@@ -4,6 +4,7 @@ from headscope.record._facts import ModelFacts
 from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._from_weights import from_weights
+from headscope.record._generation import Candidate, Generation
 from headscope.record._layer import ARRAYS, Layer
 from headscope.record._mask import Mask
 from headscope.record._record import Record
@@ -16,6 +17,8 @@ __all__ = [
     "ARRAYS",
     "OFFSETS",
     "STATISTICS",
+    "Candidate",
+    "Generation",
     "Layer",
     "Mask",
     "ModelFacts",

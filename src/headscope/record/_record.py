@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from headscope.errors import RecordError
 from headscope.record._facts import ModelFacts
+from headscope.record._generation import Generation
 from headscope.record._stack import Stack
 
 
@@ -20,13 +21,15 @@ class Record:
     Args:
         stacks: by name: ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
         model: what is known about the model.
+        generation: how the model wrote the text itself; None where the text was given.
 
     Raises:
-        RecordError: where a stack is missing or named otherwise than its key.
+        RecordError: where a stack is missing or named otherwise than its key, or is not what was generated.
     """
 
     stacks: Mapping[str, Stack]
     model: ModelFacts = field(default_factory=ModelFacts)
+    generation: Generation | None = None
 
     def __post_init__(self) -> None:
         if not self.stacks:
@@ -35,6 +38,8 @@ class Record:
             if stack.name != name:
                 raise RecordError(f"The stack under {name!r} calls itself {stack.name!r}")
         object.__setattr__(self, "stacks", MappingProxyType(dict(self.stacks)))
+        if self.generation is not None:
+            self.generation.check_queries(self[self.generation.stack].query)
 
     def __getitem__(self, name: str) -> Stack:
         if name not in self.stacks:
@@ -58,11 +63,13 @@ class Record:
 
     @property
     def summary(self) -> str:
-        """One line: the model, and the size of every stack."""
+        """One line: the model, the size of every stack, and how much the model wrote itself."""
         parts = [
             f"{'' if name == 'self' else name + ' '}{len(stack)} layers x {stack.heads} heads, {_counted(stack)}"
             for name, stack in self.stacks.items()
         ]
+        if self.generation is not None:
+            parts.append(f"{len(self.generation)} tokens generated")
         return f"{self.model.name or 'arrays'}: {'; '.join(parts)}"
 
     def __repr__(self) -> str:

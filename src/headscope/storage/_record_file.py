@@ -2,6 +2,7 @@
 
 Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in the metadata under ``headscope``.
 Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``; format 1 kept packed bits.
+The document holds ``generation`` where the model wrote the text itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from headscope.errors import FileError, RecordError
-from headscope.record import ARRAYS, STATISTICS, Layer, Mask, ModelFacts, Record, Rotary, Stack, Statistics, Tokens
+from headscope.record import (
+    ARRAYS,
+    STATISTICS,
+    Candidate,
+    Generation,
+    Layer,
+    Mask,
+    ModelFacts,
+    Record,
+    Rotary,
+    Stack,
+    Statistics,
+    Tokens,
+)
 from headscope.storage._atomic import reason, written_whole
 
 FORMAT = 2
@@ -62,6 +76,8 @@ def save(record: Record, path: str | os.PathLike) -> Path:
         routers = list(stack.routers)
         stacks.append({"name": stack.name, "layers": layers, "others": others, "routers": routers, **sides})
     document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
+    if record.generation is not None:
+        document["generation"] = dataclasses.asdict(record.generation)
     with written_whole(path) as temporary:
         save_file(tensors, temporary, metadata={"headscope": json.dumps(document)})
     return Path(path)
@@ -82,7 +98,8 @@ def load(path: str | os.PathLike) -> Record:
         tensors = _mapped(path)
         model = ModelFacts(**document["model"])
         stacks = [_stack(entry, tensors) for entry in document["stacks"]]
-        return Record(stacks={stack.name: stack for stack in stacks}, model=model)
+        generation = _generation(document["generation"]) if "generation" in document else None
+        return Record(stacks={stack.name: stack for stack in stacks}, model=model, generation=generation)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
         raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
@@ -144,6 +161,13 @@ def _tokens(entry: dict) -> Tokens:
         for name, values in entry.items()
     }
     return Tokens(**fields)
+
+
+def _generation(entry: dict) -> Generation:
+    alternatives = tuple(tuple(Candidate(**candidate) for candidate in found) for found in entry["alternatives"])
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+    fields |= {"tokens": _tokens(entry["tokens"]), "alternatives": alternatives}
+    return Generation(**fields)
 
 
 def _turning(rotary: Rotary | None) -> dict[str, Any] | None:

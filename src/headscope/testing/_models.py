@@ -10,12 +10,13 @@ from headscope.testing._architectures import ARCHITECTURES, VOCABULARY
 SHARPNESS = 1.6
 
 
-def tiny_model(name: str, *, seed: int = 0, **changes: Any) -> Any:
+def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any) -> Any:
     """A transformers model in evaluation mode with random weights.
 
     Args:
         name: one of `ARCHITECTURES`, such as ``"bert"`` or ``"falcon (alibi)"``.
         seed: of the weights; the caller's random state is left as it was.
+        writes: with the head that predicts tokens, which encoder-decoders have anyway.
         **changes: of its configuration.
 
     Raises:
@@ -32,7 +33,7 @@ def tiny_model(name: str, *, seed: int = 0, **changes: Any) -> Any:
     config = AutoConfig.for_model(model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = loader_of(config).from_config(config).eval()
+        model = loader_of(config, writes=writes).from_config(config).eval()
         _sharpen(model)
     return model
 

@@ -1,0 +1,100 @@
+"""What may be asked of a generation that is recorded, and what may not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from headscope.capturing._keep import Keeping, parse_keep
+from headscope.errors import CaptureError
+
+OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
+"""What ``model.generate`` takes beside the fields of its configuration."""
+
+ONE_TEXT = "a record is of one text; call generate once for each"
+BEAMS = "beams read several texts at once and swap their caches, so that no text has one row for each token"
+ASSISTED = "assisted decoding reads tokens that it takes back, so that no text has one row for each token"
+OURS = "generate returns a Record"
+REFUSED: dict[str, tuple[tuple, str]] = {
+    "num_beams": ((1,), BEAMS),
+    "num_beam_groups": ((1,), BEAMS),
+    "constraints": ((), BEAMS),
+    "force_words_ids": ((), BEAMS),
+    "num_return_sequences": ((1,), ONE_TEXT + ", with another seed"),
+    "assistant_model": ((), ASSISTED),
+    "assistant_early_exit": ((), ASSISTED),
+    "prompt_lookup_num_tokens": ((0,), ASSISTED),
+    "use_mtp": ((False,), ASSISTED),
+    "penalty_alpha": ((0,), "contrastive search reads several candidates at every step"),
+    "dola_layers": ((), "its tokens come from several layers, not from the model's own distribution"),
+    "guidance_scale": ((1,), "guidance runs the model on a second text"),
+    "token_healing": ((False,), "token healing changes the prompt"),
+    "custom_generate": ((), "a generation of your own may run the model in any order"),
+    "use_cache": ((True,), "steps are recorded with the key/value cache"),
+    "past_key_values": ((), "what filled the cache was not seen; give the whole prompt"),
+    "generation_config": ((), "give its fields by name, such as temperature=0.7"),
+    "max_length": ((), "give max_new_tokens, the number of tokens to write"),
+    "return_dict_in_generate": ((False,), OURS),
+    "output_attentions": ((False,), OURS),
+    "output_hidden_states": ((False,), OURS),
+    "output_scores": ((False,), OURS),
+    "output_logits": ((False,), OURS),
+}
+"""Options that are refused, with the values that mean nothing is asked, and the reason."""
+
+OVERRIDDEN = {
+    "num_beams": 1,
+    "num_beam_groups": 1,
+    "num_return_sequences": 1,
+    "use_cache": True,
+    "return_dict_in_generate": False,
+    "output_attentions": False,
+    "output_hidden_states": False,
+    "output_scores": False,
+    "output_logits": False,
+    "disable_compile": True,
+}
+"""What a model's own configuration does not decide here: one text, one row for each token, seen."""
+UNMEANT = {"max_length", "min_length"}
+
+
+def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict[str, Any]]:
+    """What to keep, and the arguments of ``model.generate``.
+
+    Raises:
+        CaptureError: an option there is not, or one whose steps cannot be recorded.
+    """
+    from transformers import GenerationConfig
+
+    fields = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
+    known = fields | set(OBJECTS) | {"keep", "precision"}
+    for name in options:
+        if name not in known | set(REFUSED):
+            close = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f"; did you mean {close[0]}?" if close else "; there are those of transformers.GenerationConfig"
+            raise CaptureError(f"generate has no option {name!r}{hint}")
+    own = vars(model.generation_config)
+    for name, (idle, why) in REFUSED.items():
+        asked = options.get(name, None if name in OVERRIDDEN or name in UNMEANT else own.get(name))
+        if asked is not None and asked not in idle:
+            raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
+    keeping = parse_keep(**{name: options[name] for name in ("keep", "precision") if name in options})
+    if "statistics" in keeping.what:
+        raise CaptureError("keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'")
+    return keeping, {name: value for name, value in options.items() if name in fields | set(OBJECTS)} | OVERRIDDEN
+
+
+def check_count(name: str, number: Any, least: int) -> int:
+    """The number, which must be whole and not too small.
+
+    Raises:
+        CaptureError: where it is not.
+    """
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
+    return number
+
+
+def _short(value: Any) -> str:
+    return repr(value) if isinstance(value, int | float | str) else type(value).__name__

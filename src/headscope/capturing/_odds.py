@@ -1,0 +1,50 @@
+"""What a model thought of the tokens it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+
+@dataclass
+class Odds:
+    """Looks at the logits of every step, and at the token that was made of them.
+
+    Args:
+        top: how many of the most probable candidates to note.
+        prompt: how many tokens there were before the first was written.
+    """
+
+    top: int
+    prompt: int = 0
+    probabilities: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
+    ranks: list[int] = field(default_factory=list)
+    candidates: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
+    _logits: torch.Tensor | None = None
+
+    def look(self, output: Any) -> None:
+        """The output of a pass."""
+        self._logits = output.logits[0, -1].detach().to(torch.float32, copy=True)
+
+    def __call__(self, ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
+        """The text with its new token; called as a stopping criterion, which it never meets."""
+        if self._logits is not None:
+            self.prompt = self.prompt or ids.shape[1] - 1
+            self._note(self._logits, int(ids[0, -1]))
+        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+
+    def cut(self, count: int) -> None:
+        """Forget tokens beyond these: the model may write one more before it sees that the text has ended."""
+        for noted in (self.probabilities, self.entropies, self.ranks, self.candidates):
+            del noted[count:]
+
+    def _note(self, logits: torch.Tensor, chosen: int) -> None:
+        odds = logits.softmax(-1)
+        self.probabilities.append(odds[chosen].item())
+        self.entropies.append(torch.special.entr(odds).sum().item())
+        self.ranks.append(int((logits > logits[chosen]).sum().item()) + 1)
+        best = odds.topk(min(self.top, len(odds)))
+        self.candidates.append(tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True)))

@@ -1,0 +1,89 @@
+"""headscope generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from headscope.cli._run import RECORD_SUFFIX, check_place, quiet, say, status
+from headscope.errors import FileError
+
+if TYPE_CHECKING:
+    from headscope.record import Generation
+
+ENDED = {
+    "end": "the model ended the text",
+    "length": "as many as asked for",
+    "criterion": "a criterion was met",
+}
+
+
+def generate(
+    prompt: str,
+    /,
+    *,
+    model: str,
+    out: Path,
+    max_new_tokens: int = 32,
+    sample: Annotated[bool, Parameter(negative="")] = False,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
+    precision: Literal["float32", "float16"] = "float32",
+    trust_remote_code: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Let a model write on, and keep the record of every step as one .safetensors file, to be shown with view.
+
+    Args:
+        prompt: The text to go on with; for an encoder-decoder, the source.
+        model: Hub name or folder of a model that writes.
+        out: Where to write the record; must end in .safetensors.
+        max_new_tokens: How many tokens to write at most.
+        sample: Draw tokens at random instead of taking the most probable.
+        temperature: Above 1 the draw is more even, below 1 less.
+        top_p: Draw from the most probable tokens that together have this probability.
+        seed: Of the random numbers, so that the same text comes again.
+        keep: What to keep, see headscope capture; may be given several times.
+        precision: Of what is kept.
+        trust_remote_code: Let the model bring code of its own, and run it.
+    """
+    if out.suffix != RECORD_SUFFIX:
+        raise FileError(
+            f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it {out.with_suffix(RECORD_SUFFIX)}"
+        )
+    check_place(out)
+    with status("Loading PyTorch and transformers"):
+        from headscope import capturing
+        from headscope.storage import save
+    capturing.check_text(prompt, "prompt")
+    with status(f"Loading {model}"), quiet():
+        loaded = capturing.load_model(model, trust_remote_code=trust_remote_code, writes=True)
+    options: dict[str, Any] = {"do_sample": sample or None, "temperature": temperature, "top_p": top_p}
+    with status("Generating"), quiet():
+        record = capturing.generate(
+            *loaded,
+            prompt,
+            max_new_tokens=max_new_tokens,
+            seed=seed,
+            keep="auto" if keep == ("auto",) else keep,
+            precision=precision,
+            **{name: value for name, value in options.items() if value is not None},
+        )
+    path = save(record, out)
+    if record.generation is not None:
+        say(_told(record.generation))
+    say(record.summary)
+    say(f"Checked against the model's own layer outputs at every step: largest difference {record.verified:.1e}")
+    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
+
+
+def _told(generation: Generation) -> str:
+    count = len(generation)
+    probability, entropy = (sum(numbers) / count for numbers in (generation.probabilities, generation.entropies))
+    return (
+        f"{generation.text!r}: {count} tokens written ({ENDED[generation.stop]}), of mean probability "
+        f"{probability:.2g}, drawn from distributions of mean entropy {entropy:.2g} nats"
+    )
