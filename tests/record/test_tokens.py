@@ -25,6 +25,23 @@ def test_take_keeps_everything_of_the_kept():
     )
 
 
+def test_patches_have_places_in_the_grid_of_their_picture():
+    tokens = Tokens(pieces=("[CLS]", "a", "b", "c"), grids=((1, 3),), places=(None, (0, 0), (0, 1), (0, 2)))
+    assert tokens.grid == (1, 3)
+    assert tokens.pictures == (None, 0, 0, 0)
+    assert tokens.take([0, 2]) == Tokens(
+        pieces=("[CLS]", "b"), grids=((1, 3),), places=(None, (0, 1)), pictures=(None, 0)
+    )
+    assert Tokens(pieces=("a",)).grid is None
+    several = Tokens(pieces=("a", "b"), grids=((1, 2), (3, 5)), places=((0, 1), (2, 4)), pictures=(0, 1))
+    assert several.grid is None
+
+
+def test_frames_have_times():
+    tokens = Tokens(pieces=("a", "b", "c"), times=((0.0, 0.5), None, (0.5, 1.0)))
+    assert tokens.take([1, 2]).times == (None, (0.5, 1.0))
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -36,6 +53,14 @@ def test_take_keeps_everything_of_the_kept():
             r"offsets \(1, 3\) of token 0 \('a'\) leave text 0",
         ),
         ({"pieces": ("a",), "offsets": ((0, 1),)}, "leave text 0 with its 0 characters"),
+        ({"pieces": ("a", "b"), "grids": ((1, 1),), "places": ((0, 0),)}, "1 places were given for 2 pieces"),
+        ({"pieces": ("a",), "places": ((0, 0),)}, r"token 0 \('a'\) has the place \(0, 0\) .* there are 0 grids"),
+        (
+            {"pieces": ("a",), "grids": ((1, 1),), "pictures": (0,), "places": (None,)},
+            "has the place None in picture 0",
+        ),
+        ({"pieces": ("a",), "grids": ((3, 5),), "places": ((0, 5),)}, "leaves the grid of 3 x 5 patches"),
+        ({"pieces": ("a",), "times": ((1.0, 0.5),)}, r"times \(1.0, 0.5\) of token 0 must be \(start, stop\)"),
     ],
 )
 def test_what_does_not_fit_is_refused(fields, message):

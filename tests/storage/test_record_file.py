@@ -48,8 +48,15 @@ def full_record(rng, heads=6, queries=5, keys=7):
         segments=(0, 0, 0, 1, 1),
         words=(0, None, 1, 2, 2),
     )
+    key = Tokens(
+        pieces=tuple("tuvwxyz"),
+        grids=((1, 2), (2, 2)),
+        places=(None, (0, 0), (0, 1), (0, 0), (0, 1), (1, 0), (1, 1)),
+        pictures=(None, 0, 0, 1, 1, 1, 1),
+        times=(None, (0.0, 0.5), *[None] * 5),
+    )
     rest = {"others": {0: "linear (Delta)"}, "routers": {1: rng.standard_normal((queries, 8)).astype(np.float32)}}
-    stack = Stack(name="cross", query=query, key=Tokens(pieces=tuple("tuvwxyz")), layers=(layer, weights), **rest)
+    stack = Stack(name="cross", query=query, key=key, layers=(layer, weights), **rest)
     return Record(stacks={"cross": stack}, model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"))
 
 

@@ -2,13 +2,14 @@
 
 import re
 import warnings
+from functools import cache
 
 import pytest
 
 import headscope as hs
 from headscope import ModelError
 from headscope.cli import run
-from headscope.testing import ARCHITECTURES, examine, tiny_model
+from headscope.testing import ARCHITECTURES, KINDS, examine, tiny_model
 
 REFUSED = {
     "big_bird (sparse)": "the weights that BigBirdModel returns do not lead to its own layer output",
@@ -18,9 +19,37 @@ REFUSED = {
     "fnet": "no softmax attention",
     "mamba": "no softmax attention",
     "rwkv": "no softmax attention",
+    "convnext": "no softmax attention",
 }
-NO_WEIGHTS_OF_ITS_OWN = {"falcon", "falcon (alibi)", "longformer", "squeezebert"}
+NO_WEIGHTS_OF_ITS_OWN = {
+    "falcon",
+    "falcon (alibi)",
+    "longformer",
+    "squeezebert",
+    "data2vec-vision",
+    "pvt_v2",
+    "swin",
+    "swinv2",
+}
 RETURNED = {"led": ("operators", "outputs"), "longformer": ("outputs",)}
+REMARKS = {
+    "wavlm": "mean over heads",
+    "led": "6 of 8 layers",
+    "siglip_vision_model": "2 of 3 layers",
+    "siglip": "5 of 6 layers",
+    "llava": "2 of 5 layers",
+    "qwen2_vl": "2 of 5 layers",
+    "qwen2_5_vl": "2 of 5 layers",
+    "internvl": "2 of 5 layers",
+    "git": "2 of 5 layers",
+    "paligemma": "2 of 6 layers",
+}
+ROLES = {
+    "encoder": {"whisper", "speech_to_text", "encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"},
+    "vision": {"clip", "siglip", "llava", "qwen2_vl", "qwen2_5_vl", "internvl", "blip", "git", "paligemma"},
+    "stage1": {"swin", "swinv2", "segformer", "pvt_v2"},
+}
+"""Models with several stacks, by the name of the first."""
 OPERATORS = {
     "deberta",
     "mpnet",
@@ -33,11 +62,16 @@ OPERATORS = {
     "mpt",
     "falcon",
     "codegen",
+    "blip",
+    "pvt_v2",
+    "swinv2",
+    "wavlm",
 }
 UNSTEADY = {"mobilebert"}
 """Its values grow by orders of magnitude without a norm, and with them what float32 rounds away."""
 
 
+@cache
 def examined(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,7 +79,7 @@ def examined(name):
 
 
 def test_there_are_enough_of_them():
-    assert len(ARCHITECTURES) >= 90
+    assert len(ARCHITECTURES) >= 120
     assert set(REFUSED) | NO_WEIGHTS_OF_ITS_OWN | OPERATORS <= set(ARCHITECTURES)
 
 
@@ -58,10 +92,19 @@ def test_captured_exactly(name):
         assert found.weights_difference is None
     else:
         assert found.weights_difference < (1e-3 if name in UNSTEADY else 2e-5)
+    assert found.remark == REMARKS.get(name, "")
     if name in OPERATORS:
         assert found.routes == ("operators",)
     if name in RETURNED:
         assert sorted(found.routes) == sorted(RETURNED[name])
+
+
+@pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - set(KINDS["Text"]) - set(REFUSED)))
+def test_stacks_are_called_by_what_they_work_on(name):
+    first = next((first for first, names in ROLES.items() if name in names), "self")
+    if name == "siglip_vision_model":
+        first = "vision"  # beside its probe
+    assert examined(name).stacks[0].startswith(f"{first} ")
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -76,11 +119,20 @@ def test_an_unknown_architecture_lists_those_there_are():
         tiny_model("brt")
 
 
-def test_a_model_of_pictures_is_refused():
-    from transformers import ViTConfig, ViTModel
+def test_a_model_that_reads_nothing_known_is_refused():
+    from transformers import PreTrainedConfig, PreTrainedModel
 
-    sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 4, "patch_size": 2}
-    assert "reads no text" in examine(ViTModel(ViTConfig(intermediate_size=8, **sizes))).refused
+    class Reader(PreTrainedModel):
+        def forward(self, numbers):
+            return numbers
+
+    assert "reads neither text nor pictures nor sound" in examine(Reader(PreTrainedConfig()), "reader").refused
+
+
+def test_a_model_that_cannot_read_what_is_made_up_is_said_to():
+    model = tiny_model("vit")
+    model.config.image_size = (10, 20)
+    assert "it cannot read what was made up for it (ValueError: Input image size" in examine(model).refused
 
 
 def test_the_models_setting_comes_back():
@@ -103,4 +155,4 @@ def test_rounded_weights_are_seen_as_different(monkeypatch):
     """The comparison itself, on a capture that is made wrong on purpose."""
     weights_of = hs.Layer.weights_of
     monkeypatch.setattr(hs.Layer, "weights_of", lambda layer, head=None: weights_of(layer, head).round(2))
-    assert examined("bert").weights_difference > 1e-3
+    assert examine(tiny_model("bert")).weights_difference > 1e-3

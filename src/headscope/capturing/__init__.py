@@ -4,7 +4,7 @@ from headscope.capturing._capture import CaptureOptions, capture, capture_encode
 from headscope.capturing._demo import demo_model
 from headscope.capturing._generate import generate
 from headscope.capturing._inputs import check_text
-from headscope.capturing._load import load_bare_model, load_model, load_tokenizer
+from headscope.capturing._load import load_bare_model, load_model, load_tokenizer, loader_of
 from headscope.capturing._many import capture_many
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "load_bare_model",
     "load_model",
     "load_tokenizer",
+    "loader_of",
 ]

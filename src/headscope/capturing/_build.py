@@ -17,7 +17,7 @@ from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._routers import block_of
 from headscope.capturing._sides import Side, Sides
-from headscope.capturing._stacks import Group, group_of, name_groups, number_layers
+from headscope.capturing._stacks import Group, name_groups, number_layers
 from headscope.capturing._statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing._weights import Sight, difference, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
@@ -61,6 +61,10 @@ class Builder:
         self.seen: dict[int, Seen] = {}
         self.routers: dict[str, list[np.ndarray]] = {}
 
+    def join(self, call: Call) -> Call | None:
+        """A call joined with those that belong to it; None while more of these are to come."""
+        return self._sides.joined(call)
+
     def take(self, call: Call) -> None:
         """Check a call, whose projection was looked for, and keep of it what is wanted.
 
@@ -68,6 +72,7 @@ class Builder:
             CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
         """
         _check_sizes(call)
+        call = self._sides.laid_out(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
         if not _explained(call, sight, sides[0]):
@@ -77,7 +82,7 @@ class Builder:
         for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
             layer["statistics"] = statistics
         self.seen[call.number] = Seen(
-            group=group_of(call),
+            group=self._sides.group_of(call, sides),
             own_number=getattr(call.module, "layer_idx", None),
             block=block_of(call.name),
             sides=sides,
@@ -86,6 +91,7 @@ class Builder:
 
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
+        self._sides.check_joined()
         seen = [self.seen[number] for number in sorted(self.seen)]
         names = name_groups([entry.group for entry in seen])
         stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]

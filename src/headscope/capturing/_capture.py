@@ -1,4 +1,4 @@
-"""Model and text to Record."""
+"""Model and text, picture or sound to Record."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from headscope.capturing._build import Builder
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs, encode, with_target
 from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
-from headscope.capturing._load import load_model
+from headscope.capturing._load import load_model, load_with_processor
+from headscope.capturing._origins import followed, has_more_than_text, origins_of
 from headscope.capturing._outputs import take_returned
+from headscope.capturing._processor import inputs_of
 from headscope.capturing._routers import RouterWatch
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
@@ -50,6 +52,12 @@ class CaptureOptions(KeepOptions, total=False):
     """Text for the decoder of an encoder-decoder; by default what the model itself generates, greedily."""
     target_tokenizer: Any
     """Tokenizer of the target side, where it is another one."""
+    image: Any
+    """A PIL picture, an array ``[height width channel]`` of uint8, or a path; ``tokenizer`` is the processor then."""
+    sound: Any
+    """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
+    sampling_rate: int | None
+    """Samples a second of a sound; a file tells its own."""
     truncate: bool
     """Cut a text that is longer than the model's positions instead of raising."""
     trust_remote_code: bool
@@ -71,13 +79,14 @@ def capture(
 
     Args:
         model: a loaded transformers model, a hub name, a folder, or None for the demo model.
-        tokenizer: its tokenizer; may be left out where the model is named.
-        text: the text.
+        tokenizer: its tokenizer, or its processor for pictures and sounds; may be left out where the model is named.
+        text: the text; models of pictures or sounds alone have none.
         text_pair: the second text of a sentence pair.
         **options: see `CaptureOptions`.
 
     Returns:
-        One `Record`, with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
+        One `Record`, with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``, or ``"vision"`` and
+        ``"text"``.
 
     Raises:
         TextError: an empty text, or one longer than the model's positions.
@@ -89,14 +98,22 @@ def capture(
         >>> record["self"].weights(layer=2, head=0)  # [query key]
     """
     _check_options(options)
+    more = any(options.get(name) is not None for name in ("image", "sound"))
     if model is None or isinstance(model, str | Path):
-        model, own_tokenizer = load_model(model, trust_remote_code=options.get("trust_remote_code", False))
-        tokenizer = own_tokenizer if tokenizer is None else tokenizer
+        trusted = options.get("trust_remote_code", False)
+        model, own = (load_with_processor if more else load_model)(model, trust_remote_code=trusted)
+        tokenizer = own if tokenizer is None else tokenizer
     if tokenizer is None:
-        raise CaptureError(f"capture needs the tokenizer of {type(model).__name__}: capture(model, tokenizer, text)")
-    if text is None:
-        raise CaptureError("capture needs a text: capture(model, tokenizer, text)")
+        what = "processor" if more else "tokenizer"
+        raise CaptureError(f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)")
     model = unwrapped(model)
+    if more:
+        with at_rest(model):
+            inputs = inputs_of(model, tokenizer, text, {"text_pair": text_pair, **options})
+            return run(model, inputs, keeping_of(options))[0]
+    if text is None:
+        raise CaptureError("capture needs a text, an image or a sound: capture(model, tokenizer, text)")
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
     texts = (text,) if text_pair is None else (text, text_pair)
     with at_rest(model):
@@ -111,8 +128,8 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, **options: Un
 
     Args:
         model: a loaded transformers model.
-        tokenizer: its tokenizer.
-        encoding: a `transformers.BatchEncoding` with ``return_tensors="pt"``.
+        tokenizer: its tokenizer or processor.
+        encoding: what that returned with ``return_tensors="pt"``.
         **options: see `KeepOptions`.
 
     Raises:
@@ -120,34 +137,38 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, **options: Un
     """
     model = unwrapped(model)
     arguments = {name: tensor.to(model.device) for name, tensor in encoding.items() if isinstance(tensor, torch.Tensor)}
-    if "input_ids" not in arguments:
+    more = has_more_than_text(arguments)
+    if "input_ids" not in arguments and not more:
         raise CaptureError(
             f"The encoding holds no tensor input_ids; make it with {type(tokenizer).__name__}(..., return_tensors='pt')"
         )
-    count = arguments["input_ids"].shape[0]
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    count = len(arguments.get("input_ids", ()))
     source = tuple(tokens_from_encoding(tokenizer, encoding, example=example) for example in range(count))
     target = tuple(tokens_from_ids(tokenizer, ids.tolist()) for ids in arguments.get("decoder_input_ids", ()))
     if getattr(model.config, "is_encoder_decoder", False) and not target:
         raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
+    origins = origins_of(model, arguments) if more else None
     with at_rest(model):
-        return run(model, Inputs(arguments, source, target), keeping_of(options))
+        return run(model, Inputs(arguments, source, target, origins), keeping_of(options))
 
 
 def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
-    """Run a model on vocabulary numbers alone, without a tokenizer: tokens are called by their numbers.
+    """Run a model on bare tensors, without a tokenizer or processor: tokens are called by their numbers.
 
     Args:
         model: a loaded transformers model.
-        **arguments: of its forward, ``input_ids`` ``[batch token]`` among them.
+        **arguments: of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``, ``input_features`` ...
 
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
     model = unwrapped(model)
-    sides = [arguments["input_ids"], arguments.get("decoder_input_ids")]
+    sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
     source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
+    origins = origins_of(model, arguments) if has_more_than_text(arguments) else None
     with at_rest(model):
-        return run(model, Inputs(dict(arguments), source, target), Keeping())
+        return run(model, Inputs(dict(arguments), source, target, origins), Keeping())
 
 
 def _numbered(ids: list[int]) -> Tokens:
@@ -184,15 +205,20 @@ def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
     routers = RouterWatch(model) if keeping.routers else nullcontext()
     options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
     try:
-        with Watch(model, len(inputs.source), builder.take), routers:
-            outputs = model(**inputs.arguments, **options)
+        with (
+            followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
+            Watch(model, inputs.count, unfollowed(builder.take), unfollowed(builder.join)),
+            routers,
+        ):
+            outputs = model(**arguments, **options)
     except CaptureError as error:
-        returned = take_returned(model, inputs, keeping, _without_cache(model))
+        has_more = inputs.origins is not None
+        returned = None if has_more else take_returned(model, inputs, keeping, _without_cache(model))
         if returned is None:
             raise error from None
         return returned.records(facts)
     if isinstance(routers, RouterWatch):
-        builder.routers = routers.found(outputs, len(inputs.source))
+        builder.routers = routers.found(outputs, inputs.count)
     if builder.seen:
         return builder.records(facts)
     raise CaptureError(

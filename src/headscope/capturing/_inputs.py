@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from headscope.capturing._origins import Origins
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
@@ -17,11 +18,20 @@ GENERATED_AT_MOST = 64
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arguments of the model's forward, and the tokens they stand for (one entry for each example)."""
+    """Arguments of the model's forward, and the tokens they stand for (one entry for each example).
+
+    Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then.
+    """
 
     arguments: dict[str, torch.Tensor]
     source: tuple[Tokens, ...]
     target: tuple[Tokens, ...] = ()
+    origins: Origins | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of examples."""
+        return len(self.source) if self.origins is None else self.origins.count
 
 
 def check_text(text: Any, name: str = "text") -> str:

@@ -83,7 +83,11 @@ class Joiner:
 
 
 def _sides(group: Group, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
-    return SIDES.get(role_of(*group), ("source", "source")) if "target" in tokens else ("source", "source")
+    return (
+        SIDES.get(role_of(group.path, group.cross), ("source", "source"))
+        if "target" in tokens
+        else ("source", "source")
+    )
 
 
 def _numbers(strands: list[Strand]) -> list[int]:

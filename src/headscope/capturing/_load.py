@@ -30,18 +30,51 @@ def load_model(
     return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
 
 
+def load_with_processor(name: str | Path | None, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
+    """A model of pictures or sounds and its processor, in evaluation mode.
+
+    Raises:
+        ModelError: where there is no such model, or it or its processor cannot be loaded.
+    """
+    from transformers import AutoProcessor
+
+    if name is None:
+        raise ModelError("The demo model reads text; name a model of pictures or sounds")
+    model = load_bare_model(name, trust_remote_code=trust_remote_code)
+    return model, _loaded(AutoProcessor, name, trust_remote_code)
+
+
 def load_bare_model(name: str | Path, *, trust_remote_code: bool = False, writes: bool = False) -> Any:
     """A model without a tokenizer, in evaluation mode; ``writes`` is for the head that predicts tokens.
 
     Raises:
         ModelError: where there is none.
     """
-    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig
 
     config = _loaded(AutoConfig, name, trust_remote_code)
-    alone = AutoModelForCausalLM if writes else AutoModel
-    loader = AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else alone
-    return _loaded(loader, name, trust_remote_code).eval()
+    return _loaded(loader_of(config, writes=writes), name, trust_remote_code).eval()
+
+
+def loader_of(config: Any, *, writes: bool = False) -> Any:
+    """The class of transformers that makes a model of this configuration: with its head where it has a decoder.
+
+    Args:
+        config: of the model.
+        writes: whether a model without an encoder is to have the head that predicts tokens.
+    """
+    from transformers import (
+        AutoModel,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+        AutoModelForSeq2SeqLM,
+        AutoModelForSpeechSeq2Seq,
+    )
+
+    if not getattr(config, "is_encoder_decoder", False):
+        return AutoModelForCausalLM if writes else AutoModel
+    loaders = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText)
+    return next((loader for loader in loaders if type(config) in loader._model_mapping), AutoModelForSeq2SeqLM)
 
 
 def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:
@@ -69,7 +102,7 @@ def _loaded(loader: Any, name: str | Path, trust_remote_code: bool) -> Any:
     try:
         return loader.from_pretrained(str(name), trust_remote_code=trust_remote_code)
     except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
-        what = "tokenizer" if "Tokenizer" in loader.__name__ else "model"
+        what = next((part for part in ("tokenizer", "processor") if part.title() in loader.__name__), "model")
         raise ModelError(
             f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; "
             "wanted is a folder made by save_pretrained, or a hub name that can be reached from here"

@@ -23,11 +23,19 @@ class Watch:
         batch: number of texts it will be given.
         take: is called with each `Call`, numbered in the order in which they were made; a call that nothing
             takes further comes some calls later, at the latest when the block is left.
+        join: is called with each call before its projection is looked for, and returns what to look for instead: a
+            call joined of several, or None while more of these are to come.
     """
 
-    def __init__(self, model: nn.Module, batch: int, take: Callable[[Call], None]) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        batch: int,
+        take: Callable[[Call], None],
+        join: Callable[[Call], Call | None] = lambda call: call,
+    ) -> None:
         self.count = 0
-        self._take = take
+        self._take, self._join = take, join
         self._trail, self._projections = Trail(model), ProjectionWatch(model, self._done)
         self._before = BeforeWatch(model, self._trail)
         self._operators = OperatorWatch(self._trail, self._note, batch)
@@ -55,10 +63,13 @@ class Watch:
         self.count += 1
         with self._operators.looking_away():
             self._before.describe(call)
-        if call.projection is None:
-            self._projections.expect(call)
+            whole = self._join(call)
+        if whole is None:
+            return
+        if whole.projection is None:
+            self._projections.expect(whole)
         else:
-            self._done(call)
+            self._done(whole)
 
     def _done(self, call: Call) -> None:
         with self._operators.looking_away():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,13 +22,18 @@ INTRODUCTION = """\
 # What can be captured
 
 Found out by trying, with tiny random models{versions}: `headscope support --out support.md`; for your own model,
-`headscope support MODEL`. Each model was given two made-up texts, one of them padded.
+`headscope support MODEL`. Each model was given two made-up texts, pictures or sounds; the second text, and the second
+sound where a model knows about padding, was shorter and padded.
 
+- **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser grids of patches
+  have a stack for each, `stage1`, `stage2` ...; a learned query that collects a picture is a `probe`.
 - **route**: how its attention was seen, through transformers' attention interface or through torch's own operators.
 - **layer output**: largest difference between the layer outputs recomputed from what was captured and the model's own.
 - **weights**: largest difference between the weights captured while the model ran its own attention and those that it
-  returns itself under eager attention; `-` where it returns none, where asking for them changes its output (Falcon),
-  or where it returns something else (SqueezeBERT: scores).
+  returns itself under eager attention, with a remark where these are not all (LLaVA and its like return those of the
+  text only) or not each head's (WavLM returns the mean over heads, which is compared with ours); `-` where it returns
+  none, where asking for them changes its output (Falcon), or where it returns something else (SqueezeBERT: scores;
+  Swin: windows of the last layer of each stage).
 
 Large values (MobileBERT has no norm that holds them down) make both differences large.
 """
@@ -47,7 +52,7 @@ def support(
 ) -> None:
     """Find out by trying what can be captured of a model, or of all architectures that are tested.
 
-    Each is given two made-up texts, one of them padded. The columns: the largest difference between the layer outputs
+    Each is given two made-up texts, pictures or sounds. The columns: the largest difference between the layer outputs
     recomputed from what was captured and the model's own, and between the weights and those that the model returns
     itself under eager attention.
 
@@ -61,7 +66,7 @@ def support(
         if out.suffix not in (".md", ".json"):
             raise FileError(f"--out is {out}; the table can be written as .md or .json")
     with status("Trying"), quiet():
-        found = list(_all() if model is None else _one(model, trust_remote_code))
+        found = _all() if model is None else {"": [_one(model, trust_remote_code)]}
     if out is None:
         say(_markdown(found))
         return
@@ -70,7 +75,7 @@ def support(
     text = (
         f"{_introduction()}\n{_markdown(found)}"
         if out.suffix == ".md"
-        else json.dumps([dataclasses.asdict(row) for row in found], indent=1)
+        else json.dumps([dataclasses.asdict(row) for rows in found.values() for row in rows], indent=1)
     )
     with written_whole(out) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -81,32 +86,34 @@ def _introduction() -> str:
     return INTRODUCTION.format(versions=f" ({versions})")
 
 
-def _one(name: str, trust_remote_code: bool) -> Iterator[Support]:
+def _one(name: str, trust_remote_code: bool) -> Support:
     from headscope.capturing import load_bare_model
     from headscope.testing import examine
 
-    yield examine(load_bare_model(name, trust_remote_code=trust_remote_code))
+    return examine(load_bare_model(name, trust_remote_code=trust_remote_code))
 
 
-def _all() -> Iterator[Support]:
+def _all() -> dict[str, list[Support]]:
     import warnings
 
-    from headscope.testing import ARCHITECTURES, examine, tiny_model
+    from headscope.testing import KINDS, examine, tiny_model
 
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
-        for name in ARCHITECTURES:
-            yield examine(tiny_model(name), name)
+        return {kind: [examine(tiny_model(name), name) for name in names] for kind, names in KINDS.items()}
 
 
-def _markdown(found: Iterable[Support]) -> str:
-    return "\n".join([HEADER, *map(_row, found)])
+def _markdown(found: Mapping[str, Iterable[Support]]) -> str:
+    return "\n\n".join(
+        "\n".join([*([f"## {kind}", ""] if kind else []), HEADER, *map(_row, rows)]) for kind, rows in found.items()
+    )
 
 
 def _row(row: Support) -> str:
     if row.refused:
         return f"| {row.name} | {row.class_name} | refused: {row.refused} | | | |"
-    numbers = ("-" if number is None else f"{number:.0e}" for number in (row.output_difference, row.weights_difference))
+    numbers = ["-" if number is None else f"{number:.0e}" for number in (row.output_difference, row.weights_difference)]
+    numbers[1] += f" ({row.remark})" if row.remark else ""
     cells = (row.name, row.class_name, "; ".join(row.stacks), ", ".join(row.routes), *numbers)
     return f"| {' | '.join(cells)} |"

@@ -16,7 +16,9 @@ SPACE_MARKS = ("\u0120", "\u2581")  # byte-level BPE and SentencePiece
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """Tokens of a text, of a sentence pair, or bare pieces; every list has one entry for each token.
+    """Tokens of a text, a sentence pair, a picture or a sound, or bare pieces.
+
+    Every list but ``texts`` and ``grids`` has one entry for each token.
 
     Only ``pieces`` must be given; the rest is filled with what follows from the pieces alone.
 
@@ -29,9 +31,13 @@ class Tokens:
         segments: 0 for the first text, 1 for the second of a pair; by default 0.
         words: the number of the word, counted through all texts; None for a token that belongs to no word.
         labels: what a reader should see; by default the pieces without the tokenizer's marks.
+        grids: rows and columns of the patches of each picture.
+        places: ``(row, column)`` of a patch in the grid of its picture; None for words, ``[CLS]``, registers.
+        pictures: which of the grids a token belongs to; by default the first, for every token that has a place.
+        times: ``(start, stop)`` of a frame of sound, in seconds.
 
     Raises:
-        RecordError: where a list has another length than ``pieces``, or offsets leave the text.
+        RecordError: where a list has another length than ``pieces``, offsets leave the text, or places the grid.
     """
 
     pieces: tuple[str, ...]
@@ -42,26 +48,39 @@ class Tokens:
     segments: tuple[int, ...] = field(default=())
     words: tuple[int | None, ...] | None = None
     labels: tuple[str, ...] = field(default=())
+    grids: tuple[tuple[int, int], ...] = ()
+    places: tuple[tuple[int, int] | None, ...] | None = None
+    pictures: tuple[int | None, ...] | None = None
+    times: tuple[tuple[float, float] | None, ...] | None = None
 
     def __post_init__(self) -> None:
         for position, piece in enumerate(self.pieces):
             if not isinstance(piece, str):
                 raise RecordError(f"Tokens: piece {position} is {piece!r}, not a string; give the tokens as strings")
-        fill = {
+        fill: dict[str, tuple] = {
             "pieces": tuple(self.pieces),
             "texts": tuple(self.texts),
             "special": tuple(self.special) or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
             "segments": tuple(self.segments) or (0,) * len(self.pieces),
             "labels": tuple(self.labels) or tuple(_label(piece) for piece in self.pieces),
         }
+        if self.pictures is None and self.places is not None:
+            fill["pictures"] = tuple(None if place is None else 0 for place in self.places)
         for name, value in fill.items():
             object.__setattr__(self, name, value)
         self._check_lengths()
         self._check_segments()
         self._check_offsets()
+        self._check_places()
+        self._check_times()
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of the patches where the tokens hold one picture; None where they hold none or several."""
+        return self.grids[0] if len(self.grids) == 1 else None
 
     @property
     def continues(self) -> tuple[bool, ...]:
@@ -80,11 +99,10 @@ class Tokens:
         def pick(values: Sequence | None) -> Any:
             return None if values is None else tuple(values[position] for position in kept)
 
-        names = ("pieces", "ids", "offsets", "special", "segments", "words", "labels")
-        return Tokens(texts=self.texts, **{name: pick(getattr(self, name)) for name in names})
+        return Tokens(texts=self.texts, grids=self.grids, **{name: pick(getattr(self, name)) for name in EACH})
 
     def _check_lengths(self) -> None:
-        for name in ("ids", "offsets", "special", "segments", "words", "labels"):
+        for name in EACH:
             values = getattr(self, name)
             if values is not None and len(values) != len(self.pieces):
                 raise RecordError(
@@ -108,6 +126,30 @@ class Tokens:
                     f"Tokens: the offsets {offset} of token {position} ({self.pieces[position]!r}) leave text "
                     f"{segment} with its {size} characters"
                 )
+
+    def _check_places(self) -> None:
+        for position, (place, picture) in enumerate(zip(self.places or (), self.pictures or (), strict=True)):
+            if place is None and picture is None:
+                continue
+            if place is None or picture is None or not 0 <= picture < len(self.grids):
+                raise RecordError(
+                    f"Tokens: token {position} ({self.pieces[position]!r}) has the place {place} in picture {picture}, "
+                    f"and there are {len(self.grids)} grids; give rows and columns of each picture in grids="
+                )
+            grid = self.grids[picture]
+            if not all(0 <= number < size for number, size in zip(place, grid, strict=True)):
+                raise RecordError(
+                    f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} x {grid[1]} patches"
+                )
+
+    def _check_times(self) -> None:
+        for position, time in enumerate(self.times or ()):
+            if time is not None and not 0 <= time[0] <= time[1]:
+                raise RecordError(f"Tokens: the times {time} of token {position} must be (start, stop) in seconds")
+
+
+EACH = ("pieces", "ids", "offsets", "special", "segments", "words", "labels", "places", "pictures", "times")
+"""The lists that have one entry for each token."""
 
 
 def _label(piece: str) -> str:

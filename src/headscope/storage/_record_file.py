@@ -156,9 +156,10 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
 
 
 def _tokens(entry: dict) -> Tokens:
-    fields: dict[str, Any] = {name: None if values is None else tuple(values) for name, values in entry.items()}
-    if fields["offsets"] is not None:
-        fields["offsets"] = tuple(None if pair is None else tuple(pair) for pair in fields["offsets"])
+    fields: dict[str, Any] = {
+        name: None if values is None else tuple(tuple(value) if isinstance(value, list) else value for value in values)
+        for name, values in entry.items()
+    }
     return Tokens(**fields)
 
 

@@ -1,8 +1,17 @@
 """What tests of headscope, ours and others', are made of."""
 
-from headscope.testing._architectures import ARCHITECTURES
+from headscope.testing._architectures import ARCHITECTURES, KINDS
 from headscope.testing._models import tiny_model, tiny_tokenizer
 from headscope.testing._records import random_record, random_weights
 from headscope.testing._support import Support, examine
 
-__all__ = ["ARCHITECTURES", "Support", "examine", "random_record", "random_weights", "tiny_model", "tiny_tokenizer"]
+__all__ = [
+    "ARCHITECTURES",
+    "KINDS",
+    "Support",
+    "examine",
+    "random_record",
+    "random_weights",
+    "tiny_model",
+    "tiny_tokenizer",
+]

@@ -23,17 +23,17 @@ def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any
         ModelError: where there is no such architecture.
     """
     import torch
-    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig
+
+    from headscope.capturing import loader_of
 
     if name not in ARCHITECTURES:
         raise ModelError(f"There is no tiny model {name!r}; there are {', '.join(ARCHITECTURES)}")
     model_type = name.partition(" (")[0]
     config = AutoConfig.for_model(model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes)
-    alone = AutoModelForCausalLM if writes else AutoModel
-    loader = AutoModelForSeq2SeqLM if config.is_encoder_decoder else alone
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = loader.from_config(config).eval()
+        model = loader_of(config, writes=writes).from_config(config).eval()
         _sharpen(model)
     return model
 

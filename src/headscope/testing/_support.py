@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,20 @@ import torch
 
 from headscope.capturing import capture_ids
 from headscope.errors import HeadscopeError
-from headscope.record import Record
-from headscope.testing._architectures import VOCABULARY
+from headscope.record import Layer, Record
+from headscope.testing._made_up import made_up
 
 OWN = {
-    "self": "attentions",
-    "encoder": "encoder_attentions",
-    "decoder": "decoder_attentions",
-    "cross": "cross_attentions",
+    "encoder": ("encoder_attentions",),
+    "decoder": ("decoder_attentions",),
+    "cross": ("cross_attentions",),
+    "vision": ("vision_model_output", "attentions"),
+    "text": ("text_model_output", "attentions"),
+    "probe": ("pooler_attentions",),
 }
-TOKENS, TARGETS, PADDED = 12, 7, 3
+"""Where a model returns the weights of a stack; else under ``attentions``."""
+UNSUITED = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
+"""What models raise when they are given what they cannot read."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Support:
             model's own; None where refused.
         weights_difference: largest difference from the weights that the model returns itself; None where it returns
             none, or returns something else.
+        remark: what it returns itself, where that is not the weights of all layers.
         refused: why it cannot be captured; empty where it can.
     """
 
@@ -47,51 +51,46 @@ class Support:
     stacks: tuple[str, ...] = ()
     output_difference: float | None = None
     weights_difference: float | None = None
+    remark: str = ""
     refused: str = ""
 
 
 def examine(model: Any, name: str = "") -> Support:
-    """Capture a batch of two made-up texts, one of them padded, and compare with what the model returns itself.
+    """Capture a batch of two made-up texts, pictures or sounds, and compare with what the model returns itself.
 
-    The model's own weights are asked for under eager attention. They are left out of the comparison where asking
-    for them changes the model's output (Falcon computes another attention then), or where they are no weights
-    (SqueezeBERT returns scores).
+    The second text or sound is shorter than the first and padded. The model's own weights are asked for under eager
+    attention. They are left out of the comparison where asking for them changes the model's output (Falcon computes
+    another attention then), or where they are no weights (SqueezeBERT returns scores). Where they are the mean over
+    heads (WavLM), our mean is compared.
 
     Args:
-        model: a loaded transformers model that reads ``input_ids``; it comes back as it was.
+        model: a loaded transformers model; it comes back as it was.
         name: what to call it; its model type by default.
     """
     name = name or model.config.model_type
-    if "input_ids" not in inspect.signature(model.forward).parameters:
-        return Support(
-            name, type(model).__name__, refused="it reads no text; pictures and sound cannot be captured yet"
-        )
-    inputs = _inputs(model)
+    refused = Support(name, type(model).__name__)
     try:
-        records = capture_ids(model, **inputs)
+        inputs = made_up(model)
+        if not inputs:
+            return replace(refused, refused="it reads neither text nor pictures nor sound")
+        with _steady():
+            records = capture_ids(model, **inputs)
     except HeadscopeError as error:
-        return Support(name, type(model).__name__, refused=str(error))
+        return replace(refused, refused=str(error))
+    except UNSUITED as error:
+        reason = (str(error).splitlines() or [""])[0]
+        return replace(refused, refused=f"it cannot read what was made up for it ({type(error).__name__}: {reason})")
     layers = [layer for stack in records[0].stacks.values() for layer in stack]
+    own = _own_weights(model, inputs, records)
     return Support(
         name=name,
         class_name=type(model).__name__,
         routes=tuple(dict.fromkeys(layer.route for layer in layers)),
         stacks=tuple(_described(records[0])),
         output_difference=max(record.verified or 0.0 for record in records),
-        weights_difference=_own_difference(model, inputs, records),
+        weights_difference=max((pair.difference for pair in own), default=None),
+        remark=_remark(own, sum(len(record.stacks[name]) for record in records for name in record.stacks)),
     )
-
-
-def _inputs(model: Any) -> dict[str, torch.Tensor]:
-    ids = torch.randint(
-        5, getattr(model.config, "vocab_size", VOCABULARY), (2, TOKENS), generator=torch.Generator().manual_seed(1)
-    )
-    mask = torch.ones_like(ids)
-    mask[1, -PADDED:] = 0
-    inputs = {"input_ids": ids, "attention_mask": mask}
-    if getattr(model.config, "is_encoder_decoder", False):
-        inputs["decoder_input_ids"] = ids[:, :TARGETS].flip(1)
-    return {name: tensor.to(model.device) for name, tensor in inputs.items()}
 
 
 def _described(record: Record) -> Iterator[str]:
@@ -100,43 +99,95 @@ def _described(record: Record) -> Iterator[str]:
         yield f"{name} {len(stack)} x {stack.heads} {kinds}"
 
 
-def _own_difference(model: Any, inputs: dict[str, torch.Tensor], records: list[Record]) -> float | None:
+@dataclass(frozen=True)
+class _Pair:
+    """A layer and what the model says of it: the largest difference, perhaps of the mean over heads."""
+
+    difference: float
+    is_mean: bool
+
+
+def _own_weights(model: Any, inputs: dict[str, torch.Tensor], records: list[Record]) -> list[_Pair]:
     with torch.no_grad(), _eager(model):
-        plain, telling = model(**inputs), None
+        with _steady():
+            plain = model(**inputs)
         try:
-            telling = model(**inputs, output_attentions=True)
+            with _steady():
+                telling = model(**inputs, output_attentions=True)
         except (TypeError, ValueError):
-            return None
+            return []
     if not torch.allclose(plain[0], telling[0], atol=1e-4 * float(plain[0].abs().max())):
-        return None
-    found = [
-        difference
+        return []
+    pairs = [
+        _compared(layer.weights_of(), own[example].numpy(), _mask_of(inputs, example))
         for example, record in enumerate(records)
-        for name, stack in record.stacks.items()
-        for layer, own in zip(stack, _given(telling, name), strict=False)
-        if (
-            difference := _difference(layer.weights_of(), own[example].numpy(), name, inputs["attention_mask"][example])
-        )
-        is not None
+        for layer, own in _matched(record, telling)
+        if len(own) == len(records)
     ]
-    return max(found, default=None)
+    return [pair for pair in pairs if pair is not None]
 
 
-def _given(output: Any, stack: str) -> list[torch.Tensor]:
-    return [own.cpu() for own in output.get(OWN.get(stack, ""), None) or () if own is not None]
+def _matched(record: Record, output: Any) -> Iterator[tuple[Layer, torch.Tensor]]:
+    """Layers with the weights that the model returns of them, as far as it does."""
+    staged = [layer for name, stack in record.stacks.items() if name.startswith("stage") for layer in stack]
+    yield from zip(staged, _given(output, "self"), strict=False) if staged else ()
+    for name, stack in record.stacks.items():
+        if not name.startswith("stage"):
+            only = not {"vision", "text"} <= set(record.stacks)
+            yield from zip(stack, _given(output, name, only=only), strict=False)
 
 
-def _difference(ours: np.ndarray, own: np.ndarray, stack: str, mask: torch.Tensor) -> float | None:
-    kept = mask.bool().cpu().numpy()
-    if own.ndim != 3 or (stack != "decoder" and own.shape[2] != len(kept)):
+def _given(output: Any, name: str, *, only: bool = True) -> list[torch.Tensor]:
+    """What a model returns of a stack; without parts of its own, what it returns is of the text, or of the only one."""
+    found = output
+    for part in OWN.get(name, ("attentions",)):
+        found = found.get(part, None) if found is not None else None
+    if found is None and (name == "text" or (only and name == "vision")):
+        found = output.get("attentions", None)
+    return [own.cpu() for own in found or () if isinstance(own, torch.Tensor)]
+
+
+def _mask_of(inputs: dict[str, torch.Tensor], example: int) -> np.ndarray | None:
+    mask = inputs.get("attention_mask")
+    return None if mask is None else mask[example].bool().cpu().numpy()
+
+
+def _compared(ours: np.ndarray, own: np.ndarray, mask: np.ndarray | None) -> _Pair | None:
+    """None where the model returns something else."""
+    if own.ndim != 3 or own.min() < 0:
         return None
-    if stack in ("self", "encoder"):
-        own = own[:, kept]
-    if stack != "decoder":
-        own = own[:, :, kept]
-    if own.shape != ours.shape or own.min() < 0:
+    seen = np.asarray(own.any(axis=(0, 1)))  # nothing looks at padding
+    for axis, size in zip((1, 2), ours.shape[1:], strict=True):
+        if own.shape[axis] != size and mask is not None:
+            told = len(seen) == own.shape[axis] and seen.sum() == size
+            own = own.compress(seen if told else _kept(mask, own.shape[axis], size), axis)
+    if own.shape != ours.shape:
         return None
-    return float(np.abs(ours - own).max())
+    is_mean = len(own) > 1 and bool((own == own[:1]).all()) and not np.allclose(ours, ours[:1], atol=1e-3)
+    ours = ours.mean(axis=0, keepdims=True) if is_mean else ours
+    return _Pair(float(np.abs(ours - own).max()), is_mean)
+
+
+def _kept(mask: np.ndarray, positions: int, count: int) -> np.ndarray:
+    """True for positions that are no padding: of words, of words and what follows them, or of the frames of a sound."""
+    if len(mask) > positions:
+        return np.arange(positions) < count
+    return np.concatenate([mask, np.ones(positions - len(mask), bool)])
+
+
+def _remark(pairs: list[_Pair], layers: int) -> str:
+    said = ["mean over heads"] * any(pair.is_mean for pair in pairs)
+    if pairs and len(pairs) < layers:
+        said.append(f"{len(pairs) // 2} of {layers // 2} layers")
+    return ", ".join(said)
+
+
+@contextmanager
+def _steady() -> Generator[None]:
+    """The same random numbers every time, for models that draw some (ViT-MAE); the caller's go on as before."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
 
 
 @contextmanager

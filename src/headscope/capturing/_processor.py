@@ -1,0 +1,179 @@
+"""What a processor makes of pictures, sounds and texts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing._inputs import Inputs, check_length, check_text, with_target
+from headscope.capturing._origins import origins_of
+from headscope.capturing._sound import parse_sound
+from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
+from headscope.errors import CaptureError, FileError, TextError
+from headscope.record import Tokens
+
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def inputs_of(model: Any, processor: Any, text: str | None, given: Mapping[str, Any]) -> Inputs:
+    """What a model is to read: a picture or a sound, and a text where it reads one beside it.
+
+    Args:
+        model: that is to read them.
+        processor: of transformers: of pictures, of sounds, or of several kinds.
+        text: the text, or None.
+        given: the options of a capture, and ``text_pair``.
+
+    Raises:
+        CaptureError: where model, processor and what was given do not fit.
+    """
+    arguments, source, seconds = _processed(model, processor, text, given)
+    target: tuple[Tokens, ...] = ()
+    if getattr(model.config, "is_encoder_decoder", False):
+        tokenizer = given.get("target_tokenizer") or getattr(processor, "tokenizer", None)
+        if tokenizer is None:
+            raise CaptureError(f"{type(model).__name__} writes text; pass its tokenizer as target_tokenizer=")
+        arguments, tokens = with_target(model, arguments, given.get("target"), tokenizer)
+        target = (tokens,)
+    return Inputs(arguments, source, target, origins_of(model, arguments, seconds))
+
+
+def _processed(
+    model: Any, processor: Any, text: str | None, given: Mapping[str, Any]
+) -> tuple[dict[str, torch.Tensor], tuple[Tokens, ...], float | None]:
+    """Arguments, tokens of the text, and the seconds between samples or columns of features of a sound."""
+    image, sound = given.get("image"), given.get("sound")
+    if given.get("text_pair") is not None:
+        raise TextError("A picture or sound goes with one text; leave text_pair out")
+    _check_reads(model, text, image)
+    asked: dict[str, Any] = {}
+    rate = None
+    if text is not None:
+        _check_placeholder(processor, check_text(text), image)
+        asked["text"] = [text]
+    if image is not None:
+        asked["images"] = [parse_image(image, _channels(model))]
+    if sound is not None:
+        samples, rate = parse_sound(sound, given.get("sampling_rate"))
+        wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
+        if wanted != rate:
+            raise CaptureError(f"The sound has {rate} samples a second and the model reads {wanted}; resample it first")
+        asked |= {"audio": samples, "sampling_rate": rate}
+    features = _asked(processor, asked)
+    arguments = {name: _placed(values, model) for name, values in features.items() if isinstance(values, torch.Tensor)}
+    seconds = None if rate is None else _seconds(processor, arguments, len(samples), rate)
+    if text is None:
+        return arguments, (), seconds
+    check_length(model, arguments["input_ids"].shape[1])
+    return arguments, (_tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist()),), seconds
+
+
+def parse_image(image: Any, channels: int | None = None) -> Any:
+    """A PIL picture from one, from an array ``[height width channel]`` of uint8, or from a path.
+
+    Raises:
+        CaptureError: where it is none of these, or Pillow is missing.
+        FileError: where the file is no picture.
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        raise CaptureError("Pictures need Pillow: pip install pillow") from None
+    if isinstance(image, str | Path):
+        try:
+            with Image.open(image) as file:
+                file.load()
+                picture = file.copy()
+        except (OSError, UnidentifiedImageError) as error:
+            raise FileError(f"Cannot read the picture {image}: {error}") from None
+    elif isinstance(image, np.ndarray):
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in MODES:
+            raise CaptureError(
+                f"A picture must be uint8 with the axes [height width channel], not {image.dtype} {list(image.shape)}; "
+                "multiply brightness from 0 to 1 by 255, and give grey pictures one channel"
+            )
+        picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image, MODES[image.shape[2]])
+    elif isinstance(image, Image.Image):
+        picture = image
+    else:
+        raise CaptureError(
+            f"image must be a PIL picture, an array [height width channel] or a path, not {type(image).__name__}"
+        )
+    mode = MODES.get(channels or 3, picture.mode)
+    return picture if picture.mode == mode else picture.convert(mode)
+
+
+def _check_reads(model: Any, text: str | None, image: Any) -> None:
+    reads = inspect.signature(model.forward).parameters
+    name = type(model).__name__
+    if image is not None and "pixel_values" not in reads:
+        raise CaptureError(f"{name} reads no pictures; give it a text or a sound")
+    if image is None and not {"input_values", "input_features"} & set(reads):
+        raise CaptureError(f"{name} reads no sound; give it a text or a picture")
+    if text is None and "input_ids" in reads:
+        raise CaptureError(f"{name} reads a text too; give one: capture(model, processor, text, image=...)")
+    if text is not None and "input_ids" not in reads:
+        raise CaptureError(
+            f"{name} reads no text beside it; leave text out, or pass target= for what its decoder reads"
+        )
+
+
+def _check_placeholder(processor: Any, text: str, image: Any) -> None:
+    if not hasattr(processor, "tokenizer"):
+        raise CaptureError(f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)")
+    mark = getattr(processor, "image_token", None)
+    if image is not None and isinstance(mark, str) and mark not in text:
+        raise TextError(f"The text has no place for the picture; put {mark} where it belongs")
+
+
+def _asked(processor: Any, asked: dict[str, Any]) -> Any:
+    if "text" in asked:
+        call = processor
+    elif "images" in asked:
+        call = getattr(processor, "image_processor", processor)
+    else:
+        call = getattr(processor, "feature_extractor", processor)
+        asked = {"raw_speech" if _reads_raw_speech(call) else "audio": asked["audio"]} | {
+            "sampling_rate": asked["sampling_rate"]
+        }
+    try:
+        return call(**asked, return_tensors="pt")
+    except (TypeError, ValueError) as error:
+        raise CaptureError(f"{type(call).__name__} cannot read this: {str(error).splitlines()[0]}") from error
+
+
+def _reads_raw_speech(extractor: Any) -> bool:
+    return "raw_speech" in inspect.signature(extractor.__call__).parameters
+
+
+def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
+    return values.to(model.device, model.dtype if values.is_floating_point() else None)
+
+
+def _channels(model: Any) -> int | None:
+    places = (model.config, *(getattr(model.config, name, None) for name in ("vision_config", "encoder")))
+    return next((count for place in places if (count := getattr(place, "num_channels", None))), None)
+
+
+def _seconds(processor: Any, arguments: dict, samples: int, rate: int) -> float | None:
+    if arguments.get("input_values", torch.empty(0)).ndim == 2:
+        return 1 / rate
+    extractor = getattr(processor, "feature_extractor", processor)
+    step = getattr(extractor, "hop_length", None)
+    if step:
+        return step / rate
+    mask = arguments.get("attention_mask")
+    return None if mask is None else samples / rate / int(mask.sum())
+
+
+def _tokens(tokenizer: Any, text: str, ids: list[int]) -> Tokens:
+    """With their places in the text, where the processor put nothing else between them."""
+    own = tokenizer(text)
+    if list(own["input_ids"]) == ids:
+        return tokens_from_encoding(tokenizer, own, (text,))
+    return tokens_from_ids(tokenizer, ids, texts=(text,))

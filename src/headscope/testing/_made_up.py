@@ -1,0 +1,114 @@
+"""What a model is given to try it out: random words, pictures and sounds."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from headscope.testing._architectures_text import VOCABULARY
+
+TOKENS, TARGETS, PADDED = 12, 7, 3
+SAMPLES, SAMPLES_OF_SHORT = 400, 300
+EXAMPLES = 2
+
+Inputs = dict[str, torch.Tensor]
+
+
+def made_up(model: Any) -> Inputs:
+    """Arguments of a forward of two examples: words, pictures or sounds, as far as the model reads them.
+
+    The second text, and the second sound where the model knows about padding, is shorter than the first.
+    """
+    reads = inspect.signature(model.forward).parameters
+    inputs: Inputs = {}
+    if "pixel_values" in reads:
+        inputs |= _pictures(model)
+    elif "input_features" in reads or "input_values" in reads:
+        inputs |= _sounds(model)
+    if "input_ids" in reads and (not inputs or "pixel_values" in inputs):
+        inputs |= _words(model, inputs)
+    if inputs and getattr(model.config, "is_encoder_decoder", False):
+        ids = torch.randint(5, _vocabulary(model), (EXAMPLES, TARGETS), generator=_drawn(3))
+        inputs["decoder_input_ids"] = ids
+    return {name: tensor.to(model.device) for name, tensor in inputs.items()}
+
+
+def _words(model: Any, pictures: Inputs) -> Inputs:
+    ids = torch.randint(5, _vocabulary(model), (EXAMPLES, TOKENS), generator=_drawn(1))
+    mask = torch.ones_like(ids)
+    mask[1, -PADDED:] = 0
+    token = getattr(model.config, "image_token_id", None)
+    if not pictures or token is None:
+        return {"input_ids": ids, "attention_mask": mask}
+    counts = _features(model, pictures)
+    whole = torch.randint(5, _vocabulary(model), (EXAMPLES, TOKENS + max(counts)), generator=_drawn(1))
+    for example, count in enumerate(counts):
+        whole[example, 2 : 2 + count] = token
+    ids = whole
+    words = {"input_ids": ids, "attention_mask": torch.cat([torch.ones_like(ids[:, TOKENS:]), mask], dim=1)}
+    if "mm_token_type_ids" in inspect.signature(model.forward).parameters:
+        words["mm_token_type_ids"] = (ids == token).long()
+    return words
+
+
+def _features(model: Any, pictures: Inputs) -> list[int]:
+    """How many positions each picture takes in the text."""
+    with torch.no_grad():
+        found = model.get_image_features(**pictures)
+    found = getattr(found, "pooler_output", found)
+    return [part.numel() // part.shape[-1] for part in found]
+
+
+def _pictures(model: Any) -> Inputs:
+    config = _part(model.config, "image_size", "patch_size")
+    channels = getattr(config, "num_channels", None) or getattr(config, "in_channels", 3)
+    patch = getattr(config, "patch_size", 1)
+    if getattr(config, "temporal_patch_size", None) is not None:
+        rows, columns = 2 * config.spatial_merge_size, 4 * config.spatial_merge_size
+        sizes = [(1, rows, columns), (1, rows, rows)]
+        features = channels * config.temporal_patch_size * patch**2
+        pixels = torch.randn(sum(a * b * c for a, b, c in sizes), features, generator=_drawn(2))
+        return {"pixel_values": pixels, "image_grid_thw": torch.tensor(sizes)}
+    size = getattr(config, "image_size", 32)
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    return {"pixel_values": torch.randn(EXAMPLES, channels, height, width, generator=_drawn(2))}
+
+
+def _sounds(model: Any) -> Inputs:
+    config = getattr(model.config, "encoder", model.config)
+    if hasattr(config, "conv_kernel"):
+        mask = torch.ones(EXAMPLES, SAMPLES, dtype=torch.long)
+        mask[1, SAMPLES_OF_SHORT:] = 0
+        return {"input_values": torch.randn(EXAMPLES, SAMPLES, generator=_drawn(4)), "attention_mask": mask}
+    if hasattr(config, "input_feat_per_channel"):
+        mask = torch.ones(EXAMPLES, 2 * TOKENS, dtype=torch.long)
+        mask[1, -2 * PADDED :] = 0
+        features = torch.randn(EXAMPLES, 2 * TOKENS, config.input_feat_per_channel, generator=_drawn(4))
+        return {"input_features": features, "attention_mask": mask}
+    if hasattr(config, "max_length") and "input_values" in inspect.signature(model.forward).parameters:
+        return {"input_values": torch.randn(EXAMPLES, config.max_length, config.num_mel_bins, generator=_drawn(4))}
+    length = 2 * config.max_source_positions
+    return {"input_features": torch.randn(EXAMPLES, config.num_mel_bins, length, generator=_drawn(4))}
+
+
+def _part(config: Any, *names: str) -> Any:
+    """The part of a configuration that knows one of these."""
+    parts = [config, *(getattr(config, name, None) for name in ("vision_config", "encoder"))]
+    return next((part for part in reversed(parts) if any(hasattr(part, name) for name in names)), config)
+
+
+def _vocabulary(model: Any) -> int:
+    """The first number that no word has; those of pictures stand behind them."""
+    config = model.config.decoder if hasattr(model.config, "decoder") else model.config
+    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
+    marks = [getattr(model.config, name, None) for name in names]
+    return min(
+        [getattr(config, "vocab_size", VOCABULARY), *(mark for mark in marks if isinstance(mark, int) and mark > 5)]
+    )
+
+
+def _drawn(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

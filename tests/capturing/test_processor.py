@@ -1,0 +1,95 @@
+"""Processors of several kinds at once, as CLIP and LLaVA have."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import ModelError, TextError
+from headscope.capturing import loader_of
+from headscope.testing import tiny_model, tiny_tokenizer
+
+IMAGE = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def image_processor():
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    size = {"height": 12, "width": 12}
+    return CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
+
+
+@pytest.fixture(scope="module")
+def llava(image_processor):
+    """A tiny LLaVA and its processor."""
+    from transformers import LlavaProcessor
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    processor = LlavaProcessor(
+        image_processor=image_processor,
+        tokenizer=tokenizer,
+        patch_size=4,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        image_token="<image>",
+    )
+    return tiny_model("llava", image_token_id=tokenizer.convert_tokens_to_ids("<image>")), processor
+
+
+def test_a_caption_beside_its_picture(image_processor):
+    from transformers import CLIPProcessor
+
+    processor = CLIPProcessor(image_processor=image_processor, tokenizer=tiny_tokenizer())
+    record = hs.capture(tiny_model("clip"), processor, "the cat", image=IMAGE)
+    text = record["text"].query
+    assert text.labels == ("[CLS]", "t", "h", "e", "c", "a", "t", "[SEP]")
+    assert text.offsets[4] == (4, 5)
+    assert text.texts == record.texts == ("the cat",)
+    assert record["vision"].query.grid == (3, 3)
+    alone = hs.capture(tiny_model("bert"), processor, "the cat")
+    assert alone["self"].query == hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat")["self"].query
+
+
+def test_patches_stand_where_the_text_has_its_picture(llava):
+    record = hs.capture(*llava, "a <image> cat", image=IMAGE)
+    text = record["text"].query
+    assert text.labels[:4] == ("[CLS]", "a", "r0c0", "r0c1")
+    assert text.labels[-4:] == ("c", "a", "t", "[SEP]")
+    assert text.pieces[2] == "<image>"
+    assert [mask for mask, place in zip(text.special, text.places, strict=True) if place is not None] == [False] * 9
+    assert text.texts == ("a <image> cat",)
+
+
+def test_a_text_without_a_place_for_its_picture_is_refused(llava):
+    with pytest.raises(TextError, match="The text has no place for the picture; put <image> where it belongs"):
+        hs.capture(*llava, "a cat", image=IMAGE)
+    assert list(hs.capture(*llava, "a cat").stacks) == ["self"]
+
+
+def test_whisper_hears_for_itself():
+    from transformers import WhisperFeatureExtractor
+
+    extractor = WhisperFeatureExtractor(feature_size=8, hop_length=80, chunk_length=1)
+    sound = np.sin(np.arange(900, dtype=np.float32))
+    model = tiny_model("whisper", max_source_positions=100)
+    tokenizer = tiny_tokenizer()
+    record = hs.capture(model, extractor, sound=sound, sampling_rate=16000, target_tokenizer=tokenizer)
+    assert record["cross"].key.times[-1] == pytest.approx((0.99, 1.0))
+    assert len(record["decoder"].query) > 1
+
+
+def test_a_folder_brings_its_processor(tmp_path, image_processor):
+    model = tiny_model("clip")
+    model.vision_model.save_pretrained(tmp_path)
+    image_processor.save_pretrained(tmp_path)
+    record = hs.capture(str(tmp_path), image=IMAGE)
+    assert record["self"].query.grid == (3, 3)
+    with pytest.raises(ModelError, match="The demo model reads text; name a model of pictures or sounds"):
+        hs.capture(None, image=IMAGE)
+
+
+@pytest.mark.parametrize("name", ["whisper", "vision-encoder-decoder", "encoder-decoder", "speech-encoder-decoder"])
+def test_models_that_write_are_loaded_with_what_writes(name):
+    assert type(tiny_model(name)).__name__.endswith(("ForConditionalGeneration", "DecoderModel"))
+    assert loader_of(tiny_model(name).config).__name__ != "AutoModel"

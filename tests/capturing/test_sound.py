@@ -1,0 +1,154 @@
+"""Frames of sound have the times of the samples they were made of."""
+
+import wave
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope import CaptureError, FileError
+from headscope.capturing import capture_ids
+from headscope.capturing._sound import parse_sound
+from headscope.testing import tiny_model, tiny_tokenizer
+
+RATE = 8000
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return np.random.default_rng(0).uniform(-0.9, 0.9, 410).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def extractor():
+    from transformers import Wav2Vec2FeatureExtractor
+
+    return Wav2Vec2FeatureExtractor(sampling_rate=RATE, do_normalize=False)
+
+
+def written(path, samples, *, channels=1, width=2):
+    whole = {1: (samples + 1) * 127, 2: samples * 32767, 4: samples * (2.0**31 - 1)}[width]
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(width)
+        file.setframerate(RATE)
+        file.writeframes(whole.astype({1: np.uint8, 2: "<i2", 4: "<i4"}[width]).tobytes())
+    return path
+
+
+@pytest.mark.parametrize("name", ["wav2vec2", "hubert", "wavlm"])
+def test_frames_of_a_wave_have_their_times(name, samples, extractor):
+    record = hs.capture(tiny_model(name), extractor, sound=samples, sampling_rate=RATE)
+    tokens = record["self"].query
+    frames = tiny_model(name)._get_feat_extract_output_lengths(410)
+    assert len(tokens) == frames
+    step = 5 * 4 / RATE  # the strides of its convolutions
+    np.testing.assert_allclose(tokens.times, [(i * step, (i + 1) * step) for i in range(frames)])
+    assert tokens.labels[8] == "0.02 s"
+    assert tokens.special == (False,) * frames
+    assert tokens.grid is None
+
+
+def test_a_louder_piece_changes_the_frames_of_its_time(samples, extractor):
+    model = tiny_model("wav2vec2")
+    louder = samples.copy()
+    louder[200:210] += 0.5
+    inputs = torch.tensor(np.stack([samples, louder]))
+    frames = model.feature_extractor(inputs)
+    changed = np.flatnonzero((frames[0] - frames[1]).abs().amax(0).detach() > 1e-6)
+    tokens = hs.capture(model, extractor, sound=samples, sampling_rate=RATE)["self"].query
+    times = [tokens.times[position] for position in changed]
+    assert times[0][0] <= 200 / RATE
+    assert times[-1][1] >= 210 / RATE
+    assert times[-1][1] - times[0][0] < 5 * 5 * 4 / RATE
+
+
+def test_padding_of_the_shorter_sound_is_cut_off():
+    model = tiny_model("wav2vec2")
+    waves = torch.randn(2, 400, generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(2, 400, dtype=torch.long)
+    mask[1, 240:] = 0
+    records = capture_ids(model, input_values=waves, attention_mask=mask)
+    lengths = model._get_feat_extract_output_lengths(torch.tensor([400, 240])).tolist()
+    assert [len(record["self"].query) for record in records] == lengths == [19, 11]
+    assert records[1]["self"].query.labels[-1] == "frame 10"
+    assert records[1]["self"].query.times is None
+
+
+def test_whisper_writes_about_frames():
+    from transformers import WhisperFeatureExtractor
+
+    extractor = WhisperFeatureExtractor(feature_size=8, hop_length=80, chunk_length=1)
+    model = tiny_model("whisper", max_source_positions=100)
+    sound = np.sin(np.arange(0, 900, dtype=np.float32))
+    options = {"target_tokenizer": tiny_tokenizer(), "target": "she ran"}
+    record = hs.capture(model, extractor, sound=sound, sampling_rate=16000, **options)
+    assert list(record.stacks) == ["encoder", "decoder", "cross"]
+    frames = record["encoder"].query
+    assert record["cross"].key == frames
+    np.testing.assert_allclose(frames.times, [(i / 100, (i + 1) / 100) for i in range(100)])
+    assert record["cross"].query.labels[1:] == ("[CLS]", "s", "h", "e", "r", "a", "n")
+
+
+def test_patches_of_a_spectrogram_have_places():
+    model = tiny_model("audio-spectrogram-transformer")
+    tokens = capture_ids(model, input_values=torch.randn(1, 20, 12))[0]["self"].query
+    assert tokens.grid == (5, 3)
+    assert tokens.labels[:5] == ("[CLS]", "[DISTILLATION]", "r0c0", "r1c0", "r2c0")
+
+
+def test_each_head_of_wavlm_has_weights_of_its_own():
+    """The model returns their mean."""
+    model = tiny_model("wavlm")
+    sound = torch.randn(1, 400, generator=torch.Generator().manual_seed(0))
+    record = capture_ids(model, input_values=sound)[0]
+    with torch.no_grad():
+        own = model(sound, output_attentions=True).attentions
+    for layer, theirs in zip(record["self"], own, strict=True):
+        assert np.abs(layer.weights_of().mean(0) - theirs[0, 0].numpy()).max() < 1e-6
+        assert np.abs(layer.weights_of()[0] - layer.weights_of()[1]).max() > 0.05
+
+
+@pytest.mark.parametrize(("channels", "width", "off"), [(1, 2, 1e-4), (2, 2, 1e-4), (1, 1, 3e-2), (1, 4, 1e-6)])
+def test_a_wav_file_is_read(channels, width, off, samples, tmp_path):
+    sides = np.stack([samples + 0.05 * side for side in ((0,) if channels == 1 else (1, -1))], axis=1)
+    path = written(tmp_path / "sound.wav", sides.ravel(), channels=channels, width=width)
+    found, rate = parse_sound(path, None)
+    assert rate == RATE
+    assert found.dtype == np.float32
+    assert np.abs(found - samples).max() < off
+
+
+def test_a_wav_file_is_captured(samples, extractor, tmp_path):
+    path = written(tmp_path / "sound.wav", samples)
+    model = tiny_model("wav2vec2")
+    record = hs.capture(model, extractor, sound=path)
+    assert record["self"].query == hs.capture(model, extractor, sound=samples, sampling_rate=RATE)["self"].query
+    with pytest.raises(CaptureError, match="has 8000 samples a second, not 16000; leave sampling_rate out"):
+        hs.capture(model, extractor, sound=path, sampling_rate=16000)
+
+
+@pytest.mark.parametrize(
+    ("sound", "rate", "error", "message"),
+    [
+        ("nowhere.wav", None, FileError, "Cannot read the sound nowhere.wav: .*No such file"),
+        (np.zeros(5, np.int16), RATE, CaptureError, r"floats with one axis \[sample\], not int16 \[5\]"),
+        (np.zeros((5, 2)), RATE, CaptureError, r"not float64 \[5, 2\]; average its channels"),
+        (np.zeros(5), None, CaptureError, "pass sampling_rate=, such as 16000"),
+        (np.full(5, np.nan), RATE, CaptureError, "values that are not finite"),
+        (np.zeros(500), 16000, CaptureError, "16000 samples a second and the model reads 8000; resample"),
+    ],
+)
+def test_what_is_no_sound_is_refused(sound, rate, error, message, extractor):
+    with pytest.raises(error, match=message):
+        hs.capture(tiny_model("wav2vec2"), extractor, sound=sound, sampling_rate=rate)
+
+
+def test_a_file_that_is_no_wav_is_refused(tmp_path):
+    path = tmp_path / "text.wav"
+    path.write_text("no sound at all, and no header")
+    with pytest.raises(FileError, match="wanted is a .wav file of PCM samples"):
+        parse_sound(path, None)
+    with pytest.raises(FileError, match="holds no samples"):
+        parse_sound(written(tmp_path / "empty.wav", np.zeros(0)), None)
