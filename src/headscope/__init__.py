@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headscope._version import __version__
 
 if TYPE_CHECKING:
-    from headscope.capturing import capture, capture_encoded, capture_many, generate
+    from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch
     from headscope.errors import (
         CaptureError,
         FigureError,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from headscope.views.figures import figure
 
 _PLACES = {
-    "headscope.capturing": ("capture", "capture_encoded", "capture_many", "generate"),
+    "headscope.capturing": ("budget", "capture", "capture_encoded", "capture_many", "generate", "watch"),
     "headscope.errors": (
         "CaptureError",
         "FigureError",
@@ -94,6 +94,7 @@ __all__ = [
     "TextError",
     "Tokens",
     "__version__",
+    "budget",
     "capture",
     "capture_encoded",
     "capture_many",
@@ -106,6 +107,7 @@ __all__ = [
     "page",
     "save",
     "view",
+    "watch",
 ]
 
 

@@ -1,14 +1,18 @@
 """Model to record; with interventions the only place that knows torch."""
 
-from headscope.capturing._capture import CaptureOptions, capture, capture_encoded, capture_ids
+from headscope.capturing._any_model import watch
+from headscope.capturing._budget import budget
+from headscope.capturing._capture import capture, capture_encoded, capture_ids
 from headscope.capturing._demo import demo_model
 from headscope.capturing._generate import generate
 from headscope.capturing._inputs import check_text
 from headscope.capturing._load import load_bare_model, load_model, load_tokenizer, loader_of
 from headscope.capturing._many import capture_many
+from headscope.capturing._options import CaptureOptions
 
 __all__ = [
     "CaptureOptions",
+    "budget",
     "capture",
     "capture_encoded",
     "capture_ids",
@@ -20,4 +24,5 @@ __all__ = [
     "load_model",
     "load_tokenizer",
     "loader_of",
+    "watch",
 ]

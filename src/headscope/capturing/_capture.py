@@ -2,66 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
-from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing._build import Builder
-from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs, encode, with_target
-from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
+from headscope.capturing._keep import Keeping
 from headscope.capturing._load import load_model, load_with_processor
-from headscope.capturing._origins import followed, has_more_than_text, origins_of
-from headscope.capturing._outputs import take_returned
+from headscope.capturing._options import CaptureOptions, KeepOptions, check_options, keeping_of
+from headscope.capturing._origins import has_more_than_text, origins_of
 from headscope.capturing._processor import inputs_of
-from headscope.capturing._routers import RouterWatch
+from headscope.capturing._run import at_rest, run, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
-from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
-
-
-class KeepOptions(TypedDict, total=False):
-    """What of a capture is kept."""
-
-    keep: Keep
-    """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
-    ``"statistics"``, numbers about every row without the row. ``"auto"`` (default): queries, keys and values, and the
-    weights too while these stay below 256 MiB."""
-    precision: Precision
-    """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are
-    then off by a few thousandths at most."""
-    rows: int | None
-    """How many rows the statistics sample; by default all."""
-    top: int
-    """How many of the largest weights of each row the statistics name; by default none."""
-    routers: bool
-    """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
-
-
-class CaptureOptions(KeepOptions, total=False):
-    """Options of `capture`."""
-
-    target: str | None
-    """Text for the decoder of an encoder-decoder; by default what the model itself generates, greedily."""
-    target_tokenizer: Any
-    """Tokenizer of the target side, where it is another one."""
-    image: Any
-    """A PIL picture, an array ``[height width channel]`` of uint8, or a path; ``tokenizer`` is the processor then."""
-    sound: Any
-    """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
-    sampling_rate: int | None
-    """Samples a second of a sound; a file tells its own."""
-    truncate: bool
-    """Cut a text that is longer than the model's positions instead of raising."""
-    trust_remote_code: bool
-    """Whether a model that is named may bring code of its own."""
 
 
 def capture(
@@ -97,7 +54,16 @@ def capture(
         >>> record = capture("bert-base-uncased", text="The cat sat.", text_pair="It slept.")
         >>> record["self"].weights(layer=2, head=0)  # [query key]
     """
-    _check_options(options)
+    model, inputs = prepared(model, tokenizer, (text, text_pair), options)
+    with at_rest(model):
+        return run(model, inputs, keeping_of(options))[0]
+
+
+def prepared(
+    model: Any, tokenizer: Any, texts: tuple[str | None, str | None], options: CaptureOptions
+) -> tuple[Any, Inputs]:
+    """The model, loaded and unwrapped, and what it is to be run on; arguments as of `capture`."""
+    check_options(options)
     more = any(options.get(name) is not None for name in ("image", "sound"))
     if model is None or isinstance(model, str | Path):
         trusted = options.get("trust_remote_code", False)
@@ -107,18 +73,10 @@ def capture(
         what = "processor" if more else "tokenizer"
         raise CaptureError(f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)")
     model = unwrapped(model)
-    if more:
-        with at_rest(model):
-            inputs = inputs_of(model, tokenizer, text, {"text_pair": text_pair, **options})
-            return run(model, inputs, keeping_of(options))[0]
-    if text is None:
-        raise CaptureError("capture needs a text, an image or a sound: capture(model, tokenizer, text)")
-    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-    encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
-    texts = (text,) if text_pair is None else (text, text_pair)
     with at_rest(model):
-        inputs = _inputs(model, tokenizer, encoding, texts=texts, options=options)
-        return run(model, inputs, keeping_of(options))[0]
+        if more:
+            return model, inputs_of(model, tokenizer, texts[0], {"text_pair": texts[1], **options})
+        return model, _inputs(model, getattr(tokenizer, "tokenizer", tokenizer), texts, options)
 
 
 def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, **options: Unpack[KeepOptions]) -> list[Record]:
@@ -175,100 +133,16 @@ def _numbered(ids: list[int]) -> Tokens:
     return Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids))
 
 
-@contextmanager
-def at_rest(model: nn.Module) -> Generator[None]:
-    """No gradients and evaluation mode inside; every module's training flag as it was afterwards."""
-    training = [(module, module.training) for module in model.modules()]
-    try:
-        with torch.no_grad():
-            model.eval()
-            yield
-    finally:
-        for module, flag in training:
-            module.training = flag
-
-
-def keeping_of(options: Mapping) -> Keeping:
-    """What the options say is to be kept."""
-    return parse_keep(**{name: options[name] for name in KeepOptions.__annotations__ if name in options})
-
-
-def run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
-    """Run a model once and build one record for each example; see `capture` for what is raised."""
-    with uncompiled(model):
-        return _run(model, inputs, keeping)
-
-
-def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
-    facts = facts_of(model)
-    builder = Builder(inputs, keeping, model)
-    routers = RouterWatch(model) if keeping.routers else nullcontext()
-    options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
-    try:
-        with (
-            followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
-            Watch(model, inputs.count, unfollowed(builder.take), unfollowed(builder.join)),
-            routers,
-        ):
-            outputs = model(**arguments, **options)
-    except CaptureError as error:
-        has_more = inputs.origins is not None
-        returned = None if has_more else take_returned(model, inputs, keeping, _without_cache(model))
-        if returned is None:
-            raise error from None
-        return returned.records(facts)
-    if isinstance(routers, RouterWatch):
-        builder.routers = routers.found(outputs, inputs.count)
-    if builder.seen:
-        return builder.records(facts)
-    raise CaptureError(
-        f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space models "
-        "do), or computes it in a form that headscope does not know"
-    )
-
-
-def _inputs(model: Any, tokenizer: Any, encoding: Any, *, texts: tuple[str, ...], options: CaptureOptions) -> Inputs:
+def _inputs(model: Any, tokenizer: Any, texts: tuple[str | None, str | None], options: CaptureOptions) -> Inputs:
+    text, text_pair = texts
+    if text is None:
+        raise CaptureError("capture needs a text, an image or a sound: capture(model, tokenizer, text)")
+    encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
     named = {name: torch.tensor([values], device=model.device) for name, values in encoding.items()}
-    source = tokens_from_encoding(tokenizer, encoding, texts)
+    source = tokens_from_encoding(tokenizer, encoding, (text,) if text_pair is None else (text, text_pair))
     if not getattr(model.config, "is_encoder_decoder", False):
         return Inputs(named, (source,))
     named.pop("token_type_ids", None)
     other = options.get("target_tokenizer") or tokenizer
     arguments, target = with_target(model, named, options.get("target"), other)
     return Inputs(arguments, (source,), (target,))
-
-
-def unwrapped(model: Any) -> Any:
-    """The model behind ``torch.compile``, which would run past any watching."""
-    return getattr(model, "_orig_mod", model)
-
-
-@contextmanager
-def uncompiled(model: nn.Module) -> Generator[None]:
-    """Run parts of a model that were compiled as they are written, so that they can be watched."""
-    if "torch._dynamo" not in sys.modules:  # nothing can have been compiled
-        yield
-        return
-    before = [(module, module._compiled_call_impl) for module in model.modules()]
-    try:
-        for module, call in before:
-            if call is not None:
-                module._compiled_call_impl = None
-        with torch.compiler.set_stance("force_eager"):
-            yield
-    finally:
-        for module, call in before:
-            if call is not None:
-                module._compiled_call_impl = call
-
-
-def _without_cache(model: nn.Module) -> dict[str, bool]:
-    return {"use_cache": False} if hasattr(model.config, "use_cache") else {}
-
-
-def _check_options(options: Mapping) -> None:
-    known = KeepOptions.__annotations__ | CaptureOptions.__annotations__
-    for name in options:
-        if name not in known:
-            raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
-    keeping_of(options)

@@ -20,14 +20,15 @@ LINEAR_WITHIN = 1e-4
 
 def facts_of(model: Any) -> ModelFacts:
     """What a loaded model tells about itself."""
-    config = model.config
+    config = getattr(model, "config", None)
+    parameter = next(model.parameters(), None)
     return ModelFacts(
         name=display_name(model),
         revision=getattr(config, "_commit_hash", None),
         model_type=getattr(config, "model_type", ""),
         class_name=type(model).__name__,
         implementation=getattr(config, "_attn_implementation", None) or "",
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype="" if parameter is None else str(parameter.dtype).removeprefix("torch."),
         versions={name: version(name) for name in ("headscope", "torch", "transformers")},
     )
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from headscope.capturing._capture import at_rest, uncompiled, unwrapped
 from headscope.capturing._facts import facts_of
 from headscope.capturing._facts import positions_of as kind_of_positions
 from headscope.capturing._generation_options import check_count, parse_options
@@ -19,6 +18,7 @@ from headscope.capturing._join import Joiner
 from headscope.capturing._keep import Keeping
 from headscope.capturing._load import load_model
 from headscope.capturing._odds import Odds
+from headscope.capturing._run import at_rest, uncompiled, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError, HeadscopeError, TextError

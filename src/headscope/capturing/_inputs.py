@@ -20,13 +20,15 @@ GENERATED_AT_MOST = 64
 class Inputs:
     """Arguments of the model's forward, and the tokens they stand for (one entry for each example).
 
-    Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then.
+    Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then. Where nothing is
+    known of the arguments, ``sides`` are tokens that a side of the same length has.
     """
 
     arguments: dict[str, torch.Tensor]
     source: tuple[Tokens, ...]
     target: tuple[Tokens, ...] = ()
     origins: Origins | None = None
+    sides: tuple[Tokens, ...] | None = None
 
     @property
     def count(self) -> int:
@@ -115,7 +117,7 @@ def with_target(model: Any, inputs: dict, target: str | None, tokenizer: Any) ->
     if not (hasattr(model, "generate") and model.can_generate()):
         raise CaptureError(f"{type(model).__name__} cannot generate a target of its own; give one with target=")
     longest = min(GENERATED_AT_MOST, positions_of(model) or GENERATED_AT_MOST)
-    read = model.generate(**inputs, do_sample=False, num_beams=1, max_length=longest)
+    read = model.generate(**inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest)
     if read.shape[1] > 1 and read[0, -1].item() in _ends(model):
         read = read[:, :-1]
     return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())

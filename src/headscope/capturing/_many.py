@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
-from headscope.capturing._capture import KeepOptions, at_rest, capture, keeping_of, run, unwrapped
+from headscope.capturing._capture import capture
 from headscope.capturing._inputs import Inputs, encode
+from headscope.capturing._options import KeepOptions, keeping_of
+from headscope.capturing._run import at_rest, run, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record, Tokens

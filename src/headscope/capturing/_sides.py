@@ -109,6 +109,10 @@ class Sides:
         tokens = self._inputs.source if role == "source" else self._inputs.target
         mask = self._inputs.arguments.get("attention_mask" if role == "source" else "decoder_attention_mask")
         batch = call.size[0]
+        if self._inputs.sides is not None:
+            numbers = Tokens(pieces=tuple(map(str, range(size))))
+            found = next((side for side in self._inputs.sides if len(side) == size), numbers)
+            return Side((found,) * batch, (torch.arange(size, device=call.context.device),) * batch)
         if mask is None:
             mask = torch.ones(len(tokens), len(tokens[0]), device=call.context.device)
         if mask.shape != (batch, size):

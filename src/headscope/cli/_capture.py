@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured, say
-from headscope.errors import FileError
+from headscope.cli._run import ModelOptions, captured, check_record_name, say
 
 
 def capture(
@@ -37,15 +36,12 @@ def capture(
     """
     from headscope.storage import save
 
-    if out.suffix != RECORD_SUFFIX:
-        raise FileError(
-            f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it {out.with_suffix(RECORD_SUFFIX)}"
-        )
+    check_record_name(out)
     record = captured(
-        text,
-        text_b,
+        (text, text_b),
         model or ModelOptions(),
         out,
+        shows_budget=True,
         keep="auto" if keep == ("auto",) else keep,
         precision=precision,
         rows=rows,

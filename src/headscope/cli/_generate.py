@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._run import RECORD_SUFFIX, check_place, quiet, say, status
-from headscope.errors import FileError
+from headscope.cli._run import check_place, check_record_name, quiet, say, status
 
 if TYPE_CHECKING:
     from headscope.record import Generation
@@ -50,10 +49,7 @@ def generate(
         precision: Of what is kept.
         trust_remote_code: Let the model bring code of its own, and run it.
     """
-    if out.suffix != RECORD_SUFFIX:
-        raise FileError(
-            f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it {out.with_suffix(RECORD_SUFFIX)}"
-        )
+    check_record_name(out)
     check_place(out)
     with status("Loading PyTorch and transformers"):
         from headscope import capturing

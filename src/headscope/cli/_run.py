@@ -37,31 +37,37 @@ class ModelOptions:
     """Let the model bring code of its own, and run it."""
 
 
-def captured(text: str, text_b: str | None, options: ModelOptions, out: Path, **more: Any) -> Record:
+def captured(
+    texts: tuple[str, str | None], options: ModelOptions, out: Path, *, shows_budget: bool = False, **more: Any
+) -> Record:
     """The record of a text, progress on stderr; what can be wrong without the model is found before it is loaded.
+
+    Args:
+        texts: the text, and the second of a pair.
+        options: which model.
+        out: where the result will be written.
+        shows_budget: whether to say what will be kept, before the run.
+        **more: options of `headscope.capture`.
 
     Raises:
         HeadscopeError: whatever is wrong with the text, the model or the place to write to.
     """
-    texts = [given for given in (text, text_b) if given is not None]
+    given_texts = [text for text in texts if text is not None]
     check_place(out)
     with status("Loading PyTorch and transformers"):
-        from headscope.capturing import capture, check_text, load_model, load_tokenizer
-    for given in texts:
-        check_text(given)
+        from headscope.capturing import budget, capture, check_text, load_model, load_tokenizer
+    for text in given_texts:
+        check_text(text)
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
         target_tokenizer = load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
+    reads: dict[str, Any] = {"target": options.target, "target_tokenizer": target_tokenizer, "truncate": options.truncate}
+    if shows_budget:
+        with status("Counting what is kept"), quiet():
+            counted = budget(model, tokenizer, *given_texts, **reads, **more)
+        say(f"This {counted}")
     with status("Capturing"), quiet():
-        return capture(
-            model,
-            tokenizer,
-            *texts,
-            target=options.target,
-            target_tokenizer=target_tokenizer,
-            truncate=options.truncate,
-            **more,
-        )
+        return capture(model, tokenizer, *given_texts, **reads, **more)
 
 
 def say(line: str) -> None:
@@ -97,6 +103,18 @@ def quiet() -> Generator[None]:
         for library, level in levels:
             library.set_verbosity(level)
         transformers.enable_progress_bar()
+
+
+def check_record_name(out: Path) -> None:
+    """Raise where a record would be written to a file of another kind.
+
+    Raises:
+        FileError: with the name to use.
+    """
+    if out.suffix != RECORD_SUFFIX:
+        raise FileError(
+            f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it {out.with_suffix(RECORD_SUFFIX)}"
+        )
 
 
 def check_place(out: Path) -> None:

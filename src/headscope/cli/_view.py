@@ -61,7 +61,7 @@ def view(
             raise TextError(f"{text} is a record file, which holds its texts already; leave {text_b!r} out")
         record = load(text)
     else:
-        record = captured(text, text_b, model or ModelOptions(), out)
+        record = captured((text, text_b), model or ModelOptions(), out)
     options: dict[str, Any] = {
         "view": shown,
         "stack": stack,

@@ -1,0 +1,79 @@
+"""Any torch model, run in any way, to records."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from torch import nn
+from typing_extensions import Unpack
+
+from headscope.capturing._build import Builder
+from headscope.capturing._facts import facts_of
+from headscope.capturing._inputs import Inputs
+from headscope.capturing._options import KeepOptions, keeping_of
+from headscope.capturing._run import at_rest, uncompiled, unwrapped
+from headscope.capturing._watch import Watch
+from headscope.errors import CaptureError
+from headscope.record import Record, Tokens
+
+
+class Watched:
+    """What was seen of a model; filled when the block of `watch` is left."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+
+    @property
+    def records(self) -> list[Record]:
+        """One record for each example of the batch.
+
+        Raises:
+            CaptureError: inside the block.
+        """
+        if not self._records:
+            raise CaptureError("The records are there once the block of hs.watch is left")
+        return self._records
+
+    @property
+    def record(self) -> Record:
+        """The record of the first example."""
+        return self.records[0]
+
+
+@contextmanager
+def watch(
+    model: nn.Module, *tokens: Sequence[str] | Tokens, batch: int = 1, **options: Unpack[KeepOptions]
+) -> Generator[Watched]:
+    """Watch a torch model of any library while it runs once, however it is called (timm, hand-written ...).
+
+    Inside, the model is in evaluation mode and computes no gradients; it comes back as it was. What is seen is every
+    softmax attention that is computed with torch's operators or through transformers' interface, checked as by
+    `capture`.
+
+    Args:
+        model: any torch module.
+        *tokens: the tokens of each side that the model works on, such as source and target. A side of so many
+            positions as one of them has gets these; any other gets the numbers of its positions.
+        batch: number of examples that the model will be given at once.
+        **options: see `KeepOptions`.
+
+    Raises:
+        CaptureError: where no attention was seen, or it could not be captured exactly.
+
+    Example:
+        >>> with watch(model, ["a", "b", "c"]) as seen:
+        ...     model(states)  # [1 3 feature]
+        >>> seen.record["self"].weights(layer=0)
+    """
+    model, seen = unwrapped(model), Watched()
+    sides = tuple(side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens)
+    builder = Builder(Inputs({}, (), sides=sides), keeping_of(options), model)
+    with at_rest(model), uncompiled(model), Watch(model, batch, builder.take):
+        yield seen
+    if not builder.seen:
+        raise CaptureError(
+            f"{type(model).__name__} computed no softmax attention that could be seen; run it inside the block of "
+            "hs.watch, with torch's own operators"
+        )
+    seen._records = builder.records(facts_of(model))

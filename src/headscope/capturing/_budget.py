@@ -1,0 +1,142 @@
+"""What a capture would keep, told before it is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from typing_extensions import Unpack
+
+from headscope.capturing._capture import prepared
+from headscope.capturing._inputs import Inputs
+from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing._options import CaptureOptions, keeping_of
+from headscope.capturing._run import at_rest, run
+from headscope.record import Layer, Record
+
+TRIED = (8, 7, 6)
+"""So many tokens of the source are tried, then of the target; never as many as the other side has."""
+STATISTICS_OF_A_ROW, STATISTICS_OF_A_KEY, TOP_OF_A_ROW = 52, 4, 8
+"""Bytes for each head: see `headscope.record.Statistics`."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes that each part of a record would take, and those that the options asked for would keep.
+
+    Args:
+        qk: queries and keys, and what is added to the scores.
+        values: values.
+        weights: weights.
+        statistics: statistics of the rows.
+        kept: of these together, as asked for.
+        what: names of what is kept.
+    """
+
+    qk: int
+    values: int
+    weights: int
+    statistics: int
+    kept: int
+    what: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = {"qk": "queries and keys", "values": "values", "weights": "weights", "statistics": "statistics"}
+        parts = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name in self.what]
+        rest = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name not in self.what]
+        return f"keeps {_size(self.kept)}: {', '.join(parts)}" + (f"; not {', '.join(rest)}" if rest else "")
+
+
+def budget(
+    model: Any,
+    tokenizer: Any = None,
+    text: str | None = None,
+    text_pair: str | None = None,
+    **options: Unpack[CaptureOptions],
+) -> Budget:
+    """How many bytes `capture` would keep with the same arguments, found by running the first few tokens.
+
+    A picture or a sound is run whole, since it cannot be cut.
+
+    Args:
+        model: as of `capture`.
+        tokenizer: as of `capture`.
+        text: as of `capture`.
+        text_pair: as of `capture`.
+        **options: see `CaptureOptions`.
+
+    Raises:
+        HeadscopeError: as `capture`.
+
+    Example:
+        >>> print(budget(model, tokenizer, "The cat sat.", keep="qk"))
+        keeps 18 kB: queries and keys 18 kB; not values 9.2 kB, weights 3.6 kB, statistics 9.4 kB
+    """
+    keeping = keeping_of(options)
+    model, inputs = prepared(model, tokenizer, (text, text_pair), options)
+    tried, sizes = _cut(inputs)
+    with at_rest(model):
+        record = run(model, tried, Keeping(frozenset({"qk", "values"}), auto=False))[0]
+    return _counted(record, sizes, keeping)
+
+
+def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
+    """The first tokens of both sides, and how many each side has by how many are left of it."""
+    if inputs.origins is not None:
+        return inputs, {}
+    whole = {"source": len(inputs.source[0])} | ({"target": len(inputs.target[0])} if inputs.target else {})
+    left = {
+        side: next(n for n in TRIED if n < size and n not in whole.values()) if size > TRIED[0] else size
+        for side, size in whole.items()
+    }
+    if len(left) == 2 and left["source"] == left["target"] and whole["source"] != whole["target"]:
+        left["target"] = next(n for n in TRIED if n not in (left["source"], *whole.values()))
+    arguments = {name: _shortened(name, tensor, whole, left) for name, tensor in inputs.arguments.items()}
+    source, target = (
+        tuple(tokens.take(range(left[side])) for tokens in getattr(inputs, side)) for side in ("source", "target")
+    )
+    return Inputs(arguments, source, target), {left[side]: size for side, size in whole.items()}
+
+
+def _shortened(name: str, tensor: torch.Tensor, whole: dict[str, int], left: dict[str, int]) -> torch.Tensor:
+    side = "target" if name.startswith("decoder_") else "source"
+    return tensor[:, : left[side]] if tensor.ndim == 2 and tensor.shape[1] == whole[side] else tensor
+
+
+def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
+    parts = dict.fromkeys(("qk", "values", "weights", "statistics"), 0)
+    for stack in record.stacks.values():
+        for layer in stack:
+            queries, keys = (sizes.get(count, count) for count in layer.size)
+            for name, count in _of_layer(layer, queries, keys, keeping).items():
+                parts[name] += count
+    what = tuple(name for name in parts if name in keeping.what)
+    if keeping.auto and parts["weights"] > WEIGHTS_KEPT_BELOW:
+        what = tuple(name for name in what if name != "weights")
+    return Budget(**parts, kept=sum(parts[name] for name in what), what=what)
+
+
+def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[str, int]:
+    item, heads, shared = keeping.dtype.itemsize, layer.heads, layer.kv_heads
+    weights = heads * queries * keys * item
+    rows = queries if keeping.rows is None else min(keeping.rows, queries)
+    found = {
+        "weights": weights,
+        # where queries and keys cannot be seen, weights are kept in their place
+        "qk": 0 if "weights" in keeping.what else weights,
+        "values": shared * keys * (0 if layer.values is None else layer.values.shape[2]) * item,
+        "statistics": heads * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
+    }
+    if layer.queries is not None:
+        bias = 0 if layer.bias is None else layer.bias.shape[0] * queries * keys
+        found["qk"] = (layer.queries.shape[2] * (heads * queries + shared * keys) + bias) * item
+    return found
+
+
+def _size(count: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count = count / 1000  # ty: ignore[invalid-assignment]
+    return f"{count:.3g} GB"

@@ -1,0 +1,64 @@
+"""Options of capturing, documented and checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
+from headscope.errors import CaptureError
+
+
+class KeepOptions(TypedDict, total=False):
+    """What of a capture is kept."""
+
+    keep: Keep
+    """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
+    ``"statistics"``, numbers about every row without the row. ``"auto"`` (default): queries, keys and values, and the
+    weights too while these stay below 256 MiB."""
+    precision: Precision
+    """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are
+    then off by a few thousandths at most."""
+    rows: int | None
+    """How many rows the statistics sample; by default all."""
+    top: int
+    """How many of the largest weights of each row the statistics name; by default none."""
+    routers: bool
+    """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
+
+
+class CaptureOptions(KeepOptions, total=False):
+    """Options of `capture`."""
+
+    target: str | None
+    """Text for the decoder of an encoder-decoder; by default what the model itself generates, greedily."""
+    target_tokenizer: Any
+    """Tokenizer of the target side, where it is another one."""
+    image: Any
+    """A PIL picture, an array ``[height width channel]`` of uint8, or a path; ``tokenizer`` is the processor then."""
+    sound: Any
+    """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
+    sampling_rate: int | None
+    """Samples a second of a sound; a file tells its own."""
+    truncate: bool
+    """Cut a text that is longer than the model's positions instead of raising."""
+    trust_remote_code: bool
+    """Whether a model that is named may bring code of its own."""
+
+
+def keeping_of(options: Mapping) -> Keeping:
+    """What the options say is to be kept."""
+    return parse_keep(**{name: options[name] for name in KeepOptions.__annotations__ if name in options})
+
+
+def check_options(options: Mapping) -> None:
+    """Raise where an option is not one of `CaptureOptions`, or is not what it may be.
+
+    Raises:
+        CaptureError: naming the option.
+    """
+    known = KeepOptions.__annotations__ | CaptureOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
+    keeping_of(options)

@@ -1,0 +1,97 @@
+"""Running a model once, watched."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing._build import Builder
+from headscope.capturing._facts import facts_of
+from headscope.capturing._inputs import Inputs
+from headscope.capturing._keep import Keeping
+from headscope.capturing._origins import followed
+from headscope.capturing._outputs import take_returned
+from headscope.capturing._routers import RouterWatch
+from headscope.capturing._watch import Watch
+from headscope.errors import CaptureError
+from headscope.record import Record
+
+
+def run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
+    """Run a model once and build one record for each example; see `capture` for what is raised."""
+    with uncompiled(model):
+        return _run(model, inputs, keeping)
+
+
+def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
+    facts = facts_of(model)
+    builder = Builder(inputs, keeping, model)
+    routers = RouterWatch(model) if keeping.routers else nullcontext()
+    options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
+    try:
+        with (
+            followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
+            Watch(model, inputs.count, unfollowed(builder.take), unfollowed(builder.join)),
+            routers,
+        ):
+            outputs = model(**arguments, **options)
+    except CaptureError as error:
+        has_more = inputs.origins is not None
+        returned = None if has_more else take_returned(model, inputs, keeping, _without_cache(model))
+        if returned is None:
+            raise error from None
+        return returned.records(facts)
+    if isinstance(routers, RouterWatch):
+        builder.routers = routers.found(outputs, inputs.count)
+    if builder.seen:
+        return builder.records(facts)
+    raise CaptureError(
+        f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space models "
+        "do), or computes it in a form that headscope does not know"
+    )
+
+
+@contextmanager
+def at_rest(model: nn.Module) -> Generator[None]:
+    """No gradients and evaluation mode inside; every module's training flag as it was afterwards."""
+    training = [(module, module.training) for module in model.modules()]
+    try:
+        with torch.no_grad():
+            model.eval()
+            yield
+    finally:
+        for module, flag in training:
+            module.training = flag
+
+
+def unwrapped(model: Any) -> Any:
+    """The model behind ``torch.compile``, which would run past any watching."""
+    return getattr(model, "_orig_mod", model)
+
+
+@contextmanager
+def uncompiled(model: nn.Module) -> Generator[None]:
+    """Run parts of a model that were compiled as they are written, so that they can be watched."""
+    if "torch._dynamo" not in sys.modules:  # nothing can have been compiled
+        yield
+        return
+    before = [(module, module._compiled_call_impl) for module in model.modules()]
+    try:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = None
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        for module, call in before:
+            if call is not None:
+                module._compiled_call_impl = call
+
+
+def _without_cache(model: nn.Module) -> dict[str, bool]:
+    return {"use_cache": False} if hasattr(model.config, "use_cache") else {}

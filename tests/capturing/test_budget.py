@@ -1,0 +1,48 @@
+"""What will be kept is told before the run, to the byte."""
+
+import pytest
+
+import headscope as hs
+from headscope.record import STATISTICS
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXT = "the cat sat. a dog, it ran"
+ARRAYS = {"qk": ("queries", "keys", "bias"), "values": ("values",), "weights": ("weights",)}
+
+
+def kept(record):
+    layers = [layer for stack in record.stacks.values() for layer in stack]
+    found = {
+        part: sum(getattr(layer, name).nbytes for layer in layers for name in names if getattr(layer, name) is not None)
+        for part, names in ARRAYS.items()
+    }
+    held = [getattr(layer.statistics, name) for layer in layers if layer.statistics for name in STATISTICS]
+    return found | {"statistics": sum(array.nbytes for array in held if array is not None)}
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "bart", "t5", "bloom", "longformer", "jamba"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"keep": "qk"}, {"keep": ("qk", "values", "statistics"), "top": 3}, {"keep": "statistics", "rows": 5}],
+)
+def test_the_budget_is_what_is_kept(family, options):
+    model, tokenizer = tiny_model(family), tiny_tokenizer()
+    target = {"target": "a bee it ran. a cat"} if family in ("bart", "t5") else {}
+    told = hs.budget(model, tokenizer, TEXT, **target, **options)
+    found = kept(hs.capture(model, tokenizer, TEXT, **target, **options))
+    in_place = "longformer" in family and options.get("keep") is not None and "qk" in options["keep"]
+    if in_place:  # its queries and keys cannot be seen: the weights are kept in their place
+        found |= {"qk": found["weights"], "weights": 0}
+    assert {part: getattr(told, part) for part in told.what} == {part: found[part] for part in told.what}
+    assert told.kept == sum(found.values())
+
+
+def test_half_precision_halves_it():
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    whole, half = (hs.budget(model, tokenizer, TEXT, precision=p) for p in ("float32", "float16"))
+    assert half.kept * 2 == whole.kept
+
+
+def test_it_reads_like_a_sentence():
+    text = str(hs.budget(tiny_model("bert"), tiny_tokenizer(), TEXT, keep="qk"))
+    assert text == "keeps 8.45 kB: queries and keys 8.45 kB; not values 4.22 kB, weights 11.6 kB, statistics 7.39 kB"
