@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.record import Layer, ModelFacts, Record, Rotary, Stack, Tokens
 from headscope.testing import random_weights
 from headscope.views import _page, _payload
 from headscope.views._payload import Chunks, HalfScores, made_layer
-from headscope.views._runs import runs_of
 from headscope.views._thumbs import max_pooled
 
 HEADS, KV_HEADS, QUERIES, KEYS, FEATURES = 6, 2, 5, 7, 4
@@ -176,14 +175,22 @@ def test_a_thumbnail_holds_the_largest_of_each_block(size, rng):
     assert pooled[-1, 0] == weights[rows[-2] : rows[-1], columns[0] : columns[1]].max()
 
 
-def test_runs_are_the_visible_keys(rng):
-    visible = band(rng)
+def test_the_mask_travels_as_runs_of_visible_keys(rng):
+    visible, chunks = band(rng), Chunks()
+    weights = visible / np.maximum(visible.sum(-1, keepdims=True), 1)
+    layer = Layer(layer=0, weights=np.stack([weights, weights]), visible=visible)
+    header = made_layer("self", layer, [0, 1], chunks, room=0).header["visible"]
     again = np.zeros_like(visible)
-    for query, start, stop in runs_of(visible):
+    for query, start, stop in np.frombuffer(chunks.found[header["chunk"]], header["dtype"]).reshape(header["shape"]):
         again[query, start:stop] = True
     assert np.array_equal(again, visible)
-    assert len(runs_of(np.zeros((3, 4), bool))) == 0
-    assert runs_of(np.ones((2, 4), bool)).tolist() == [[0, 0, 4], [1, 0, 4]]
+
+
+def test_a_rotation_travels_with_its_layer(rng):
+    rotary = Rotary(frequencies=np.array([1.0, 0.25]), style="neighbours", start=1)
+    layer = Layer(layer=0, queries=rng.normal(size=(2, 3, 5)), keys=rng.normal(size=(2, 4, 5)), rotary=rotary)
+    made = made_layer("self", layer, [0, 1], Chunks(), room=1000)
+    assert made.header["rotary"] == {"frequencies": [1.0, 0.25], "style": "neighbours", "start": 1}
 
 
 def test_no_queries_and_keys_give_no_scores(rng):

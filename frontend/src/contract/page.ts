@@ -27,20 +27,6 @@ export interface PageModel {
    * As in the configuration, such as bert; empty for bare arrays.
    */
   model_type: string;
-  rotary?: PageRotary;
-}
-/**
- * How positions turn queries and keys, for models with rotary positions.
- */
-export interface PageRotary {
-  /**
-   * Radians by which one token turns each pair of features.
-   */
-  frequencies: number[];
-  /**
-   * True where features 2i and 2i + 1 are a pair, False where i and i + len(frequencies) are.
-   */
-  interleaved: boolean;
 }
 /**
  * Layers that share their tokens: the only stack, or the encoder, the decoder, cross-attention.
@@ -114,6 +100,10 @@ export interface PageLayer {
    */
   scores: PageScores | null;
   /**
+   * Where positions turned queries and keys.
+   */
+  rotary?: PageRotary;
+  /**
    * Largest absolute difference between a weight as this page has it and the exact one.
    */
   error: number;
@@ -173,6 +163,23 @@ export interface PageScores {
    * Largest absolute difference between a weight recomputed from these arrays and the exact one.
    */
   error: number;
+}
+/**
+ * How positions turned the queries and keys of a layer.
+ */
+export interface PageRotary {
+  /**
+   * Radians by which one token turns each pair of features.
+   */
+  frequencies: number[];
+  /**
+   * neighbours where features 2i and 2i + 1 are a pair, halves where i and i + len(frequencies) are.
+   */
+  style: "halves" | "neighbours";
+  /**
+   * The first feature that is turned; pairs are counted from it.
+   */
+  start: number;
 }
 /**
  * What the page shows when it opens.

@@ -3,8 +3,9 @@ import { keyOf, queryOf } from "./neurons";
 import type { ScoreParts } from "./scores";
 
 /** The two features of a pair that rotary positions turn together. */
-export function pairOf({ frequencies, interleaved }: PageRotary, pair: number): readonly [number, number] {
-  return interleaved ? [2 * pair, 2 * pair + 1] : [pair, pair + frequencies.length];
+export function pairOf({ frequencies, style, start }: PageRotary, pair: number): readonly [number, number] {
+  if (style === "neighbours") return [start + 2 * pair, start + 2 * pair + 1];
+  return [start + pair, start + pair + frequencies.length];
 }
 
 /** The features, pair by pair, fastest first; features that are not turned come last. */

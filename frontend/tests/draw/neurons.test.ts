@@ -44,10 +44,15 @@ test("the largest come first whatever their sign, and their parts add up to all"
 });
 
 /** Queries and keys as a rotary model makes them: the same numbers at every position, turned. */
-function turned(vector: readonly number[], position: number, frequencies: readonly number[], interleaved: boolean) {
+function turned(
+  vector: readonly number[],
+  position: number,
+  frequencies: readonly number[],
+  style: "halves" | "neighbours",
+) {
   const made = [...vector];
   frequencies.forEach((frequency, pair) => {
-    const [a, b] = pairOf({ frequencies: [...frequencies], interleaved }, pair);
+    const [a, b] = pairOf({ frequencies: [...frequencies], style, start: 1 }, pair);
     const [cos, sin] = [Math.cos(position * frequency), Math.sin(position * frequency)];
     made[a] = vector[a] * cos - vector[b] * sin;
     made[b] = vector[a] * sin + vector[b] * cos;
@@ -55,19 +60,19 @@ function turned(vector: readonly number[], position: number, frequencies: readon
   return made;
 }
 
-test.each([false, true])(
-  "the score by distance is what the model would compute there, interleaved %s",
-  (interleaved) => {
+test.each(["halves", "neighbours"] as const)(
+  "the score by distance is what the model would compute there, pairs are %s",
+  (style) => {
     const frequencies = [1, 0.2];
     const [q, k] = [
       [0.3, -1.2, 0.8, 0.5, 0.7, -0.4],
       [1.1, 0.4, -0.6, 0.9, -0.2, 0.6],
     ];
-    const at = (vectors: readonly number[], position: number) => turned(vectors, position, frequencies, interleaved);
+    const at = (vectors: readonly number[], position: number) => turned(vectors, position, frequencies, style);
     const query = Float32Array.from(Array.from({ length: QUERIES }, (_, position) => at(q, position)).flat());
     const key = Float32Array.from(Array.from({ length: KEYS }, (_, position) => at(k, position)).flat());
     const parts = { ...PARTS, heads: 1, kvHeads: 1, query, key };
-    const found = scoreByDistance(parts, { frequencies, interleaved }, 0, [2, 5], [0, 4, 2, -3]);
+    const found = scoreByDistance(parts, { frequencies, style, start: 1 }, 0, [2, 5], [0, 4, 2, -3]);
     const wanted = [scoreAt(parts, 0, 3, 3), scoreAt(parts, 0, 4, 0), scoreAt(parts, 0, 2, 0), scoreAt(parts, 0, 2, 5)];
     found.forEach((score, index) => {
       expect(score).toBeCloseTo(wanted[index], 5);
@@ -76,6 +81,7 @@ test.each([false, true])(
 );
 
 test("features stand pair by pair, those that are not turned last", () => {
-  expect(byPair({ frequencies: [1, 0.1], interleaved: false }, 5)).toEqual([0, 2, 1, 3, 4]);
-  expect(byPair({ frequencies: [1, 0.1], interleaved: true }, 5)).toEqual([0, 1, 2, 3, 4]);
+  expect(byPair({ frequencies: [1, 0.1], style: "halves", start: 0 }, 5)).toEqual([0, 2, 1, 3, 4]);
+  expect(byPair({ frequencies: [1, 0.1], style: "neighbours", start: 0 }, 5)).toEqual([0, 1, 2, 3, 4]);
+  expect(byPair({ frequencies: [1, 0.1], style: "neighbours", start: 1 }, 5)).toEqual([1, 2, 3, 4, 0]);
 });

@@ -245,11 +245,12 @@ test.each(["model", "matrix", "text", "neuron", "pair"])(
 
 test("a rotary model shows frequency pairs, and the score by distance of a pinned pair", async () => {
   const { page, chunks } = examplePage({ form: "scores" });
-  const rotary = { frequencies: [1, 0.3, 0.1], interleaved: false };
-  const root = await open(
-    { page: { ...page, model: { ...page.model, rotary } }, chunks },
-    "v=2&view=neuron&query=4&key=2",
-  );
+  const rotary = { frequencies: [1, 0.3, 0.1], style: "halves" as const, start: 0 };
+  const stacks = page.stacks.map((stack) => ({
+    ...stack,
+    layers: stack.layers.map((layer) => ({ ...layer, rotary })),
+  }));
+  const root = await open({ page: { ...page, stacks }, chunks }, "v=2&view=neuron&query=4&key=2");
   await drawn(root);
   one(root, '[data-option="frequency pairs"]').click();
   await vi.waitFor(() => expect(one(root, '[data-option="frequency pairs"]').ariaPressed).toBe("true"));

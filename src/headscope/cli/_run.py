@@ -61,7 +61,8 @@ def captured(
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
         target_tokenizer = load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
-    reads: dict[str, Any] = {"target": options.target, "target_tokenizer": target_tokenizer, "truncate": options.truncate}
+    reads: dict[str, Any] = {"target": options.target, "truncate": options.truncate}
+    reads["target_tokenizer"] = target_tokenizer
     if shows_budget:
         with status("Counting what is kept"), quiet():
             counted = budget(model, tokenizer, *given_texts, **reads, **more)

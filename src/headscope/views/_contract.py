@@ -72,6 +72,17 @@ class PageScores(TypedDict):
     """Largest absolute difference between a weight recomputed from these arrays and the exact one."""
 
 
+class PageRotary(TypedDict):
+    """How positions turned the queries and keys of a layer."""
+
+    frequencies: list[float]
+    """Radians by which one token turns each pair of features."""
+    style: Literal["halves", "neighbours"]
+    """neighbours where features 2i and 2i + 1 are a pair, halves where i and i + len(frequencies) are."""
+    start: int
+    """The first feature that is turned; pairs are counted from it."""
+
+
 class PageLayer(TypedDict):
     layer: int
     """Number of the layer in the model, from 0."""
@@ -85,6 +96,8 @@ class PageLayer(TypedDict):
     """Axes head, query, key; None where weights are recomputed from the scores."""
     scores: PageScores | None
     """None where the record or the page has no queries and keys."""
+    rotary: NotRequired[PageRotary]
+    """Where positions turned queries and keys."""
     error: float
     """Largest absolute difference between a weight as this page has it and the exact one."""
     row_sums: Literal["one", "less"]
@@ -106,21 +119,11 @@ class PageStack(TypedDict):
     """Axes layer, head, query, key: the largest weight of each block of the matrix."""
 
 
-class PageRotary(TypedDict):
-    """How positions turn queries and keys, for models with rotary positions."""
-
-    frequencies: list[float]
-    """Radians by which one token turns each pair of features."""
-    interleaved: bool
-    """True where features 2i and 2i + 1 are a pair, False where i and i + len(frequencies) are."""
-
-
 class PageModel(TypedDict):
     name: str
     """Hub name or folder, or what the user called it."""
     model_type: str
     """As in the configuration, such as bert; empty for bare arrays."""
-    rotary: NotRequired[PageRotary]
 
 
 class PageSelection(TypedDict):

@@ -20,7 +20,6 @@ from headscope.record import Layer
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.views._contract import Dtype, PageArray, PageLayer, PageScores
 from headscope.views._quantise import decoded, quantise
-from headscope.views._runs import runs_of
 from headscope.views._thumbs import max_pooled
 
 MOST_ERROR = 1 / 255
@@ -188,6 +187,10 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, ro
         "error": error,
         "row_sums": "one" if layer.sinks is None else "less",
     }
+    if layer.rotary is not None:
+        rotary = layer.rotary
+        frequencies = rotary.frequencies.tolist()
+        header["rotary"] = {"frequencies": frequencies, "style": rotary.style, "start": rotary.start}
     if half is not None and (recompute or fits):
         header["scores"] = _scores(name, layer, half, chunks, error=error)
     if not recompute and stored is not None:
@@ -199,7 +202,9 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, ro
 def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
     if layer.visible is None:
         return None
-    return chunks.add(f"visible/{stack}/{layer.layer}", runs_of(np.asarray(layer.visible, bool)), ("run", "bound"))
+    mask = layer.visible
+    queries = np.repeat(np.arange(mask.shape[0], dtype=np.int32), np.diff(mask.firsts))
+    return chunks.add(f"visible/{stack}/{layer.layer}", np.column_stack([queries, mask.runs]), ("run", "bound"))
 
 
 def _scores(name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, error: float) -> PageScores:

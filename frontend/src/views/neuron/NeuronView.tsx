@@ -28,7 +28,7 @@ export function NeuronView({ store, room }: ViewParts) {
       </p>
     );
   }
-  const orders: readonly Order[] = store.page.model.rotary ? [...ORDERS, "frequency pairs"] : ORDERS;
+  const orders: readonly Order[] = store.shown.value?.layer.rotary ? [...ORDERS, "frequency pairs"] : ORDERS;
   const number = store.shown.value?.stack.head_numbers[now.head];
   return (
     <div class="neuron-view">

@@ -44,7 +44,7 @@ export function PairDetail({ store, table }: { store: Store; table: NeuronTable 
           .map((feature) => `${feature} (${signedNumber(contributions[feature])})`)
           .join(", ")}
       </p>
-      {store.page.model.rotary && <ByDistance store={store} table={table} at={key} />}
+      {store.shown.value?.layer.rotary && <ByDistance store={store} table={table} at={key} />}
     </section>
   );
 }
@@ -70,7 +70,7 @@ const FARTHEST = 64;
 /** The score of this pair at other distances, for models that turn queries and keys by their position. */
 function ByDistance({ store, table, at }: { store: Store; table: NeuronTable; at: number }) {
   const parts = store.shown.value?.scores;
-  const { rotary } = store.page.model;
+  const rotary = store.shown.value?.layer.rotary;
   if (!parts || !rotary) return null;
   const distances = Array.from({ length: FARTHEST + 1 }, (_, distance) => distance);
   const scores = scoreByDistance(parts, rotary, table.head, [table.query, at], distances);

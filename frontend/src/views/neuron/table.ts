@@ -49,7 +49,7 @@ export function neuronTable(store: Store, order: Order): NeuronTable | null {
   const weights = shown.weights.row(head, query);
   const overall = addedOverall(parts, head, query, weights);
   const biggest = ranked(overall);
-  const rotary = store.page.model.rotary;
+  const rotary = shown.layer.rotary;
   const ordered =
     order === "by what they add"
       ? biggest
