@@ -27,7 +27,8 @@ sound where a model knows about padding, was shorter and padded.
 
 - **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser grids of patches
   have a stack for each, `stage1`, `stage2` ...; a learned query that collects a picture is a `probe`.
-- **route**: how its attention was seen, through transformers' attention interface or through torch's own operators.
+- **route**: how its attention was seen, through transformers' attention interface, through torch's own
+  operators, or from what the model returns where its own matrices prove that (docs/capturing.md).
 - **layer output**: largest difference between the layer outputs recomputed from what was captured and the model's own.
 - **weights**: largest difference between the weights captured while the model ran its own attention and those that it
   returns itself under eager attention, with a remark where these are not all (LLaVA and its like return those of the
