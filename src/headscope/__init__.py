@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
     from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, from_weights
     from headscope.storage import load, save
-    from headscope.views import page, view
+    from headscope.views import (
+        View,
+        head_view,
+        matrix_view,
+        model_view,
+        neuron_view,
+        page,
+        pair_view,
+        text_view,
+        view,
+    )
 
 _PLACES = {
     "headscope.capturing": ("capture", "capture_encoded", "capture_many"),
@@ -31,7 +41,17 @@ _PLACES = {
     ),
     "headscope.record": ("Layer", "ModelFacts", "Record", "Stack", "Tokens", "from_weights"),
     "headscope.storage": ("load", "save"),
-    "headscope.views": ("page", "view"),
+    "headscope.views": (
+        "View",
+        "head_view",
+        "matrix_view",
+        "model_view",
+        "neuron_view",
+        "page",
+        "pair_view",
+        "text_view",
+        "view",
+    ),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -48,14 +68,21 @@ __all__ = [
     "Stack",
     "TextError",
     "Tokens",
+    "View",
     "__version__",
     "capture",
     "capture_encoded",
     "capture_many",
     "from_weights",
+    "head_view",
     "load",
+    "matrix_view",
+    "model_view",
+    "neuron_view",
     "page",
+    "pair_view",
     "save",
+    "text_view",
     "view",
 ]
 

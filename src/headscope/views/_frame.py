@@ -1,0 +1,27 @@
+"""A page as an output of a notebook: in a frame of its own, which holds everything."""
+
+from __future__ import annotations
+
+from headscope.views import _html
+
+HEIGHT = 720
+"""Pixels, until the frame has told its own; for good where the host runs no scripts."""
+
+FRAME = """<script>{script}</script>\
+<iframe data-headscope-frame sandbox="allow-scripts" title="headscope" \
+style="width:100%;height:{height}px;border:0" srcdoc="{page}"></iframe>"""
+
+
+def framed(page: str) -> str:
+    """An HTML fragment that shows the page wherever it stands.
+
+    The frame may run scripts and nothing else: it reaches neither the notebook around it nor the network. The script
+    before it gives it the height and the colours that it asks for; a host that strips scripts shows it all the same.
+
+    Args:
+        page: a whole HTML file.
+    """
+    escaped = page.replace("&", "&amp;").replace('"', "&quot;")
+    text = FRAME.format(script=_html.bundle("frame.js").strip(), height=HEIGHT, page=escaped)
+    # fragments are saved and opened as files that name no encoding
+    return text.encode("ascii", "xmlcharrefreplace").decode()
