@@ -15,10 +15,11 @@ def notebook(browser, tmp_path):
     """A document with the outputs of views in it, opened offline; checks in the end that it asked for nothing."""
     opened = []
 
-    def notebook(*views, light=True, charset="utf-8", outputs=None):
+    def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False):
         text = "".join(view._repr_html_() for view in views) if outputs is None else outputs
         path = tmp_path / "notebook.html"
-        path.write_text(NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text), encoding="utf-8")
+        whole = NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text)
+        path.write_text(text if bare else whole, encoding="utf-8")
         context = browser.new_context(viewport={"width": 1100, "height": 800}, reduced_motion="reduce")
         context.set_offline(True)
         page = context.new_page()
@@ -125,3 +126,11 @@ def test_the_notebook_hears_only_its_own_frames(record, notebook):
         page.frames[1].evaluate(f"parent.postMessage({{headscope: 'other', height: {height_asked}}}, '*')")
     page.wait_for_timeout(200)
     assert height(page, 0) == before
+
+
+def test_a_fragment_is_a_page_of_its_own_too(rng, notebook):
+    """As users of BertViz write it into a file: no head, no body, no encoding."""
+    tokens = ["caf\u00e9", "\u65e5\u672c", "na\u00efve"]
+    page = notebook(hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens)), bare=True)
+    page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
+    assert frame_of(page, 0).locator('[data-side="query"] .label').all_inner_texts() == tokens

@@ -6,20 +6,22 @@ import type { FromFrame, ToFrame } from "./messages";
 
 declare global {
   interface Window {
-    headscopeFrames?: true;
+    /** Null until the first frame has told its height, then what ends the watch over the colours. */
+    headscopeFrames?: (() => void) | null;
   }
 }
 
-if (!window.headscopeFrames) {
-  window.headscopeFrames = true;
+if (window.headscopeFrames === undefined) {
+  window.headscopeFrames = null;
   addEventListener("message", ({ data, source }: MessageEvent<FromFrame | null>) => {
     const height = data?.headscope === "frame" ? Number(data.height) : 0;
     const frame = height > 0 && frames().find(({ contentWindow }) => contentWindow === source);
     if (!frame) return;
+    // Only now: in a saved fragment this script stands before the body.
+    window.headscopeFrames ??= watchHost(document, () => frames().forEach(tell));
     frame.style.height = `${height}px`;
     tell(frame);
   });
-  watchHost(document, () => frames().forEach(tell));
 }
 
 function frames(): HTMLIFrameElement[] {
