@@ -108,7 +108,7 @@ def view(record: Record, **options: Unpack[PageOptions]) -> View:
     Example:
         >>> view(record, layer=2, head=0).save("page.html")
     """
-    return View(record, options, *page_parts(record, options))
+    return view_of(record, options)
 
 
 def head_view(record: Record, **options: Unpack[PageOptions]) -> View:
@@ -149,6 +149,11 @@ def open_page(address: str) -> None:
     """
     if not webbrowser.open(address):
         raise HeadscopeError(f"No browser could be opened; open {address} yourself")
+
+
+def view_of(record: Record, options: PageOptions, *, largest: int | None = None) -> View:
+    """`view`, which may hold more bytes of arrays where they do not all travel at once."""
+    return View(record, options, *page_parts(record, options, largest))
 
 
 def _named(name: ViewName, record: Record, options: PageOptions) -> View:
