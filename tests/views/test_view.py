@@ -51,6 +51,13 @@ def test_a_notebook_shows_it_in_a_frame_that_holds_everything_and_may_run_script
     assert set(frame[1]) == {"data-headscope-frame", "sandbox", "title", "style", "srcdoc"}
 
 
+def test_marimo_gets_the_same_frame_without_a_script():
+    shown = hs.view(random_record())
+    mime, text = shown._mime_()
+    assert mime == "text/html"
+    assert elements(text) == elements(shown._repr_html_())[1:]
+
+
 def test_a_frame_is_ascii_whatever_the_tokens_are(rng):
     tokens = ["caf\u00e9", "\u65e5\u672c", "\U0001f469\u200d\U0001f4bb"]
     shown = hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens))

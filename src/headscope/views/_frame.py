@@ -7,8 +7,7 @@ from headscope.views import _html
 HEIGHT = 720
 """Pixels, until the frame has told its own; for good where the host runs no scripts."""
 
-FRAME = """<script>{script}</script>\
-<iframe data-headscope-frame sandbox="allow-scripts" title="headscope" \
+FRAME = """<iframe data-headscope-frame sandbox="allow-scripts" title="headscope" \
 style="width:100%;height:{height}px;border:0" srcdoc="{page}"></iframe>"""
 
 
@@ -21,7 +20,11 @@ def framed(page: str) -> str:
     Args:
         page: a whole HTML file.
     """
+    return f"<script>{_html.bundle('frame.js').strip()}</script>{bare_frame(page)}"
+
+
+def bare_frame(page: str) -> str:
+    """The frame of `framed` alone, for hosts that do not want a script."""
     escaped = page.replace("&", "&amp;").replace('"', "&quot;")
-    text = FRAME.format(script=_html.bundle("frame.js").strip(), height=HEIGHT, page=escaped)
     # fragments are saved and opened as files that name no encoding
-    return text.encode("ascii", "xmlcharrefreplace").decode()
+    return FRAME.format(height=HEIGHT, page=escaped).encode("ascii", "xmlcharrefreplace").decode()

@@ -16,7 +16,7 @@ from headscope.errors import HeadscopeError, PageError
 from headscope.record import Record
 from headscope.storage import written_whole
 from headscope.views._contract import Page, ViewName
-from headscope.views._frame import framed
+from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
 from headscope.views._options import PageOptions
 from headscope.views._page import page_parts
@@ -86,6 +86,10 @@ class View:
 
     def _repr_html_(self) -> str:
         return framed(self.html)
+
+    def _mime_(self) -> tuple[str, str]:
+        """As marimo wants it, which would put a script into one more frame that does not grow."""
+        return "text/html", bare_frame(self.html)
 
     def __repr__(self) -> str:
         return f"<View of {self.record.summary}>"
