@@ -13,12 +13,17 @@ from playwright.sync_api import sync_playwright
 import find_chromium
 import headscope as hs
 
-PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
+PAIR = ("The rabbit quickly hopped across the road.", "The turtle slowly crawled behind it because it was tired.")
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 PICTURES = {
     "head_view": ("layer=1&mute=1", "light"),
     "head_view_dark": ("layer=1&mute=1", "dark"),
-    "head_view_pinned": ("layer=3&heads=1,5,8&pin=query-13", "light"),
+    "head_view_pinned": ("layer=3&heads=1,5,8&query=15", "light"),
+    "model_view": ("view=model", "light"),
+    "matrix_view": ("view=matrix&layer=3&heads=8&query=15&key=14", "light"),
+    "neuron_view": ("view=neuron&layer=3&heads=8&query=15&key=14", "dark"),
+    "text_view": ("view=text&layer=3&heads=8&query=15", "light"),
+    "pair_view": ("view=pair&query=15&key=2", "light"),
 }
 """File name: what the page's address says, and the colours."""
 
@@ -30,8 +35,8 @@ def main() -> None:
         page = hs.page(record).save(Path(folder) / "page.html")
         browser = playwright.chromium.launch(executable_path=find_chromium.needed(), args=find_chromium.FLAGS)
         for name, (selection, scheme) in PICTURES.items():
-            tab = browser.new_page(viewport={"width": 1240, "height": 716}, color_scheme=scheme)
-            tab.goto(f"{page.as_uri()}#v=1&{selection}")
+            tab = browser.new_page(viewport={"width": 1240, "height": 760}, color_scheme=scheme)
+            tab.goto(f"{page.as_uri()}#v=2&{selection}")
             tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
             tab.wait_for_timeout(500)
             tab.screenshot(path=FOLDER / f"{name}.png")

@@ -7,6 +7,66 @@ import pytest
 import find_chromium
 from headscope.errors import PageError
 
+SCRIPTS = (
+    "<script>window.broken=1</script>",
+    "<img src=x onerror=window.broken=1>",
+    "<svg onload=window.broken=1>",
+    "<iframe srcdoc='<script>parent.broken=1</script>'></iframe>",
+    "<body onload=window.broken=1>",
+    "<input autofocus onfocus=window.broken=1>",
+    "<details open ontoggle=window.broken=1>",
+    "<video><source onerror=window.broken=1></video>",
+    "<math><mtext></table><img src=x onerror=window.broken=1>",
+    "<a href=javascript:window.broken=1>x</a>",
+    "<style>*{display:none!important}</style>",
+    "<link rel=stylesheet href=//example.com/x.css>",
+    "<base href=//example.com/>",
+    "<meta http-equiv=refresh content='0;url=//example.com'>",
+    "<object data=//example.com/x></object>",
+    "<template shadowrootmode=open><script>window.broken=1</script></template>",
+    "javascript:window.broken=1",
+    "url(//example.com/x.png)",
+    "expression(window.broken=1)",
+    "${window.broken=1}",
+    "{{constructor.constructor('window.broken=1')()}}",
+    "`+window.broken=1+`",
+    "';window.broken=1;//",
+    '";window.broken=1;//',
+)
+WRAPPED = ("{}", "</script>{}", "<!--{}", "-->{}", "]]>{}", '">{}', "\u202e{}", "</style>{}")
+STRANGE = [
+    *("", " ", "\t", "\n", "\r\n", "\x00", "\x07\x1b[31m", "\x7f", "\u00a0", "\u00ad", "\u200b", "\u200d", "\u200e"),
+    *(
+        "\u2028",
+        "\u202e",
+        "\u2066",
+        "\u2800",
+        "\u3164",
+        "\ufeff",
+        "\ufffd",
+        "\U000e0041",
+        "\u0301",
+        "e" + "\u0301" * 40,
+    ),
+    *(
+        "x" * 5000,
+        "\u4e2d" * 300,
+        "\u0645\u0631\u062d\u0628\u0627",
+        "\u05e9\u05dc\u05d5\u05dd",
+        "\U0001f469\u200d\U0001f4bb",
+    ),
+    *("\uff37\uff49\uff44\uff45", "\u0e01\u0e33", "__proto__", "constructor", "toString", "null", "NaN", "%s%n"),
+    *("../../etc/passwd", "&lt;b&gt;", "&#x3c;b>", "\\u003cb>"),
+]
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """More than 200 different tokens that would like to be more than text."""
+    tokens = [wrapper.replace("{}", script) for wrapper in WRAPPED for script in SCRIPTS] + STRANGE
+    assert len(set(tokens)) == len(tokens) > 200
+    return tokens
+
 
 @pytest.fixture(scope="session")
 def browser():
@@ -45,6 +105,23 @@ class Opened:
     def token(self, side, number):
         return self.page.locator(f'[data-side="{side}"][data-token="{number}"]')
 
+    def choose(self, view):
+        """Change to another view and wait until it has been drawn."""
+        self.page.locator(f'[data-option="{view}"]').click()
+        self.page.locator(f'[data-headscope][data-view="{view}"]').wait_for(state="attached")
+        self.settle()
+        return self
+
+    def address(self):
+        """The fragment of the address, once what the last event changed has been written to it."""
+        self.settle()
+        return self.page.evaluate("location.hash")
+
+    def text(self, selector):
+        """What an element says, once what the last event changed has been drawn."""
+        self.settle()
+        return self.page.locator(selector).inner_text()
+
     def head(self, number):
         return self.page.locator(f'button[data-head="{number}"]')
 
@@ -78,13 +155,16 @@ def show(browser, tmp_path):
 
     opened = []
 
-    def show(record, *, fragment="", size=(1280, 800), scheme="light", **options):
+    def show(record, *, fragment="", size=(1280, 800), scheme="light", density=1, **options):
         try:
             path = hs.page(record, **options).save(tmp_path / "page.html")
         except PageError as error:
             pytest.fail(str(error))
         context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=scheme,
+            reduced_motion="reduce",
+            device_scale_factor=density,
         )
         context.set_offline(True)
         view = Opened(context.new_page())

@@ -1,7 +1,5 @@
 """The head view in a real browser, opened from disk, offline."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from headscope.testing import random_weights
 PIECES = ["[CLS]", "the", "cat", "sat", "[SEP]", "it", "straw", "##berries", "[SEP]"]
 HEADS, LAYERS = 4, 3
 SHADOW = "document.querySelector('#headscope').shadowRoot"
-AXE = Path(__file__).parent.parent.parent / "frontend/node_modules/axe-core/axe.min.js"
 
 
 @pytest.fixture
@@ -287,26 +284,3 @@ def test_a_reader_hears_numbers(show, pair):
     assert str(strongest) in [option.get_attribute("data-token") for option in spoken.all()]
     hidden = f"[...{SHADOW}.querySelectorAll('canvas')].map(canvas => canvas.closest('[aria-hidden=true]') !== null)"
     assert set(view.page.evaluate(hidden)) == {True}
-
-
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core comes with the front end's packages: npm --prefix frontend ci")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_critical_or_serious(scheme, show, pair):
-    view = show(pair, scheme=scheme)
-    view.token("query", 3).click()
-    view.settle()
-    view.page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = view.page.evaluate("axe.run(document).then(result => result.violations)")
-    grave = [rule for rule in found if rule["impact"] in ("critical", "serious")]
-    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]]) for rule in grave] == []
-
-
-def test_axe_is_seen_to_fail(show, pair):
-    if not AXE.exists():
-        pytest.skip("axe-core comes with the front end's packages: npm --prefix frontend ci")
-    view = show(pair)
-    view.page.evaluate(f"{SHADOW}.querySelector('[data-theme-toggle]').removeAttribute('aria-label')")
-    view.page.evaluate(f"{SHADOW}.querySelector('[data-theme-toggle]').removeAttribute('title')")
-    view.page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = view.page.evaluate("axe.run(document).then(result => result.violations.map(rule => rule.id))")
-    assert "button-name" in found

@@ -55,23 +55,8 @@ def test_capture_keeps_a_record_that_view_shows(here, folder, capsys):
 
 
 def test_options_reach_the_page(here, folder):
-    chosen = [
-        "--view",
-        "neuron",
-        "--layers",
-        "1",
-        "--heads",
-        "2",
-        "--query",
-        "0",
-        "--key",
-        "1",
-        "2",
-        "--quantity",
-        "score",
-        "--theme",
-        "dark",
-    ]
+    first = ["--view", "neuron", "--heads", "2", "--query", "0", "--key", "1", "2", "--quantity", "score"]
+    chosen = [*first, "--layers", "1", "--theme", "dark"]
     assert run(["view", "the cat", "--model", folder, *chosen, "--out", "a.html"]) == 0
     text = (here / "a.html").read_text(encoding="utf-8")
     header = json.loads(text.split('id="headscope-page">')[1].split("</script>")[0])

@@ -15,17 +15,18 @@ type Rows = (query: number) => Float32Array;
 
 /** Compares two quantities over evenly spaced queries; pairs where one is not finite do not count. */
 export function agreement(one: Rows, other: Rows, queries: number): Agreement | null {
-  const step = Math.max(1, queries / MOST_QUERIES);
+  const count = Math.min(queries, MOST_QUERIES);
   const [a, b]: [number[], number[]] = [[], []];
   let [compared, same] = [0, 0];
-  for (let at = 0; at < queries; at += step) {
-    const [rowA, rowB] = [one(Math.floor(at)), other(Math.floor(at))];
+  for (let at = 0; at < count; at++) {
+    const query = Math.floor((at * queries) / count);
+    const [rowA, rowB] = [one(query), other(query)];
     const pairs = [...rowA.keys()].filter((key) => Number.isFinite(rowA[key]) && Number.isFinite(rowB[key]));
     if (pairs.length === 0) continue;
     compared++;
     if (topOf(rowA, pairs) === topOf(rowB, pairs)) same++;
-    const skip = Math.max(1, Math.floor((pairs.length * Math.min(queries, MOST_QUERIES)) / MOST_PAIRS));
-    for (let i = (at % skip) | 0; i < pairs.length; i += skip) {
+    const skip = Math.max(1, Math.floor((pairs.length * count) / MOST_PAIRS));
+    for (let i = at % skip; i < pairs.length; i += skip) {
       a.push(rowA[pairs[i]]);
       b.push(rowB[pairs[i]]);
     }

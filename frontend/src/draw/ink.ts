@@ -96,29 +96,18 @@ export function addLines(
 
 /** One column of pixels while the heads are added to it. */
 class InkColumn {
-  readonly #coverage: Float32Array;
-  readonly #squares: Float32Array;
-  readonly #red: Float32Array;
-  readonly #green: Float32Array;
-  readonly #blue: Float32Array;
+  /** For each height: coverage, its squares, and the red, green and blue of the heads by squared coverage. */
+  readonly #sums: Float32Array;
   #first: number;
   #last = -1;
 
   constructor(readonly height: number) {
-    this.#coverage = new Float32Array(height);
-    this.#squares = new Float32Array(height);
-    this.#red = new Float32Array(height);
-    this.#green = new Float32Array(height);
-    this.#blue = new Float32Array(height);
+    this.#sums = new Float32Array(5 * height);
     this.#first = height;
   }
 
   clear(): void {
-    if (this.#last >= this.#first) {
-      for (const sum of [this.#coverage, this.#squares, this.#red, this.#green, this.#blue]) {
-        sum.fill(0, this.#first, this.#last + 1);
-      }
-    }
+    if (this.#last >= this.#first) this.#sums.fill(0, 5 * this.#first, 5 * (this.#last + 1));
     this.#first = this.height;
     this.#last = -1;
   }
@@ -126,23 +115,18 @@ class InkColumn {
   /** Adds the coverage of one head and leaves the difference array empty. */
   add(difference: Float32Array, [first, last]: Touched, [red, green, blue]: RGB): void {
     if (last < first) return;
-    const [coverage, squares, reds, greens, blues] = [
-      this.#coverage,
-      this.#squares,
-      this.#red,
-      this.#green,
-      this.#blue,
-    ];
+    const sums = this.#sums;
     let sum = 0;
     for (let y = first; y <= last; y++) {
       sum += difference[y];
       if (sum < FAINTEST) continue;
       const square = sum * sum;
-      coverage[y] += sum;
-      squares[y] += square;
-      reds[y] += square * red;
-      greens[y] += square * green;
-      blues[y] += square * blue;
+      const at = 5 * y;
+      sums[at] += sum;
+      sums[at + 1] += square;
+      sums[at + 2] += square * red;
+      sums[at + 3] += square * green;
+      sums[at + 4] += square * blue;
     }
     difference.fill(0, first, last + 3);
     if (first < this.#first) this.#first = first;
@@ -150,14 +134,15 @@ class InkColumn {
   }
 
   write(pixels: Uint8ClampedArray, x: number, width: number): void {
+    const sums = this.#sums;
     for (let y = this.#first; y <= this.#last; y++) {
-      const squares = this.#squares[y];
+      const squares = sums[5 * y + 1];
       if (squares === 0) continue;
       const at = 4 * (y * width + x);
-      pixels[at] = this.#red[y] / squares;
-      pixels[at + 1] = this.#green[y] / squares;
-      pixels[at + 2] = this.#blue[y] / squares;
-      pixels[at + 3] = 255 * opacity(this.#coverage[y]);
+      pixels[at] = sums[5 * y + 2] / squares;
+      pixels[at + 1] = sums[5 * y + 3] / squares;
+      pixels[at + 2] = sums[5 * y + 4] / squares;
+      pixels[at + 3] = 255 * opacity(sums[5 * y]);
     }
   }
 }

@@ -32,9 +32,9 @@ export interface LineOptions {
   readonly only?: Focus | null;
 }
 
-/** The cutoffs that draw every weight inside a mask. */
-export function everyLine(mask: Mask): Uint16Array {
-  return Uint16Array.from(mask.query, (shown) => (shown ? 1 : 256));
+/** The cutoffs that draw every weight inside a mask, or every one whose byte is not smaller. */
+export function everyLine(mask: Mask, least = 1): Uint16Array {
+  return Uint16Array.from(mask.query, (shown) => (shown ? least : 256));
 }
 
 /** The lines of some heads that touch the picture. */

@@ -11,16 +11,21 @@ export interface LookRules {
   readonly visible: Visible | null;
   /** Keys before the visible ones are out of the window, not masked. */
   readonly sliding: boolean;
-  /** 1 for padding. */
-  readonly padded: Uint8Array;
-  /** 0 for tokens that the reader left out. */
+  /** 0 for queries that the reader left out. */
   readonly query: Uint8Array;
-  readonly key: Uint8Array;
+  /** The look that a key has whatever the query, as place in LOOKS; null where none has one. */
+  readonly keyLooks: Uint8Array | null;
+}
+
+/** The looks of keys that are padding or that the reader left out. */
+export function keyLooks(padded: Uint8Array, shown: Uint8Array): Uint8Array | null {
+  const looks = padded.map((pad, key) => (pad ? LOOKS.indexOf("padded") : shown[key] ? 0 : LOOKS.indexOf("left out")));
+  return looks.some((look) => look > 0) ? looks : null;
 }
 
 /** The look of each key of a query, as place in LOOKS. */
 export function lookRow(rules: LookRules, query: number, out: Uint8Array): Uint8Array {
-  const { keys, visible, sliding, padded, key: shown } = rules;
+  const { keys, visible, sliding, keyLooks } = rules;
   if (!rules.query[query]) return out.fill(LOOKS.indexOf("left out"));
   let first = -1;
   out.fill(LOOKS.indexOf("masked"));
@@ -30,19 +35,19 @@ export function lookRow(rules: LookRules, query: number, out: Uint8Array): Uint8
   });
   if (first < 0) out.fill(LOOKS.indexOf("no attention"));
   else if (sliding) out.fill(LOOKS.indexOf("out of window"), 0, first);
-  for (let key = 0; key < keys; key++) {
-    if (padded[key]) out[key] = LOOKS.indexOf("padded");
-    else if (!shown[key]) out[key] = LOOKS.indexOf("left out");
-  }
+  if (keyLooks) for (let key = 0; key < keys; key++) if (keyLooks[key]) out[key] = keyLooks[key];
   return out;
 }
 
 /** The looks that a matrix has, but for "shown". */
 export function looksOf(rules: LookRules): Look[] {
-  const found = new Set<number>();
+  const found = new Uint8Array(LOOKS.length);
   const row = new Uint8Array(rules.keys);
-  for (let query = 0; query < rules.queries; query++) for (const look of lookRow(rules, query, row)) found.add(look);
-  return LOOKS.filter((_, look) => look > 0 && found.has(look));
+  for (let query = 0; query < rules.queries; query++) {
+    lookRow(rules, query, row);
+    for (let key = 0; key < row.length; key++) found[row[key]] = 1;
+  }
+  return LOOKS.filter((_, look) => look > 0 && found[look]);
 }
 
 /** Padding tokens, by the names that tokenizers give them. */

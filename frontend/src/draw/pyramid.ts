@@ -6,7 +6,7 @@ export interface Level {
 }
 
 /** Below this side no smaller level is made: a screen shows it whole. */
-const SMALLEST = 256;
+const SMALLEST = 64;
 
 /** How strong a byte is: from 0, or for signed bytes from 128 in both directions. */
 export type Strength = "plain" | "signed";

@@ -83,19 +83,22 @@ export function scoreRow(parts: ScoreParts, head: number, query: number, out?: F
 
 /** One score. */
 export function scoreAt(parts: ScoreParts, head: number, query: number, key: number): number {
-  const { keys, features, visible } = parts;
-  let seen = visible === null;
-  if (visible) {
-    eachRun(visible, query, keys, (start, end) => {
-      seen ||= key >= start && key < end;
-    });
+  const { queries, keys, features, scale, softCap } = parts;
+  if (!sees(parts.visible, query, key)) return Number.NEGATIVE_INFINITY;
+  const q = (head * queries + query) * features;
+  const k = (kvHead(parts, head) * keys + key) * features;
+  let dot = 0;
+  for (let i = 0; i < features; i++) dot += parts.query[q + i] * parts.key[k + i];
+  const score = softCap === null ? dot * scale : softCap * Math.tanh((dot * scale) / softCap);
+  return score + biasAt(parts, parts.bias, head, query, key);
+}
+
+function sees(visible: Visible | null, query: number, key: number): boolean {
+  if (visible === null) return true;
+  for (let run = visible.offsets[query]; run < visible.offsets[query + 1]; run++) {
+    if (key >= visible.bounds[2 * run] && key < visible.bounds[2 * run + 1]) return true;
   }
-  if (!seen) return Number.NEGATIVE_INFINITY;
-  const first = kvHead(parts, head) * keys * features;
-  const one = new Float32Array(keys);
-  dotInto(one, scaledQuery(parts, head, query), parts.key, first, key, key + 1);
-  const capped = parts.softCap === null ? one[key] : parts.softCap * Math.tanh(one[key] / parts.softCap);
-  return capped + biasAt(parts, parts.bias, head, query, key);
+  return false;
 }
 
 export function biasAt(parts: ScoreParts, bias: Bias | null, head: number, query: number, key: number): number {
@@ -119,7 +122,10 @@ function dotInto(
   const whole = features - (features % 4);
   for (let key = start; key < end; key++) {
     const at = first + key * features;
-    let [a, b, c, d] = [0, 0, 0, 0];
+    let a = 0;
+    let b = 0;
+    let c = 0;
+    let d = 0;
     for (let i = 0; i < whole; i += 4) {
       a += query[i] * keys[at + i];
       b += query[i + 1] * keys[at + i + 1];
@@ -147,30 +153,29 @@ function biasStart({ queries, keys }: ScoreParts, bias: Bias, head: number, quer
   return bias.byOffset ? from * (queries + keys - 1) + queries - 1 - query : (from * queries + query) * keys;
 }
 
-/** Weights that are recomputed from scores: exactly for a row, as bytes for a whole head, which are kept. */
+/** Weights that are recomputed from scores: exactly for a row or column, as bytes for a whole head, which are kept. */
 export function scoreWeights(parts: ScoreParts): LayerWeights {
   const { heads, queries, keys, sinks } = parts;
   const sinkOf = (head: number) => sinks?.[head] ?? Number.NEGATIVE_INFINITY;
   const row = (head: number, query: number) => softmaxInto(scoreRow(parts, head, query), sinkOf(head));
-  const bytes = once((head) => {
-    const made = new Uint8Array(queries * keys);
+  /** The bytes of a head, and the logarithm of the sum in each query's softmax. */
+  const worked = once((head) => {
+    const bytes = new Uint8Array(queries * keys);
+    const sums = new Float64Array(queries);
     const scores = new Float32Array(keys);
     for (let query = 0; query < queries; query++) {
       scoreRow(parts, head, query, scores);
-      softmaxBytes(scores, sinkOf(head), made, query * keys);
+      sums[query] = softmaxBytes(scores, sinkOf(head), bytes, query * keys);
     }
-    return made;
+    return { bytes, sums };
   });
-  const normalisers = once((head) =>
-    Float64Array.from({ length: queries }, (_, query) => logSumExp(scoreRow(parts, head, query), sinkOf(head))),
-  );
   const column = (head: number, key: number) => {
-    const sums = normalisers(head);
-    return Float32Array.from({ length: queries }, (_, query) =>
-      sums[query] === Number.NEGATIVE_INFINITY ? 0 : Math.exp(scoreAt(parts, head, query, key) - sums[query]),
+    const { sums } = worked(head);
+    return Float32Array.from(sums, (sum, query) =>
+      sum === Number.NEGATIVE_INFINITY ? 0 : Math.exp(scoreAt(parts, head, query, key) - sum),
     );
   };
-  return { heads, queries, keys, bytes, row, column };
+  return { heads, queries, keys, bytes: (head) => worked(head).bytes, row, column };
 }
 
 function softmaxInto(scores: Float32Array, sink: number): Float32Array {
@@ -190,11 +195,15 @@ export function logSumExp(scores: Float32Array, sink: number): number {
   return top + Math.log(sum);
 }
 
-/** Bytes round(255 * sqrt(weight)): the root of an exponential is one of half its exponent. */
-function softmaxBytes(scores: Float32Array, sink: number, bytes: Uint8Array, start: number): void {
+/**
+ * Writes bytes round(255 * sqrt(weight)), and gives the logarithm of the softmax's sum.
+ *
+ * The root of an exponential is the exponential of half the exponent.
+ */
+function softmaxBytes(scores: Float32Array, sink: number, bytes: Uint8Array, start: number): number {
   let top = sink;
   for (let key = 0; key < scores.length; key++) if (scores[key] > top) top = scores[key];
-  if (top === Number.NEGATIVE_INFINITY) return;
+  if (top === Number.NEGATIVE_INFINITY) return top;
   let sum = Math.exp(sink - top);
   for (let key = 0; key < scores.length; key++) {
     const root = Math.exp(0.5 * (scores[key] - top));
@@ -203,4 +212,5 @@ function softmaxBytes(scores: Float32Array, sink: number, bytes: Uint8Array, sta
   }
   const factor = 255 / Math.sqrt(sum);
   for (let key = 0; key < scores.length; key++) bytes[start + key] = scores[key] * factor + 0.5;
+  return top + Math.log(sum);
 }

@@ -55,26 +55,37 @@ export function withoutKeys(weights: LayerWeights, kept: Uint8Array): LayerWeigh
   const { heads, queries, keys } = weights;
   const row = (head: number, query: number) => {
     const values = weights.row(head, query);
-    let [all, rest] = [0, 0];
-    for (let key = 0; key < keys; key++) {
-      all += values[key];
-      if (kept[key]) rest += values[key];
-    }
-    const factor = rest > 0 ? all / rest : 0;
+    const factor = factorOf(values, kept);
     for (let key = 0; key < keys; key++) values[key] = kept[key] ? values[key] * factor : 0;
     return values;
   };
-  const bytes = once((head) => {
-    const made = new Uint8Array(queries * keys);
+  /** The bytes of a head, and what each row is multiplied by. */
+  const worked = once((head) => {
+    const bytes = new Uint8Array(queries * keys);
+    const factors = new Float32Array(queries);
     for (let query = 0; query < queries; query++) {
-      const values = row(head, query);
-      for (let key = 0; key < keys; key++) made[query * keys + key] = toByte(values[key]);
+      const values = weights.row(head, query);
+      factors[query] = factorOf(values, kept);
+      for (let key = 0; key < keys; key++) {
+        bytes[query * keys + key] = kept[key] ? toByte(values[key] * factors[query]) : 0;
+      }
     }
-    return made;
+    return { bytes, factors };
   });
-  const column = (head: number, key: number) =>
-    Float32Array.from({ length: queries }, (_, query) => row(head, query)[key]);
-  return { heads, queries, keys, bytes, row, column };
+  const column = (head: number, key: number) => {
+    const { factors } = worked(head);
+    return weights.column(head, key).map((weight, query) => (kept[key] ? weight * factors[query] : 0));
+  };
+  return { heads, queries, keys, bytes: (head) => worked(head).bytes, row, column };
+}
+
+function factorOf(row: Float32Array, kept: Uint8Array): number {
+  let [all, rest] = [0, 0];
+  for (let key = 0; key < row.length; key++) {
+    all += row[key];
+    if (kept[key]) rest += row[key];
+  }
+  return rest > 0 ? all / rest : 0;
 }
 
 export function toByte(weight: number): number {

@@ -111,7 +111,7 @@ function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
           aria-label={cellLabel(store, row, index)}
           title={`Layer ${layer}, head ${number}`}
           tabIndex={tabbed && index === (store.heads.value[0] ?? 0) ? 0 : -1}
-          style={{ "--color": store.palette.value[index] }}
+          style={{ "--color": store.palette.value[index], gridColumn: index + 2 }}
           onClick={(event) => onOpen(row, index, event.shiftKey)}
         />
       ))}

@@ -73,7 +73,7 @@ test("a page opens, draws every weight and says what it shows", async () => {
   expect(one(root, "[data-summary]").textContent).toMatch(/^\d+ lines · 100 % of the attention$/);
   expect(one(root, "header").textContent).toMatch(/example\/tiny.*3 layers · 3 heads · 5 → 7 tokens/);
   expect(one(root, "footer").textContent).toMatch(
-    /checked against the model: 2e-6 · 8-bit .* error of a weight ≤ \.0039/,
+    /checked against the model: 2e-6 · error of a weight ≤ \.0039 \(8-bit/,
   );
   expect(one(root, "[data-call]").textContent).toBe('hs.view(record, view="head", layer=0)');
   expect(performance.getEntriesByName("headscope:first-draw")).not.toHaveLength(0);
@@ -224,6 +224,37 @@ test("a page with bad gzip says so", async () => {
   const root = await start();
   const failure = await vi.waitFor(() => one(root, "[data-failure]"));
   expect(failure.textContent).toMatch(/weights\/self\/0.*damaged/);
+});
+
+test.each(["model", "matrix", "text", "neuron", "pair"])(
+  "the %s view opens, draws and is reached by its tab",
+  async (name) => {
+    const root = await open(examplePage({ form: "scores", heads: 4, kvHeads: 2 }));
+    const view = await drawn(root);
+    one(root, `[data-option="${name}"]`).click();
+    await vi.waitFor(() => expect(view.dataset.view).toBe(name));
+    expect(location.hash).toBe(`#v=2&view=${name}`);
+    expect(root.querySelector("[data-failure]")).toBeNull();
+    expect(one(root, "[data-call]").textContent).toContain(`view="${name}"`);
+    document.documentElement.lang = "en";
+    document.title = "An example";
+    const { violations } = await axe.run(document, { rules: { "color-contrast": { enabled: false } } });
+    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+  },
+);
+
+test("a rotary model shows frequency pairs, and the score by distance of a pinned pair", async () => {
+  const { page, chunks } = examplePage({ form: "scores" });
+  const rotary = { frequencies: [1, 0.3, 0.1], interleaved: false };
+  const root = await open(
+    { page: { ...page, model: { ...page.model, rotary } }, chunks },
+    "v=2&view=neuron&query=4&key=2",
+  );
+  await drawn(root);
+  one(root, '[data-option="frequency pairs"]').click();
+  await vi.waitFor(() => expect(one(root, '[data-option="frequency pairs"]').ariaPressed).toBe("true"));
+  expect(one(root, "[data-by-distance]").textContent).toMatch(/0 to 64 tokens apart \(now 2\): −?\d/);
+  expect(one(root, "[data-by-distance] polyline").getAttribute("points")?.split(" ")).toHaveLength(65);
 });
 
 test("axe finds nothing wrong (colours and sizes are checked in a browser)", async () => {

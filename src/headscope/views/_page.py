@@ -16,7 +16,7 @@ from headscope.views._payload import Chunks, made_layer
 
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
-ROOM = 12 * 2**20
+ROOM = 20 * 2**20
 """Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron view."""
 
 

@@ -82,9 +82,19 @@ class HalfScores:
         )
 
     @property
+    def arrays(self) -> list[np.ndarray]:
+        """All that travels."""
+        return [array for array in (self.queries, self.keys, self.bias) if array is not None]
+
+    @property
     def size(self) -> int:
         """Bytes before compression."""
-        return sum(array.nbytes for array in (self.queries, self.keys, self.bias) if array is not None)
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def packed(self) -> int:
+        """Bytes after compression, about."""
+        return sum(map(_packed_size, self.arrays))
 
     def weights(self, layer: Layer, position: int) -> Float[np.ndarray, "query key"]:
         """What the page will recompute for the head at this position among those it holds."""
@@ -102,6 +112,37 @@ class HalfScores:
             visible=None if layer.visible is None else np.asarray(layer.visible, bool),
         )
         return softmax_of(scores, None if self.sinks is None else self.sinks[position : position + 1])[0]
+
+
+@dataclass
+class Bytes:
+    """The weights of some heads as bytes, and the largest error of one."""
+
+    array: np.ndarray
+    error: float = 0.0
+
+    @classmethod
+    def empty(cls, layer: Layer, heads: list[int]) -> Bytes:
+        """Room for the weights."""
+        return cls(np.empty((len(heads), *layer.size), np.uint8))
+
+    @classmethod
+    def of(cls, layer: Layer, heads: list[int]) -> Bytes:
+        """The weights of these heads."""
+        made = cls.empty(layer, heads)
+        for position, head in enumerate(heads):
+            made.put(position, layer.weights_of(head))
+        return made
+
+    def put(self, position: int, exact: Float[np.ndarray, "query key"]) -> None:
+        """Set the weights of one head."""
+        self.array[position] = quantise(exact)
+        self.error = max(self.error, float(np.abs(decoded(self.array[position]) - exact).max(initial=0)))
+
+    @property
+    def packed(self) -> int:
+        """Bytes after compression, about."""
+        return _packed_size(self.array)
 
 
 @dataclass(frozen=True)
@@ -123,14 +164,19 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, ro
         room: bytes that queries and keys may take even where the weights are smaller.
     """
     half = HalfScores.of(layer, heads)
+    fits = half is not None and half.size <= room
+    stored = None if half is not None and (fits or _surely_smaller(half, layer)) else Bytes.empty(layer, heads)
     thumbs, error = [], ROUNDING
     for position, head in enumerate(heads):
         exact = layer.weights_of(head)
         thumbs.append(quantise(max_pooled(exact)))
+        if stored is not None:
+            stored.put(position, exact)
         if half is not None:
             error = max(error, float(np.abs(half.weights(layer, position) - exact).max(initial=0)) + ROUNDING)
-    fits = half is not None and half.size <= room
-    recompute = half is not None and error <= MOST_ERROR and (fits or _smaller(half, layer, heads))
+    recompute = half is not None and error <= MOST_ERROR and (stored is None or half.packed < stored.packed)
+    if not recompute and stored is None:
+        stored = Bytes.of(layer, heads)
     name = f"{stack}/{layer.layer}"
     header: PageLayer = {
         "layer": layer.layer,
@@ -144,9 +190,9 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, ro
     }
     if half is not None and (recompute or fits):
         header["scores"] = _scores(name, layer, half, chunks, error=error)
-    if not recompute:
-        stored, header["error"] = _as_bytes(layer, heads)
-        header["weights"] = chunks.add(f"weights/{name}", stored, (HEAD, QUERY, KEY), sqrt=True)
+    if not recompute and stored is not None:
+        header["error"] = stored.error
+        header["weights"] = chunks.add(f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True)
     return MadeLayer(header, np.stack(thumbs))
 
 
@@ -199,23 +245,10 @@ def _dense(bias: np.ndarray, size: tuple[int, int]) -> Float[np.ndarray, "head q
     return bias[:, np.arange(keys)[None, :] - np.arange(queries)[:, None] + queries - 1]
 
 
-def _as_bytes(layer: Layer, heads: list[int]) -> tuple[np.ndarray, float]:
-    """The weights as bytes, and the largest error of one."""
-    stored, error = np.empty((len(heads), *layer.size), np.uint8), 0.0
-    for position, head in enumerate(heads):
-        exact = layer.weights_of(head)
-        stored[position] = quantise(exact)
-        error = max(error, float(np.abs(decoded(stored[position]) - exact).max(initial=0)))
-    return stored, error
-
-
-def _smaller(half: HalfScores, layer: Layer, heads: list[int]) -> bool:
-    """Whether queries and keys, and what else they need, take less than the weights when both are compressed."""
+def _surely_smaller(half: HalfScores, layer: Layer) -> bool:
+    """Whether queries and keys are so much smaller than the weights that compressing both would tell nothing new."""
     queries, keys = layer.size
-    if len(heads) * queries * keys > SURELY_SMALLER * half.size:
-        return True
-    arrays = [array for array in (half.queries, half.keys, half.bias) if array is not None]
-    return sum(map(_packed_size, arrays)) < _packed_size(_as_bytes(layer, heads)[0])
+    return half.queries.shape[0] * queries * keys > SURELY_SMALLER * half.size
 
 
 def _packed_size(array: np.ndarray) -> int:

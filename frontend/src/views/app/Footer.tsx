@@ -40,6 +40,6 @@ function finePrint({ page, shown }: Store): string {
   const checked = page.verified === null ? [] : [`checked against the model: ${magnitude(page.verified)}`];
   const layer = shown.value?.layer;
   if (!layer) return checked.join();
-  const form = layer.weights ? "8-bit square-root weights" : "from half-precision queries and keys";
-  return [...checked, `${form}, error of a weight ≤ ${bound(layer.error)}`].join(" · ");
+  const form = layer.weights ? "8-bit square roots" : "from float16 q, k";
+  return [...checked, `error of a weight ≤ ${bound(layer.error)} (${form})`].join(" · ");
 }

@@ -5,7 +5,7 @@ import { collectLines, everyLine, type LineOptions } from "../../draw/lines";
 import type { Mask } from "../../draw/mask";
 import type { Focus } from "../../draw/place";
 import { cutoffsAt } from "../../draw/share";
-import type { LayerWeights } from "../../draw/weights";
+import { type LayerWeights, WEIGHT } from "../../draw/weights";
 import { putPixels } from "../../parts/canvas";
 import type { Store } from "../../state/store";
 import type { Layout } from "./geometry";
@@ -14,6 +14,9 @@ import type { Layout } from "./geometry";
 const SPREAD = 0.62;
 /** The mean coverage that auto exposure aims at; light on dark needs less. */
 const AIM = { light: 0.68, dark: 0.55 };
+
+/** Lines of a token that are fainter than one step of a screen are not drawn. */
+const FAINTEST = 1 / 255;
 
 interface Pen {
   readonly lineWidth: number;
@@ -48,7 +51,8 @@ export function paintToken(canvas: HTMLCanvasElement, store: Store, layout: Layo
   const gamma = 0.85;
   const most = strongestWeight(attention);
   const gain = Math.min(12, 2.2 / most ** gamma);
-  const every = everyLine(mask);
+  const visible = WEIGHT.findIndex((weight) => gain * weight ** gamma >= FAINTEST);
+  const every = everyLine(mask, Math.max(1, visible));
   const cutoffs = heads.map(() => every);
   paint(canvas, store, layout, weights, { lineWidth: 2, gain, gamma }, { mask, cutoffs, only });
 }

@@ -1,6 +1,5 @@
 import type { ReadonlySignal, Signal } from "@preact/signals-core";
 import { levelFor } from "../../draw/heat";
-import { looksOf } from "../../draw/looks";
 import { weightRamp } from "../../draw/ramps";
 import { density } from "../../parts/canvas";
 import { Scale, ticksTo } from "../../parts/Scale";
@@ -20,7 +19,7 @@ interface LegendProps {
 /** The scale of a matrix, its looks without colour, and what was put together. */
 export function Legend({ store, picture, view, stretch }: LegendProps) {
   if (!picture) return null;
-  const { most, levels, colors, rules } = picture;
+  const { most, levels, colors, looks } = picture;
   const heads = store.heads.value;
   const number = store.shown.value?.stack.head_numbers[heads[0]];
   const alone = heads.length === 1 || most !== null;
@@ -32,7 +31,7 @@ export function Legend({ store, picture, view, stretch }: LegendProps) {
         {levelFor(view.value.cell * density(), levels.length) > 0 && " · zoomed out: the strongest of each block"}
       </small>
       <span class="looks">
-        {looksOf(rules).map((look) => (
+        {looks.map((look) => (
           <small key={look} class="look" data-look={look}>
             {look}
           </small>

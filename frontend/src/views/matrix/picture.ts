@@ -1,6 +1,6 @@
 import { parseHex } from "../../draw/color";
 import type { HeatColors } from "../../draw/heat";
-import { type LookRules, paddedTokens } from "../../draw/looks";
+import { keyLooks, type Look, type LookRules, looksOf, paddedTokens } from "../../draw/looks";
 import { type Level, pyramid } from "../../draw/pyramid";
 import { pixelOf, signedRamp, stretched, weightRamp } from "../../draw/ramps";
 import { scoreTile, weightTile } from "../../draw/tiles";
@@ -11,6 +11,8 @@ export interface Picture {
   readonly levels: readonly Level[];
   readonly colors: HeatColors;
   readonly rules: LookRules;
+  /** The looks without colour that occur. */
+  readonly looks: readonly Look[];
   /** For weights: the one that has the darkest colour. */
   readonly top: number;
   /** For scores: what the ends of the scale stand for; null for weights. */
@@ -29,10 +31,10 @@ export function createPicture(store: Store, stretch: boolean): Picture | null {
     keys: weights.keys,
     visible,
     sliding: layer.kind === "sliding",
-    padded: paddedTokens(stack.key.pieces, stack.key.special),
     query: mask.query,
-    key: mask.key,
+    keyLooks: keyLooks(paddedTokens(stack.key.pieces, stack.key.special), mask.key),
   };
+  const looks = looksOf(rules);
   const [ground, ink] = EMPTY[dark ? "dark" : "light"].map((hex) => pixelOf(parseHex(hex)));
   if (store.quantity.value === "score" && shown.scores) {
     const tile = scoreTile(shown.scores, heads[0]);
@@ -40,6 +42,7 @@ export function createPicture(store: Store, stretch: boolean): Picture | null {
       levels: pyramid(tile, "signed"),
       colors: { ramp: signedRamp(dark), ground, ink },
       rules,
+      looks,
       most: tile.most,
       top: 1,
     };
@@ -52,5 +55,5 @@ export function createPicture(store: Store, stretch: boolean): Picture | null {
       )
     : 255;
   const ramp = stretched(weightRamp(dark), topByte);
-  return { levels, colors: { ramp, ground, ink }, rules, most: null, top: (topByte / 255) ** 2 };
+  return { levels, colors: { ramp, ground, ink }, rules, looks, most: null, top: (topByte / 255) ** 2 };
 }

@@ -1,4 +1,4 @@
-import { type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import { density, putPixels, watchWidth } from "../../parts/canvas";
@@ -11,14 +11,12 @@ import type { NeuronTable } from "./table";
 
 interface KeyRowsProps {
   store: Store;
-  room: Signal<number>;
+  room: ReadonlySignal<number>;
   table: ReadonlySignal<NeuronTable | null>;
   open: boolean;
 }
 
 const HEADING = 58;
-/** Height of what is shown below for a pinned key. */
-const DETAIL = 170;
 
 /** One row for each key: its numbers, their products with those of the query, and what follows from them. */
 export function KeyRows({ store, room, table, open }: KeyRowsProps) {
@@ -32,10 +30,7 @@ export function KeyRows({ store, room, table, open }: KeyRowsProps) {
   const count = keys.labels.length;
   const sizes = useComputed((): Sizes => {
     const features = table.value?.features ?? 1;
-    const height = Math.min(
-      count * PITCH,
-      Math.max(6 * PITCH, room.value - (store.pins.value.key.length > 0 ? DETAIL : 0) - 110 - HEADING),
-    );
+    const height = Math.min(count * PITCH, Math.max(6 * PITCH, room.value - HEADING));
     const first = Math.max(0, Math.floor(scroll.value / PITCH));
     const end = Math.min(count, Math.ceil((scroll.value + height) / PITCH) + 1);
     return { ...layoutOf(width.value, features, opened.value), height, first, end, offset: scroll.value };

@@ -9,11 +9,15 @@ import { PairDetail } from "./PairDetail";
 import { QueryList } from "./QueryList";
 import { countFor, type NeuronTable, neuronTable, ORDERS, type Order } from "./table";
 
+/** Height of what stands above the rows, and of what is shown below for a pinned key. */
+const [AROUND, DETAIL] = [110, 150];
+
 /** From the numbers of a query and its keys to the weights: q, k, q × k, q · k, score, softmax. */
 export function NeuronView({ store, room }: ViewParts) {
   const order = useSignal<Order>("as they are");
   const open = useSignal(true);
   const table = useComputed(() => neuronTable(store, order.value));
+  const rows = useComputed(() => room.value - AROUND - (store.pins.value.key.length > 0 ? DETAIL : 0));
   const now = table.value;
   if (!now) {
     return (
@@ -68,8 +72,8 @@ export function NeuronView({ store, room }: ViewParts) {
         {carriedNote(now)}
       </p>
       <div class="neuron-body">
-        <QueryList store={store} room={room} />
-        <KeyRows store={store} room={room} table={table} open={open.value} />
+        <QueryList store={store} room={rows} />
+        <KeyRows store={store} room={rows} table={table} open={open.value} />
       </div>
       <PairDetail store={store} table={now} />
     </div>

@@ -1,12 +1,19 @@
-import type { Signal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
+import { useEffect, useRef } from "preact/hooks";
 import { readable } from "../../state/label";
 import { togglePin } from "../../state/selection";
 import type { Store } from "../../state/store";
 
 /** The queries, one of which is looked at. */
-export function QueryList({ store, room }: { store: Store; room: Signal<number> }) {
+export function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number> }) {
   const { query } = store.shownStack.value ?? store.stack.value;
   const chosen = Math.min(query.labels.length - 1, store.pair.value.query ?? 0);
+  const root = useRef<HTMLDivElement>(null);
+  const pinned = store.pins.value.query[0] ?? null;
+  useEffect(() => {
+    const option = pinned === null ? null : root.current?.querySelector<HTMLElement>(`[data-token="${pinned}"]`);
+    if (root.current && option) bringIntoSight(root.current, option);
+  }, [pinned]);
   const choose = (token: number) => store.select((now) => togglePin(now, { side: "query", token }));
   return (
     <div class="query-list">
@@ -15,7 +22,8 @@ export function QueryList({ store, room }: { store: Store; room: Signal<number> 
         class="query-scroll"
         role="listbox"
         aria-label="Query tokens"
-        style={{ maxHeight: `${room.value - 110}px` }}
+        ref={root}
+        style={{ maxHeight: `${Math.max(150, room.value)}px` }}
         onPointerLeave={() => store.preview({})}
         onKeyDown={(event) => moveOption(event)}
       >
@@ -50,6 +58,14 @@ export function QueryList({ store, room }: { store: Store; room: Signal<number> 
       </div>
     </div>
   );
+}
+
+/** Scrolls a list, and only the list, as little as needed. */
+function bringIntoSight(list: HTMLElement, { offsetTop, offsetHeight }: HTMLElement): void {
+  const { scrollTop, clientHeight } = list;
+  if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) {
+    list.scrollTop = offsetTop - clientHeight / 2;
+  }
 }
 
 function moveOption(event: KeyboardEvent & { currentTarget: HTMLElement }): void {

@@ -21,7 +21,9 @@ export interface Sizes {
 
 export const NAME = 132;
 /** Width of all that stands right of the neurons. */
-const NUMBERS = 84 + 66 + 130;
+const NUMBERS = { wide: 84 + 66 + 130, narrow: 44 + 54 + 60 };
+/** Width of the view below which they stand closer. */
+const NARROW = 540;
 const GAP = 14;
 const LARGEST_CELL = 9;
 
@@ -30,7 +32,7 @@ export function layoutOf(
   features: number,
   open: boolean,
 ): Pick<Sizes, "cell" | "bands" | "gap" | "width"> {
-  const free = width - NAME - NUMBERS - 4 * GAP;
+  const free = width - NAME - NUMBERS[width < NARROW ? "narrow" : "wide"] - 4 * GAP;
   const cell = open ? Math.max(1, Math.min(LARGEST_CELL, Math.floor(free / (2 * features)))) : 0;
   return { cell, bands: [NAME, NAME + cell * features + GAP], gap: GAP, width };
 }

@@ -122,7 +122,9 @@ function Tile({ store, tile, ramp, score }: TileProps) {
       style={{ "--heads": numbers.length }}
     >
       <div class="pair-row" role="row">
-        <span class="grid-layer" role="columnheader" aria-label="Layer" />
+        <span class="grid-layer" role="columnheader" title="Rows are layers, columns are heads">
+          L
+        </span>
         {numbers.map((number) => (
           <span key={number} class="grid-layer" role="columnheader">
             {number}

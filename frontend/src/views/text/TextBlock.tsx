@@ -67,29 +67,43 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
   );
 }
 
-const Words = ({ side, tokens }: { side: Side; tokens: PageTokens }) => (
-  <div class="words" role="listbox" aria-label={`Text, ${side} tokens`} aria-orientation="horizontal">
-    {tokens.labels.map((label, token) => {
-      const { text, standIn } = readable(label);
-      return (
-        <span
-          key={token}
-          class="word"
-          role="option"
-          aria-selected="false"
-          tabIndex={token === 0 ? 0 : -1}
-          data-side={side}
-          data-token={token}
-          data-special={tokens.special[token] || undefined}
-          data-continues={tokens.continues[token] || undefined}
-          data-stand-in={standIn || undefined}
-        >
-          <bdi class="label">{text}</bdi>
-        </span>
-      );
-    })}
-  </div>
-);
+function Words({ side, tokens }: { side: Side; tokens: PageTokens }) {
+  return (
+    <div class="words" role="listbox" aria-label={`Text, ${side} tokens`} aria-orientation="horizontal">
+      {tokens.labels.map((label, token) => [
+        // Without a space between two words a browser would break lines inside words.
+        tokens.continues[token] ? null : " ",
+        <Word key={token} side={side} token={token} label={label} tokens={tokens} />,
+      ])}
+    </div>
+  );
+}
+
+interface WordProps {
+  side: Side;
+  token: number;
+  label: string;
+  tokens: PageTokens;
+}
+
+function Word({ side, token, label, tokens }: WordProps) {
+  const { text, standIn } = readable(label);
+  return (
+    <span
+      class="word"
+      role="option"
+      aria-selected="false"
+      tabIndex={token === 0 ? 0 : -1}
+      data-side={side}
+      data-token={token}
+      data-special={tokens.special[token] || undefined}
+      data-continues={tokens.continues[token] || undefined}
+      data-stand-in={standIn || undefined}
+    >
+      <bdi class="label">{text}</bdi>
+    </span>
+  );
+}
 
 function paint(root: HTMLElement, store: Store, heat: Heat | null): void {
   const dark = store.dark.value;
@@ -120,7 +134,7 @@ function colour(element: HTMLElement, ramp: Ramp, heat: Heat | null, token: numb
 
 function heatByte(value: number, { most, signed }: Heat): number {
   if (signed) return Number.isFinite(value) ? signedByte(value, most) : 128;
-  return Math.round(255 * Math.min(1, value / most));
+  return Math.round(255 * Math.sqrt(Math.min(1, value / most)));
 }
 
 function moveToken(event: KeyboardEvent & { currentTarget: HTMLElement }): void {

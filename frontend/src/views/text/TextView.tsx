@@ -4,6 +4,7 @@ import { received } from "../../draw/focus";
 import { otherSide, type Side } from "../../draw/place";
 import { signedRamp, wordRamp } from "../../draw/ramps";
 import { scoreRow } from "../../draw/scores";
+import { AgreementLine } from "../../parts/AgreementLine";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
@@ -55,6 +56,7 @@ export function TextView({ store }: ViewParts) {
           both={sides.length === 1}
         />
       ))}
+      {store.quantity.value === "score" && <AgreementLine store={store} />}
     </div>
   );
 }
@@ -115,6 +117,7 @@ function HeatScale({ heat: { most, signed }, dark }: { heat: Heat; dark: boolean
       ] as const)
     : ([
         [0, "0"],
+        [0.5, shortWeight(most / 4)],
         [1, shortWeight(most)],
       ] as const);
   return <Scale ramp={signed ? signedRamp(dark) : wordRamp(dark)} ticks={ticks} label={signed ? "score" : "weight"} />;

@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import type { RGB } from "../../src/draw/color";
+import { gridPixels, thumbLines, thumbMatrices, thumbPeak } from "../../src/draw/thumbs";
+import { byteWeights } from "../../src/draw/weights";
+import { exampleBytes } from "../../src/examples/page";
+
+const GRID = { rows: 2, columns: 3, pitch: 12, size: 10 };
+const RAMP = Uint32Array.from({ length: 256 }, (_, byte) => 1000 + byte);
+
+test("each thumbnail stands in its place, with paper between", () => {
+  const bytes = exampleBytes(6 * 5 * 7, 3);
+  const thumbs = byteWeights(bytes, { heads: 6, queries: 5, keys: 7 });
+  const { width, height } = gridPixels(GRID);
+  expect([width, height]).toEqual([36, 24]);
+  const pixels = new Uint32Array(thumbMatrices(thumbs, GRID, RAMP).buffer);
+  expect(pixels[0]).toBe(1000 + Math.max(bytes[0]));
+  expect(pixels[10]).toBe(0);
+  expect(pixels[11 * width]).toBe(0);
+  expect(pixels[(12 + 9) * width + 24 + 9]).toBe(1000 + bytes[5 * 35 + 4 * 7 + 6]);
+});
+
+test("a thumbnail smaller than its weights shows the strongest under each pixel", () => {
+  const bytes = new Uint8Array(48 * 40);
+  bytes[47 * 40 + 39] = 200;
+  bytes[0] = 90;
+  const thumbs = byteWeights(bytes, { heads: 1, queries: 48, keys: 40 });
+  const pixels = new Uint32Array(thumbMatrices(thumbs, { rows: 1, columns: 1, pitch: 9, size: 9 }, RAMP).buffer);
+  expect([pixels[0], pixels[80]]).toEqual([1090, 1200]);
+  expect(thumbPeak(thumbs, 0)).toBeCloseTo((200 / 255) ** 2, 6);
+});
+
+test("lines have the colour of their head and leave the others alone", () => {
+  const bytes = new Uint8Array(6 * 35);
+  bytes[4 * 35] = 255;
+  const thumbs = byteWeights(bytes, { heads: 6, queries: 5, keys: 7 });
+  const colors: RGB[] = [
+    [255, 0, 0],
+    [0, 255, 0],
+    [0, 0, 255],
+  ];
+  const pixels = thumbLines(thumbs, GRID, colors);
+  const drawn = [];
+  for (let at = 0; at < pixels.length; at += 4) if (pixels[at + 3] > 0) drawn.push(at / 4);
+  expect(drawn.length).toBeGreaterThan(5);
+  for (const pixel of drawn) {
+    const [x, y] = [pixel % 36, Math.floor(pixel / 36)];
+    expect(x >= 12 && x < 22 && y >= 12 && y < 22).toBe(true);
+    expect([...pixels.subarray(4 * pixel, 4 * pixel + 3)]).toEqual([0, 255, 0]);
+  }
+});

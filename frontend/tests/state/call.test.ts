@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { examplePage } from "../../src/examples/page";
+import { pythonCall } from "../../src/state/call";
+import { pageSelection } from "../../src/state/selection";
+
+const start = pageSelection(examplePage().page);
+
+test("the call says view and layer, and else what differs from the usual", () => {
+  expect(pythonCall(start, false)).toBe('hs.view(record, view="head", layer=0)');
+  expect(pythonCall(start, true)).toBe('hs.view(record, view="head", stack="self", layer=0)');
+});
+
+test("numbers, lists and truth values are written as Python has them", () => {
+  const chosen = { ...start, heads: [0, 2], query: [0], mute: true, sinks: false, share: 40 };
+  expect(pythonCall({ ...chosen, view: "matrix", quantity: "score", theme: "dark" }, false)).toBe(
+    'hs.view(record, view="matrix", layer=0, heads=[0, 2], query=[0], quantity="score", mute=True, sinks=False, ' +
+      'share=40, theme="dark")',
+  );
+});
+
+test("a stack may have any name", () => {
+  expect(pythonCall({ ...start, stack: 'a "b" \\' }, true)).toContain(String.raw`stack="a \"b\" \\"`);
+});

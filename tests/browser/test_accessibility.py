@@ -1,0 +1,65 @@
+"""axe-core in every view."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+
+AXE = Path(__file__).parent.parent.parent / "frontend/node_modules/axe-core/axe.min.js"
+VIEWS = ("head", "model", "matrix", "text", "neuron", "pair")
+PIECES = ("[CLS]", "the", "cat", "sat", "[SEP]", "it", "straw", "##berries", "[SEP]")
+
+pytestmark = pytest.mark.skipif(
+    not AXE.exists(), reason="axe-core comes with the front end's packages: npm --prefix frontend ci"
+)
+
+
+@pytest.fixture
+def record(rng):
+    """A sentence pair of grouped heads with a sink."""
+    tokens = Tokens(pieces=PIECES, segments=(0,) * 5 + (1,) * 4)
+    keys = rng.normal(size=(2, 9, 8)).astype(np.float32)
+    queries = rng.normal(size=(4, 9, 8)).astype(np.float32) + 2 * keys[[0, 0, 1, 1], 4][:, None]
+    layers = tuple(Layer(layer=number, queries=queries, keys=keys) for number in range(3))
+    return Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts())
+
+
+def grave(view):
+    view.settle()
+    view.page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = view.page.evaluate("axe.run(document).then(result => result.violations)")
+    return [
+        (rule["id"], [node["html"][:160] for node in rule["nodes"]][:4])
+        for rule in found
+        if rule["impact"] in ("critical", "serious")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_axe_finds_nothing_critical_or_serious(name, scheme, show, record):
+    view = show(record, view=name, scheme=scheme, query=3, key=5)
+    assert grave(view) == []
+
+
+def test_axe_finds_nothing_where_scores_are_shown_and_sinks_left_out(show, record):
+    for name in ("matrix", "text", "pair"):
+        assert grave(show(record, view=name, quantity="score", sinks=False, query=3)) == []
+
+
+def test_axe_is_seen_to_fail(show, record):
+    view = show(record)
+    shadow = "document.querySelector('#headscope').shadowRoot"
+    view.page.evaluate(f"{shadow}.querySelector('[data-theme-toggle]').removeAttribute('aria-label')")
+    view.page.evaluate(f"{shadow}.querySelector('[data-theme-toggle]').removeAttribute('title')")
+    assert "button-name" in [rule for rule, _ in grave(view)]
+
+
+def test_the_map_is_a_grid_that_says_what_it_shows(show, record):
+    view = show(record, view="model")
+    peak = record["self"].weights(1, 2).max()
+    cell = view.page.get_by_role("gridcell", name="Layer 1, head 2, key/value head 1, strongest weight")
+    assert ("1.0" if peak > 0.995 else f"{peak:.2f}".lstrip("0")) in cell.get_attribute("aria-label")
+    assert view.page.get_by_role("row").count() == 3

@@ -1,0 +1,344 @@
+"""The views beside the head view, and what they share, in a real browser, opened from disk, offline."""
+
+import re
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.testing import random_weights
+
+VIEWS = ("head", "model", "matrix", "text", "neuron", "pair")
+QUERIES = ("[CLS]", "we", "went", "home", "##ward", "[SEP]")
+KEYS = ("[CLS]", "straw", "##berries", "are", "red", ".", "yes", "no", "[SEP]")
+LAYERS, HEADS, KV_HEADS, FEATURES = 3, 4, 2, 8
+SHADOW = "document.querySelector('#headscope').shadowRoot"
+
+
+def scored_layer(rng, number, **more):
+    queries, keys = len(QUERIES), len(KEYS)
+    return Layer(
+        layer=number,
+        queries=rng.normal(size=(HEADS, queries, FEATURES)).astype(np.float32),
+        keys=rng.normal(size=(KV_HEADS, keys, FEATURES)).astype(np.float32),
+        scale=0.7,
+        **more,
+    )
+
+
+@pytest.fixture
+def scored(rng):
+    """Queries and keys of grouped heads, of which some pairs are masked."""
+    visible = np.tril(np.ones((len(QUERIES), len(KEYS)), bool), k=len(KEYS) - len(QUERIES))
+    layers = tuple(scored_layer(rng, number, visible=visible) for number in range(LAYERS))
+    sides = {"query": Tokens(pieces=QUERIES), "key": Tokens(pieces=KEYS)}
+    return Record(stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="scored"))
+
+
+@pytest.fixture
+def sinking(rng):
+    """Weights of which one key that is no special token takes more than half."""
+    weights = 0.4 * random_weights(rng, (2, 3, len(QUERIES), len(KEYS)))
+    weights[..., 4] += 0.6
+    return hs.from_weights(cross=weights, encoder_tokens=list(KEYS), decoder_tokens=list(QUERIES), model="sinking")
+
+
+def printed(text):
+    """A number as the page prints it; None for what it prints where there is none."""
+    found = re.search(r"(?<![\w.])[−<]?\d*\.?\d+(?!\w)", text)
+    if found is None:
+        return None
+    return float(found[0].replace("−", "-").lstrip("<"))
+
+
+def near(value):
+    """What a printed number may differ by: half of its last digit, of two or three."""
+    return pytest.approx(value, abs=0.0052)
+
+
+def wait(view, name, value):
+    view.page.locator(f'[data-headscope][data-{name}="{value}"]').wait_for(state="attached")
+
+
+def test_the_grid_opens_a_head(show, scored):
+    view = show(scored, view="model")
+    view.page.locator('[data-cell="2-1"]').click()
+    wait(view, "view", "head")
+    assert (view.state("layer"), view.state("heads")) == ("2", "1")
+
+
+def test_the_grid_is_walked_with_arrows(show, scored):
+    view = show(scored, view="model")
+    view.page.locator('[data-cell="0-0"]').focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "ArrowRight"):
+        view.page.keyboard.press(key)
+    assert view.page.evaluate(f"{SHADOW}.activeElement.dataset.cell") == "1-3"
+    view.page.keyboard.press("Enter")
+    wait(view, "view", "head")
+    assert (view.state("layer"), view.state("heads")) == ("1", "3")
+
+
+def test_the_map_chooses_and_adds_heads_and_stays(show, scored):
+    view = show(scored, view="matrix")
+    view.page.locator('[data-cell="1-0"]').click()
+    wait(view, "heads", "0")
+    view.page.locator('[data-cell="1-2"]').click(modifiers=["Shift"])
+    wait(view, "heads", "0,2")
+    assert (view.state("view"), view.state("layer")) == ("matrix", "1")
+    chosen = view.page.locator('.grid-row[data-current] [aria-selected="true"]')
+    assert chosen.evaluate_all("cells => cells.map(cell => cell.dataset.cell)") == ["1-0", "1-2"]
+
+
+def test_heads_that_share_keys_are_framed(show, scored, sinking):
+    assert show(scored).page.locator(".kv-frame").count() == LAYERS * KV_HEADS
+    assert show(sinking).page.locator(".kv-frame").count() == 0
+
+
+@pytest.mark.parametrize("style", ["lines", "matrices"])
+def test_thumbnails_are_drawn_in_both_styles(style, show, scored):
+    view = show(scored, view="model")
+    view.page.locator(f'[data-option="{style}"]').click()
+    assert view.colours("grid") > 20
+    assert view.page.locator("[data-scale]").count() == (style == "matrices")
+
+
+def cell_at(view, query, key):
+    box = view.page.locator(".matrix-plane").bounding_box()
+    side = float(view.state("cell"))
+    return box["x"] + (key + 0.5) * side, box["y"] + (query + 0.5) * side
+
+
+def test_the_matrix_says_weight_and_score_of_the_cell_under_the_pointer(show, scored):
+    view = show(scored, view="matrix", layer=1, heads=[3])
+    weights, scores = scored["cross"].weights(1, 3), scored["cross"].scores(1, 3)
+    for query, key in ((0, 0), (3, 6), (5, 8), (2, 1)):
+        view.page.mouse.move(*cell_at(view, query, key))
+        status = view.text("[data-status]")
+        assert printed(view.text("[data-status] b")) == near(weights[query, key])
+        assert printed(status.split("score")[1]) == near(scores[query, key])
+    view.page.mouse.click(*cell_at(view, 2, 1))
+    assert "query=2&key=1" in view.address()
+
+
+def test_the_matrix_is_walked_and_zoomed_by_keyboard(show, scored):
+    view = show(scored, view="matrix", heads=[0])
+    view.page.locator(".matrix-plane").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
+        view.page.keyboard.press(key)
+    assert "query=1&key=2" in view.address()
+    before = float(view.state("cell"))
+    view.page.keyboard.press("+")
+    assert float(view.state("cell")) > before
+    view.page.get_by_role("button", name="fit").click()
+    assert float(view.state("cell")) == before
+
+
+def test_scores_are_shown_with_how_far_they_agree_with_weights(show, scored):
+    view = show(scored, view="matrix", heads=[2], layer=0)
+    plain = view.colours("matrix")
+    view.page.locator('[data-option="score"]').click()
+    said = view.text("[data-agreement]")
+    assert f"same top key for 100 % of {len(QUERIES)} queries" in said
+    weights, scores = scored["cross"].weights(0, 2), scored["cross"].scores(0, 2)
+    seen = np.isfinite(scores)
+    ranks = [values[seen].argsort().argsort() for values in (weights, scores)]
+    assert printed(said.split("rank correlation")[1]) == near(np.corrcoef(*ranks)[0, 1])
+    assert view.colours("matrix") != plain
+    bar = view.text("[data-scale]")
+    assert float(bar.split("\n")[-1]) == pytest.approx(np.abs(scores[seen]).max(), rel=0.05)
+
+
+def test_what_a_query_may_not_see_has_a_look_of_its_own(show, scored, sinking):
+    assert show(scored, view="matrix").page.locator("[data-look]").all_inner_texts() == ["masked", "near zero"]
+    view = show(sinking, view="matrix", sinks=False)
+    assert view.page.locator("[data-look]").all_inner_texts() == ["left out", "near zero"]
+
+
+def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show, scored):
+    view = show(scored, view="text", layer=2, heads=[1])
+    weights = scored["cross"].weights(2, 1)
+    view.token("query", 3).hover()
+    view.settle()
+    for key in range(len(KEYS)):
+        said = view.token("key", key).get_attribute("title")
+        assert printed(said) == near(weights[3, key])
+    view.token("key", 4).hover()
+    view.settle()
+    for query in range(len(QUERIES)):
+        assert printed(view.token("query", query).get_attribute("title")) == near(weights[query, 4])
+    view.page.locator('[data-option="score"]').click()
+    view.token("query", 5).hover()
+    view.settle()
+    assert printed(view.token("key", 2).get_attribute("title")) == near(scored["cross"].scores(2, 1)[5, 2])
+
+
+def test_words_show_what_they_receive_when_nothing_is_chosen(show, scored):
+    view = show(scored, view="text", layer=0)
+    received = scored["cross"].weights(0).mean(axis=(0, 1))
+    said = [printed(view.token("key", key).get_attribute("title")) for key in range(len(KEYS))]
+    assert said == [near(value) for value in received]
+
+
+def test_neurons_are_shown_with_scores_and_weights(show, scored):
+    view = show(scored, view="neuron", layer=1, heads=[2], query=4)
+    scores, weights = scored["cross"].scores(1, 2)[4], scored["cross"].weights(1, 2)[4]
+    rows = view.page.locator(".key-scroll .key-row")
+    assert rows.count() == len(KEYS)
+    for key in range(len(KEYS)):
+        score, weight = rows.nth(key).locator(".number").inner_text(), rows.nth(key).locator(".softmax").inner_text()
+        if np.isfinite(scores[key]):
+            assert (printed(score), printed(weight)) == (near(scores[key]), near(weights[key]))
+        else:
+            assert (score, weight.strip()) == ("masked", "")
+    assert view.colours("neurons") > 30
+
+
+def test_the_part_that_the_first_neurons_carry_is_printed(show, scored):
+    view = show(scored, view="neuron", layer=0, heads=[1], query=5, key=3)
+    layer = scored["cross"].layer(0)
+    added = np.sort(np.abs(layer.queries[1, 5] * layer.keys[0, 3] * layer.scale))[::-1]
+    said = view.text("[data-pair-carried]")
+    parts = added.cumsum() / added.sum()
+    assert printed(said.split("carry")[1]) == pytest.approx(100 * parts[3], abs=0.51)
+    assert int(re.search(r"needs (\d+)", said)[1]) == int((parts >= 0.8).argmax()) + 1
+    view.page.locator("[data-expand]").click()
+    assert view.colours("neurons") == 1
+    view.page.get_by_role("button", name=re.compile("Neurons of red")).click()
+    assert "key=4" in view.address()
+
+
+def test_a_page_without_queries_and_keys_says_so(show, sinking):
+    view = show(sinking)
+    view.page.locator('[data-option="neuron"]').click()
+    assert 'capture with keep="qk"' in view.text("[data-no-neurons]")
+
+
+@pytest.mark.parametrize("quantity", ["weight", "score"])
+def test_a_pair_is_shown_for_all_heads_of_all_layers(quantity, show, scored):
+    view = show(scored, view="pair", query=3, key=5, quantity=quantity)
+    of = scored["cross"].weights if quantity == "weight" else scored["cross"].scores
+    for layer in range(LAYERS):
+        for head in range(HEADS):
+            cell = view.page.locator(f'[data-pair-cell="{layer}-{head}"]')
+            assert printed(cell.inner_text()) == near(of(layer, head)[3, 5])
+    values = np.array([of(layer)[:, 3, 5] for layer in range(LAYERS)])
+    strongest = np.unravel_index(values.argmax(), values.shape)
+    assert f"{strongest[0]}-{strongest[1]}" in view.text("[data-strongest]").split("·")[0]
+    view.page.locator('[data-pair-side="key"]').select_option("0")
+    assert "key=0" in view.address()
+    assert printed(view.text('[data-pair-cell="1-1"]')) == near(of(1, 1)[3, 0])
+
+
+def test_keys_that_take_most_are_found_and_left_out(show, sinking):
+    view = show(sinking, heads=[0, 2])
+    weights = sinking["cross"].weights(0)[[0, 2]]
+    strip = view.text("[data-sinks]")
+    assert "red" in strip
+    part = weights[..., 4].mean() / weights.mean(axis=(0, 1)).sum()
+    assert f"{100 * part:.0f} %" in strip
+    view.page.locator("[data-without-sinks]").check()
+    assert f"{100 * part:.0f} % removed" in view.text("[data-removed]")
+    view.token("query", 2).hover()
+    view.settle()
+    rest = np.delete(weights, 4, axis=2)
+    wanted = (rest / rest.sum(axis=-1, keepdims=True)).mean(axis=0)[2]
+    strongest = int(wanted.argmax())
+    said = view.token("key", strongest + (strongest >= 4)).inner_text().split("\n")[-1]
+    assert printed(said) == pytest.approx(wanted[strongest], abs=0.011)
+    assert "sinks=0" in view.address()
+
+
+def test_the_call_that_the_page_shows_opens_the_same_picture(show, scored):
+    view = show(scored, view="matrix", heads=[0, 2], share=30)
+    view.page.mouse.click(*cell_at(view, 1, 3))
+    view.page.get_by_role("button", name="Next layer").click()
+    wait(view, "layer", "1")
+    call = view.text("[data-call]")
+    again = eval(call, {"hs": hs, "record": scored})
+    selection = again.header["selection"]
+    assert selection.items() >= {"view": "matrix", "layer": 1, "heads": [0, 2], "share": 30}.items()
+    assert (selection["query"], selection["key"]) == ([1], [3])
+
+
+def test_several_tokens_are_followed_together(show, scored):
+    view = show(scored, layer=1, heads=[2])
+    view.token("query", 1).click()
+    view.token("query", 4).click(modifiers=["Shift"])
+    assert "query=1,4" in view.address()
+    wanted = scored["cross"].weights(1, 2)[[1, 4]].mean(axis=0)
+    key = int(wanted.argmax())
+    view.settle()
+    assert printed(view.token("key", key).inner_text().split("\n")[-1]) == near(wanted[key])
+    view.page.keyboard.press("Escape")
+    assert "query" not in view.address()
+
+
+def test_heads_keep_their_numbers_where_a_page_holds_some(show, scored):
+    view = show(scored, include_heads=[1, 3], layer=2, heads=[3])
+    assert view.state("heads") == "3"
+    assert view.page.locator("button.chip").all_inner_texts() == ["1", "3"]
+    view.token("query", 5).hover()
+    wanted = scored["cross"].weights(2, 3)[5]
+    key = int(wanted.argmax())
+    view.settle()
+    assert printed(view.token("key", key).inner_text().split("\n")[-1]) == near(wanted[key])
+
+
+@pytest.mark.parametrize("view_name", VIEWS)
+def test_hostile_tokens_stay_inert_in_every_view(view_name, show, rng, hostile):
+    count = len(hostile)
+    vectors = {name: rng.normal(size=(2, count, 4)).astype(np.float32) for name in ("queries", "keys")}
+    tokens = Tokens(pieces=tuple(hostile))
+    stack = Stack(name=hostile[0], query=tokens, key=tokens, layers=(Layer(layer=0, **vectors),))
+    record = Record(stacks={stack.name: stack}, model=ModelFacts(name=hostile[1]))
+    view = show(record, view=view_name, title=hostile[2], query=0, key=1)
+    for number in range(0, count, 9):
+        view.page.evaluate(
+            "([shadow, number]) => document.querySelector('#headscope').shadowRoot"
+            '.querySelector(`[data-token="${number}"]`)'
+            "?.dispatchEvent(new PointerEvent('pointerover', { bubbles: true, composed: true }))",
+            ["", number],
+        )
+    view.settle()
+    assert view.page.evaluate("window.broken") is None
+    foreign = "script, img, iframe, object, video, math, link, base, meta, style + style, a, template, details"
+    assert view.page.evaluate(f"{SHADOW}.querySelectorAll('{foreign}').length") == 0
+    assert view.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("view_name", VIEWS)
+@pytest.mark.parametrize("width", [380, 640, 1440])
+def test_no_view_is_cut_off_at_any_width(width, view_name, show, scored):
+    view = show(scored, view=view_name, size=(width, 800), query=2, key=3)
+    assert view.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("view_name", ["head", "model", "matrix", "neuron"])
+def test_pictures_have_the_pixels_of_the_screen(view_name, show, scored):
+    canvas = f"{SHADOW}.querySelector('.stage canvas')"
+    widths = [
+        show(scored, view=view_name, density=density).page.evaluate(f"{canvas}.width / {canvas}.clientWidth")
+        for density in (1, 2)
+    ]
+    assert widths == [pytest.approx(1, abs=0.02), pytest.approx(2, abs=0.04)]
+
+
+@pytest.mark.parametrize("view_name", VIEWS)
+def test_nothing_moves_for_readers_who_want_that(view_name, show, scored):
+    view = show(scored, view=view_name)
+    moving = f"""[...{SHADOW}.querySelectorAll('*')].filter(element => {{
+        const style = getComputedStyle(element);
+        return style.transitionProperty !== 'none' && parseFloat(style.transitionDuration) > 0
+            || style.animationName !== 'none';
+    }}).length"""
+    assert view.page.evaluate(moving) == 0
+
+
+def test_scripts_of_both_directions_keep_their_own(show, rng):
+    pieces = ["\u0645\u0631\u062d\u0628\u0627", "(", "\u05e9\u05dc\u05d5\u05dd", "\u4e2d\u6587", "a)"]
+    weights = random_weights(rng, (1, 2, 5, 5))
+    view = show(hs.from_weights(weights, pieces))
+    assert view.page.locator('[data-side="key"] bdi').all_inner_texts() == pieces
+    directions = "elements => elements.map(element => getComputedStyle(element).unicodeBidi)"
+    assert set(view.page.locator('[data-side="key"] bdi').evaluate_all(directions)) == {"isolate"}
