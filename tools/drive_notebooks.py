@@ -206,6 +206,8 @@ def nbconvert(drive: Drive) -> None:
     page = drive.page((drive.folder / "views.html").as_uri(), offline=True)
     frame = page.frame_locator("iframe[data-headscope-frame]")
     drive.wait("offline the frame draws", lambda: frame.locator(READY).wait_for(state="attached"))
+    height = page.locator("iframe[data-headscope-frame]").evaluate("(frame) => frame.style.height")
+    drive.see(f"the frame has its own height: {height}", height != "720px")
     frame.locator('button[data-head="1"]').click()
     one = '[data-headscope][data-heads="0,2,3"]'
     drive.wait("a click works", lambda: frame.locator(one).wait_for(state="attached"))

@@ -111,6 +111,13 @@ def test_a_host_that_strips_scripts_shows_it_all_the_same(record, notebook):
     frame_of(page, 0).locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
 
 
+def test_a_host_that_strips_frames_and_styles_says_what_to_do(record, notebook):
+    shown = hs.view(record)._repr_html_()
+    assert notebook(hs.view(record)).get_by_text("File, Trust Notebook").is_hidden()
+    left = notebook(outputs=shown[shown.index("<p class=") :])
+    assert left.get_by_text("This view is shown in a trusted notebook only: File, Trust Notebook.").is_visible()
+
+
 def test_no_token_is_garbled_where_the_file_names_another_encoding(rng, notebook):
     tokens = ["caf\u00e9", "\u65e5\u672c", "na\u00efve"]
     page = notebook(hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens)), charset="windows-1252")

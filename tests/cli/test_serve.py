@@ -82,10 +82,11 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
     ("arguments", "line"),
     [
         (["gone.safetensors"], "headscope: gone.safetensors is not there"),
+        (["FILE", "--layers", "1", "9"], "headscope: include_layers=[1, 9]: this record has the layers [0, 1]"),
         (["FILE", "--port", "99999"], "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535"),
         (["FILE", "--port", "-1"], "headscope: Cannot listen on port -1: a port is a number from 0 to 65535"),
     ],
-    ids=["no file", "no port", "negative"],
+    ids=["no file", "no layer", "no port", "negative"],
 )
 def test_bad_input_is_one_line(arguments, line, file, capsys):
     assert run(["serve", *[file if argument == "FILE" else argument for argument in arguments]]) == 1

@@ -44,10 +44,11 @@ def test_page_is_another_name_of_view():
 
 def test_a_notebook_shows_it_in_a_frame_that_holds_everything_and_may_run_scripts_only():
     shown = hs.view(random_record())
-    script, frame = elements(shown._repr_html_())
+    script, frame, style, note = elements(shown._repr_html_())
     assert (script, frame[0]) == (("script", {}), "iframe")
     assert frame[1]["sandbox"] == "allow-scripts"
     assert frame[1]["srcdoc"] == shown.html
+    assert (style[0], note) == ("style", ("p", {"class": "headscope-untrusted"}))
     assert set(frame[1]) == {"data-headscope-frame", "sandbox", "title", "style", "srcdoc"}
 
 
@@ -55,7 +56,7 @@ def test_marimo_gets_the_same_frame_without_a_script():
     shown = hs.view(random_record())
     mime, text = shown._mime_()
     assert mime == "text/html"
-    assert elements(text) == elements(shown._repr_html_())[1:]
+    assert elements(text) == elements(shown._repr_html_())[1:2]
 
 
 def test_a_frame_is_ascii_whatever_the_tokens_are(rng):

@@ -121,3 +121,7 @@ def test_widgets_share_nothing(shown):
     first.select(layer=2)
     assert second.selection["layer"] == 1
     assert shown.header["selection"]["layer"] == 1
+
+
+def test_as_text_it_says_what_to_do(shown):
+    assert repr(shown.widget()) == "<live view of random: run the cell again>"

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from headscope.cli._run import say, status
+from headscope.cli._view import Numbers
 from headscope.errors import HeadscopeError
 from headscope.views._contract import ViewName
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from headscope.views import View
+    from headscope.views import PageOptions, View
 
 HOST = "127.0.0.1"
 LARGEST = 2**30
@@ -30,6 +31,7 @@ def serve(
     *,
     port: int = 0,
     shown: Annotated[ViewName, Parameter(name="--view")] = "head",
+    include_layers: Annotated[Numbers, Parameter(name=("--include-layers", "--layers"))] = (),
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
     """Show a record in the browser, sending what is looked at only; for records that are large, or far away.
@@ -40,6 +42,7 @@ def serve(
         record: The record file (.safetensors) to show.
         port: Where to listen; any free port by default.
         shown: View that is shown first.
+        include_layers: Layers that can be looked at; all by default.
         open_: Open it in the browser.
     """
     try:
@@ -52,8 +55,11 @@ def serve(
 
     with listening_on(port) as listening:
         loaded = load(record)
+        options: PageOptions = {"view": shown}
+        if include_layers:
+            options["include_layers"] = include_layers
         with status("Preparing the overview"):
-            view = view_of(loaded, {"view": shown}, largest=LARGEST)
+            view = view_of(loaded, options, largest=LARGEST)
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
         say(loaded.summary)

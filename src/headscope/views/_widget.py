@@ -47,6 +47,10 @@ class ViewWidget(anywidget.AnyWidget):
         """
         self.selection = dict(changed_selection(self._shown.header, self.selection, changes))
 
+    def __repr__(self) -> str:
+        # what a notebook shows that was saved and is open without a kernel
+        return f"<live view of {self._shown.record.model.name or 'arrays'}: run the cell again>"
+
     @traitlets.validate("selection")
     def _checked(self, proposal: Any) -> dict[str, Any]:
         first = self._shown.header["selection"]
