@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
+# The build writes live.js and frame.js beside it.
 BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
 
@@ -51,7 +52,7 @@ contract: setup ## Write the TypeScript types of the page contract anew
 	tools/with-node npm --prefix frontend run contract
 
 clean: ## Remove everything that was built or installed
-	rm -rf .venv .bench frontend/node_modules $(BUNDLE) headscope-demo.html
+	rm -rf .venv .bench frontend/node_modules $(dir $(BUNDLE))*.js headscope-demo.html
 
 .venv/.created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headscope needs Python 3.11 or later: make PYTHON=python3.11")'

@@ -1,18 +1,20 @@
-"""Refuses to build a wheel that lacks the viewer bundle."""
+"""Refuses to build a wheel that lacks the viewer bundles."""
 
 from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUNDLE = Path("src/headscope/views/static/page.js")
+STATIC = Path("src/headscope/views/static")
+BUNDLES = [STATIC / name for name in ("page.js", "live.js", "frame.js")]
 
 
 class BundleHook(BuildHookInterface):
-    """Checks that the bundle is there; an editable install may do without it until `make bundle`."""
+    """Checks that the bundles are there; an editable install may do without them until `make bundle`."""
 
     def initialize(self, version: str, build_data: dict) -> None:
         """Raise where a standard wheel would hold no viewer."""
-        if version != "editable" and not (Path(self.root) / BUNDLE).is_file():
+        missing = [str(bundle) for bundle in BUNDLES if not (Path(self.root) / bundle).is_file()]
+        if version != "editable" and missing:
             raise RuntimeError(
-                f"{BUNDLE} is missing: run `make bundle` first (needs Node.js), or install a released wheel"
+                f"{' and '.join(missing)} missing: run `make bundle` first (needs Node.js), or install a released wheel"
             )

@@ -1,4 +1,7 @@
 import os
+import threading
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -28,3 +31,32 @@ def minilm():
     from headscope.capturing import load_model
 
     return load_model(None)
+
+
+TOKEN = "right-token"
+
+
+@pytest.fixture(scope="session")
+def serving():
+    """Serve a view on a real port for the length of a block: gives the port. The token is ``right-token``."""
+    uvicorn = pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
+    from headscope.cli._serve import listening_on, server_of
+
+    @contextmanager
+    def serving(view):
+        listening = listening_on(0)
+        server = server_of(view, TOKEN)
+        assert isinstance(server, uvicorn.Server)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            listening.close()
+            assert not thread.is_alive()
+
+    return serving

@@ -13,19 +13,32 @@ def hook(tmp_path):
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.BundleHook(str(tmp_path), {}, None, None, str(tmp_path), "wheel"), tmp_path / module.BUNDLE
+    bundles = [tmp_path / bundle for bundle in module.BUNDLES]
+    return module.BundleHook(str(tmp_path), {}, None, None, str(tmp_path), "wheel"), bundles
 
 
-def test_a_wheel_without_the_bundle_is_refused(hook):
+def write(bundles):
+    for bundle in bundles:
+        bundle.parent.mkdir(parents=True, exist_ok=True)
+        bundle.write_text("viewer()")
+
+
+def test_a_wheel_without_the_bundles_is_refused(hook):
     with pytest.raises(RuntimeError, match="run `make bundle` first"):
         hook[0].initialize("standard", {})
 
 
-def test_an_editable_install_may_come_before_the_bundle(hook):
+@pytest.mark.parametrize("missing", range(3))
+def test_a_wheel_without_one_of_the_bundles_is_refused(missing, hook):
+    write(hook[1][:missing] + hook[1][missing + 1 :])
+    with pytest.raises(RuntimeError, match=f"^{hook[1][missing].relative_to(hook[0].root)} missing: run"):
+        hook[0].initialize("standard", {})
+
+
+def test_an_editable_install_may_come_before_the_bundles(hook):
     hook[0].initialize("editable", {})
 
 
-def test_with_the_bundle_it_is_built(hook):
-    hook[1].parent.mkdir(parents=True)
-    hook[1].write_text("viewer()")
+def test_with_the_bundles_it_is_built(hook):
+    write(hook[1])
     hook[0].initialize("standard", {})

@@ -1,13 +1,16 @@
-// Bundles the page shell into one self-running ES module and holds it to its limits.
+// Bundles each shell into one ES module and holds it to its limits.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 
-const MOST_BYTES = 136_000;
+/** Bytes that each bundle may have. */
+const MOST_BYTES = { "page.js": 136_000, "live.js": 140_000, "frame.js": 1_500 };
+/** frame.js stands in every output of a notebook and holds nothing of others. */
+const WITH_LICENCES = ["page.js", "live.js"];
 const root = new URL("../", import.meta.url);
-const bundle = fileURLToPath(new URL("../src/headscope/views/static/page.js", root));
+const folder = fileURLToPath(new URL("../src/headscope/views/static/", root));
 
 const minifiedCss = {
   name: "minified-css",
@@ -24,18 +27,30 @@ const checkedWrite = {
   setup(build) {
     build.onEnd(async ({ errors, outputFiles }) => {
       if (errors.length > 0) return;
-      const { contents, text } = outputFiles[0];
-      const size = `${contents.length} bytes, ${gzipSync(contents, { level: 9 }).length} gzipped`;
-      // The bundle stands inside a <script> element, where these would end or confuse it.
-      const forbidden = /<\/script|<!--|<script/i.exec(text);
-      if (forbidden) throw new Error(`The bundle contains ${forbidden[0]} and cannot stand inside a page.`);
-      if (contents.length > MOST_BYTES) throw new Error(`The bundle has ${size}; at most ${MOST_BYTES} are allowed.`);
-      await mkdir(dirname(bundle), { recursive: true });
-      await writeFile(bundle, contents);
-      console.log(`page.js: ${size}`);
+      const banner = await licences();
+      await mkdir(folder, { recursive: true });
+      for (const { path, text } of outputFiles) {
+        const name = basename(path);
+        const script = WITH_LICENCES.includes(name) ? `${banner}\n${text}` : text;
+        check(name, script);
+        await writeFile(path, script);
+        console.log(`${name}: ${size(script)}`);
+      }
     });
   },
 };
+
+function check(name, script) {
+  // A bundle stands inside a <script> element, where these would end or confuse it.
+  const forbidden = /<\/script|<!--|<script/i.exec(script);
+  if (forbidden) throw new Error(`${name} contains ${forbidden[0]} and cannot stand inside a page.`);
+  const most = MOST_BYTES[name];
+  if (Buffer.byteLength(script) > most) throw new Error(`${name} has ${size(script)}; at most ${most} are allowed.`);
+}
+
+function size(script) {
+  return `${Buffer.byteLength(script)} bytes, ${gzipSync(script, { level: 9 }).length} gzipped`;
+}
 
 /** The licences of what is bundled: they ask to stand in every copy, so in every page. */
 async function licences() {
@@ -49,27 +64,32 @@ async function licences() {
   return [...owners].map(([text, of]) => `/*! ${of.join(", ")}\n\n${text}\n*/`).join("\n");
 }
 
-const context = await esbuild.context({
+const common = {
   absWorkingDir: fileURLToPath(root),
-  entryPoints: ["src/shells/page.ts"],
-  outfile: bundle,
+  outdir: folder,
   write: false,
   bundle: true,
   minify: true,
-  format: "esm",
   target: "es2022",
   charset: "ascii",
   legalComments: "none",
-  banner: { js: await licences() },
   jsx: "automatic",
   jsxImportSource: "preact",
   plugins: [minifiedCss, checkedWrite],
   logLevel: "warning",
-});
+};
 
-if (process.argv.includes("--watch")) {
-  await context.watch();
-} else {
-  await context.rebuild();
-  await context.dispose();
+const contexts = await Promise.all([
+  esbuild.context({ ...common, entryPoints: ["src/shells/page.ts", "src/shells/live.ts"], format: "esm" }),
+  // Runs once for each output of a notebook, in the notebook's own document: no name of it may stay behind.
+  esbuild.context({ ...common, entryPoints: ["src/shells/frame.ts"], format: "iife" }),
+]);
+
+for (const context of contexts) {
+  if (process.argv.includes("--watch")) {
+    await context.watch();
+  } else {
+    await context.rebuild();
+    await context.dispose();
+  }
 }

@@ -40,7 +40,17 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
-    from headscope.views import page, view
+    from headscope.views import (
+        View,
+        head_view,
+        matrix_view,
+        model_view,
+        neuron_view,
+        page,
+        pair_view,
+        text_view,
+        view,
+    )
     from headscope.views.figures import figure
 
 _PLACES = {
@@ -70,7 +80,17 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
-    "headscope.views": ("page", "view"),
+    "headscope.views": (
+        "View",
+        "head_view",
+        "matrix_view",
+        "model_view",
+        "neuron_view",
+        "page",
+        "pair_view",
+        "text_view",
+        "view",
+    ),
     "headscope.views.figures": ("figure",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
@@ -93,6 +113,7 @@ __all__ = [
     "Stack",
     "TextError",
     "Tokens",
+    "View",
     "__version__",
     "budget",
     "capture",
@@ -103,9 +124,15 @@ __all__ = [
     "from_transformer_lens",
     "from_weights",
     "generate",
+    "head_view",
     "load",
+    "matrix_view",
+    "model_view",
+    "neuron_view",
     "page",
+    "pair_view",
     "save",
+    "text_view",
     "view",
     "watch",
 ]

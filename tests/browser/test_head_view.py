@@ -274,22 +274,6 @@ def test_a_broken_page_says_so(damage, message, pair, browser, tmp_path):
     page.close()
 
 
-def test_a_frame_of_a_notebook_shows_it_too(pair, browser, tmp_path):
-    """The page in a sandboxed srcdoc frame, where neither address nor storage may be touched."""
-    path = tmp_path / "notebook.html"
-    path.write_text(f"<!doctype html><meta charset=utf-8>{hs.page(pair)._repr_html_()}", encoding="utf-8")
-    page = browser.new_page()
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(path.as_uri())
-    frame = page.frame_locator("iframe")
-    frame.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
-    frame.locator('button[data-head="1"]').click()
-    frame.locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
-    assert errors == []
-    page.close()
-
-
 def test_a_reader_hears_numbers(show, pair):
     """Roles, names and numbers in the accessibility tree, without looking at the canvas."""
     view = show(pair, layer=0, heads=[2])

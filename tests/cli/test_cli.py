@@ -19,7 +19,7 @@ PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
 @pytest.fixture(autouse=True)
 def bundle(monkeypatch):
     """A stand-in for the viewer's script, so that Python's tests need no Node."""
-    monkeypatch.setattr(_html, "bundle", lambda: "viewer()")
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ HOSTILE = [
 @pytest.fixture(autouse=True)
 def bundle(monkeypatch):
     """A stand-in for the viewer's script; the real one is tested in the browser."""
-    monkeypatch.setattr(_html, "bundle", lambda: "console.log('{viewer}')")
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"console.log('{{{name}}}')")
 
 
 class Elements(HTMLParser):
@@ -132,13 +132,6 @@ def test_saving_replaces_the_file_whole(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_a_notebook_shows_it_in_a_frame_that_may_run_scripts_only():
-    frame, _ = Elements(hs.page(random_record())._repr_html_()).found
-    assert frame[0] == "iframe"
-    assert frame[1]["sandbox"] == "allow-scripts"
-    assert frame[1]["srcdoc"] == hs.page(random_record()).html
-
-
 def test_what_is_shown_first_can_be_chosen(rng):
     record = hs.from_weights(
         encoder=random_weights(rng, (2, 3, 4, 4)),
@@ -223,7 +216,9 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
         ({"share": 0}, PageError, "share must be a whole number from 1 to 100"),
         ({"theme": "blue"}, PageError, "not 'blue'"),
         ({"stack": "self"}, RecordError, "has the stacks 'cross', not 'self'"),
-        ({"head": 1}, PageError, "page has no option 'head'; there are view"),
+        ({"hedas": [1]}, PageError, "view has no option 'hedas'; there are view"),
+        ({"head": 3}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
+        ({"head": 1, "heads": [1]}, PageError, "head=1 and heads=.* were both given; give one of them"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )

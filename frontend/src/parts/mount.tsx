@@ -5,6 +5,7 @@ import { type Selection, stepLayer } from "../state/selection";
 import { createStore, type Store } from "../state/store";
 import { Failure } from "./Failure";
 import { Themed } from "./Themed";
+import { type FollowTheme, followSystemTheme } from "./theme";
 
 export interface ViewProps {
   source: Source;
@@ -15,6 +16,8 @@ export interface ViewProps {
   onSelection?: (selection: Selection) => void;
   /** Where [ ] and Escape are listened to; the view itself where not given. */
   keys?: EventTarget;
+  /** Who says whether it is dark around the view, until stopped; the system where not given. */
+  followTheme?: FollowTheme;
 }
 
 export interface MountedView {
@@ -37,7 +40,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
     const root = styledRoot(element, styles);
     const store = createStore(props.source, props.selection);
     const room = signal(props.height ?? HEIGHT);
-    const stopTheme = followSystemTheme((dark) => {
+    const stopTheme = (props.followTheme ?? followSystemTheme)((dark) => {
       store.systemDark.value = dark;
     });
     const stopReport = effect(() => props.onSelection?.(store.selection.value));
@@ -89,12 +92,4 @@ function styledRoot(element: HTMLElement, styles: string): HTMLElement {
   root.className = "root";
   shadow.replaceChildren(style, root);
   return root;
-}
-
-function followSystemTheme(report: (dark: boolean) => void): () => void {
-  const query = matchMedia("(prefers-color-scheme: dark)");
-  const tell = () => report(query.matches);
-  tell();
-  query.addEventListener("change", tell);
-  return () => query.removeEventListener("change", tell);
 }

@@ -17,3 +17,4 @@ app.command("headscope.cli._support:support", name="support", help="Find out wha
 app.command("headscope.cli._capture:capture", name="capture", help="Capture a text and keep the record.")
 app.command("headscope.cli._generate:generate", name="generate", help="Let a model write and keep every step.")
 app.command("headscope.cli._figure:figure", name="figure", help="Draw a view of a record as a figure for print.")
+app.command("headscope.cli._serve:serve", name="serve", help="Show a record in the browser, layer by layer.")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured, say
-from headscope.errors import HeadscopeError, TextError
-from headscope.views._contract import Quantity, Theme, View
+from headscope.errors import TextError
+from headscope.views._contract import Quantity, Theme, ViewName
 
 Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")]
 
@@ -22,7 +21,7 @@ def view(
     *,
     out: Path = Path("headscope.html"),
     model: ModelOptions | None = None,
-    shown: Annotated[View, Parameter(name="--view")] = "head",
+    shown: Annotated[ViewName, Parameter(name="--view")] = "head",
     stack: str | None = None,
     layer: int | None = None,
     heads: Numbers = (),
@@ -54,7 +53,8 @@ def view(
         open_: Open the page in the browser.
     """
     from headscope.storage import load
-    from headscope.views import page
+    from headscope.views import view as viewed
+    from headscope.views._view import open_page
 
     if text.endswith(RECORD_SUFFIX):
         if text_b is not None:
@@ -74,10 +74,10 @@ def view(
         "include_heads": include_heads or None,
         "theme": theme,
     }
-    path = page(record, **{name: value for name, value in options.items() if value is not None}).save(out)
+    path = viewed(record, **{name: value for name, value in options.items() if value is not None}).save(out)
     say(record.summary)
     if record.verified is not None:
         say(f"Checked against the model's own layer outputs: largest difference {record.verified:.1e}")
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
-    if open_ and not webbrowser.open(path.resolve().as_uri()):
-        raise HeadscopeError(f"No browser could be opened; open {path.resolve()} yourself")
+    if open_:
+        open_page(path.resolve().as_uri())

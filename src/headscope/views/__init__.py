@@ -1,7 +1,27 @@
 """Record to something to look at."""
 
 from headscope.views._options import PageOptions
-from headscope.views._page import ViewerPage, page
-from headscope.views._page import page as view
+from headscope.views._view import (
+    View,
+    head_view,
+    matrix_view,
+    model_view,
+    neuron_view,
+    pair_view,
+    text_view,
+    view,
+)
+from headscope.views._view import view as page
 
-__all__ = ["PageOptions", "ViewerPage", "page", "view"]
+__all__ = [
+    "PageOptions",
+    "View",
+    "head_view",
+    "matrix_view",
+    "model_view",
+    "neuron_view",
+    "page",
+    "pair_view",
+    "text_view",
+    "view",
+]

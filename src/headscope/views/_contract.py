@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 PAGE_FORMAT = 2
 
-View = Literal["head", "model", "matrix", "text", "neuron", "pair"]
+ViewName = Literal["head", "model", "matrix", "text", "neuron", "pair"]
 Quantity = Literal["weight", "score"]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 Theme = Literal["auto", "light", "dark"]
@@ -129,7 +129,7 @@ class PageModel(TypedDict):
 class PageSelection(TypedDict):
     """What the page shows when it opens."""
 
-    view: View
+    view: ViewName
     stack: str
     layer: int
     heads: list[int] | None

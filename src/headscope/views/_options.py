@@ -7,13 +7,13 @@ from typing import Any, TypedDict, get_args
 
 from headscope.errors import PageError
 from headscope.record import Record, Stack
-from headscope.views._contract import Filter, PageSelection, Quantity, Theme, View
+from headscope.views._contract import Filter, PageSelection, Quantity, Theme, ViewName
 
 
 class PageOptions(TypedDict, total=False):
-    """Options of `page`; each is also a part of the page's address, and of the call that the page shows."""
+    """Options of `view`; each is also a part of the page's address, and of the call that the page shows."""
 
-    view: View
+    view: ViewName
     """``"head"`` (default), ``"model"``, ``"matrix"``, ``"text"``, ``"neuron"`` or ``"pair"``."""
     stack: str
     """Stack that is shown first; by default the first one."""
@@ -21,6 +21,8 @@ class PageOptions(TypedDict, total=False):
     """Layer that is shown first; by default the first one."""
     heads: Sequence[int]
     """Heads that are shown first; by default all, or one where all would be slow."""
+    head: int
+    """One head that is shown first; the same as ``heads=[head]``."""
     query: int | Sequence[int]
     """Query tokens that are pinned."""
     key: int | Sequence[int]
@@ -45,7 +47,7 @@ class PageOptions(TypedDict, total=False):
     """Heads that the page holds; by default all."""
 
 
-CHOICES = {"view": View, "quantity": Quantity, "filter": Filter, "theme": Theme}
+CHOICES = {"view": ViewName, "quantity": Quantity, "filter": Filter, "theme": Theme}
 QUICK = 2**25
 """Weights of a layer up to which all heads are shown at first."""
 
@@ -58,12 +60,14 @@ def check_options(options: Any) -> None:
     """
     for name in options:
         if name not in PageOptions.__annotations__:
-            raise PageError(f"page has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}")
+            raise PageError(f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}")
     for name, choice in CHOICES.items():
         known = get_args(choice)
         if name in options and options[name] not in known:
             listed = ", ".join(map(repr, known[:-1]))
             raise PageError(f"{name} must be {listed} or {known[-1]!r}, not {options[name]!r}")
+    if "head" in options and "heads" in options:
+        raise PageError(f"head={options['head']!r} and heads={options['heads']!r} were both given; give one of them")
     share = options.get("share", 100)
     if not isinstance(share, int) or not 1 <= share <= 100:
         raise PageError(f"share must be a whole number from 1 to 100 (percent), not {share!r}")
@@ -85,7 +89,7 @@ def first_selection(record: Record, options: PageOptions, held: dict[str, list[i
         "view": options.get("view", "head"),
         "stack": stack.name,
         "layer": _layer(stack, options.get("layer"), held[stack.name]),
-        "heads": _heads(stack, options.get("heads"), heads),
+        "heads": _heads(stack, [options["head"]] if "head" in options else options.get("heads"), heads),
         "query": _tokens("query", options.get("query", ()), len(stack.query)),
         "key": _tokens("key", options.get("key", ()), len(stack.key)),
         "quantity": options.get("quantity", "weight"),

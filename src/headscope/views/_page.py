@@ -1,24 +1,16 @@
-"""A record as one self-contained page."""
+"""What a page holds of a record."""
 
 from __future__ import annotations
 
-import html
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 
 import numpy as np
-from typing_extensions import Unpack
 
 from headscope._version import __version__
 from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.storage import written_whole
 from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
-from headscope.views._html import page_html
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
 from headscope.views._payload import Chunks, made_layer
 
@@ -28,60 +20,22 @@ ROOM = 20 * 2**20
 """Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron view."""
 
 
-@dataclass(frozen=True)
-class ViewerPage:
-    """A page with the viewer and all it shows: inert, offline, opens from disk.
-
-    In a notebook the page shows itself, in a frame of its own.
-    """
-
-    header: Page
-    chunks: dict[str, bytes]
-
-    @cached_property
-    def html(self) -> str:
-        """The file as text."""
-        return page_html(self.header, self.chunks)
-
-    def save(self, path: str | os.PathLike) -> Path:
-        """Write the page, whole or not at all.
-
-        Raises:
-            FileError: where it cannot be written.
-        """
-        text = self.html
-        with written_whole(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return Path(path)
-
-    def _repr_html_(self) -> str:
-        return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" title="headscope" '
-            'style="width:100%;height:720px;border:0"></iframe>'
-        )
-
-
-def page(record: Record, **options: Unpack[PageOptions]) -> ViewerPage:
-    """The viewer with this record in it, as one self-contained HTML page.
-
-    Weights travel as queries and keys in half precision, from which the page recomputes them, or as one byte each on
-    a square-root scale, whichever a larger page is smaller with; the page states the largest error of a weight.
+def page_parts(record: Record, options: PageOptions, largest: int | None = None) -> tuple[Page, dict[str, bytes]]:
+    """The header of a page, and the bytes of the arrays that it names.
 
     Args:
-        record: what to show.
-        **options: see `PageOptions`.
+        record: what is shown.
+        options: as the user gave them.
+        largest: bytes of arrays beyond which there is no page; `LARGEST` by default.
 
     Raises:
         PageError: an unknown option, a value that there is not, or more than a page can hold.
         RecordError: a stack or layer that the record does not have.
-
-    Example:
-        >>> page(record, layer=2, heads=[0]).save("page.html")
     """
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
     shown = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
-    _check_size(shown)
+    _check_size(shown, LARGEST if largest is None else largest)
     chunks = Chunks()
     stacks = [_stack(record[name], layers, options.get("include_heads"), chunks) for name, layers in shown.items()]
     header: Page = {
@@ -93,16 +47,16 @@ def page(record: Record, **options: Unpack[PageOptions]) -> ViewerPage:
         "stacks": stacks,
         "selection": first_selection(record, options, held),
     }
-    return ViewerPage(header, chunks.found)
+    return header, chunks.found
 
 
-def _check_size(shown: dict[str, list[Layer]]) -> None:
+def _check_size(shown: dict[str, list[Layer]], largest: int) -> None:
     layers = [layer for layers in shown.values() for layer in layers]
     size = sum(map(_least_bytes, layers))
-    if size > LARGEST:
-        fits = max(1, len(layers) * LARGEST // size)
+    if size > largest:
+        fits = max(1, len(layers) * largest // size)
         raise PageError(
-            f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than {LARGEST / 2**20:.0f} MiB are slow "
+            f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than {largest / 2**20:.0f} MiB are slow "
             f"to open; choose about {fits} of its {len(layers)} layers with include_layers= (--layers), or a shorter "
             "text"
         )

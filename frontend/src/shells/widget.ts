@@ -1,0 +1,58 @@
+import { mountFailure } from "../parts/mount";
+import { type WidgetModel, widgetSource } from "../source/widget";
+import { pageSelection, type Selection } from "../state/selection";
+import { mountApp } from "../views/app/mount";
+import { styles } from "../views/app/styles";
+import { followHostTheme } from "./hostTheme";
+
+// The live widget of a notebook, in the form that anywidget wants; the selection is a traitlet.
+
+const HEIGHT = 440;
+
+function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
+  const place = el.ownerDocument.createElement("div");
+  el.append(place);
+  // Notebooks scroll their output on keys and wheel that the views want for themselves.
+  for (const event of ["keydown", "wheel"]) place.addEventListener(event, (heard) => heard.stopPropagation());
+  try {
+    return show(model, place);
+  } catch (error) {
+    mountFailure(place, error, styles);
+    return () => place.remove();
+  }
+}
+
+function show(model: WidgetModel, place: HTMLElement): () => void {
+  const source = widgetSource(model);
+  const given = model.get("selection") as Partial<Selection>;
+  let known = JSON.stringify({ ...pageSelection(source.header), ...given });
+  const view = mountApp(place, {
+    source,
+    selection: given,
+    height: HEIGHT,
+    followTheme: followHostTheme,
+    onSelection: (selection) => {
+      const text = JSON.stringify(selection);
+      if (text === known) return;
+      known = text;
+      model.set("selection", selection);
+      model.save_changes();
+    },
+  });
+  const onChange = () => {
+    const selection = model.get("selection") as Partial<Selection>;
+    const text = JSON.stringify(selection);
+    if (text === known) return;
+    known = text;
+    view.update({ selection });
+  };
+  model.on("change:selection", onChange);
+  return () => {
+    model.off("change:selection", onChange);
+    view.destroy();
+    source.close();
+    place.remove();
+  };
+}
+
+export default { render };

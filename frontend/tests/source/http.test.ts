@@ -1,0 +1,40 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { examplePage } from "../../src/examples/page";
+import { httpSource } from "../../src/source/http";
+
+afterEach(() => vi.unstubAllGlobals());
+
+const { page, chunks } = examplePage();
+
+function serving(answers: Record<string, Response | Error>) {
+  const asked: string[] = [];
+  vi.stubGlobal("fetch", async (address: string) => {
+    asked.push(address);
+    const answer = answers[address] ?? new Response("", { status: 404 });
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  return asked;
+}
+
+test("the header comes at once, a chunk when it is asked for", async () => {
+  const bytes = chunks.get("weights/self/2") as Uint8Array<ArrayBuffer>;
+  const asked = serving({
+    "./header.json": Response.json(page),
+    "./chunk/weights/self/2": new Response(bytes),
+  });
+  const source = await httpSource("./");
+  expect(source.header).toEqual(page);
+  expect(asked).toEqual(["./header.json"]);
+  expect(await source.chunk("weights/self/2")).toEqual(bytes);
+});
+
+test.each<[string, Response | Error, RegExp]>([
+  ["a server that has ended", new TypeError("Failed to fetch"), /has ended. Start `headscope serve` again/],
+  ["a page without its token", new Response("", { status: 403 }), /open the address that `headscope serve` printed/],
+  ["a fault", new Response("", { status: 500 }), /answered 500 when asked for “\.\/header.json”/],
+  ["another version", Response.json({ ...page, format: 3 }), /format 3/],
+])("%s is said", async (_, answer, message) => {
+  serving({ "./header.json": answer });
+  await expect(httpSource("./")).rejects.toThrow(message);
+});

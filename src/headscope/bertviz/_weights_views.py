@@ -1,0 +1,162 @@
+"""BertViz's head view and model view."""
+
+# The parameters, their order and their defaults are BertViz's, in which position 5 means two things.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from headscope.bertviz._html import check_action, shown, theme_of
+from headscope.errors import RecordError
+from headscope.record import Record, Tokens, from_weights
+from headscope.record._from_weights import parse_tokens
+
+Pieces = Sequence[str]
+
+
+def head_view(
+    attention: Any = None,
+    tokens: Pieces | None = None,
+    sentence_b_start: int | None = None,
+    prettify_tokens: bool = True,
+    layer: int | None = None,
+    heads: Sequence[int] | None = None,
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Pieces | None = None,
+    decoder_tokens: Pieces | None = None,
+    include_layers: Sequence[int] | None = None,
+    html_action: str = "view",
+) -> Any:
+    """The head view of weights that a model returned.
+
+    Layers may have different numbers of heads, encoder and decoder different depths, and a layer may be None.
+
+    Args:
+        attention: weights ``[1 head query key]`` for each layer, such as ``outputs.attentions``.
+        tokens: one string for each token.
+        sentence_b_start: position of the first token of the second sentence.
+        prettify_tokens: whether the tokenizer's marks for spaces and word ends are left out of what is shown.
+        layer: layer that is shown first.
+        heads: heads that are shown first.
+        encoder_attention: weights of an encoder.
+        decoder_attention: weights of a decoder.
+        cross_attention: weights from decoder to encoder tokens.
+        encoder_tokens: tokens of the encoder.
+        decoder_tokens: tokens of the decoder.
+        include_layers: layers that are kept; all by default.
+        html_action: ``"view"`` displays it, ``"return"`` returns it.
+
+    Returns:
+        None, or one `IPython.display.HTML`.
+
+    Raises:
+        RecordError: where weights and tokens do not fit.
+        PageError: layers or heads that are not there.
+    """
+    check_action(html_action)
+    record = _record(
+        prettify_tokens,
+        sentence_b_start,
+        self=(attention, tokens),
+        encoder=(encoder_attention, encoder_tokens),
+        decoder=(decoder_attention, decoder_tokens),
+        cross=cross_attention,
+    )
+    return shown(record, html_action, view="head", layer=layer, heads=heads, include_layers=include_layers)
+
+
+def model_view(
+    attention: Any = None,
+    tokens: Pieces | None = None,
+    sentence_b_start: int | None = None,
+    prettify_tokens: bool = True,
+    display_mode: str = "dark",
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Pieces | None = None,
+    decoder_tokens: Pieces | None = None,
+    include_layers: Sequence[int] | None = None,
+    include_heads: Sequence[int] | None = None,
+    html_action: str = "view",
+) -> Any:
+    """The model view of weights that a model returned: `head_view` says what the parameters mean.
+
+    Args:
+        attention: see `head_view`.
+        tokens: see `head_view`.
+        sentence_b_start: see `head_view`.
+        prettify_tokens: see `head_view`.
+        display_mode: ``"dark"`` or ``"light"``.
+        encoder_attention: see `head_view`.
+        decoder_attention: see `head_view`.
+        cross_attention: see `head_view`.
+        encoder_tokens: see `head_view`.
+        decoder_tokens: see `head_view`.
+        include_layers: layers that are kept; all by default.
+        include_heads: heads that are kept; all by default.
+        html_action: ``"view"`` displays it, ``"return"`` returns it.
+
+    Returns:
+        None, or one `IPython.display.HTML`.
+
+    Raises:
+        RecordError: where weights and tokens do not fit.
+        PageError: layers or heads that are not there.
+    """
+    check_action(html_action)
+    theme = theme_of(display_mode)
+    record = _record(
+        prettify_tokens,
+        sentence_b_start,
+        self=(attention, tokens),
+        encoder=(encoder_attention, encoder_tokens),
+        decoder=(decoder_attention, decoder_tokens),
+        cross=cross_attention,
+    )
+    return shown(
+        record, html_action, view="model", theme=theme, include_layers=include_layers, include_heads=include_heads
+    )
+
+
+Side = tuple[Any, Pieces | None]
+
+
+def _record(
+    pretty: bool, sentence_b_start: int | None, *, self: Side, encoder: Side, decoder: Side, cross: Any
+) -> Record:
+    given = {"attention": self[0], "encoder_attention": encoder[0], "decoder_attention": decoder[0]}
+    for name, array in (given | {"cross_attention": cross}).items():
+        _check_given(name, array)
+    return from_weights(
+        self[0],
+        _tokens(self[1], pretty, sentence_b_start),
+        encoder=encoder[0],
+        decoder=decoder[0],
+        cross=cross,
+        encoder_tokens=_tokens(encoder[1], pretty),
+        decoder_tokens=_tokens(decoder[1], pretty),
+    )
+
+
+def _check_given(name: str, array: Any) -> None:
+    """Raise where a model returned no weights, which transformers 5 does wherever BertViz's recipes are followed."""
+    if isinstance(array, tuple | list) and all(layer is None for layer in array):
+        raise RecordError(
+            f"{name} holds no weights. Give outputs.attentions, not outputs[-1], of a model loaded with "
+            "attn_implementation='eager' and output_attentions=True; or headscope.capture(model, tokenizer, text), "
+            "which needs neither"
+        )
+
+
+def _tokens(pieces: Pieces | None, pretty: bool, sentence_b_start: int | None = None) -> Tokens | None:
+    if pieces is None:
+        return None
+    tokens = parse_tokens(pieces, sentence_b_start)
+    shown = [label.replace("</w>", "") or label for label in tokens.labels] if pretty else tokens.pieces
+    return replace(tokens, labels=tuple(shown))

@@ -1,0 +1,108 @@
+"""headscope serve."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from headscope.cli._run import say, status
+from headscope.cli._view import Numbers
+from headscope.errors import HeadscopeError
+from headscope.views._contract import ViewName
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from headscope.views import PageOptions, View
+
+HOST = "127.0.0.1"
+LARGEST = 2**30
+"""Bytes of arrays that are kept to be sent; a page asks for one layer at a time."""
+
+
+def serve(
+    record: Path,
+    /,
+    *,
+    port: int = 0,
+    shown: Annotated[ViewName, Parameter(name="--view")] = "head",
+    include_layers: Annotated[Numbers, Parameter(name=("--include-layers", "--layers"))] = (),
+    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+) -> None:
+    """Show a record in the browser, sending what is looked at only; for records that are large, or far away.
+
+    The server listens on this machine alone and answers only to who knows the token in the address that it prints.
+
+    Args:
+        record: The record file (.safetensors) to show.
+        port: Where to listen; any free port by default.
+        shown: View that is shown first.
+        include_layers: Layers that can be looked at; all by default.
+        open_: Open it in the browser.
+    """
+    try:
+        import starlette  # noqa: F401 - what server_of needs, before the record is read
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise HeadscopeError(f"serve needs the package {error.name}: pip install 'headscope[server]'") from None
+    from headscope.storage import load
+    from headscope.views._view import open_page, view_of
+
+    with listening_on(port) as listening:
+        loaded = load(record)
+        options: PageOptions = {"view": shown}
+        if include_layers:
+            options["include_layers"] = include_layers
+        with status("Preparing the overview"):
+            view = view_of(loaded, options, largest=LARGEST)
+        token = secrets.token_urlsafe(24)
+        address = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
+        say(loaded.summary)
+        say(f"Listening on {address}")
+        say("Ctrl-C ends it")
+        sys.stdout.flush()
+        try:
+            if open_:
+                open_page(address)
+            server_of(view, token).run(sockets=[listening])
+        except KeyboardInterrupt:
+            say("Ended")
+
+
+def server_of(view: View, token: str) -> uvicorn.Server:
+    """A server of one view that says nothing but errors, and waits for nobody when it ends."""
+    import uvicorn
+
+    from headscope.views._server import application
+
+    app = application(view, token)
+    config = uvicorn.Config(
+        app, log_level="error", ws="none", server_header=False, proxy_headers=False, timeout_graceful_shutdown=1
+    )
+    return uvicorn.Server(config)
+
+
+def listening_on(port: int) -> socket.socket:
+    """A socket that listens on the loopback address.
+
+    Raises:
+        HeadscopeError: where the port is taken, or none.
+    """
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if sys.platform != "win32":  # there it would let two servers share a port
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((HOST, port))
+        found.listen(128)
+    except (OSError, OverflowError) as error:
+        found.close()
+        reason = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
+        raise HeadscopeError(
+            f"Cannot listen on port {port}: {reason}; choose another with --port, or leave it out for any free one"
+        ) from None
+    return found

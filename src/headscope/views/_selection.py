@@ -1,0 +1,64 @@
+"""Changing what a view shows, within what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+from headscope.errors import PageError
+from headscope.views._contract import Page, PageSelection, PageStack
+from headscope.views._options import check_options
+
+
+def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str, Any]) -> PageSelection:
+    """What is shown after a change, all of it checked.
+
+    Args:
+        header: what the view holds.
+        now: what is shown; another stack takes its pinned tokens away, and its layer where it has none of this number.
+        changes: options of `headscope.views.view`; None stands for all heads, and for the usual share.
+
+    Raises:
+        PageError: an option that there is not or that cannot change, or a value that the view does not hold.
+    """
+    changes = dict(changes)
+    check_options({name: value for name, value in changes.items() if value is not None})
+    if "head" in changes:
+        changes["heads"] = [changes.pop("head")]
+    fixed = set(changes) - set(PageSelection.__annotations__)
+    if fixed:
+        raise PageError(f"{', '.join(sorted(fixed))} cannot change while a view is shown; make another view")
+    stack = _stack(header, changes.get("stack", now["stack"]))
+    layers = [layer["layer"] for layer in stack["layers"]]
+    if stack["name"] != now["stack"]:
+        fits = now["layer"] if now["layer"] in layers else layers[0]
+        now = {**now, "stack": stack["name"], "layer": fits, "heads": None, "query": [], "key": []}
+    found: dict[str, Any] = {**now, **changes}
+    _check("layer", [found["layer"]], layers)
+    for name, held in (("query", stack["query"]), ("key", stack["key"]), ("heads", stack["head_numbers"])):
+        found[name] = _numbers(name, found[name], held if isinstance(held, list) else range(len(held["pieces"])))
+    return cast(PageSelection, found)
+
+
+def _stack(header: Page, name: str) -> PageStack:
+    for stack in header["stacks"]:
+        if stack["name"] == name:
+            return stack
+    names = ", ".join(repr(stack["name"]) for stack in header["stacks"])
+    raise PageError(f"stack={name!r}: this view has the stacks {names}")
+
+
+def _numbers(name: str, given: Any, held: Collection[int]) -> list[int] | None:
+    if given is None and name == "heads":
+        return None
+    numbers = [given] if isinstance(given, int) else list(given)
+    if name == "heads" and not numbers:
+        raise PageError("heads=[]: choose at least one")
+    _check(name, numbers, held)
+    return sorted(set(numbers))
+
+
+def _check(name: str, numbers: list[int], held: Collection[int]) -> None:
+    if set(numbers) - set(held):
+        listed = ", ".join(map(str, held)) if len(held) < 40 else f"{min(held)} to {max(held)}"
+        raise PageError(f"{name}={numbers}: this view holds {listed}")

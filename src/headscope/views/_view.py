@@ -1,0 +1,168 @@
+"""A record as something to look at."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import webbrowser
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typing_extensions import Unpack
+
+from headscope.errors import HeadscopeError, PageError
+from headscope.record import Record
+from headscope.storage import written_whole
+from headscope.views._contract import Page, ViewName
+from headscope.views._frame import bare_frame, framed
+from headscope.views._html import page_html
+from headscope.views._options import PageOptions
+from headscope.views._page import page_parts
+
+if TYPE_CHECKING:
+    from headscope.views._widget import ViewWidget
+
+
+@dataclass(frozen=True, repr=False)
+class View:
+    """A record with what is shown of it. In a notebook a view shows itself, in a frame that holds everything.
+
+    Made by `view` and its like.
+    """
+
+    record: Record
+    options: PageOptions
+    header: Page
+    chunks: dict[str, bytes]
+
+    @cached_property
+    def html(self) -> str:
+        """The view as one self-contained page: inert, offline, opens from disk."""
+        return page_html(self.header, self.chunks)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the page, whole or not at all.
+
+        Raises:
+            FileError: where it cannot be written.
+        """
+        text = self.html
+        with written_whole(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return Path(path)
+
+    def open(self) -> Path:
+        """Write the page into a temporary folder and open it in the browser.
+
+        Raises:
+            HeadscopeError: where there is no browser; the page stays.
+        """
+        path = self.save(Path(tempfile.mkdtemp(prefix="headscope-")) / "view.html")
+        open_page(path.as_uri())
+        return path
+
+    def widget(self) -> ViewWidget:
+        """The view as a live widget: its selection is read and set from Python, its data travels when it is needed.
+
+        Raises:
+            HeadscopeError: without the extra ``notebook``.
+
+        Example:
+            >>> widget = view(record).widget()
+            >>> widget  # in a notebook: shows itself
+            >>> widget.select(layer=2, head=0)
+            >>> widget.selection["layer"]
+        """
+        try:
+            from headscope.views._widget import ViewWidget
+        except ModuleNotFoundError as error:
+            raise HeadscopeError(
+                f"A widget needs the package {error.name}: pip install 'headscope[notebook]'; without it, the view "
+                "shows itself as a page"
+            ) from None
+        return ViewWidget(self)
+
+    def _repr_html_(self) -> str:
+        return framed(self.html)
+
+    def _mime_(self) -> tuple[str, str]:
+        """As marimo wants it, which would put a script into one more frame that does not grow."""
+        return "text/html", bare_frame(self.html)
+
+    def __repr__(self) -> str:
+        return f"<View of {self.record.summary}>"
+
+
+def view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """The viewer with this record in it: shows itself in a notebook, saves itself as one page, opens in a browser.
+
+    Weights travel as queries and keys in half precision, from which the page recomputes them, or as one byte each on
+    a square-root scale, whichever a larger page is smaller with; the page states the largest error of a weight.
+
+    Args:
+        record: what to show.
+        **options: see `PageOptions`.
+
+    Raises:
+        PageError: an unknown option, a value that there is not, or more than a page can hold.
+        RecordError: a stack or layer that the record does not have.
+
+    Example:
+        >>> view(record, layer=2, head=0).save("page.html")
+    """
+    return view_of(record, options)
+
+
+def head_view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """Tokens in two columns and a line for each weight, as `view`."""
+    return _named("head", record, options)
+
+
+def model_view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """A thumbnail of every head, layers x heads, as `view`."""
+    return _named("model", record, options)
+
+
+def matrix_view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """One head as a picture of queries x keys, as `view`."""
+    return _named("matrix", record, options)
+
+
+def text_view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """The text itself, coloured by the attention that it gives or receives, as `view`."""
+    return _named("text", record, options)
+
+
+def neuron_view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """What a head's scores are made of, query and key feature by feature, as `view`."""
+    return _named("neuron", record, options)
+
+
+def pair_view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """One query and one key in all heads of all layers, as `view`."""
+    return _named("pair", record, options)
+
+
+def open_page(address: str) -> None:
+    """Open an address in the user's browser.
+
+    Raises:
+        HeadscopeError: where there is none.
+    """
+    if not webbrowser.open(address):
+        raise HeadscopeError(f"No browser could be opened; open {address} yourself")
+
+
+def view_of(record: Record, options: PageOptions, *, largest: int | None = None) -> View:
+    """`view`, which may hold more bytes of arrays where they do not all travel at once."""
+    return View(record, options, *page_parts(record, options, largest))
+
+
+def _named(name: ViewName, record: Record, options: PageOptions) -> View:
+    if options.get("view", name) != name:
+        raise PageError(
+            f"{name}_view cannot show view={options['view']!r}; call view(record, view={options['view']!r})"
+        )
+    return view(record, **(options | {"view": name}))

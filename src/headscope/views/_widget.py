@@ -1,0 +1,68 @@
+"""The live widget: one view whose selection Python reads and sets, and whose data travels when it is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+from typing_extensions import Unpack
+
+from headscope.views import _html
+from headscope.views._options import PageOptions
+from headscope.views._selection import changed_selection
+
+if TYPE_CHECKING:
+    from headscope.views._view import View
+
+
+class ViewWidget(anywidget.AnyWidget):
+    """A view that a running notebook and Python share. Made by `View.widget`.
+
+    ``selection`` is what the view shows, as a dictionary of the options of `view`; setting it changes the view, and
+    what the reader chooses can be read from it. ``widget.observe(function, "selection")`` calls back on changes.
+
+    Args:
+        shown: what the widget shows.
+    """
+
+    selection = traitlets.Dict().tag(sync=True)
+    _header = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, shown: View) -> None:
+        self._shown = shown
+        super().__init__(
+            _esm=_html.bundle("live.js"), _header=dict(shown.header), selection=dict(shown.header["selection"])
+        )
+        self.on_msg(self._answer)
+
+    def select(self, **changes: Unpack[PageOptions]) -> None:
+        """Change what is shown; everything else stays.
+
+        Args:
+            **changes: options of `view` that can change while it is shown, such as ``layer=2, head=0``.
+
+        Raises:
+            PageError: an option that there is not or that cannot change, or a value that the view does not hold.
+        """
+        self.selection = dict(changed_selection(self._shown.header, self.selection, changes))
+
+    def __repr__(self) -> str:
+        # what a notebook shows that was saved and is open without a kernel
+        return f"<live view of {self._shown.record.model.name or 'arrays'}: run the cell again>"
+
+    @traitlets.validate("selection")
+    def _checked(self, proposal: Any) -> dict[str, Any]:
+        first = self._shown.header["selection"]
+        return dict(changed_selection(self._shown.header, first, proposal["value"]))
+
+    def _answer(self, _: Any, content: Any, __: Any) -> None:
+        """Send the bytes of the chunk that the view asks for."""
+        if not isinstance(content, dict) or content.get("type") != "chunk":
+            return
+        answer = {"type": "chunk", "id": content.get("id")}
+        data = self._shown.chunks.get(str(content.get("name")))
+        if data is None:
+            self.send(answer | {"error": f"This view holds no data {content.get('name')!r}. Run the cell again."})
+            return
+        self.send(answer, buffers=[_html.packed(data)])

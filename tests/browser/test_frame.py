@@ -1,0 +1,143 @@
+"""The page inside a notebook's output: a sandboxed frame, where neither address nor storage may be touched."""
+
+import pytest
+
+import headscope as hs
+from headscope.testing import random_weights
+
+NOTEBOOK = """<!doctype html><html><head><meta charset="{charset}"></head>
+<body data-jp-theme-light="{light}" style="margin:0 40px">{outputs}</body></html>"""
+SHADOW = "document.querySelector('#headscope').shadowRoot"
+
+
+@pytest.fixture
+def notebook(browser, tmp_path):
+    """A document with the outputs of views in it, opened offline; checks in the end that it asked for nothing."""
+    opened = []
+
+    def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False):
+        text = "".join(view._repr_html_() for view in views) if outputs is None else outputs
+        path = tmp_path / "notebook.html"
+        whole = NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text)
+        path.write_text(text if bare else whole, encoding="utf-8")
+        context = browser.new_context(viewport={"width": 1100, "height": 800}, reduced_motion="reduce")
+        context.set_offline(True)
+        page = context.new_page()
+        requests, errors = [], []
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+        page.goto(path.as_uri())
+        opened.append((context, path, requests, errors))
+        for number in range(page.locator("iframe").count()):
+            frame_of(page, number).locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
+        return page
+
+    yield notebook
+    for context, path, requests, errors in opened:
+        assert [url for url in requests if url not in (path.as_uri(), "about:srcdoc")] == []
+        assert errors == []
+        context.close()
+
+
+@pytest.fixture
+def record(rng):
+    return hs.from_weights(random_weights(rng, (3, 4, 9, 9)), [f"w{number}" for number in range(9)])
+
+
+def frame_of(page, number):
+    return page.frame_locator("iframe").nth(number)
+
+
+def height(page, number):
+    return page.locator("iframe").nth(number).bounding_box()["height"]
+
+
+def is_high_enough(page, number):
+    """No scroll bar inside, and no more than a little empty space below what is shown."""
+    inner = page.frames[number + 1].evaluate(f"{SHADOW}.querySelector('main').getBoundingClientRect().height")
+    return inner <= height(page, number) <= inner + 8
+
+
+def test_it_works_as_on_a_page(record, notebook):
+    page = notebook(hs.view(record))
+    frame = frame_of(page, 0)
+    frame.locator('button[data-head="1"]').click()
+    frame.locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
+
+
+def test_each_frame_gets_the_height_of_what_it_shows(record, notebook):
+    page = notebook(hs.head_view(record), hs.model_view(record), hs.text_view(record))
+    for number in range(3):
+        page.wait_for_function(f"document.querySelectorAll('iframe')[{number}].style.height !== '720px'")
+        page.wait_for_timeout(200)
+        assert is_high_enough(page, number), number
+    assert len({height(page, number) for number in range(3)}) > 1
+
+
+def test_a_height_follows_what_is_chosen(record, notebook):
+    page = notebook(hs.head_view(record))
+    page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
+    frame_of(page, 0).locator('[data-option="text"]').click()
+    frame_of(page, 0).locator('[data-headscope][data-view="text"]').wait_for(state="attached")
+    page.wait_for_timeout(200)
+    assert is_high_enough(page, 0)
+
+
+@pytest.mark.parametrize("light", [True, False])
+def test_colours_are_those_of_the_notebook_and_follow_it(light, record, notebook):
+    page = notebook(hs.view(record), light=light)
+    theme = frame_of(page, 0).locator("[data-headscope]")
+    words = ["dark", "light"]
+    frame_of(page, 0).locator(f'[data-headscope][data-theme="{words[light]}"]').wait_for(state="attached")
+    page.evaluate("(light) => { document.body.dataset.jpThemeLight = light; }", str(not light).lower())
+    frame_of(page, 0).locator(f'[data-headscope][data-theme="{words[not light]}"]').wait_for(state="attached")
+    assert theme.count() == 1
+
+
+def test_colours_that_were_chosen_stay(record, notebook):
+    page = notebook(hs.view(record, theme="light"), light=False)
+    page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
+    page.wait_for_timeout(200)
+    assert frame_of(page, 0).locator("[data-headscope]").get_attribute("data-theme") == "light"
+
+
+def test_a_host_that_strips_scripts_shows_it_all_the_same(record, notebook):
+    text = hs.view(record)._repr_html_()
+    page = notebook(outputs=text[text.index("<iframe") :])
+    page.wait_for_timeout(200)
+    assert height(page, 0) == 720
+    frame_of(page, 0).locator('button[data-head="1"]').click()
+    frame_of(page, 0).locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
+
+
+def test_a_host_that_strips_frames_and_styles_says_what_to_do(record, notebook):
+    shown = hs.view(record)._repr_html_()
+    assert notebook(hs.view(record)).get_by_text("File, Trust Notebook").is_hidden()
+    left = notebook(outputs=shown[shown.index("<p class=") :])
+    assert left.get_by_text("This view is shown in a trusted notebook only: File, Trust Notebook.").is_visible()
+
+
+def test_no_token_is_garbled_where_the_file_names_another_encoding(rng, notebook):
+    tokens = ["caf\u00e9", "\u65e5\u672c", "na\u00efve"]
+    page = notebook(hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens)), charset="windows-1252")
+    assert frame_of(page, 0).locator('[data-side="query"] .label').all_inner_texts() == tokens
+
+
+def test_the_notebook_hears_only_its_own_frames(record, notebook):
+    page = notebook(hs.view(record))
+    page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
+    before = height(page, 0)
+    for height_asked in ("99", "'1px;position:fixed'", "-5", "null"):
+        page.evaluate(f"window.postMessage({{headscope: 'frame', height: {height_asked}}}, '*')")
+        page.frames[1].evaluate(f"parent.postMessage({{headscope: 'other', height: {height_asked}}}, '*')")
+    page.wait_for_timeout(200)
+    assert height(page, 0) == before
+
+
+def test_a_fragment_is_a_page_of_its_own_too(rng, notebook):
+    """As users of BertViz write it into a file: no head, no body, no encoding."""
+    tokens = ["caf\u00e9", "\u65e5\u672c", "na\u00efve"]
+    page = notebook(hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens)), bare=True)
+    page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
+    assert frame_of(page, 0).locator('[data-side="query"] .label').all_inner_texts() == tokens

@@ -1,0 +1,101 @@
+"""The page of `headscope serve` in a real browser, from a real port."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.testing import random_weights
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture
+def record(rng):
+    return hs.from_weights(random_weights(rng, (6, 4, 9, 9)), [f"w{number}" for number in range(9)], model="tiny")
+
+
+def chunks(view):
+    return [url.split("/chunk/")[1] for url in view.requests if "/chunk/" in url]
+
+
+def test_it_opens_works_and_follows_its_address(served, record):
+    with served(record, fragment="#v=2&layer=3&heads=0,2") as view:
+        assert (view.state("layer"), view.state("heads")) == ("3", "0,2")
+        assert view.colours() > 20
+        view.head(2).click()
+        view.root.and_(view.page.locator('[data-heads="0"]')).wait_for(state="attached")
+        assert view.page.evaluate("location.hash") == "#v=2&layer=3&heads=0"
+
+
+def test_the_token_leaves_the_address_and_a_reload_still_works(served, record):
+    with served(record) as view:
+        assert "token" not in view.page.url
+        assert view.page.evaluate("document.cookie") == ""
+        view.page.reload()
+        view.root.and_(view.page.locator('[data-ready="true"]')).wait_for(state="attached")
+
+
+def test_layers_are_sent_when_they_are_looked_at(served, record):
+    with served(record, layer=0) as view:
+        view.page.wait_for_timeout(1500)  # neighbours are fetched when nothing else is to be done
+        assert set(chunks(view)) == {"weights/self/0", "weights/self/1", "thumbs/self"}
+        view.page.get_by_role("button", name="Next layer").click()
+        view.root.and_(view.page.locator('[data-layer="1"]')).wait_for(state="attached")
+        view.page.wait_for_timeout(1500)
+        assert chunks(view).count("weights/self/1") == 1
+        assert set(chunks(view)) == {"weights/self/0", "weights/self/1", "weights/self/2", "thumbs/self"}
+
+
+def test_less_than_a_megabyte_is_sent_besides_the_layers(served, rng):
+    """12 layers of 12 heads; nothing but the header grows with the text."""
+    tokens = Tokens(pieces=tuple(f"w{number}" for number in range(70)))
+    features = dict.fromkeys(("queries", "keys"), (12, 70, 16))
+    layers = tuple(
+        Layer(layer=number, **{name: rng.standard_normal(shape).astype(np.float32) for name, shape in features.items()})
+        for number in range(12)
+    )
+    record = Record(
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts(name="big")
+    )
+    with served(record) as view:
+        view.page.locator("canvas").first.wait_for()
+        sizes = view.page.evaluate(
+            "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
+            ".map(({ name, transferSize }) => [name, transferSize])"
+        )
+    overview = sum(size for name, size in sizes if "/chunk/" not in name or "/chunk/thumbs" in name)
+    assert any("thumbs" in name for name, _ in sizes)
+    assert 50_000 < overview < MEGABYTE
+
+
+def test_a_page_of_elsewhere_reads_nothing(served, record, browser, tmp_path):
+    """Another page in the same browser, which has the cookie, and knows the port."""
+    with served(record) as view:
+        port = view.page.evaluate("location.port")
+        evil = view.page.context.new_page()
+        (tmp_path / "evil.html").write_text("<!doctype html><title>elsewhere</title>")
+        evil.goto((tmp_path / "evil.html").as_uri())
+        read = evil.evaluate(
+            """async (address) => {
+                const tried = (options) => fetch(address, options).then((answer) => answer.text(), () => "refused");
+                return [await tried({ credentials: "include" }), await tried({ mode: "no-cors" })];
+            }""",
+            f"http://127.0.0.1:{port}/header.json",
+        )
+        assert read in (["refused", "refused"], ["refused", ""])
+        evil.close()
+
+
+def test_a_server_that_has_ended_is_said(serving, browser, record):
+    context = browser.new_context()
+    page = context.new_page()
+    with serving(hs.view(record)) as port:
+        page.goto(f"http://127.0.0.1:{port}/?token=right-token")
+        page.locator('[data-ready="true"]').wait_for(state="attached")
+        page.wait_for_timeout(1500)
+    page.locator('select[aria-label="Layer"]').select_option("5")
+    failure = page.locator("[data-failure]")
+    failure.wait_for()
+    assert "Start `headscope serve` again" in failure.inner_text()
+    context.close()

@@ -1,0 +1,102 @@
+"""headscope serve, as a process: what it prints, and how it ends."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import random_record
+from headscope.views import _html
+
+pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
+
+SERVE = """
+from headscope.views import _html
+_html.bundle = lambda name="page.js": f"export const name = '{name}';"
+from headscope.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"export const name = '{name}';")
+    return str(hs.save(random_record(), tmp_path / "run.safetensors"))
+
+
+@pytest.fixture
+def started(file):
+    """A server in a process of its own, and the address that it printed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, "serve", file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    lines = [process.stdout.readline() for _ in range(3)]
+    yield process, lines
+    process.kill()
+    process.communicate()
+
+
+def get(address):
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return answer.read().decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
+@pytest.mark.parametrize("connected", [False, True], ids=["alone", "with an open connection"])
+def test_it_serves_until_it_is_interrupted_and_ends_cleanly(connected, started):
+    process, lines = started
+    assert lines[0].startswith("random: cross 2 layers x 3 heads")
+    address = re.fullmatch(r"Listening on (http://127\.0\.0\.1:(\d+)/\?token=[\w-]{32})\n", lines[1])
+    assert lines[2] == "Ctrl-C ends it\n"
+    assert 'id="headscope"' in get(address[1])
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        get(address[1].split("?")[0])
+    held = socket.create_connection(("127.0.0.1", int(address[2]))) if connected else None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "Ended\n", "")
+    if held:
+        held.close()
+
+
+def test_a_port_that_is_taken_is_one_line(file, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert run(["serve", file, "--port", str(port)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"headscope: Cannot listen on port {port}: ")
+    assert "choose another with --port, or leave it out for any free one" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["gone.safetensors"], "headscope: gone.safetensors is not there"),
+        (["FILE", "--layers", "1", "9"], "headscope: include_layers=[1, 9]: this record has the layers [0, 1]"),
+        (["FILE", "--port", "99999"], "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535"),
+        (["FILE", "--port", "-1"], "headscope: Cannot listen on port -1: a port is a number from 0 to 65535"),
+    ],
+    ids=["no file", "no layer", "no port", "negative"],
+)
+def test_bad_input_is_one_line(arguments, line, file, capsys):
+    assert run(["serve", *[file if argument == "FILE" else argument for argument in arguments]]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+def test_without_its_packages_it_says_what_to_install(file, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert run(["serve", file]) == 1
+    assert "serve needs the package uvicorn: pip install 'headscope[server]'" in capsys.readouterr().err

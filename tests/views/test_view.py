@@ -1,0 +1,101 @@
+"""A view as Python and a notebook have it."""
+
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+import headscope as hs
+from headscope import HeadscopeError, PageError
+from headscope.testing import random_record, random_weights
+from headscope.views import _html, _view
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    """Stand-ins for the scripts; the real ones are tested in the browser."""
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"run('{name}' && \"now\")")
+
+
+def elements(text):
+    found = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: found.append((tag, dict(attributes)))
+    parser.feed(text)
+    return found
+
+
+@pytest.mark.parametrize("name", ["head", "model", "matrix", "text", "neuron", "pair"])
+def test_each_view_has_a_function_that_opens_it(name):
+    made = getattr(hs, f"{name}_view")(random_record(), layer=1, head=2)
+    assert isinstance(made, hs.View)
+    assert made.header["selection"] | {"view": name, "layer": 1, "heads": [2]} == made.header["selection"]
+    assert made.html == hs.view(random_record(), view=name, layer=1, heads=[2]).html
+
+
+def test_a_named_view_shows_no_other():
+    with pytest.raises(PageError, match=r"head_view cannot show view='matrix'; call view\(record, view='matrix'\)"):
+        hs.head_view(random_record(), view="matrix")
+
+
+def test_page_is_another_name_of_view():
+    assert hs.page is hs.view
+
+
+def test_a_notebook_shows_it_in_a_frame_that_holds_everything_and_may_run_scripts_only():
+    shown = hs.view(random_record())
+    script, frame, style, note = elements(shown._repr_html_())
+    assert (script, frame[0]) == (("script", {}), "iframe")
+    assert frame[1]["sandbox"] == "allow-scripts"
+    assert frame[1]["srcdoc"] == shown.html
+    assert (style[0], note) == ("style", ("p", {"class": "headscope-untrusted"}))
+    assert set(frame[1]) == {"data-headscope-frame", "sandbox", "title", "style", "srcdoc"}
+
+
+def test_marimo_gets_the_same_frame_without_a_script():
+    shown = hs.view(random_record())
+    mime, text = shown._mime_()
+    assert mime == "text/html"
+    assert elements(text) == elements(shown._repr_html_())[1:2]
+
+
+def test_a_frame_is_ascii_whatever_the_tokens_are(rng):
+    tokens = ["caf\u00e9", "\u65e5\u672c", "\U0001f469\u200d\U0001f4bb"]
+    shown = hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens))
+    assert shown._repr_html_().isascii()
+    assert elements(shown._repr_html_())[1][1]["srcdoc"] == shown.html
+
+
+def test_a_frame_takes_little_more_than_the_page():
+    shown = hs.view(random_record(layers=6, heads=12, queries=40, keys=50))
+    assert len(shown._repr_html_()) < 1.1 * len(shown.html)
+
+
+def test_a_view_is_one_line_as_text():
+    assert repr(hs.view(random_record())) == "<View of random: cross 2 layers x 3 heads, 5 x 7 tokens>"
+
+
+def test_open_writes_a_page_and_hands_it_to_the_browser(monkeypatch):
+    opened = []
+    monkeypatch.setattr(_view.webbrowser, "open", lambda address: opened.append(address) or True)
+    shown = hs.view(random_record())
+    path = shown.open()
+    assert opened == [path.as_uri()]
+    assert path.read_text(encoding="utf-8") == shown.html
+    path.unlink()
+    path.parent.rmdir()
+
+
+def test_open_without_a_browser_says_where_the_page_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(_view.webbrowser, "open", lambda _: False)
+    monkeypatch.setattr(_view.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    with pytest.raises(HeadscopeError, match=r"No browser could be opened; open file://.*/view.html yourself"):
+        hs.view(random_record()).open()
+    assert (tmp_path / "view.html").exists()
+
+
+def test_a_widget_without_its_packages_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "headscope.views._widget", raising=False)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(HeadscopeError, match=r"package anywidget: pip install 'headscope\[notebook\]'"):
+        hs.view(random_record()).widget()
