@@ -73,6 +73,7 @@ VARIANTS = (
     Variant('keep="statistics", rows=64', partial(captured, keep="statistics", rows=64)),
     Variant('keep="statistics", top=8', partial(captured, keep="statistics", top=8)),
     Variant('keep="weights"', partial(captured, keep="weights")),
+    Variant('keep="weights", float16', partial(captured, keep="weights", precision="float16")),
     Variant("eager, output_attentions", partial(plain, output_attentions=True), implementation="eager"),
 )
 """The first is what the others are divided by."""

@@ -29,7 +29,8 @@ HALF_TOLERANCE = 3e-2
 LOST_AT_MOST = 1e-5
 EXPLAINED_WITHIN = 2e-5
 ROWS_CHECKED = 16
-"""How many rows of each head are recomputed to check a layer whose weights are not kept."""
+"""How many rows of each head are recomputed to check a layer."""
+WEIGHTS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -146,12 +147,11 @@ class Builder:
         call, what = cut.call, self._keeping.what
         queries, keys = (call.query, call.key) if "qk" in what else (None, None)
         keeps_weights = self._keeps_weights or ("qk" in what and call.query is None)
-        rows = cut.queries if keeps_weights else spread(cut.queries)
+        rows = spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
-        ours = weights[:, :, cut.keys]
-        _check_nothing_lost(weights.sum(-1), ours.sum(-1), call.name)
+        _without_padding(weights, cut)
         return {
-            "weights": self._plain(ours) if keeps_weights else None,
+            "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
             "keys": self._plain(cut.of_keys(keys)) if keys is not None else None,
             "values": self._plain(cut.of_keys(call.value)) if "values" in what else None,
@@ -305,13 +305,34 @@ def _check_sizes(call: Call) -> None:
         )
 
 
-def _check_nothing_lost(before: torch.Tensor, after: torch.Tensor, name: str) -> None:
-    lost = (before - after).abs().max().item()
+def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
+    """Weights ``[head query key]`` of the real tokens, a few rows at a time, so that no more than these are there."""
+    _, heads, _, keys = cut.call.size
+    found = np.empty((heads, len(cut.queries), len(cut.keys)), dtype)
+    first, precision = 0, getattr(torch, dtype.name)
+    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
+        real = _without_padding(weights_of(cut.call, sight, cut.example, rows), cut)
+        found[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
+        first += len(rows)
+    return found
+
+
+def _without_padding(weights: torch.Tensor, cut: Cut) -> torch.Tensor:
+    """The weights of the real keys.
+
+    Raises:
+        CaptureError: where some of a row lies on the others.
+    """
+    if weights.shape[-1] == len(cut.keys):
+        return weights
+    real = weights[:, :, cut.keys]
+    lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
     if lost > LOST_AT_MOST:
         raise CaptureError(
-            f"{name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot be cut off; "
-            "capture the text alone, without padding"
+            f"{cut.call.name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot be cut "
+            "off; capture the text alone, without padding"
         )
+    return real
 
 
 def spread(positions: torch.Tensor) -> torch.Tensor:

@@ -57,13 +57,14 @@ def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarr
         sinks: whether rows may sum to less than 1, the rest having gone to a learned sink.
         dead: axes query; True where a query may look at nothing and its row is all zero.
     """
-    check_finite(weights, name)
+    sums = weights.sum(axis=-1, dtype=np.promote_types(weights.dtype, np.float32))
+    if not np.isfinite(sums).all():  # what is not finite makes its row so; no array of the same size is needed
+        check_finite(weights, name)
     if weights.size and weights.min() < 0:
         where = tuple(int(i) for i in np.argwhere(weights < 0)[0])
         raise RecordError(
             f"{name} holds the negative weight {weights[where]:.3g} at {list(where)}; are these scores before softmax?"
         )
-    sums = weights.sum(axis=-1, dtype=np.float64)
     low, high = (0.0 if sinks else 1 - ROW_SUM_TOLERANCE), 1 + ROW_SUM_TOLERANCE
     wrong = ~dead[None, :] & ((sums < low) | (sums > high))
     if wrong.any():
