@@ -25,7 +25,13 @@ def test_effect_size_follows_the_definition(scores, baseline):
 
 def test_p_is_that_of_scipy(scores, baseline):
     wanted = ttest_rel(scores, baseline, alternative="greater").pvalue
-    np.testing.assert_allclose(p_above(scores, baseline), wanted, atol=1e-12)
+    np.testing.assert_allclose(p_above(scores, baseline), np.maximum(wanted, 2**-9), atol=1e-12)
+    assert (wanted > 2**-9).any()
+
+
+def test_few_texts_do_not_say_more_however_alike():
+    for texts in (2, 5, 20):
+        assert p_above(np.full((texts, 1), 0.9), np.zeros((texts, 1))).tolist() == [2.0**-texts]
 
 
 def test_missing_texts_are_left_out(scores, baseline):
@@ -44,7 +50,7 @@ def test_superiority_counts_texts(scores, baseline):
 def test_texts_that_all_differ_alike():
     third, shift = np.full((4, 3), 1 / 3), np.array([0.5, 0, -0.5])
     assert effect_size(third + shift, third).tolist() == [np.inf, 0, -np.inf]
-    assert p_above(third + shift, third).tolist() == [0, 1, 1]
+    assert p_above(third + shift, third).tolist() == [1 / 16, 1, 1]
 
 
 @pytest.mark.parametrize("texts", [0, 1])

@@ -103,6 +103,14 @@ def test_a_text_counts_once_and_must_fit():
         found.update("b", np.full(SHAPE, np.inf))
 
 
+def test_names_are_kept_and_must_agree(tmp_path):
+    named = Statistic((1,), ("2-0",))
+    named.update("a", np.ones(1))
+    assert load_statistic(named.save(tmp_path / "a.npz")).names == ("2-0",)
+    with pytest.raises(RecordError, match="of other names"):
+        named + Statistic((1,), ("0-2",))
+
+
 def test_what_was_handed_over_may_change_afterwards():
     values = np.zeros(SHAPE)
     found = statistic([("a", values)])
@@ -114,7 +122,7 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path):
     kept = statistic([("a", np.zeros(SHAPE))]).save(tmp_path / "kept.npz")
     (tmp_path / "cut.npz").write_bytes(kept.read_bytes()[:-40])
     np.savez(tmp_path / "other.npz", a=np.ones(2))
-    np.savez(tmp_path / "newer.npz", version=9, shape=[1], texts=["a"], values=[[1.0]])
+    np.savez(tmp_path / "newer.npz", version=9, names=["x"], shape=[1], texts=["a"], values=[[1.0]])
     for name, message in (
         ("cut", "is cut or holds no"),
         ("other", "is cut or holds no"),

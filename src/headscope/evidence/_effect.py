@@ -51,17 +51,18 @@ def p_above(
 ) -> Float[np.ndarray, " head"]:
     """Probability of scores that far above ``least`` if they were not above it: one-sided paired t-test over texts.
 
-    Where all texts differ alike it is 0 above and 1 otherwise; NaN for fewer than two texts.
+    Never below ``2^-n``, the least that an exact test of n texts by flipping signs could give (ours): few texts do not
+    say more, however alike they are. 1 where all texts differ alike but not upwards; NaN for fewer than two texts.
 
-    Source: Student 1908; SciPy's `ttest_rel` with ``alternative="greater"`` gives the same where texts differ.
+    Source: Student 1908; SciPy's `ttest_rel` with ``alternative="greater"`` gives the same above that floor.
 
     Args:
         scores: one for each text and head; NaN for none.
         least: what they are compared with, text by text.
 
     Example:
-        >>> p_above(np.array([[0.5], [0.75], [1.0]]), np.zeros((3, 1))).round(3).tolist()
-        [0.018]
+        >>> p_above(np.array([[0.5], [0.75], [1.0]]), np.zeros((3, 1))).tolist()
+        [0.125]
     """
     from scipy.stats import t
 
@@ -69,7 +70,7 @@ def p_above(
     found = np.where(mean > 0, 0.0, 1.0)
     varied = deviation > 0
     found[varied] = t.sf(mean[varied] * np.sqrt(count[varied]) / deviation[varied], count[varied] - 1)
-    return np.where(count > 1, found, np.nan)
+    return np.where(count > 1, np.maximum(found, 0.5**count), np.nan)
 
 
 def _moments(values: Float[np.ndarray, "text head"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

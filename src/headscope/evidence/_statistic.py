@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from headscope.errors import FileError, RecordError
 
 VERSION = 1
+CONTENTS = ("version", "shape", "names", "texts", "values")
 
 
 class Statistic:
@@ -23,6 +24,7 @@ class Statistic:
 
     Args:
         shape: axes of the values of one text, such as ``(layers, heads)``.
+        names: what the values are called, if anything; kept in files, and equal in what is added up.
 
     Example:
         >>> first, second = Statistic((2,)), Statistic((2,))
@@ -32,8 +34,8 @@ class Statistic:
         [0.2, 0.5]
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = tuple(shape)
+    def __init__(self, shape: tuple[int, ...], names: tuple[str, ...] = ()) -> None:
+        self.shape, self.names = tuple(shape), tuple(names)
         self._rows: dict[str, np.ndarray] = {}
 
     def __len__(self) -> int:
@@ -68,11 +70,13 @@ class Statistic:
         """The texts of both.
 
         Raises:
-            RecordError: where they share a text or differ in shape.
+            RecordError: where they share a text or differ in shape or names.
         """
         if not isinstance(other, Statistic):
             return NotImplemented
-        found = Statistic(self.shape)
+        if self.names != other.names:
+            raise RecordError("Statistics of other names cannot be added up; were they made of the same patterns?")
+        found = Statistic(self.shape, self.names)
         for part in (self, other):
             for text, values in part._rows.items():
                 found.update(text, values)
@@ -116,7 +120,8 @@ class Statistic:
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with part.open("wb") as file:
-                np.savez(file, version=VERSION, shape=np.array(self.shape, int), texts=self.texts, values=self.values)
+                kept = {"shape": np.array(self.shape, int), "names": self.names, "texts": self.texts}
+                np.savez(file, version=VERSION, values=self.values, **kept)  # ty: ignore[invalid-argument-type]
             part.replace(path)
         except OSError as error:
             raise FileError(f"Cannot write {path}: {error.strerror or error}; choose another place") from error
@@ -133,14 +138,14 @@ def load_statistic(path: str | os.PathLike) -> Statistic:
     """
     try:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            version, shape, texts, values = (kept[name] for name in ("version", "shape", "texts", "values"))
+            version, shape, names, texts, values = (kept[name] for name in CONTENTS)
     except FileNotFoundError:
         raise FileError(f"{path} is not there") from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is cut or holds no statistic: {error}") from None
     if int(version) > VERSION:
         raise FileError(f"{path} was written by a newer headscope (format {int(version)}, this one reads {VERSION})")
-    found = Statistic(tuple(int(size) for size in shape))
+    found = Statistic(tuple(int(size) for size in shape), tuple(str(name) for name in names.tolist()))
     for text, row in zip(texts.tolist(), values, strict=True):
         found.update(str(text), row)
     return found

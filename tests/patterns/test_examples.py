@@ -1,0 +1,27 @@
+"""The examples of patterns run."""
+
+import doctest
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import headscope.patterns
+from headscope.patterns import Maps
+from headscope.patterns._maps import maps_of
+
+MODULES = [f"headscope.patterns.{found.name}" for found in pkgutil.iter_modules(headscope.patterns.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    found = doctest.testmod(importlib.import_module(name), extraglobs={"np": np, "Maps": Maps, "maps_of": maps_of})
+    assert not found.failed
+
+
+def test_public_names_are_sorted_and_there():
+    assert headscope.patterns.__all__ == sorted(
+        headscope.patterns.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name)
+    )
+    assert all(hasattr(headscope.patterns, name) for name in headscope.patterns.__all__)
