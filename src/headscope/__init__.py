@@ -16,6 +16,7 @@ from headscope._version import __version__
 if TYPE_CHECKING:
     from headscope.capturing import capture, capture_encoded, capture_many
     from headscope.errors import CaptureError, FileError, HeadscopeError, ModelError, PageError, RecordError, TextError
+    from headscope.patterns import Heads, heads
     from headscope.record import (
         Layer,
         Mask,
@@ -42,6 +43,7 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
+    "headscope.patterns": ("Heads", "heads"),
     "headscope.record": (
         "Layer",
         "Mask",
@@ -62,6 +64,7 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "CaptureError",
     "FileError",
+    "Heads",
     "HeadscopeError",
     "Layer",
     "Mask",
@@ -81,6 +84,7 @@ __all__ = [
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
+    "heads",
     "load",
     "page",
     "save",

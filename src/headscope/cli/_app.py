@@ -15,3 +15,4 @@ app = App(
 app.command("headscope.cli._view:view", name="view", help="Capture a text and write the viewer page.")
 app.command("headscope.cli._support:support", name="support", help="Find out what can be captured of a model.")
 app.command("headscope.cli._capture:capture", name="capture", help="Capture a text and keep the record.")
+app.command("headscope.cli._heads:heads", name="heads", help="Tell what kind of heads a model has, with evidence.")
