@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError
-from headscope.evidence import MapSum, null_scores, position_map, rng_of, shuffled_pairs, uniform_map
-from headscope.measures import entropy, mass_on_pairs
+from headscope import RecordError, Tokens
+from headscope.evidence import MapSum, null_scores, position_map, rng_of, shuffled_tokens, uniform_map
+from headscope.measures import entropy, mass_on_pairs, same_token
 from headscope.testing import random_record
 
 
@@ -31,30 +31,39 @@ def test_position_maps_give_a_position_head_back_and_level_a_content_head():
         position_map(maps.mean, np.ones((5, 7), bool))
 
 
-def test_shuffled_pairs_keep_their_number_and_leave_special_tokens(rng):
-    words = np.array([False, True, True, True, True, True, False])
-    pairs = np.zeros((7, 7), bool)
-    pairs[0, 6] = pairs[2, 4] = pairs[4, 2] = True
-    for _ in range(20):
-        found = shuffled_pairs(pairs, query_words=words, key_words=words, rng=rng)
-        assert found.sum() == 3
-        assert found[0, 6]
-        np.testing.assert_array_equal(found[1:6, 1:6], found[1:6, 1:6].T)
-    across = shuffled_pairs(pairs[:, :5], query_words=words, key_words=words[:5], rng=rng)
-    assert across.sum() == 2
+PAIR = Tokens(
+    pieces=("[CLS]", "the", "straw", "##berries", "taste", "[SEP]", "an", "##y", "store", "[SEP]"),
+    segments=(0, 0, 0, 0, 0, 0, 1, 1, 1, 1),
+)
 
 
-def test_shuffling_takes_a_content_head_down_and_a_position_head_not(rng):
-    words = np.ones(12, bool)
-    pairs = np.zeros((12, 12), bool)
-    pairs[3, 8] = pairs[8, 3] = True
+def test_words_change_places_within_their_sentence_with_all_their_pieces(rng):
+    seen = set()
+    for _ in range(60):
+        found = shuffled_tokens(PAIR, rng)
+        assert (found.segments, found.special) == (PAIR.segments, PAIR.special)
+        first, second = " ".join(found.pieces[1:5]), " ".join(found.pieces[6:9])
+        assert sorted(first.split()) == ["##berries", "straw", "taste", "the"]
+        assert "straw ##berries" in first
+        assert "an ##y" in second
+        seen.add((first, second))
+    assert len(seen) == 6 * 2
+
+
+def test_words_are_told_by_their_numbers_too(rng):
+    tokens = Tokens(pieces=("a", "b", "c", "d"), words=(0, 0, 1, 2))
+    assert all("ab" in "".join(shuffled_tokens(tokens, rng).pieces) for _ in range(20))
+    only = Tokens(pieces=("[CLS]", "[SEP]"))
+    assert shuffled_tokens(only, rng) == only
+
+
+def test_shuffling_takes_a_content_head_down(rng):
+    tokens = Tokens(pieces=tuple("abcdefghacij"))
+    pairs = same_token(tokens, tokens, itself=False)
     content = np.where(pairs.any(1, keepdims=True), pairs, 1 / 12)[None].astype(float)
-    scores = [
-        mass_on_pairs(content, shuffled_pairs(pairs, query_words=words, key_words=words, rng=rng))[0]
-        for _ in range(200)
-    ]
+    drawn = [shuffled_tokens(tokens, rng) for _ in range(200)]
     assert mass_on_pairs(content, pairs).tolist() == [1]
-    assert np.mean(scores) < 0.15
+    assert np.mean([mass_on_pairs(content, same_token(each, each, itself=False))[0] for each in drawn]) < 0.2
 
 
 def test_randomness_belongs_to_the_text():

@@ -44,6 +44,11 @@ def test_peaks_follow_the_definition(weights, close):
         close(peak_at_offset(weights, offset), wanted)
 
 
+def test_keys_that_share_the_peak_share_the_count(close):
+    close(peak_at_offset(np.full((1, 5, 8), 1 / 8), 1), [1 / 8])
+    close(peak_at_offset(np.array([[[0.1, 0.4, 0.4, 0.1], [0.1, 0.2, 0.6, 0.1]]]), 1), [0.75])
+
+
 def test_no_key_at_an_offset_is_not_a_number(weights):
     assert np.isnan(mass_at_offsets(weights, [9])).all()
     assert np.isnan(peak_at_offset(weights, -9)).all()

@@ -1,6 +1,6 @@
 """What makes a number believable: statistics that add up exactly, intervals, effect sizes, corrections, baselines."""
 
-from headscope.evidence._baselines import null_scores, rng_of, shuffled_pairs, uniform_map
+from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
 from headscope.evidence._correction import benjamini_hochberg, holm
 from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._interval import interval
@@ -19,7 +19,7 @@ __all__ = [
     "p_above",
     "position_map",
     "rng_of",
-    "shuffled_pairs",
+    "shuffled_tokens",
     "superiority",
     "uniform_map",
 ]

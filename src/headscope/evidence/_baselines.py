@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
 from headscope.evidence._statistic import Statistic
-from headscope.record import Record
+from headscope.record import Record, Tokens
 
 
 def uniform_map(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 query key"]:
@@ -27,34 +27,30 @@ def uniform_map(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 
     return np.divide(visible, counts, out=np.zeros(visible.shape), where=counts > 0)[None]
 
 
-def shuffled_pairs(
-    pairs: Bool[np.ndarray, "query key"],
-    *,
-    query_words: Bool[np.ndarray, " query"],
-    key_words: Bool[np.ndarray, " key"],
-    rng: np.random.Generator,
-) -> Bool[np.ndarray, "query key"]:
-    """Pairs after the words of the text changed places: what a head's map hits if it does not heed which word is where.
+def shuffled_tokens(tokens: Tokens, rng: np.random.Generator) -> Tokens:
+    """The tokens after the words of each sentence changed places: for what a head hits that heeds positions only.
 
-    The map stays as it is and so does every special token; for one list of tokens (as many queries as keys, the same
-    words) both sides change places together, so that a token stays its own partner.
+    Scores are then taken of the same map with these tokens. Words keep their pieces together and stay in their
+    sentence, and special tokens stay where they are: a head that looks far, or back, would else hit the true pairs of
+    a pattern more often than the shuffled ones without heeding any word.
 
     Args:
-        pairs: True where key belongs to query.
-        query_words: True for the tokens that may change places.
-        key_words: the same for the keys.
+        tokens: of one side of a stack.
         rng: where the randomness comes from.
 
     Example:
-        >>> rng = np.random.default_rng(0)
-        >>> words = np.array([False, True, True])
-        >>> shuffled_pairs(np.eye(3, dtype=bool), query_words=words, key_words=words, rng=rng).astype(int).tolist()
-        [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> tokens = Tokens(pieces=("[CLS]", "straw", "##berries", "taste", "good", "[SEP]"))
+        >>> shuffled_tokens(tokens, np.random.default_rng(0)).pieces
+        ('[CLS]', 'good', 'straw', '##berries', 'taste', '[SEP]')
     """
-    rows = _shuffled(query_words, rng)
-    together = len(query_words) == len(key_words) and bool((query_words == key_words).all())
-    columns = rows if together else _shuffled(key_words, rng)
-    return pairs[rows][:, columns]
+    order = np.arange(len(tokens))
+    segments, words = np.array(tokens.segments, int), ~np.array(tokens.special, bool)
+    starts = ~np.array(tokens.continues, bool)
+    for segment in np.unique(segments[words]):
+        places = np.flatnonzero(words & (segments == segment))
+        blocks = np.split(places, np.flatnonzero(starts[places])[1:]) if starts[places[0]] else [places]
+        order[places] = np.concatenate([blocks[number] for number in rng.permutation(len(blocks))])
+    return tokens.take(order.tolist())
 
 
 def rng_of(text: str, seed: int = 0) -> np.random.Generator:
@@ -93,9 +89,3 @@ def null_scores(records: Iterable[Record], score: Callable[[Record], Float[np.nd
     if found is None:
         raise RecordError("No record of the model with random weights was given; capture the texts with it")
     return found
-
-
-def _shuffled(words: Bool[np.ndarray, " token"], rng: np.random.Generator) -> np.ndarray:
-    order = np.arange(len(words))
-    order[words] = rng.permutation(order[words])
-    return order

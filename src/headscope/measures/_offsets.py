@@ -61,9 +61,10 @@ def peak_at_offset(
 ) -> Float[np.ndarray, " head"]:
     """Share of queries whose largest weight lies at an offset, over the queries that have such a key.
 
-    ``mean_{q in Q} [argmax_k A[q, k] = q + o]``; a tie counts only for the key that comes first.
+    ``mean_{q in Q} [argmax_k A[q, k] = q + o]``; of m keys that share the largest weight each counts 1/m, so that an
+    even row scores what chance would.
 
-    Source: Voita et al. 2019, section 4: a head is positional where this is at least 0.9 for -1 or +1.
+    Source: Voita et al. 2019, section 4: a head is positional where this is at least 0.9 for -1 or +1. Ties are ours.
 
     Args:
         weights: attention, axes head, query, key.
@@ -81,7 +82,9 @@ def peak_at_offset(
     rows, columns = _diagonal(weights, offset + start, pairs)
     if not len(rows):
         return np.full(len(weights), np.nan)
-    return (np.argmax(weights[:, rows], axis=-1) == columns).mean(axis=1)
+    seen = weights[:, rows]
+    largest = seen == seen.max(axis=-1, keepdims=True)
+    return (largest[:, np.arange(len(rows)), columns] / largest.sum(axis=-1)).mean(axis=1)
 
 
 def _diagonal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -135,6 +136,7 @@ def related(
     return words(query, key) & ~same_token(query, key) & (units[0] @ units[1].T >= threshold)
 
 
+@lru_cache(maxsize=100_000)
 def form(word: str) -> str:
     """A word without case, accents and its English ending: what stands in for a lemma.
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
+from headscope.evidence import shuffled_tokens
 from headscope.measures import other_segment, same_form, same_segment, token_class, words
 from headscope.record import Layer, Stack, Tokens
 
@@ -69,6 +70,11 @@ class Sides:
         """Pairs of words of the same form, the word itself included, for the words that occur more than once."""
         others = same_form(self.query, self.key, itself=False)
         return same_form(self.query, self.key) & others.any(axis=1, keepdims=True)
+
+    def shuffled(self, rng: np.random.Generator) -> Sides:
+        """The tokens after the words of each sentence changed places, on both sides alike where both are the same."""
+        query = shuffled_tokens(self.query, rng)
+        return Sides(query, query if self.is_self else shuffled_tokens(self.key, rng))
 
 
 @dataclass(frozen=True, eq=False)

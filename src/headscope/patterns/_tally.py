@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, load_statistic, position_map, rng_of, shuffled_pairs, uniform_map
+from headscope.evidence import Statistic, load_statistic, position_map, rng_of, uniform_map
 from headscope.measures import confidence, entropy, mass_at_offsets, mass_on, mean_distance
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
 from headscope.patterns._maps import Maps, Sides, maps_of
@@ -111,13 +111,8 @@ class Tally:
         sides = Sides(stack.query, stack.key)
         wanted = {pattern.name: pattern.wanted(sides) for pattern in self.patterns if pattern.pairs is not None}
         rng = rng_of(text)
-        shuffled = {
-            name: [
-                shuffled_pairs(pairs, query_words=sides.query_words, key_words=sides.key_words, rng=rng)
-                for _ in range(SHUFFLES)
-            ]
-            for name, pairs in wanted.items()
-        }
+        drawn = [sides.shuffled(rng) for _ in range(SHUFFLES)] if wanted else []
+        shuffled = {p.name: [p.wanted(each) for each in drawn] for p in self.patterns if p.pairs is not None}
         parts = []
         first = 0
         for layer in stack:
