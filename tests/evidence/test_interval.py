@@ -36,6 +36,13 @@ def test_missing_values_are_left_out_and_all_heads_share_the_draw(rng):
     assert low < np.nanmean(values[:, 2]) < high
 
 
+def test_means_are_taken_over_the_texts_that_have_a_value(rng):
+    values = rng.uniform(0.9, 1.0, (12, 1))
+    values[::2] = np.nan
+    low, high = interval(values)[0]
+    assert 0.9 <= low < high <= 1.0
+
+
 def test_texts_that_agree_have_no_width_and_one_text_says_nothing():
     assert interval(np.full((5, 1), 0.3)).tolist() == [[0.3, 0.3]]
     assert np.isnan(interval(np.array([[0.3, np.nan]]))).all()

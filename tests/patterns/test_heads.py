@@ -172,6 +172,17 @@ def test_queries_that_see_nothing_do_not_count(rng):
     assert label.score == 1
 
 
+def test_partners_that_cannot_be_seen_do_not_count():
+    tokens = hs.Tokens(pieces=("a", "b", "c", "a", "b"), segments=(0, 0, 0, 1, 1))
+    visible = np.tril(np.ones((5, 5), bool))
+    weights = np.eye(5)
+    weights[3:] = np.eye(5)[:2]
+    layer = hs.Layer(layer=0, weights=weights[None], visible=visible)
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    found = heads(hs.Record(stacks={"self": stack})).all_labels
+    assert {label.pattern: label.score for label in found}["same-other"] == 1
+
+
 def test_a_pattern_of_ones_own(planted_records):
     green = Pattern(
         name="green",

@@ -7,6 +7,7 @@ from headscope.patterns._label import Label
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._predictive import predictive
+from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import BASELINES, Tally, load_tally
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "kovaleva_class",
     "load_tally",
     "maps_of",
+    "painted",
     "predictive",
+    "sketch",
     "strengths",
 ]

@@ -20,7 +20,7 @@ class HeadCard:
         labels: every pattern with its evidence, held or not.
         measures: means over texts.
         classes: share of texts in each of Kovaleva's classes.
-        scores: for each pattern the score of each text, the highest first.
+        scores: for each pattern the texts that can show it with their scores, the highest first.
     """
 
     layer: int
@@ -28,11 +28,11 @@ class HeadCard:
     labels: tuple[Label, ...]
     measures: dict[str, float]
     classes: dict[str, float]
-    scores: dict[str, dict[str, float]]
+    scores: dict[str, list[tuple[str, float]]]
 
     def examples(self, pattern: str, count: int = EXAMPLES) -> list[tuple[str, float]]:
         """The texts on which the head follows a pattern most, with their scores."""
-        return list(self.scores[pattern].items())[:count]
+        return self.scores[pattern][:count]
 
     def __str__(self) -> str:
         lines = [f"Head {self.layer}-{self.head} (layer and head from 0)"]

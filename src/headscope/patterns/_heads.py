@@ -100,6 +100,18 @@ class Heads:
             scores={pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns},
         )
 
+    def ranked(self, pattern: str) -> list[Label]:
+        """All heads by how far they follow a pattern, the first one most.
+
+        Raises:
+            RecordError: where no text can show it, or it was not looked for.
+        """
+        found = [label for label in self.all_labels if label.pattern == pattern]
+        if not found:
+            names = ", ".join(dict.fromkeys(label.pattern for label in self.all_labels))
+            raise RecordError(f"No text shows anything of {pattern!r}; there are scores of {names}")
+        return sorted(found, key=lambda label: -label.score)
+
     def columns(self) -> dict[str, list]:
         """Every label as a table, one list for each column; `to_pandas` and its like are made of it."""
         return {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
@@ -165,12 +177,12 @@ class Heads:
     def _mean(self, row: str) -> np.ndarray:
         return self._means[self.tally.rows.index(row)]
 
-    def _scores(self, row: str, cell: int) -> dict[str, float]:
+    def _scores(self, row: str, cell: int) -> list[tuple[str, float]]:
         """Score of each text that can show the pattern, the highest first."""
         column = self.tally.statistic.values[:, self.tally.rows.index(row), cell]
         named = zip(self.tally.statistic.texts, column, strict=True)
         known = [(self.tally.shown[text], float(score)) for text, score in named if not np.isnan(score)]
-        return dict(sorted(known, key=lambda entry: -entry[1]))
+        return sorted(known, key=lambda entry: -entry[1])
 
 
 HEADER = ("head", *MEASURES, "class", "labels")

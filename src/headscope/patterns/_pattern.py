@@ -37,6 +37,7 @@ class Pattern:
         threshold: least mean score over texts for the label.
         score: one value for each head of some maps; NaN where the text cannot show the pattern.
         pairs: True where a head of this pattern should look.
+        by_place: whether pairs are the same whatever the words are; shuffled words then say nothing.
 
     Raises:
         RecordError: unless one of score and pairs is given and the threshold lies within 0..1.
@@ -48,6 +49,7 @@ class Pattern:
     threshold: float
     score: Callable[[Maps], np.ndarray] | None = None
     pairs: Callable[[Sides], np.ndarray] | None = None
+    by_place: bool = False
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.pairs is None):

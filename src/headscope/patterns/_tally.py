@@ -73,15 +73,16 @@ class Tally:
         """
         stack = record[self.stack or next(iter(record.stacks))]
         cells = [(layer.layer, head) for layer in stack for head in range(layer.heads)]
-        if not self.cells:
-            self.cells, self.model = cells, record.model.name
-            self.statistic = Statistic((len(self.rows), len(cells)), _names(self.rows, cells))
-        if cells != self.cells:
+        if self.cells and cells != self.cells:
             raise RecordError(
                 f"Text {text!r} has {len(cells)} heads, the texts before it {len(self.cells)}; heads of one model are "
                 "counted together"
             )
-        self.statistic.update(text, self._values(text, stack))
+        values = self._values(text, stack)
+        if not self.cells:
+            self.cells, self.model = cells, record.model.name
+            self.statistic = Statistic((len(self.rows), len(cells)), _names(self.rows, cells))
+        self.statistic.update(text, values)
         self.shown[text] = " / ".join(record.texts) or " ".join(stack.query.labels)
 
     def __add__(self, other: Tally) -> Tally:
@@ -112,7 +113,8 @@ class Tally:
         wanted = {pattern.name: pattern.wanted(sides) for pattern in self.patterns if pattern.pairs is not None}
         rng = rng_of(text)
         drawn = [sides.shuffled(rng) for _ in range(SHUFFLES)] if wanted else []
-        shuffled = {p.name: [p.wanted(each) for each in drawn] for p in self.patterns if p.pairs is not None}
+        heeding = [pattern for pattern in self.patterns if pattern.name in wanted and not pattern.by_place]
+        shuffled = {pattern.name: [pattern.wanted(each) for each in drawn] for pattern in heeding}
         parts = []
         first = 0
         for layer in stack:
@@ -132,7 +134,7 @@ class Tally:
         for pattern in self.patterns:
             pairs = wanted.get(pattern.name)
             found += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
-            if pairs is None:
+            if pairs is None or pattern.by_place:
                 found += [_none(maps), _none(maps)]
                 continue
             drawn = np.stack([pattern.on_pairs(maps, each) for each in shuffled[pattern.name]])
