@@ -199,6 +199,9 @@ def test_a_pattern_of_ones_own(planted_records):
 def test_bad_input_is_refused(planted_records, rng):
     with pytest.raises(RecordError, match="no record; capture at least one text"):
         heads([])
+    for wrong in ("a text", 3, ["a text"]):
+        with pytest.raises(RecordError, match=r"heads was given a (str|int).*give records, such as capture"):
+            heads(wrong)
     with pytest.raises(RecordError, match="options are confidence, alpha and correction"):
         heads(planted_records, alpa=0.1)
     with pytest.raises(RecordError, match=r"correction \(holm, benjamini-hochberg\)"):

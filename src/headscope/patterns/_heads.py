@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -185,11 +185,12 @@ class Heads:
         return sorted(known, key=lambda entry: -entry[1])
 
 
+WANTED = "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
 HEADER = ("head", *MEASURES, "class", "labels")
 
 
 def heads(
-    records: Record | Iterable[Record],
+    records: Any,
     *,
     patterns: tuple[Pattern, ...] = PATTERNS,
     stack: str | None = None,
@@ -225,12 +226,23 @@ def heads(
             f"heads was given {options}; its options are confidence, alpha and correction ({', '.join(CORRECTIONS)})"
         )
     tally = Tally(patterns, stack=stack, position_mean=position_mean)
-    for number, record in enumerate([records] if isinstance(records, Record) else records):
+    for number, record in enumerate(_parse_records(records)):
         tally.update(f"{number:06}", record)
     if not tally.cells:
         raise RecordError("heads was given no record; capture at least one text")
     levels = None if random_weights is None else levels_of(random_weights)
     return Heads(tally, levels=levels, **options)
+
+
+def _parse_records(records: Any) -> Iterator[Record]:
+    if isinstance(records, Record):
+        records = [records]
+    if isinstance(records, str) or not isinstance(records, Iterable):
+        raise RecordError(f"heads was given a {type(records).__name__}; {WANTED}")
+    for record in records:
+        if not isinstance(record, Record):
+            raise RecordError(f"heads was given a {type(record).__name__} among the records; {WANTED}")
+        yield record
 
 
 def levels_of(random_weights: Heads) -> dict[str, float]:

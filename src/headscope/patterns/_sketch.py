@@ -97,8 +97,14 @@ def painted(cells: Shaped[np.ndarray, "row column"], *, name: str, threshold: fl
         )
         return cells[rows][:, columns] != 0
 
-    given = {"says": "looks as painted", "source": "given by the user"}
-    return Pattern(name=name, threshold=threshold, pairs=pairs, by_place=True, **given)
+    return Pattern(
+        name=name,
+        says="looks as painted",
+        source="given by the user",
+        threshold=threshold,
+        pairs=pairs,
+        by_place=True,
+    )
 
 
 def _is_known(text: str, more: tuple[str, ...]) -> bool:
