@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,6 +55,9 @@ def heads(
         check_place(out)
         if out.suffix not in TABLES:
             raise FileError(f"--out is {out}; the table can be written as {', '.join(TABLES)}")
+    for path in (out, texts):
+        if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
+            raise FileError(f"{path} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
     records = _records(_parse_texts(text, text_b, texts), model or ModelOptions())
     found = heads_of(records, stack=stack, confidence=confidence, alpha=alpha, correction=correction)
     if out is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import RecordError
+from headscope.errors import HeadscopeError, RecordError
 from headscope.patterns._card import HeadCard
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._label import CORRECTIONS, FIELDS, Label, labels_of
@@ -214,6 +215,7 @@ def heads(
 
     Raises:
         RecordError: where there is no record, or an option there is not.
+        HeadscopeError: where SciPy is not installed; said before any record is read.
 
     Example:
         >>> from headscope.testing import random_record
@@ -225,6 +227,8 @@ def heads(
         raise RecordError(
             f"heads was given {options}; its options are confidence, alpha and correction ({', '.join(CORRECTIONS)})"
         )
+    if find_spec("scipy") is None:
+        raise HeadscopeError("heads needs SciPy, which is not installed: pip install 'headscope[statistics]'")
     tally = Tally(patterns, stack=stack, position_mean=position_mean)
     for number, record in enumerate(_parse_records(records)):
         tally.update(f"{number:06}", record)
