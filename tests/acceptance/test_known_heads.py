@@ -8,7 +8,16 @@ import pytest
 
 import headscope as hs
 from headscope.capturing import load_model
-from headscope.measures import mass_at_offsets, mass_on, property_share, repeated_tokens, token_class
+from headscope.measures import (
+    head_distances,
+    head_map,
+    mass_at_offsets,
+    mass_on,
+    property_share,
+    repeated_tokens,
+    stress,
+    token_class,
+)
 from headscope.patterns import heads
 
 
@@ -49,6 +58,15 @@ def test_words_of_head_0_0_stay_in_their_sentence(bert_base):
     assert share == pytest.approx(0.97, abs=0.005)
     on_sep = mass_on(stack.weights(7), token_class(stack.key, "sep"))[3]
     assert on_sep == pytest.approx(0.90, abs=0.005)
+
+
+def test_heads_that_look_at_the_next_word_lie_together_on_the_map(bert_base):
+    stack = bert_base["self"]
+    distances = head_distances(np.concatenate([layer.weights_of() for layer in stack]))
+    places = head_map(distances)
+    apart = np.linalg.norm(places - places[2 * 12], axis=1)
+    assert np.argsort(apart)[:2].tolist() == [2 * 12, 2 * 12 + 9]
+    assert stress(distances, places) < 0.2
 
 
 def test_gpt2_head_4_11_looks_back(shared):
