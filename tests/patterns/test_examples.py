@@ -3,6 +3,8 @@
 import doctest
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -25,3 +27,9 @@ def test_public_names_are_sorted_and_there():
         headscope.patterns.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name)
     )
     assert all(hasattr(headscope.patterns, name) for name in headscope.patterns.__all__)
+
+
+def test_importing_is_light():
+    heavy = "{'torch', 'transformers', 'scipy', 'sklearn'}"
+    code = f"import sys, headscope; headscope.heads; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

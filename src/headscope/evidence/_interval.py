@@ -24,7 +24,8 @@ def interval(
 
     ``percentile`` takes the quantiles of the redrawn means; ``bca`` (Efron 1987) shifts them for bias and skew, with
     the jackknife's acceleration, and suits skewed values from about 20 texts on. Both are too short for few texts.
-    SciPy's `bootstrap` gives the same up to the draw, but draws for each head anew and knows no missing values.
+    SciPy's `bootstrap` gives the same up to the draw, but draws for each head anew and knows no missing values. With
+    the same texts and seed the ends are the same, up to how a machine rounds a matrix product.
 
     Args:
         values: one for each text and head; NaN for none.

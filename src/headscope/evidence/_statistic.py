@@ -17,7 +17,7 @@ CONTENTS = ("version", "shape", "names", "texts", "values")
 
 
 class Statistic:
-    """Values of texts, kept one by one: what is computed of them does not depend on order, batch or machine.
+    """Values of texts, kept one by one: totals and means do not depend on order, batch or machine.
 
     Sums and means are rounded once (`math.fsum`), so two runs agree to the last bit whatever came first. NaN means
     that a text has nothing to say about a head; it is not counted. Memory is 8 bytes for each text and value.
