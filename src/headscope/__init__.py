@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RecordError,
         TextError,
     )
+    from headscope.patterns import Heads, heads
     from headscope.record import (
         Candidate,
         Generation,
@@ -65,6 +66,7 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
+    "headscope.patterns": ("Heads", "heads"),
     "headscope.record": (
         "Candidate",
         "Generation",
@@ -101,6 +103,7 @@ __all__ = [
     "FigureError",
     "FileError",
     "Generation",
+    "Heads",
     "HeadscopeError",
     "Layer",
     "Mask",
@@ -125,6 +128,7 @@ __all__ = [
     "from_weights",
     "generate",
     "head_view",
+    "heads",
     "load",
     "matrix_view",
     "model_view",

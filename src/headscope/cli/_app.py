@@ -18,3 +18,4 @@ app.command("headscope.cli._capture:capture", name="capture", help="Capture a te
 app.command("headscope.cli._generate:generate", name="generate", help="Let a model write and keep every step.")
 app.command("headscope.cli._figure:figure", name="figure", help="Draw a view of a record as a figure for print.")
 app.command("headscope.cli._serve:serve", name="serve", help="Show a record in the browser, layer by layer.")
+app.command("headscope.cli._heads:heads", name="heads", help="Tell what kind of heads a model has, with evidence.")

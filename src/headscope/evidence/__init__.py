@@ -1,0 +1,25 @@
+"""What makes a number believable: statistics that add up exactly, intervals, effect sizes, corrections, baselines."""
+
+from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
+from headscope.evidence._correction import benjamini_hochberg, holm
+from headscope.evidence._effect import effect_size, p_above, superiority
+from headscope.evidence._interval import interval
+from headscope.evidence._map_sum import MapSum, position_map
+from headscope.evidence._statistic import Statistic, load_statistic
+
+__all__ = [
+    "MapSum",
+    "Statistic",
+    "benjamini_hochberg",
+    "effect_size",
+    "holm",
+    "interval",
+    "load_statistic",
+    "null_scores",
+    "p_above",
+    "position_map",
+    "rng_of",
+    "shuffled_tokens",
+    "superiority",
+    "uniform_map",
+]

@@ -1,0 +1,91 @@
+"""What a score would be without the pattern."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.errors import RecordError
+from headscope.evidence._statistic import Statistic
+from headscope.record import Record, Tokens
+
+
+def uniform_map(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 query key"]:
+    """The head that looks at everything it may look at alike.
+
+    Args:
+        visible: True where a query may look; a query that may look at nothing keeps a row of zeros.
+
+    Example:
+        >>> uniform_map(np.array([[True, False], [True, True]])).tolist()
+        [[[1.0, 0.0], [0.5, 0.5]]]
+    """
+    counts = visible.sum(axis=1, keepdims=True)
+    return np.divide(visible, counts, out=np.zeros(visible.shape), where=counts > 0)[None]
+
+
+def shuffled_tokens(tokens: Tokens, rng: np.random.Generator) -> Tokens:
+    """The tokens after the words of each sentence changed places: for what a head hits that heeds positions only.
+
+    Scores are then taken of the same map with these tokens. Words keep their pieces together and stay in their
+    sentence, and special tokens stay where they are: a head that looks far, or back, would else hit the true pairs of
+    a pattern more often than the shuffled ones without heeding any word.
+
+    Args:
+        tokens: of one side of a stack.
+        rng: where the randomness comes from.
+
+    Example:
+        >>> tokens = Tokens(pieces=("[CLS]", "straw", "##berries", "taste", "good", "[SEP]"))
+        >>> shuffled_tokens(tokens, np.random.default_rng(0)).pieces
+        ('[CLS]', 'good', 'straw', '##berries', 'taste', '[SEP]')
+    """
+    order = np.arange(len(tokens))
+    segments, words = np.array(tokens.segments, int), ~np.array(tokens.special, bool)
+    starts = ~np.array(tokens.continues, bool)
+    for segment in np.unique(segments[words]):
+        places = np.flatnonzero(words & (segments == segment))
+        blocks = np.split(places, np.flatnonzero(starts[places])[1:]) if starts[places[0]] else [places]
+        order[places] = np.concatenate([blocks[number] for number in rng.permutation(len(blocks))])
+    return tokens.take(order.tolist())
+
+
+def rng_of(text: str, seed: int = 0) -> np.random.Generator:
+    """Randomness that belongs to a text, so that it does not depend on which texts came before.
+
+    Example:
+        >>> bool(rng_of("a").random() == rng_of("a").random())
+        True
+    """
+    return np.random.default_rng([seed, zlib.crc32(text.encode())])
+
+
+def null_scores(records: Iterable[Record], score: Callable[[Record], Float[np.ndarray, "..."]]) -> Statistic:
+    """Scores on records of a model without the pattern: the same architecture with random weights.
+
+    Such a model is made by ``AutoModel.from_config(model.config)``; capture the same texts with it.
+
+    Args:
+        records: of that model, one for each text.
+        score: values of one record, such as ``lambda record: entropy(record["self"].weights(0))``.
+
+    Raises:
+        RecordError: where there is no record.
+
+    Example:
+        >>> from headscope.testing import random_record
+        >>> len(null_scores([random_record()], lambda record: record["cross"].weights(0).max(axis=(1, 2))))
+        1
+    """
+    found: Statistic | None = None
+    for number, record in enumerate(records):
+        values = np.asarray(score(record), np.float64)
+        if found is None:
+            found = Statistic(values.shape)
+        found.update(str(number), values)
+    if found is None:
+        raise RecordError("No record of the model with random weights was given; capture the texts with it")
+    return found

@@ -1,0 +1,74 @@
+"""How unlike two heads are."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.measures._entropy import row_entropy
+
+CLARK_DIVERGENCE_SMOOTHING = 1e-3
+
+
+def jensen_shannon(
+    first: Float[np.ndarray, "head query key"],
+    second: Float[np.ndarray, "head query key"],
+    *,
+    smoothing: float = 0.0,
+) -> Float[np.ndarray, "head query"]:
+    """Jensen-Shannon divergence of two heads' rows, in nats: 0 where they are equal, at most ``ln 2 = 0.6931``.
+
+    ``JS(p, q) = KL(p|m) / 2 + KL(q|m) / 2 = H(m) - (H(p) + H(q)) / 2`` with ``m = (p + q) / 2``.
+
+    Source: Clark et al. 2019, section 6. A divergence: neither they nor we take the square root.
+
+    Args:
+        first: attention, axes head, query, key.
+        second: attention of the heads that these are compared with, one by one.
+        smoothing: share s of the uniform row that is mixed in: ``(1 - s) A + s / n``.
+
+    Example:
+        >>> jensen_shannon(np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]])).round(4).tolist()
+        [[0.6931]]
+    """
+    first, second = (_smoothed(each, smoothing) for each in (first, second))
+    apart = row_entropy((first + second) / 2) - (row_entropy(first) + row_entropy(second)) / 2
+    return np.maximum(0.0, apart)
+
+
+def head_distances(
+    weights: Float[np.ndarray, "head query key"], *, smoothing: float = CLARK_DIVERGENCE_SMOOTHING
+) -> Float[np.ndarray, "head other_head"]:
+    """Distance of every two heads on one text, in nats: the sum of `jensen_shannon` over all rows.
+
+    Source: Clark et al. 2019, section 6, and their released code: smoothed with 0.001, summed, not averaged. Add the
+    matrices of several texts for their distance over a corpus; `head_map` draws them.
+
+    Args:
+        weights: attention of all heads, those of all layers one after the other; axes head, query, key.
+        smoothing: share of the uniform row that is mixed in.
+
+    Raises:
+        RecordError: where there is no head.
+
+    Example:
+        >>> head_distances(np.array([[[1.0, 0.0]], [[0.0, 1.0]]]), smoothing=0.0).round(4).tolist()
+        [[0.0, 0.6931], [0.6931, 0.0]]
+    """
+    if not len(weights):
+        raise RecordError("head_distances was given no head; give attention [head query key]")
+    rows = _smoothed(weights, smoothing)
+    entropies = row_entropy(rows)
+    found = np.zeros((len(rows), len(rows)))
+    for head in range(len(rows) - 1):
+        others = slice(head + 1, None)
+        middle = row_entropy((rows[head] + rows[others]) / 2)
+        apart = np.maximum(0.0, middle - (entropies[head] + entropies[others]) / 2)
+        found[head, others] = found[others, head] = apart.sum(axis=1)
+    return found
+
+
+def _smoothed(weights: np.ndarray, smoothing: float) -> np.ndarray:
+    weights = np.asarray(weights, np.float64)
+    return (1 - smoothing) * weights + smoothing / weights.shape[-1] if smoothing else weights

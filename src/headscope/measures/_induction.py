@@ -1,0 +1,111 @@
+"""Heads that look at what followed the same token before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from headscope.errors import RecordError
+from headscope.measures._mass import mass_on_pairs
+
+Target = Literal["followed", "preceded"]
+
+
+def prefix_targets(names: Sequence[int | str], target: Target = "followed") -> Bool[np.ndarray, "query key"]:
+    """Where an induction head should look from each token.
+
+    For query q these are the keys ``p + 1`` (``"followed"``) or ``p - 1`` (``"preceded"``) of every earlier place
+    ``p < q`` of the same token.
+
+    Source: Olsson et al. 2022. Their appendix says "preceded"; their erratum and every replication take the tokens
+    that followed.
+
+    Args:
+        names: the tokens, by number or piece.
+        target: which neighbour of the earlier places.
+
+    Raises:
+        RecordError: a target there is not.
+
+    Example:
+        >>> prefix_targets(["a", "b", "a"]).astype(int).tolist()
+        [[0, 0, 0], [0, 0, 0], [0, 1, 0]]
+    """
+    if target not in ("followed", "preceded"):
+        raise RecordError(f"target must be 'followed' or 'preceded', not {target!r}")
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    ids = np.array([numbers[name] for name in names], int)
+    earlier = np.tril(ids[:, None] == ids, -1)
+    found = np.zeros_like(earlier)
+    if target == "followed":
+        found[:, 1:] = earlier[:, :-1]
+    else:
+        found[:, :-1] = earlier[:, 1:]
+    return found
+
+
+def prefix_matching(
+    weights: Float[np.ndarray, "head query key"],
+    names: Sequence[int | str],
+    *,
+    target: Target = "followed",
+) -> Float[np.ndarray, " head"]:
+    """Mean attention to the tokens that followed earlier places of the same token: near 1 for induction heads.
+
+    ``mean_{q in Q} sum_{k in T(q)} A[q, k]``, T from `prefix_targets`, Q the queries that have a target; NaN where
+    none has.
+
+    Source: Olsson et al. 2022, appendix, on random tokens that are repeated (`repeated_tokens`). They take the mean of
+    the entries; ours sums the mass over the repeats, which does not fall as these grow in number (up to 3 times as
+    large with 4 repeats).
+
+    Args:
+        weights: attention, axes head, query, key; as many queries as keys.
+        names: the tokens, by number or piece.
+        target: which neighbour of the earlier places.
+
+    Raises:
+        RecordError: where tokens and weights do not fit.
+
+    Example:
+        >>> prefix_matching(np.array([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.1, 0.8, 0.1]]]), ["a", "b", "a"]).tolist()
+        [0.8]
+    """
+    return mass_on_pairs(weights, prefix_targets(names, target))
+
+
+def repeated_tokens(
+    rng: np.random.Generator,
+    candidates: Sequence[int],
+    *,
+    length: int = 25,
+    repeats: int = 4,
+    start: int | None = None,
+) -> Int[np.ndarray, " token"]:
+    """Random tokens, said again and again, to try `prefix_matching` on.
+
+    Source: Olsson et al. 2022, appendix: 25 tokens, 4 times, a start token in front, 10 such sequences. They leave
+    the most and the least common tokens out of the candidates. Ours draws each token once a run, so that a place in
+    the run has one answer.
+
+    Args:
+        rng: where the randomness comes from.
+        candidates: vocabulary numbers to draw from.
+        length: of the run.
+        repeats: how often it is said.
+        start: vocabulary number of the token in front, if any.
+
+    Raises:
+        RecordError: where there are fewer candidates than tokens in a run.
+
+    Example:
+        >>> repeated_tokens(np.random.default_rng(0), [7], length=1, repeats=3, start=0).tolist()
+        [0, 7, 7, 7]
+    """
+    if len(candidates) < length:
+        raise RecordError(f"A run of {length} tokens was asked for, with {len(candidates)} to draw from; shorten it")
+    run = rng.choice(np.asarray(candidates), size=length, replace=False)
+    return np.concatenate([[] if start is None else [start], np.tile(run, repeats)]).astype(int)

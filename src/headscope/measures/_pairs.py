@@ -1,0 +1,191 @@
+"""Pairs of query and key that belong together: the same token, form, sentence."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.errors import RecordError
+from headscope.record import Tokens
+
+VOWELS = "aeiouy"
+
+
+def same_segment(query: Tokens, key: Tokens) -> Bool[np.ndarray, "query key"]:
+    """Pairs of words of the same text of a pair, the word itself included; special tokens belong to none.
+
+    Example:
+        >>> tokens = Tokens(pieces=("a", "b", "[SEP]", "c"), segments=(0, 0, 0, 1))
+        >>> same_segment(tokens, tokens).astype(int).tolist()
+        [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
+    """
+    return words(query, key) & (np.array(query.segments)[:, None] == np.array(key.segments))
+
+
+def other_segment(query: Tokens, key: Tokens) -> Bool[np.ndarray, "query key"]:
+    """Pairs of words of different texts of a pair; special tokens belong to none.
+
+    Example:
+        >>> tokens = Tokens(pieces=("a", "b", "[SEP]", "c"), segments=(0, 0, 0, 1))
+        >>> other_segment(tokens, tokens).astype(int).tolist()
+        [[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]]
+    """
+    return words(query, key) & (np.array(query.segments)[:, None] != np.array(key.segments))
+
+
+def words(query: Tokens, key: Tokens) -> Bool[np.ndarray, "query key"]:
+    """Pairs of tokens that both stand for text.
+
+    Example:
+        >>> words(Tokens(pieces=("[CLS]", "a")), Tokens(pieces=("b", "[SEP]", "c"))).astype(int).tolist()
+        [[0, 0, 0], [1, 0, 1]]
+    """
+    return ~np.array(query.special, bool)[:, None] & ~np.array(key.special, bool)
+
+
+def same_token(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.ndarray, "query key"]:
+    """Pairs of words with the same piece.
+
+    Source: Vig 2019, pattern 3; with `other_segment` pattern 4.
+
+    Args:
+        query: tokens that look.
+        key: tokens that are looked at.
+        itself: whether a token is its own partner; in cross-attention none is.
+
+    Example:
+        >>> tokens = Tokens(pieces=("to", "be", "or", "to"))
+        >>> same_token(tokens, tokens, itself=False).astype(int).tolist()
+        [[0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    """
+    found = _equal(query, key, query.pieces, key.pieces)
+    if not itself and query == key:
+        np.fill_diagonal(found, False)
+    return found
+
+
+def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.ndarray, "query key"]:
+    """Pairs of tokens whose words have the same `form`: store and Stores, carry and carried.
+
+    Pieces count with the whole word they belong to; two pieces of one and the same word are no pair.
+
+    Source: Vig 2019, patterns 3 and 4 ("identical or related words"). The form is ours: a rule, not a dictionary.
+
+    Args:
+        query: tokens that look.
+        key: tokens that are looked at.
+        itself: whether a token is its own partner; in cross-attention none is.
+
+    Example:
+        >>> tokens = Tokens(pieces=("straw", "##berry", "or", "straw", "##berries"))
+        >>> same_form(tokens, tokens, itself=False).astype(int).tolist()[0]
+        [0, 0, 0, 1, 1]
+    """
+    forms = ([form(word) for word in _words_of(side)] for side in (query, key))
+    found = _equal(query, key, *forms)
+    if query == key:
+        occurrences = np.cumsum(~np.array(query.continues, bool))
+        found &= occurrences[:, None] != occurrences
+        if itself:
+            np.fill_diagonal(found, ~np.array(query.special, bool))
+    return found
+
+
+def related(
+    query: Tokens,
+    key: Tokens,
+    query_vectors: Float[np.ndarray, "query feature"],
+    key_vectors: Float[np.ndarray, "key feature"],
+    *,
+    threshold: float,
+) -> Bool[np.ndarray, "query key"]:
+    """Pairs of different words whose vectors point the same way: cosine of at least a threshold.
+
+    Source: ours, for "related words" of Vig 2019, patterns 3 and 4: vectors are the model's input embeddings. No
+    threshold holds for every model; take a high quantile of the cosines of its vocabulary.
+
+    Args:
+        query: tokens that look.
+        key: tokens that are looked at.
+        query_vectors: one vector for each query.
+        key_vectors: one vector for each key.
+        threshold: least cosine, from -1 to 1.
+
+    Raises:
+        RecordError: where vectors and tokens do not fit.
+
+    Example:
+        >>> tokens = Tokens(pieces=("cat", "dog", "of"))
+        >>> vectors = np.array([[1.0, 0.1], [1.0, 0.0], [0.0, 1.0]])
+        >>> related(tokens, tokens, vectors, vectors, threshold=0.9).astype(int).tolist()
+        [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    """
+    if len(query_vectors) != len(query) or len(key_vectors) != len(key):
+        raise RecordError(
+            f"{len(query_vectors)} and {len(key_vectors)} vectors were given for {len(query)} query and {len(key)} key "
+            "tokens; give one for each"
+        )
+    units = [
+        each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-300) for each in (query_vectors, key_vectors)
+    ]
+    return words(query, key) & ~same_token(query, key) & (units[0] @ units[1].T >= threshold)
+
+
+@lru_cache(maxsize=100_000)
+def form(word: str) -> str:
+    """A word without case, accents and its English ending: what stands in for a lemma.
+
+    Rules, the first that leaves three letters with a vowel: -'s; -ies, -ied -> -y; -sses -> -ss; -es after s, x, z,
+    ch, sh; -s but not -ss, -us, -is; -ing, -ed, with a doubled last letter made single (not l, s, z); a last -e is
+    dropped. Irregular forms stay apart (go, went) and some different words meet (pine, pining -> pin).
+
+    Source: ours; the rules are those of the first steps of Porter 1980, shortened.
+
+    Example:
+        >>> [form(word) for word in ("Stores", "store", "carried", "carry", "running", "run", "bus", "Café")]
+        ['stor', 'stor', 'carry', 'carry', 'run', 'run', 'bus', 'cafe']
+    """
+    letters = unicodedata.normalize("NFKD", word.strip().casefold())
+    stem = re.sub("['\u2019]s?$", "", "".join(each for each in letters if not unicodedata.combining(each)))
+    for ending, instead in ENDINGS:
+        shorter = re.sub(ending, instead, stem)
+        if shorter != stem and len(shorter) > 2 and any(vowel in shorter for vowel in VOWELS):
+            if ending in ("ing$", "ed$"):
+                shorter = re.sub(r"([^aeiouylsz])\1$", r"\1", shorter)
+            stem = shorter
+            break
+    return stem[:-1] if len(stem) > 4 and stem.endswith("e") else stem
+
+
+ENDINGS = (
+    ("ie[sd]$", "y"),
+    ("sses$", "ss"),
+    ("(?<=[sxz])es$", ""),
+    ("(?<=[cs]h)es$", ""),
+    ("(?<![sui])s$", ""),
+    ("ing$", ""),
+    ("ed$", ""),
+)
+
+
+def _equal(
+    query: Tokens, key: Tokens, query_names: Sequence[str], key_names: Sequence[str]
+) -> Bool[np.ndarray, "query key"]:
+    numbers = {name: number for number, name in enumerate(dict.fromkeys([*query_names, *key_names]))}
+    rows, columns = (np.array([numbers[name] for name in names], int) for names in (query_names, key_names))
+    return words(query, key) & (rows[:, None] == columns)
+
+
+def _words_of(tokens: Tokens) -> list[str]:
+    """The whole word of each token, its labels joined."""
+    starts = ~np.array(tokens.continues, bool)
+    numbers = np.cumsum(starts) - 1
+    joined = [""] * int(starts.sum())
+    for number, label in zip(numbers, tokens.labels, strict=True):
+        joined[number] += label.strip()
+    return [joined[number] for number in numbers]

@@ -1,0 +1,258 @@
+"""What kind of head is this, and is it real?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import HeadscopeError, RecordError
+from headscope.patterns._card import HeadCard
+from headscope.patterns._kovaleva import CLASSES
+from headscope.patterns._label import CORRECTIONS, FIELDS, Label, labels_of
+from headscope.patterns._pattern import PATTERNS, Pattern
+from headscope.patterns._tally import MEASURES, Tally
+from headscope.record import Record
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """The heads of a model with their measures and labels; prints itself as a table.
+
+    Args:
+        tally: what was counted.
+        confidence: of the intervals.
+        alpha: chance of a false label that is accepted, over all heads and patterns tried.
+        correction: for trying many: ``"holm"`` (any false label at all) or ``"benjamini-hochberg"`` (their share).
+        levels: mean score of each pattern on a model with random weights, where there is one.
+    """
+
+    tally: Tally
+    confidence: float = 0.95
+    alpha: float = 0.05
+    correction: str = "holm"
+    levels: Mapping[str, float] | None = None
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return len(self.tally.statistic)
+
+    @cached_property
+    def all_labels(self) -> tuple[Label, ...]:
+        """Every pattern of every head with its evidence, held or not."""
+        return labels_of(
+            self.tally,
+            confidence=self.confidence,
+            alpha=self.alpha,
+            correction=self.correction,
+            levels=dict(self.levels or {}),
+        )
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The labels that hold."""
+        return tuple(label for label in self.all_labels if label.holds)
+
+    @cached_property
+    def measures(self) -> dict[str, Float[np.ndarray, " head"]]:
+        """Mean over texts of each measure, one value for each of `cells`."""
+        return {name: self._mean(f"measure {name}") for name in MEASURES}
+
+    @cached_property
+    def classes(self) -> dict[str, Float[np.ndarray, " head"]]:
+        """Share of texts on which each head's map is of each of Kovaleva's classes."""
+        return {name: self._mean(f"class {name}") for name in CLASSES}
+
+    @property
+    def cells(self) -> list[tuple[int, int]]:
+        """Layer and head of every value."""
+        return self.tally.cells
+
+    def classes_of_layers(self) -> dict[int, dict[str, float]]:
+        """Share of maps of each class in every layer: Kovaleva's bar chart, layer by layer."""
+        layers = np.array([layer for layer, _ in self.cells])
+        return {
+            int(number): {name: float(shares[layers == number].mean()) for name, shares in self.classes.items()}
+            for number in np.unique(layers)
+        }
+
+    def head(self, layer: int, head: int) -> HeadCard:
+        """The card of one head: labels, evidence, measures, best examples.
+
+        Raises:
+            RecordError: where there is no such head.
+        """
+        if (layer, head) not in self.cells:
+            last = self.cells[-1]
+            raise RecordError(f"There is no head {layer}-{head}; heads go from 0-0 to {last[0]}-{last[1]}")
+        cell = self.cells.index((layer, head))
+        return HeadCard(
+            layer=layer,
+            head=head,
+            labels=tuple(label for label in self.all_labels if (label.layer, label.head) == (layer, head)),
+            measures={name: float(values[cell]) for name, values in self.measures.items()},
+            classes={name: float(values[cell]) for name, values in self.classes.items()},
+            scores={pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns},
+        )
+
+    def ranked(self, pattern: str) -> list[Label]:
+        """All heads by how far they follow a pattern, the first one most.
+
+        Raises:
+            RecordError: where no text can show it, or it was not looked for.
+        """
+        found = [label for label in self.all_labels if label.pattern == pattern]
+        if not found:
+            names = ", ".join(dict.fromkeys(label.pattern for label in self.all_labels))
+            raise RecordError(f"No text shows anything of {pattern!r}; there are scores of {names}")
+        return sorted(found, key=lambda label: -label.score)
+
+    def columns(self) -> dict[str, list]:
+        """Every label as a table, one list for each column; `to_pandas` and its like are made of it."""
+        return {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        import pandas as pd  # ty: ignore[import-not-found]
+
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """The table as a polars DataFrame."""
+        import polars as pl  # ty: ignore[import-not-found]
+
+        return pl.DataFrame(self.columns())
+
+    def to_arrow(self) -> Any:
+        """The table as an Arrow table."""
+        import pyarrow as pa  # ty: ignore[import-not-found]
+
+        return pa.table(self.columns())
+
+    def __repr__(self) -> str:
+        return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"
+
+    def __str__(self) -> str:
+        model = self.tally.model or "a model"
+        once = ", seen on one text only: nothing can be said of others" if self.texts == 1 else ""
+        first = f"{model}: {len(self.cells)} heads, {self.texts} text{'s' * (self.texts != 1)}{once}"
+        rows = [HEADER, *(self._row(cell) for cell in range(len(self.cells)))]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADER))]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        note = (
+            f"Labels: score [{self.confidence:.0%} interval over texts], {self.correction} over all heads and patterns"
+        )
+        return "\n".join([first, *lines, note, *self._too_few()])
+
+    def _too_few(self) -> list[str]:
+        """Say so where there are too few texts for any label: the least p of n texts is 2^-n."""
+        tests = len([label for label in self.all_labels if label.texts > 1])
+        if self.correction != "holm" or not tests or tests * 0.5**self.texts < self.alpha:
+            return []
+        wanted = int(np.ceil(np.log2(tests / self.alpha))) + 1
+        return [f"{self.texts} texts are too few to tell {tests} scores from chance; give {wanted} or more"]
+
+    def _row(self, cell: int) -> tuple[str, ...]:
+        layer, head = self.cells[cell]
+        mine = [label for label in self.all_labels if (label.layer, label.head) == (layer, head)]
+        told = [
+            f"{label.pattern} {label.score:.2f}"
+            + ("" if label.only_one_text else f" [{label.low:.2f}, {label.high:.2f}]")
+            for label in mine
+            if label.holds or label.only_one_text
+        ]
+        kind = max(CLASSES, key=lambda name: self.classes[name][cell])
+        numbers = [f"{self.measures[name][cell]:.2f}" for name in MEASURES]
+        return (f"{layer}-{head}", *numbers, f"{kind} {self.classes[kind][cell]:.0%}", ", ".join(told) or "-")
+
+    @cached_property
+    def _means(self) -> np.ndarray:
+        return self.tally.statistic.mean
+
+    def _mean(self, row: str) -> np.ndarray:
+        return self._means[self.tally.rows.index(row)]
+
+    def _scores(self, row: str, cell: int) -> list[tuple[str, float]]:
+        """Score of each text that can show the pattern, the highest first."""
+        column = self.tally.statistic.values[:, self.tally.rows.index(row), cell]
+        named = zip(self.tally.statistic.texts, column, strict=True)
+        known = [(self.tally.shown[text], float(score)) for text, score in named if not np.isnan(score)]
+        return sorted(known, key=lambda entry: -entry[1])
+
+
+WANTED = "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
+HEADER = ("head", *MEASURES, "class", "labels")
+
+
+def heads(
+    records: Any,
+    *,
+    patterns: tuple[Pattern, ...] = PATTERNS,
+    stack: str | None = None,
+    position_mean: Float[np.ndarray, "head length length"] | None = None,
+    random_weights: Heads | None = None,
+    **options: Any,
+) -> Heads:
+    """What kind of heads a model has, over some texts, and how sure that is.
+
+    For one text, ``heads(capture(...))``; for many, ``heads(capture_many(model, tokenizer, texts))``: records are
+    read once and not kept. A label holds where the mean score over texts reaches the pattern's threshold and lies
+    above its baselines (t-test over texts, corrected for all heads and patterns); one text alone gives no label.
+
+    Args:
+        records: one record, or one for each text, all of one model.
+        patterns: what to look for.
+        stack: which stack of the records, such as ``"decoder"``; by default the first.
+        position_mean: the average map, for one baseline more; see `Tally`.
+        random_weights: `heads` of the same texts on the same architecture with random weights, for one baseline more.
+        **options: ``confidence``, ``alpha`` and ``correction`` of `Heads`.
+
+    Raises:
+        RecordError: where there is no record, or an option there is not.
+        HeadscopeError: where SciPy is not installed; said before any record is read.
+
+    Example:
+        >>> from headscope.testing import random_record
+        >>> heads([random_record(seed=seed) for seed in range(3)])
+        <Heads: 6 heads, 3 texts, 0 labels>
+    """
+    unknown = set(options) - {"confidence", "alpha", "correction"}
+    if unknown or options.get("correction", "holm") not in CORRECTIONS:
+        raise RecordError(
+            f"heads was given {options}; its options are confidence, alpha and correction ({', '.join(CORRECTIONS)})"
+        )
+    if find_spec("scipy") is None:
+        raise HeadscopeError("heads needs SciPy, which is not installed: pip install 'headscope[statistics]'")
+    tally = Tally(patterns, stack=stack, position_mean=position_mean)
+    for number, record in enumerate(_parse_records(records)):
+        tally.update(f"{number:06}", record)
+    if not tally.cells:
+        raise RecordError("heads was given no record; capture at least one text")
+    levels = None if random_weights is None else levels_of(random_weights)
+    return Heads(tally, levels=levels, **options)
+
+
+def _parse_records(records: Any) -> Iterator[Record]:
+    if isinstance(records, Record):
+        records = [records]
+    if isinstance(records, str) or not isinstance(records, Iterable):
+        raise RecordError(f"heads was given a {type(records).__name__}; {WANTED}")
+    for record in records:
+        if not isinstance(record, Record):
+            raise RecordError(f"heads was given a {type(record).__name__} among the records; {WANTED}")
+        yield record
+
+
+def levels_of(random_weights: Heads) -> dict[str, float]:
+    """Mean score of each pattern over all heads and texts of a model with random weights, whose heads are alike."""
+    tally = random_weights.tally
+    means = {pattern.name: tally.statistic.mean[tally.rows.index(pattern.name)] for pattern in tally.patterns}
+    return {
+        name: float(values[~np.isnan(values)].mean()) for name, values in means.items() if not np.isnan(values).all()
+    }

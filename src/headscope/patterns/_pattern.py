@@ -1,0 +1,210 @@
+"""What heads do, by definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.errors import RecordError
+from headscope.measures import (
+    evenness,
+    mass_at_offsets,
+    mass_on,
+    mass_on_pairs,
+    peak_at_offset,
+    prefix_targets,
+    sink_strength,
+)
+from headscope.patterns._maps import Maps, Sides
+
+SINK_LENGTH = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """Something that a head may do: a score from 0 to 1 for each text, and from where on it counts.
+
+    Give either ``score``, or ``pairs`` for patterns of content, whose score is `mass_on_pairs` of these: they are
+    compared with the same pairs after the words changed places, too.
+
+    Args:
+        name: in tables and labels.
+        says: what the head does, in a few words.
+        source: who described it, and how ours differs.
+        threshold: least mean score over texts for the label.
+        score: one value for each head of some maps; NaN where the text cannot show the pattern.
+        pairs: True where a head of this pattern should look.
+        by_place: whether pairs are the same whatever the words are; shuffled words then say nothing.
+
+    Raises:
+        RecordError: unless one of score and pairs is given and the threshold lies within 0..1.
+    """
+
+    name: str
+    says: str
+    source: str
+    threshold: float
+    score: Callable[[Maps], np.ndarray] | None = None
+    pairs: Callable[[Sides], np.ndarray] | None = None
+    by_place: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.score is None) == (self.pairs is None):
+            raise RecordError(f"Pattern {self.name!r} needs score or pairs, one of them")
+        if not 0 < self.threshold < 1:
+            raise RecordError(f"Pattern {self.name!r} has the threshold {self.threshold}; give one within 0..1")
+
+    def of(self, maps: Maps) -> Float[np.ndarray, " head"]:
+        """The score of every head; NaN where the text cannot show the pattern."""
+        if self.score is not None:
+            return self.score(maps)
+        return self.on_pairs(maps, self.wanted(maps.sides))
+
+    def wanted(self, sides: Sides) -> Bool[np.ndarray, "query key"]:
+        """Where a head of this pattern should look."""
+        if self.pairs is None:
+            raise RecordError(f"Pattern {self.name!r} is not made of pairs")
+        return self.pairs(sides)
+
+    @staticmethod
+    def on_pairs(maps: Maps, pairs: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, " head"]:
+        """Mean mass on the pairs that can be seen, over the queries that have one."""
+        return mass_on_pairs(maps.weights, pairs & maps.visible)
+
+
+def _at(offset: int, *, inside: bool) -> Callable[[Maps], np.ndarray]:
+    def score(maps: Maps) -> np.ndarray:
+        if not maps.sides.is_self:
+            return _none(maps)
+        pairs = maps.visible & maps.sides.own_sentence if inside else maps.visible
+        return mass_at_offsets(maps.weights, [offset], pairs=pairs)[:, 0]
+
+    return score
+
+
+def _peak(offset: int) -> Callable[[Maps], np.ndarray]:
+    def score(maps: Maps) -> np.ndarray:
+        if not maps.sides.is_self:
+            return _none(maps)
+        return peak_at_offset(maps.weights, offset, pairs=maps.visible & maps.sides.own_sentence)
+
+    return score
+
+
+def _delimiter(maps: Maps) -> np.ndarray:
+    if not maps.sides.delimiters.any():
+        return _none(maps)
+    return mass_on(maps.weights, maps.sides.delimiters, queries=maps.seeing)
+
+
+def _bag(maps: Maps) -> np.ndarray:
+    if not maps.sides.is_pair:
+        return _none(maps)
+    own = maps.sides.own_sentence & maps.visible
+    return mass_on_pairs(maps.weights, own) * evenness(maps.weights, own)
+
+
+def _sink(maps: Maps) -> np.ndarray:
+    if min(maps.visible.shape) < 2:
+        return _none(maps)
+    return sink_strength(maps.weights[:, :SINK_LENGTH])
+
+
+def _induction(sides: Sides) -> np.ndarray:
+    if not sides.is_self:
+        return np.zeros_like(sides.words)
+    return prefix_targets(sides.query.pieces) & sides.words
+
+
+def _none(maps: Maps) -> np.ndarray:
+    return np.full(len(maps.weights), np.nan)
+
+
+VIG = "Vig 2019; statistic ours"
+
+PATTERNS = (
+    Pattern(
+        name="next",
+        says="looks at the next word",
+        source=f"{VIG}: mean of A[i, i+1] inside a sentence; threshold of Clark et al. 2019",
+        threshold=0.5,
+        score=_at(1, inside=True),
+    ),
+    Pattern(
+        name="previous",
+        says="looks at the previous word",
+        source=f"{VIG}: mean of A[i, i-1] inside a sentence; threshold of Clark et al. 2019",
+        threshold=0.5,
+        score=_at(-1, inside=True),
+    ),
+    Pattern(
+        name="same",
+        says="looks at the same word, itself included",
+        source=f"{VIG}: mass on the same form, of words that occur more than once; threshold ours",
+        threshold=0.3,
+        pairs=lambda sides: sides.same_word,
+    ),
+    Pattern(
+        name="same-other",
+        says="looks at the same word in the other sentence",
+        source=f"{VIG}: the same with the other segment; threshold ours",
+        threshold=0.3,
+        pairs=lambda sides: sides.same_word & sides.other_sentence,
+    ),
+    Pattern(
+        name="delimiter",
+        says="rests on [CLS] and [SEP]",
+        source=f"{VIG}: mass on both; threshold of Clark et al. 2019",
+        threshold=0.6,
+        score=_delimiter,
+    ),
+    Pattern(
+        name="bag",
+        says="looks evenly at the words of the same sentence",
+        source=f"{VIG}: mass inside the sentence times its evenness, on pairs of texts; threshold ours",
+        threshold=0.6,
+        score=_bag,
+    ),
+    Pattern(
+        name="positional-next",
+        says="has its peak on the next word",
+        source="Voita et al. 2019: the largest weight is there at least 90 % of the time",
+        threshold=0.9,
+        score=_peak(1),
+    ),
+    Pattern(
+        name="positional-previous",
+        says="has its peak on the previous word",
+        source="Voita et al. 2019: the largest weight is there at least 90 % of the time",
+        threshold=0.9,
+        score=_peak(-1),
+    ),
+    Pattern(
+        name="sink",
+        says="rests on the first token",
+        source="Gu et al. 2025: mean mass on it of the first 64 queries; theirs compares with > 0.3 text by text",
+        threshold=0.3,
+        score=_sink,
+    ),
+    Pattern(
+        name="induction",
+        says="looks at what followed the same token before",
+        source="Olsson et al. 2022: prefix matching, mass summed over earlier places; threshold ours",
+        threshold=0.3,
+        pairs=_induction,
+    ),
+    Pattern(
+        name="previous-token",
+        says="looks back one token",
+        source="Olsson et al. 2022: mean of A[i, i-1] over all tokens; threshold ours, lower than Clark's",
+        threshold=0.3,
+        score=_at(-1, inside=False),
+    ),
+)
+"""The patterns that `heads` looks for unless told otherwise.
+
+Vig's fifth, words predictive of the word, needs a live model: see `predictive`.
+"""

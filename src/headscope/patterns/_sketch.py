@@ -1,0 +1,140 @@
+"""Patterns that users describe: in words, or by painting a map."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import get_args
+
+import numpy as np
+from jaxtyping import Bool, Shaped
+
+from headscope.errors import RecordError
+from headscope.measures import TokenClass, token_class
+from headscope.patterns._maps import Sides
+from headscope.patterns._pattern import Pattern
+from headscope.record import Tokens
+
+RULE = re.compile(r"""\s*(?P<query>".+?"|\S+)\s*->\s*(?P<key>".+?"|\S+)(?:\s+in\s+(?P<where>own|other))?\s*""")
+TOKENS = ("any", "word", *get_args(TokenClass))
+OF_WORDS = ("same", "punctuation", "stop")
+PLACES = ("self", "same", "next", "previous")
+
+
+def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
+    """A pattern in words: who looks at what.
+
+    ``QUERY -> KEY``, with ``in own`` or ``in other`` behind it to stay within the sentence or leave it. Both sides may
+    be ``any``, ``word``, a class of `token_class` (``sep``, ``punctuation`` ...) or a ``"word"`` in quotes, whatever
+    its case. The key may also be said from the query: ``self``, ``same`` (the same form, elsewhere), ``next``,
+    ``previous``, or an offset such as ``+2``.
+
+    Args:
+        rule: such as ``'word -> sep'``, ``'"it" -> word in other'`` or ``'punctuation -> -2'``.
+        threshold: least mean mass for the label.
+        name: what to call it; the rule itself by default.
+
+    Raises:
+        RecordError: where the rule cannot be read.
+
+    Example:
+        >>> from headscope.record import Tokens
+        >>> tokens = Tokens(pieces=("[CLS]", "so", "it", "goes", "[SEP]"))
+        >>> sketch("word -> next").wanted(Sides(tokens, tokens)).astype(int).tolist()[1:4]
+        [[0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
+    """
+    read = RULE.fullmatch(rule)
+    if read is None:
+        raise RecordError(f"The rule {rule!r} cannot be read; write QUERY -> KEY, such as 'word -> sep in own'")
+    query, key, where = read["query"], read["key"], read["where"]
+    for side, text, more in (("query", query, ()), ("key", key, (*PLACES, "+1", "-1"))):
+        if not _is_known(text, more):
+            raise RecordError(
+                f'The {side} {text} is not known; give {", ".join((*TOKENS, *more))} or a "word" in quotes'
+            )
+
+    def pairs(sides: Sides) -> np.ndarray:
+        found = _tokens(query, sides.query)[:, None] & _keys(key, sides)
+        return found if where is None else found & (sides.own_sentence if where == "own" else sides.other_sentence)
+
+    return Pattern(
+        name=name or rule,
+        says=f"looks as in {rule}",
+        source="given by the user",
+        threshold=threshold,
+        pairs=pairs,
+        by_place=not any(text.startswith('"') or text in OF_WORDS for text in (query, key)),
+    )
+
+
+def painted(cells: Shaped[np.ndarray, "row column"], *, name: str, threshold: float = 0.3) -> Pattern:
+    """A pattern as a painted map, laid over the map of each text and stretched to its size.
+
+    Args:
+        cells: not 0 where a head of this pattern looks, rows looking at columns; of any size.
+        name: what to call it.
+        threshold: least mean mass for the label.
+
+    Raises:
+        RecordError: where nothing is painted.
+
+    Example:
+        >>> from headscope.record import Tokens
+        >>> tokens = Tokens(pieces=tuple("abcd"))
+        >>> painted(np.eye(2), name="blocks").wanted(Sides(tokens, tokens)).astype(int).tolist()
+        [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+    """
+    cells = np.asarray(cells)
+    if cells.ndim != 2 or not cells.any():
+        raise RecordError(
+            f"Painted was an array of shape {cells.shape} with nothing in it; paint some cells [row column]"
+        )
+
+    def pairs(sides: Sides) -> np.ndarray:
+        rows, columns = (
+            np.arange(len(side)) * size // len(side)
+            for side, size in zip((sides.query, sides.key), cells.shape, strict=True)
+        )
+        return cells[rows][:, columns] != 0
+
+    return Pattern(
+        name=name,
+        says="looks as painted",
+        source="given by the user",
+        threshold=threshold,
+        pairs=pairs,
+        by_place=True,
+    )
+
+
+def _is_known(text: str, more: tuple[str, ...]) -> bool:
+    return text in TOKENS or text in more or text.startswith('"') or (bool(more) and _offset(text) is not None)
+
+
+def _offset(text: str) -> int | None:
+    named = {"self": 0, "next": 1, "previous": -1}
+    return named.get(text, int(text) if re.fullmatch(r"[+-]\d+", text) else None)
+
+
+def _keys(text: str, sides: Sides) -> Bool[np.ndarray, "query key"]:
+    if text == "same":
+        same = sides.same_word.copy()
+        if sides.is_self:
+            np.fill_diagonal(same, False)
+        return same
+    offset = _offset(text)
+    shape = len(sides.query), len(sides.key)
+    if offset is None:
+        return np.broadcast_to(_tokens(text, sides.key), shape)
+    return np.eye(*shape, k=offset, dtype=bool) & sides.is_self
+
+
+def _tokens(text: str, tokens: Tokens) -> Bool[np.ndarray, " token"]:
+    if text.startswith('"'):
+        wanted = text.strip('"').casefold()
+        return np.array([label.strip().casefold() == wanted for label in tokens.labels], bool)
+    simple: dict[str, Callable[[], np.ndarray]] = {
+        "any": lambda: np.ones(len(tokens), bool),
+        "word": lambda: ~token_class(tokens, "special"),
+    }
+    return simple[text]() if text in simple else token_class(tokens, text)  # ty: ignore[invalid-argument-type]

@@ -1,0 +1,118 @@
+"""headscope heads: a text, a pair or a file of texts in, a table out."""
+
+import csv
+import json
+import sys
+import types
+
+import pytest
+
+from headscope.cli import run
+from headscope.testing import tiny_model, tiny_tokenizer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_one_text_is_a_table_that_says_so(folder, capsys):
+    assert run(["heads", "the cat sat", "it sat", "--model", folder]) == 0
+    out, err = capsys.readouterr()
+    assert "1 text, seen on one text only: nothing can be said of others" in out
+    assert "\n0-0 " in out
+    assert err == ""
+
+
+FILES = {
+    "a.txt": "the cat sat\n\nit sat\n",
+    "a.jsonl": '"the cat sat"\n["it sat", "the cat"]\n{"text": "a cat"}\n',
+    "a.csv": "id,text,text_b\n1,the cat sat,\n2,it sat,the cat\n",
+}
+
+
+@pytest.mark.parametrize(("name", "count"), [("a.txt", 2), ("a.jsonl", 3), ("a.csv", 2)])
+def test_files_of_texts(name, count, here, folder, capsys):
+    (here / name).write_text(FILES[name], encoding="utf-8")
+    assert run(["heads", "--texts", name, "--model", folder]) == 0
+    assert f"{count} texts" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_parquet_is_read_and_written_by_pyarrow(here, folder, monkeypatch, capsys):
+    kept = {}
+    parquet = types.SimpleNamespace(
+        read_table=lambda path: types.SimpleNamespace(to_pylist=lambda: [{"text": "a cat"}, {"text": "it sat"}]),
+        write_table=lambda table, path: kept.update(table),
+    )
+    monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=parquet, table=dict))
+    monkeypatch.setattr("headscope.cli._heads.find_spec", lambda name: name)
+    assert run(["heads", "--texts", "a.parquet", "--model", folder, "--out", "b.parquet"]) == 0
+    assert "pattern" in kept
+    assert "2 texts" in capsys.readouterr().out
+
+
+def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys):
+    monkeypatch.setattr("headscope.cli._heads.find_spec", lambda name: None)
+    assert run(["heads", "--texts", "a.parquet"]) == 1
+    assert capsys.readouterr().err.startswith("headscope: a.parquet needs pyarrow, which is not installed: pip")
+    monkeypatch.setattr("headscope.patterns._heads.find_spec", lambda name: None)
+    assert run(["heads", "a cat"]) == 1
+    assert "pip install 'headscope[statistics]'" in capsys.readouterr().err
+
+
+def test_the_table_is_written(here, folder, capsys):
+    (here / "a.txt").write_text(FILES["a.txt"], encoding="utf-8")
+    for name in ("b.csv", "b.json"):
+        assert run(["heads", "--texts", "a.txt", "--model", folder, "--out", name]) == 0
+    assert "Wrote" in capsys.readouterr().out
+    with (here / "b.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = json.loads((here / "b.json").read_text(encoding="utf-8"))
+    assert [row["pattern"] for row in rows] == [row["pattern"] for row in found]
+    assert {"score", "low", "high", "baseline", "effect", "texts", "threshold", "corrected"} <= set(found[0])
+
+
+def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
+    (here / "a.txt").write_text("the cat\n" + "a " * 99 + "\n", encoding="utf-8")
+    assert run(["heads", "--texts", "a.txt", "--model", folder]) == 0
+    out, err = capsys.readouterr()
+    assert "1 text," in out
+    assert err.startswith("headscope: text 2 was left out: The text has 101 tokens")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "headscope: Give one text (or a pair), or a file of texts with --texts"),
+        (["a", "--texts", "a.txt"], "headscope: Give one text (or a pair), or a file"),
+        (["--texts", "gone.txt"], "headscope: gone.txt is not there"),
+        (["--texts", "a.pdf"], "headscope: --texts is a.pdf; texts are read from .txt, .jsonl, .csv, .parquet"),
+        (["--texts", "empty.txt"], "headscope: empty.txt holds no text"),
+        (["--texts", "bad.jsonl"], "headscope: bad.jsonl, line 2: "),
+        (["--texts", "bad.csv"], 'headscope: bad.csv, row 1 holds no text; wanted is a field "text"'),
+        (["a", "--out", "b.xlsx"], "headscope: --out is b.xlsx; the table can be written as .csv, .json, .parquet"),
+        (["a " * 99], "headscope: The text has 101 tokens"),
+        ([""], "headscope: The text is empty"),
+        (["a", "--target", "b"], "headscope: --target and --target-tokenizer belong to one text"),
+        (["a", "--stack", "decoder"], "headscope: This record has the stacks 'self', not 'decoder'"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value)[:30],
+)
+def test_bad_input_is_one_line(arguments, line, here, folder, capsys):
+    (here / "empty.txt").write_text("\n", encoding="utf-8")
+    (here / "bad.jsonl").write_text('"a"\n{\n', encoding="utf-8")
+    (here / "bad.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert run(["heads", *arguments, "--model", folder]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert out == ""

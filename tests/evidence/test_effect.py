@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from headscope.evidence import effect_size, p_above, superiority
+
+
+@pytest.fixture
+def scores(rng):
+    return rng.random((9, 3)) + np.array([0, 0.3, -0.3])
+
+
+@pytest.fixture
+def baseline(rng):
+    return rng.random((9, 3))
+
+
+def test_effect_size_follows_the_definition(scores, baseline):
+    for head in range(3):
+        apart = [s - b for s, b in zip(scores[:, head], baseline[:, head], strict=True)]
+        mean = sum(apart) / 9
+        deviation = (sum((each - mean) ** 2 for each in apart) / 8) ** 0.5
+        assert effect_size(scores, baseline)[head] == pytest.approx(mean / deviation, abs=1e-9)
+
+
+def test_p_is_that_of_scipy(scores, baseline):
+    wanted = ttest_rel(scores, baseline, alternative="greater").pvalue
+    np.testing.assert_allclose(p_above(scores, baseline), np.maximum(wanted, 2**-9), atol=1e-12)
+    assert (wanted > 2**-9).any()
+
+
+def test_few_texts_do_not_say_more_however_alike():
+    for texts in (2, 5, 20):
+        assert p_above(np.full((texts, 1), 0.9), np.zeros((texts, 1))).tolist() == [2.0**-texts]
+
+
+def test_missing_texts_are_left_out(scores, baseline):
+    scores[3, 1] = np.nan
+    kept = [t for t in range(9) if t != 3]
+    for measure in (effect_size, p_above, superiority):
+        found = measure(scores, baseline)
+        assert found[1] == pytest.approx(measure(scores[kept], baseline[kept])[1], abs=1e-12)
+
+
+def test_superiority_counts_texts(scores, baseline):
+    wanted = [sum(s > b for s, b in zip(scores[:, h], baseline[:, h], strict=True)) / 9 for h in range(3)]
+    np.testing.assert_allclose(superiority(scores, baseline), wanted, atol=1e-12)
+
+
+def test_texts_that_all_differ_alike():
+    third, shift = np.full((4, 3), 1 / 3), np.array([0.5, 0, -0.5])
+    assert effect_size(third + shift, third).tolist() == [np.inf, 0, -np.inf]
+    assert p_above(third + shift, third).tolist() == [1 / 16, 1, 1]
+
+
+@pytest.mark.parametrize("texts", [0, 1])
+def test_one_text_or_none_says_nothing(texts):
+    values = np.ones((texts, 2))
+    assert np.isnan(effect_size(values, values * 0)).all()
+    assert np.isnan(p_above(values, values * 0)).all()
+    assert superiority(values, values * 0).tolist() == pytest.approx([1.0 if texts else np.nan] * 2, nan_ok=True)

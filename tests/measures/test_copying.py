@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from headscope import RecordError
+from headscope.measures import copying
+
+
+def test_copying_follows_the_definition(rng, close):
+    effects, places = rng.standard_normal((3, 5, 11)), [4, 0, 10, 2, 2]
+    wanted = []
+    for head in effects:
+        shares = []
+        for row, place in zip(head, places, strict=True):
+            centred = [e - sum(row) / 11 for e in row]
+            shares.append(max(0, centred[place]) / sum(abs(e) for e in centred))
+        wanted.append(4 * sum(shares) / 5 - 1)
+    close(copying(effects, places), wanted)
+
+
+def test_a_head_that_raises_only_what_it_sees_is_one_and_one_that_lowers_it_is_minus_one(close):
+    planted = np.zeros((2, 3, 6))
+    planted[0, range(3), [0, 2, 5]] = 1
+    planted[1] = -planted[0]
+    close(copying(planted, [0, 2, 5]), [1, -1])
+
+
+def test_raising_everything_alike_is_no_effect():
+    assert np.isnan(copying(np.ones((1, 2, 4)), [0, 1])).all()
+
+
+@pytest.mark.parametrize("places", [[0], [0, 4], [0, -1]])
+def test_places_that_do_not_fit_are_refused(places):
+    with pytest.raises(RecordError, match="give one for each, from 0"):
+        copying(np.ones((1, 2, 4)), places)

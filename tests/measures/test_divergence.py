@@ -1,0 +1,54 @@
+import math
+
+import numpy as np
+import pytest
+
+from headscope import RecordError
+from headscope.measures import head_distances, jensen_shannon
+
+
+def plain(p, q, smoothing):
+    n = len(p)
+    p, q = ([(1 - smoothing) * a + smoothing / n for a in row] for row in (p, q))
+    m = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
+    halves = (sum(a * math.log(a / c) for a, c in zip(row, m, strict=True) if a) for row in (p, q))
+    return sum(halves) / 2
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.001])
+def test_divergence_follows_the_definition(weights, rng, close, smoothing):
+    other = rng.dirichlet(np.ones(7), size=(3, 5))
+    wanted = [
+        [plain(p, q, smoothing) for p, q in zip(*heads, strict=True)] for heads in zip(weights, other, strict=True)
+    ]
+    close(jensen_shannon(weights, other, smoothing=smoothing), wanted)
+
+
+def test_distances_are_summed_over_rows(weights, close):
+    wanted = [[sum(plain(p, q, 0.001) for p, q in zip(a, b, strict=True)) for b in weights] for a in weights]
+    close(head_distances(weights), wanted)
+
+
+def test_divergence_is_symmetric_and_bounded(weights, rng):
+    other = rng.dirichlet(np.full(7, 0.1), size=(3, 5))
+    found = jensen_shannon(weights, other)
+    np.testing.assert_allclose(found, jensen_shannon(other, weights), atol=1e-12)
+    assert (found >= 0).all()
+    assert (found <= math.log(2)).all()
+    assert jensen_shannon(weights, weights).tolist() == np.zeros((3, 5)).tolist()
+
+
+def test_heads_that_share_no_token_are_ln_2_apart(close):
+    planted = np.stack([np.eye(5, 9, k=k) for k in (0, 1, 3)])
+    close(head_distances(planted, smoothing=0.0), 5 * math.log(2) * (1 - np.eye(3)))
+
+
+def test_texts_add_up(rng, close):
+    texts = [rng.dirichlet(np.ones(n), size=(4, n + 1)) for n in (3, 6)]
+    both = [sum(plain(p, q, 0.001) for text in texts for p, q in zip(text[0], text[3], strict=True))]
+    close([sum(head_distances(text) for text in texts)[0, 3]], both)
+
+
+def test_no_head_is_refused():
+    with pytest.raises(RecordError, match="was given no head"):
+        head_distances(np.zeros((0, 2, 3)))
