@@ -142,17 +142,21 @@ def load_statistic(path: str | os.PathLike) -> Statistic:
     try:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
             version, shape, names, texts, values = (kept[name] for name in CONTENTS)
+            _check_version(path, int(version))
             names, texts = _unpacked(names), _unpacked(texts)
     except FileNotFoundError:
         raise FileError(f"{path} is not there") from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is cut or holds no statistic: {error}") from None
-    if int(version) > VERSION:
-        raise FileError(f"{path} was written by a newer headscope (format {int(version)}, this one reads {VERSION})")
     found = Statistic(tuple(int(size) for size in shape), tuple(names))
     for text, row in zip(texts, values, strict=True):
         found.update(text, row)
     return found
+
+
+def _check_version(path: str | os.PathLike, version: int) -> None:
+    if version > VERSION:
+        raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
 
 
 def _packed(words: Iterable[str]) -> np.ndarray:
