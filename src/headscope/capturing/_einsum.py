@@ -18,15 +18,12 @@ def attention_axes(equation: str) -> tuple[Order, Order, Order] | None:
         Orders that give ``[batch head query key]``, ``[batch head key feature]`` and ``[batch query head feature]``;
         None where the equation is of another form.
     """
-    inputs, _, output = equation.replace(" ", "").partition("->")
-    weights, _, values = inputs.partition(",")
-    shared = [letter for letter in weights if letter in values and letter in output]
-    keys = [letter for letter in weights if letter in values and letter not in output]
-    queries = [letter for letter in weights if letter in output and letter not in values]
-    features = [letter for letter in values if letter in output and letter not in weights]
-    if [len(axes) for axes in (shared, keys, queries, features)] != [2, 1, 1, 1]:
+    weights, values, output = _sides(equation)
+    found = _letters(weights, values, output)
+    if found is None:
         return None
-    (batch, head), (key,), (query,), (feature,) = shared, keys, queries, features
+    shared, key, query, feature = found
+    batch, head = sorted(shared, key=weights.index)
     return (
         _order(weights, (batch, head, query, key)),
         _order(values, (batch, head, key, feature)),
@@ -46,20 +43,33 @@ def product_axes(equation: str) -> tuple[Order, Order, Order] | None:
         Orders that give ``[batch head query feature]``, ``[batch head key feature]`` and ``[batch head query key]``;
         None where the equation is of another form.
     """
-    inputs, _, output = equation.replace(" ", "").partition("->")
-    queries, _, keys = inputs.partition(",")
-    shared = [letter for letter in output if letter in queries and letter in keys]
-    features = [letter for letter in queries if letter in keys and letter not in output]
-    query = [letter for letter in output if letter in queries and letter not in keys]
-    key = [letter for letter in output if letter in keys and letter not in queries]
-    if [len(axes) for axes in (shared, features, query, key)] != [2, 1, 1, 1]:
+    queries, keys, output = _sides(equation)
+    found = _letters(queries, keys, output)
+    if found is None:
         return None
-    batch, head = shared
+    shared, feature, query, key = found
+    batch, head = sorted(shared, key=output.index)
     return (
-        _order(queries, (batch, head, query[0], features[0])),
-        _order(keys, (batch, head, key[0], features[0])),
-        _order(output, (batch, head, query[0], key[0])),
+        _order(queries, (batch, head, query, feature)),
+        _order(keys, (batch, head, key, feature)),
+        _order(output, (batch, head, query, key)),
     )
+
+
+def _sides(equation: str) -> tuple[str, str, str]:
+    inputs, _, output = equation.replace(" ", "").partition("->")
+    first, _, second = inputs.partition(",")
+    return first, second, output
+
+
+def _letters(first: str, second: str, output: str) -> tuple[str, str, str, str] | None:
+    """The two axes of all three, the one summed over, the first's own and the second's own; None for other forms."""
+    shared = "".join(letter for letter in output if letter in first and letter in second)
+    summed = "".join(letter for letter in first if letter in second and letter not in output)
+    of_first = "".join(letter for letter in output if letter in first and letter not in second)
+    of_second = "".join(letter for letter in output if letter in second and letter not in first)
+    found = shared, summed, of_first, of_second
+    return found if [len(axes) for axes in found] == [2, 1, 1, 1] else None
 
 
 def _order(letters: str, wanted: tuple[str, str, str, str]) -> Order:
