@@ -20,6 +20,7 @@ from headscope.capturing._einsum import attention_axes, product_axes
 from headscope.capturing._multi_head import seen_in_multi_head
 from headscope.capturing._trace import OVER, TIMES, Product, Trace, passed_on, queries_and_keys, remember, trace_of
 from headscope.capturing._trail import Trail
+from headscope.errors import CaptureError
 
 PRODUCTS = {
     torch.matmul,
@@ -143,7 +144,13 @@ class OperatorWatch(TorchFunctionMode):
         given = dict(zip(names, args, strict=False)) | options
         query, mask, scale = given["query"], given.get("attn_mask"), given.get("scale")
         if query.ndim != 4 or (mask is not None and mask.ndim > 4):
-            return
+            module = self._trail.innermost()
+            if module is None:
+                return
+            raise CaptureError(
+                f"{self._trail.name_of(module)} computes attention on {list(query.shape)}, where [batch head query "
+                "feature] is wanted; attention within windows or blocks of its own cannot be captured yet"
+            )
         if mask is not None:
             mask = mask[(None,) * (4 - mask.ndim)]
         self._report(
