@@ -1,4 +1,5 @@
 import type { ComponentType } from "preact";
+import { HeadCard } from "../../parts/HeadCard";
 import type { ViewParts } from "../../parts/mount";
 import { Overview } from "../../parts/Overview";
 import type { View } from "../../state/selection";
@@ -7,6 +8,7 @@ import { MatrixView } from "../matrix/MatrixView";
 import { ModelView } from "../model/ModelView";
 import { NeuronView } from "../neuron/NeuronView";
 import { PairView } from "../pair/PairView";
+import { ScatterView } from "../scatter/ScatterView";
 import { TextView } from "../text/TextView";
 import { Footer } from "./Footer";
 import { Inspector } from "./Inspector";
@@ -21,6 +23,7 @@ const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
   text: TextView,
   neuron: NeuronView,
   pair: PairView,
+  scatter: ScatterView,
 };
 
 /** Views that need the whole width: their numbers are in them. */
@@ -40,7 +43,12 @@ export function App({ store, room }: ViewParts) {
           <SinkStrip store={store} />
           <View store={store} room={room} />
         </section>
-        {!WIDE.includes(view) && <Inspector store={store} />}
+        {!WIDE.includes(view) && (
+          <div class="aside">
+            <HeadCard store={store} />
+            {view !== "scatter" && <Inspector store={store} />}
+          </div>
+        )}
       </div>
       <Footer store={store} />
     </>
