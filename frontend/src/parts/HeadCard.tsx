@@ -53,8 +53,15 @@ function OneHead({ store, evidence, head }: HeadProps) {
       </div>
       {evidence.said.caution && <p class="caution">{evidence.said.caution}.</p>}
       {told.length === 0 && <p class="hint">No label: of {counted(labels.length, "pattern")} none holds here.</p>}
-      {told.map((label) => (
-        <LabelEvidence key={label.name} store={store} evidence={evidence} head={head} label={label} />
+      {told.map((label, place) => (
+        <LabelEvidence
+          key={label.name}
+          store={store}
+          evidence={evidence}
+          head={head}
+          label={label}
+          open={place === 0}
+        />
       ))}
       {rest.length > 0 && <Rest evidence={evidence} labels={rest} />}
       <Measures evidence={evidence} head={head} />

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import type { PagePair, PageShown } from "../contract/page";
 import type { Evidence } from "../source/evidence";
 import { type HeadLabel, headPlace, labelWords, shownFor } from "../state/evidence";
@@ -12,10 +13,12 @@ interface LabelProps {
   evidence: Evidence;
   head: number;
   label: HeadLabel;
+  /** Whether what to look at is shown at once. */
+  open: boolean;
 }
 
 /** One label of a head: its score beside baseline and threshold, how sure it is, and what to look at. */
-export function LabelEvidence({ store, evidence, head, label }: LabelProps) {
+export function LabelEvidence({ store, evidence, head, label, open }: LabelProps) {
   const { says, against } = evidence.said.patterns[label.pattern];
   const once = label.status === "once";
   const shown = shownFor(evidence, head, label.pattern);
@@ -41,9 +44,23 @@ export function LabelEvidence({ store, evidence, head, label }: LabelProps) {
         baseline {shortWeight(label.baseline)} ({against}) · threshold {label.threshold}
         {!once && ` · ${sureness(label)}`}
       </p>
-      {shown && <Pairs store={store} head={head} pairs={shown.pairs} />}
-      {shown && !once && <Texts texts={evidence.said.examples} shown={shown} />}
+      {shown && (
+        <Examples open={open}>
+          <Pairs store={store} head={head} pairs={shown.pairs} />
+          {!once && <Texts texts={evidence.said.examples} shown={shown} />}
+        </Examples>
+      )}
     </section>
+  );
+}
+
+function Examples({ open, children }: { open: boolean; children: ComponentChildren }) {
+  if (open) return <>{children}</>;
+  return (
+    <details>
+      <summary>examples</summary>
+      {children}
+    </details>
   );
 }
 

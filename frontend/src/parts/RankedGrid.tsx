@@ -33,7 +33,7 @@ export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn 
   }, [width]);
   const heads = ranked(evidence, sort);
   const columns = Math.max(2, Math.floor(width.value / (SIDE + gap)));
-  const pitch = Math.max(40, Math.min(SIDE + gap, Math.floor(width.value / columns)));
+  const pitch = Math.max(40, Math.floor(width.value / columns));
   useThumbs(root, { store, style, pitch, gap, width, onDrawn, order: { heads, columns } });
   const { stack } = evidence;
   const name = sort.replace(/^-/, "");

@@ -15,7 +15,9 @@ export interface HeadLabel extends Readonly<Record<(typeof NUMBERS)[number], num
 const STATUS = ["none", "once", "held"] as const;
 export const MAP = "map";
 
-/** Every pattern of a head that some text can show: those that are told first, then by score. */
+const rank = ({ status }: HeadLabel) => (status === "none" ? 1 : 0);
+
+/** Every pattern of a head that some text can show: those that are told, in their order, then the rest by score. */
 export function labelsOf(evidence: Evidence, head: number): readonly HeadLabel[] {
   const { said, stack, status, numbers } = evidence;
   const heads = stack.layers.length * stack.heads;
@@ -33,7 +35,7 @@ export function labelsOf(evidence: Evidence, head: number): readonly HeadLabel[]
   });
   return all
     .filter(({ score }) => !Number.isNaN(score))
-    .sort((a, b) => Number(b.status !== "none") - Number(a.status !== "none") || b.score - a.score);
+    .sort((a, b) => rank(a) - rank(b) || (a.status === "none" ? b.score - a.score : a.pattern - b.pattern));
 }
 
 /** The labels of a head that are told. */

@@ -177,6 +177,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   }
 
   function select(change: (selection: Selection) => Selection): void {
+    hoverHead.value = null;
     selection.value = fitSelection(change(selection.peek()), page);
   }
 

@@ -123,8 +123,8 @@ def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> Non
         wanted = next(iter(chosen), "least" if selection["least"] else "view" if selection["view"] == "scatter" else "")
         if wanted:
             raise PageError(
-                f"{wanted}={selection[wanted]!r} needs to know what heads do; give evidence=hs.heads(records), over "
-                "many texts or this one"
+                f"{wanted}={selection[wanted]!r} needs evidence of what heads do; give evidence=hs.heads(records) "
+                "(--evidence, --evidence-of)"
             )
         return
     patterns = [pattern["name"] for pattern in evidence["patterns"]]

@@ -27,7 +27,7 @@ const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
 };
 
 /** Views that need the whole width: their numbers are in them. */
-const WIDE: readonly View[] = ["model", "neuron"];
+const WIDE: readonly View[] = ["model", "neuron", "scatter"];
 
 /** All views of a record, linked by one selection, with the map of all heads beside them. */
 export function App({ store, room }: ViewParts) {
@@ -43,12 +43,8 @@ export function App({ store, room }: ViewParts) {
           <SinkStrip store={store} />
           <View store={store} room={room} />
         </section>
-        {!WIDE.includes(view) && (
-          <div class="aside">
-            <HeadCard store={store} />
-            {view !== "scatter" && <Inspector store={store} />}
-          </div>
-        )}
+        {!WIDE.includes(view) && <Inspector store={store} />}
+        {view !== "model" && <HeadCard store={store} />}
       </div>
       <Footer store={store} />
     </>

@@ -1,4 +1,4 @@
-import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { watchWidth } from "../../parts/canvas";
 import { AxisChoice, EvidenceBar } from "../../parts/EvidenceBar";
@@ -104,7 +104,7 @@ function drawnValues(
     return [across, up, equalScales(across, up, size)];
   }
   const [across, up] = [measured(evidence, x), measured(evidence, y)];
-  return [across, up, [scaleOf(across, Math.max(2, size.width / 110)), scaleOf(up, Math.max(2, size.height / 80))]];
+  return [across, up, [scaleOf(across, Math.max(2, size.width / 80)), scaleOf(up, Math.max(2, size.height / 60))]];
 }
 
 interface AxesProps {
@@ -171,7 +171,7 @@ interface DotsProps {
 }
 
 function Dots({ store, evidence, dots, size, axes }: DotsProps) {
-  const names = useComputed(() => namesOf(store, evidence, dots, size)).value;
+  const names = namesOf(store, evidence, dots, size);
   const chosen = dots.filter(({ head }) => isChosen(store, evidence, head));
   const tabbed = (chosen[0] ?? dots[0])?.head;
   const open = (head: number, add: boolean) => {
@@ -259,17 +259,22 @@ function isChosen(store: Store, { stack }: Evidence, head: number): boolean {
   return heads !== null && place.layer === store.layerNumber.value && heads.includes(place.head);
 }
 
+const CHOSEN = 2;
+/** Room of a chosen dot with its ring, in pixels. */
+const RING = 15;
+
 /** Names of chosen heads first, then of those that stand out, then of those with a label. */
 function namesOf(store: Store, evidence: Evidence, dots: readonly Dot[], size: Size) {
   const selection = store.selection.value;
   const rank = ({ head }: Dot) => {
-    if (isChosen(store, evidence, head)) return 2;
+    if (isChosen(store, evidence, head)) return CHOSEN;
     return (
       (isFiltered(selection) ? wantedLabels(evidence, head, selection) : toldLabels(evidence, head))[0]?.score ?? -1
     );
   };
   const wanted = dots
     .map((dot) => ({ dot, rank: rank(dot), text: headName(evidence, dot.head) }))
+    .map((each) => (each.rank === CHOSEN ? { ...each, room: RING } : each))
     .filter(({ rank }) => rank >= 0)
     .sort((a, b) => b.rank - a.rank);
   return placeNames(wanted, dots, size);

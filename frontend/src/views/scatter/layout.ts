@@ -99,7 +99,7 @@ const [LINE, CHARACTER, ROOM] = [6, 6.2, 7];
 
 /** Where names find room beside their dots, those given first before the others; names without room are left out. */
 export function placeNames(
-  wanted: readonly { readonly dot: Dot; readonly text: string }[],
+  wanted: readonly { readonly dot: Dot; readonly text: string; readonly room?: number }[],
   dots: readonly Dot[],
   { width, height }: Size,
 ): readonly Name[] {
@@ -110,13 +110,13 @@ export function placeNames(
     bottom: y + ROOM,
   }));
   const names: Name[] = [];
-  for (const { dot, text } of wanted) {
+  for (const { dot, text, room = ROOM } of wanted) {
     const half = (CHARACTER * text.length) / 2;
     const places = [
-      [dot.x + ROOM + half, dot.y],
-      [dot.x - ROOM - half, dot.y],
-      [dot.x, dot.y - ROOM - LINE],
-      [dot.x, dot.y + ROOM + LINE],
+      [dot.x + room + half, dot.y],
+      [dot.x - room - half, dot.y],
+      [dot.x, dot.y - room - LINE],
+      [dot.x, dot.y + room + LINE],
     ];
     for (const [x, y] of places) {
       const box = { left: x - half, right: x + half, top: y - LINE, bottom: y + LINE };
