@@ -25,7 +25,7 @@ export function LabelEvidence({ store, evidence, head, label, open }: LabelProps
   const mark = useMarks(store)[label.pattern];
   return (
     <section class="label-evidence" data-evidence-of={label.name} data-once={once || undefined}>
-      <h3>
+      <h2>
         <Mark shape={mark} />
         <bdi>{label.name}</bdi>
         <b class="number">{shortWeight(label.score)}</b>
@@ -34,7 +34,7 @@ export function LabelEvidence({ store, evidence, head, label, open }: LabelProps
             [{shortWeight(label.low)}, {shortWeight(label.high)}]
           </small>
         )}
-      </h3>
+      </h2>
       <Strip label={label} color={mark.color} words={labelWords(label, evidence.said.confidence)} />
       <p>
         <bdi>{says}</bdi>

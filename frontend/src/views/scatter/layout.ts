@@ -76,7 +76,7 @@ const DIRECTIONS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowDown: [0, 1],
 };
 
-/** The nearest dot in the direction of an arrow key: what lies aside counts twice. */
+/** The nearest dot in the direction of an arrow key: those more ahead than aside, and only then the others. */
 export function nextDot(dots: readonly Dot[], from: Dot, key: string): Dot | null {
   const direction = DIRECTIONS[key];
   if (!direction) return null;
@@ -84,11 +84,14 @@ export function nextDot(dots: readonly Dot[], from: Dot, key: string): Dot | nul
     const [x, y] = [dot.x - from.x, dot.y - from.y];
     const ahead = x * direction[0] + y * direction[1];
     const aside = Math.abs(x * direction[1]) + Math.abs(y * direction[0]);
-    return { dot, ahead, cost: ahead + 2 * aside };
+    return { dot, ahead, cost: ahead + 2 * aside + (aside > ahead ? ASIDE : 0) };
   });
   const best = found.filter(({ dot, ahead }) => ahead > 0 && dot.head !== from.head).sort((a, b) => a.cost - b.cost)[0];
   return best?.dot ?? null;
 }
+
+/** More than any distance, in pixels. */
+const ASIDE = 1e6;
 
 export interface Name extends Dot {
   readonly text: string;
