@@ -230,7 +230,7 @@ export interface PageSelection {
    */
   least: number;
   /**
-   * Measure by which the model view sorts heads; None for layers and heads.
+   * Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads.
    */
   sort: string | null;
   /**

@@ -59,7 +59,7 @@ export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn 
           {heads.map((head) => {
             const { layer, head: number } = headPlace(stack, head);
             const value = measureNumber(evidence, name, values[head]);
-            const said = [`Layer ${layer}, head ${number}: ${name} ${value}`, headWords(evidence, head)];
+            const said = [`${name} ${value}`, headWords(evidence, head)].filter(Boolean).join("; ");
             const chosen = store.layerNumber.value === layer && store.heads.value.includes(head % stack.heads);
             return (
               <button
@@ -69,17 +69,17 @@ export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn 
                 data-cell={`${layer}-${number}`}
                 data-dim={isDimmed(store, head) || undefined}
                 aria-pressed={chosen}
-                aria-label={said.filter(Boolean).join("; ")}
-                title={said.filter(Boolean).join("; ")}
+                title={`Layer ${layer}, head ${number}: ${said}`}
                 style={{ "--color": store.palette.value[head % stack.heads] }}
                 onClick={(event) => {
                   store.select((now) => openHead(now, layer, number, stack, event.shiftKey));
                   if (!event.shiftKey) onOpen();
                 }}
               >
-                <span class="cell-name" aria-hidden="true">
+                <span class="cell-name">
                   <b>{headName(evidence, head)}</b> {value.replace(/ .*/, "")}
                 </span>
+                <span class="spoken">: {said}</span>
                 <TileLabels store={store} head={head} side={pitch - gap} />
               </button>
             );

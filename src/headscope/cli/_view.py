@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from headscope.cli._evidence import check_evidence, evidence_of
-from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured, say
+from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured, say, status
 from headscope.errors import TextError
 from headscope.views._contract import Quantity, Theme, ViewName
 
@@ -97,7 +97,8 @@ def view(
         "y": y,
         "theme": theme,
     }
-    path = viewed(record, **{name: value for name, value in options.items() if value is not None}).save(out)
+    with status("Writing the page"):
+        path = viewed(record, **{name: value for name, value in options.items() if value is not None}).save(out)
     say(record.summary)
     if record.verified is not None:
         say(f"Checked against the model's own layer outputs: largest difference {record.verified:.1e}")
