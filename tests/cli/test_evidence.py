@@ -56,6 +56,13 @@ def test_evidence_of_a_file_of_texts(here, folder):
     assert chosen == {"label": "next", "least": 30, "sort": "-entropy", "y": "same"}
 
 
+def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
+    (here / "texts.txt").write_text("the cat\n" + "a " * 99 + "\nit sat\n", encoding="utf-8")
+    assert run(["view", "the cat", "--model", folder, "--evidence-of", "texts.txt"]) == 0
+    assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
+    assert capsys.readouterr().err.startswith("headscope: text 2 of the evidence was left out: The text has 101 tokens")
+
+
 def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
     record = random_record(layers=2)
     hs.save(record, "run.safetensors")

@@ -211,7 +211,7 @@ const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> 
 };
 
 /** Moves the keyboard focus from cell to cell. */
-function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number, rows: number): void {
+export function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number, rows: number): void {
   const step = STEPS[event.key];
   const cells = [...event.currentTarget.querySelectorAll<HTMLElement>(".grid-cell")];
   const at = cells.indexOf(event.target as HTMLElement);
@@ -221,7 +221,7 @@ function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns
   const row = inside(Math.floor(at / columns) + step[0], rows);
   const column = inside((at % columns) + step[1], columns);
   for (const cell of cells) cell.tabIndex = -1;
-  const next = cells[row * columns + column];
+  const next = cells[Math.min(cells.length - 1, row * columns + column)];
   next.tabIndex = 0;
   next.focus();
 }

@@ -5,7 +5,7 @@ import { headName, headPlace, headWords, measured, measureNumber, ranked } from 
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
 import { watchWidth } from "./canvas";
-import { type ThumbStyle, useThumbs } from "./HeadGrid";
+import { moveCell, type ThumbStyle, useThumbs } from "./HeadGrid";
 import { isDimmed, TileLabels } from "./TileLabels";
 
 interface RankedGridProps {
@@ -38,12 +38,16 @@ export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn 
   const { stack } = evidence;
   const name = sort.replace(/^-/, "");
   const values = measured(evidence, name);
+  const isChosen = (head: number) =>
+    headPlace(stack, head).layer === store.layerNumber.value && store.heads.value.includes(head % stack.heads);
+  const tabbed = heads.find(isChosen) ?? heads[0];
   return (
     <div
       class="head-grid ranked"
       ref={root}
       role="group"
       aria-label={`All heads by ${name}`}
+      onKeyDown={(event) => moveCell(event, columns, Math.ceil(heads.length / columns))}
       style={{
         "--grid-pitch": `${pitch}px`,
         "--grid-gap": `${gap}px`,
@@ -60,7 +64,6 @@ export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn 
             const { layer, head: number } = headPlace(stack, head);
             const value = measureNumber(evidence, name, values[head]);
             const said = [`${name} ${value}`, headWords(evidence, head)].filter(Boolean).join("; ");
-            const chosen = store.layerNumber.value === layer && store.heads.value.includes(head % stack.heads);
             return (
               <button
                 type="button"
@@ -68,7 +71,8 @@ export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn 
                 class="grid-cell"
                 data-cell={`${layer}-${number}`}
                 data-dim={isDimmed(store, head) || undefined}
-                aria-pressed={chosen}
+                aria-pressed={isChosen(head)}
+                tabIndex={head === tabbed ? 0 : -1}
                 title={`Layer ${layer}, head ${number}: ${said}`}
                 style={{ "--color": store.palette.value[head % stack.heads] }}
                 onClick={(event) => {

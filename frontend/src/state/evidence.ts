@@ -17,16 +17,26 @@ export const MAP = "map";
 
 const rank = ({ status }: HeadLabel) => (status === "none" ? 1 : 0);
 
+const known = new WeakMap<Evidence, Map<number, readonly HeadLabel[]>>();
+
 /** Every pattern of a head that some text can show: those that are told, in their order, then the rest by score. */
 export function labelsOf(evidence: Evidence, head: number): readonly HeadLabel[] {
+  const heads = known.get(evidence) ?? new Map<number, readonly HeadLabel[]>();
+  known.set(evidence, heads);
+  const labels = heads.get(head) ?? readLabels(evidence, head);
+  heads.set(head, labels);
+  return labels;
+}
+
+function readLabels(evidence: Evidence, head: number): readonly HeadLabel[] {
   const { said, stack, status, numbers } = evidence;
   const heads = stack.layers.length * stack.heads;
   const patterns = said.patterns.length;
   const all = said.patterns.map(({ name, threshold }, pattern): HeadLabel => {
     const at = (number: number) => numbers[(number * patterns + pattern) * heads + head];
-    const known = Object.fromEntries(NUMBERS.map((name, number) => [name, at(number)]));
+    const found = Object.fromEntries(NUMBERS.map((name, number) => [name, at(number)]));
     return {
-      ...(known as Record<(typeof NUMBERS)[number], number>),
+      ...(found as Record<(typeof NUMBERS)[number], number>),
       pattern,
       name,
       threshold,

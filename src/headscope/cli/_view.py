@@ -89,7 +89,7 @@ def view(
         "quantity": quantity,
         "include_layers": include_layers or None,
         "include_heads": include_heads or None,
-        "evidence": evidence_of(record, evidence_of_, model) if evidence or evidence_of_ else None,
+        "evidence": evidence_of(record, evidence_of_, model or ModelOptions()) if evidence or evidence_of_ else None,
         "label": label,
         "least": least,
         "sort": sort,

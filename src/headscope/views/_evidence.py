@@ -118,14 +118,10 @@ def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> Non
     Raises:
         PageError: naming the option, what was given and what there is.
     """
-    chosen = {name: selection[name] for name in ("label", "sort", "x", "y") if selection[name] is not None}
+    given = {name: selection[name] for name in ("label", "sort", "x", "y")}
+    chosen = {name: value for name, value in given.items() if value is not None}
     if evidence is None:
-        wanted = next(iter(chosen), "least" if selection["least"] else "view" if selection["view"] == "scatter" else "")
-        if wanted:
-            raise PageError(
-                f"{wanted}={selection[wanted]!r} needs evidence of what heads do; give evidence=hs.heads(records) "
-                "(--evidence, --evidence-of)"
-            )
+        _check_plain(selection, chosen)
         return
     patterns = [pattern["name"] for pattern in evidence["patterns"]]
     axes = [measure["name"] for measure in evidence["measures"]] + patterns
@@ -135,6 +131,21 @@ def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> Non
             raise PageError(f"{name}={value!r}: this evidence has {', '.join(known[name])}")
     if selection["x"] == MAP and evidence["map"] is None:
         raise PageError("x='map': there is no map of a single head, or of so many; choose a measure")
+
+
+def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
+    """Raise where something is chosen that only evidence has."""
+    wanted: dict[str, str | int] = dict(chosen)
+    if selection["least"]:
+        wanted["least"] = selection["least"]
+    if selection["view"] == "scatter":
+        wanted["view"] = "scatter"
+    if wanted:
+        name, value = next(iter(wanted.items()))
+        raise PageError(
+            f"{name}={value!r} needs evidence of what heads do; give evidence=hs.heads(records) "
+            "(--evidence, --evidence-of)"
+        )
 
 
 def _stack(found: Heads, record: Record, stacks: Sequence[PageStack]) -> PageStack:
