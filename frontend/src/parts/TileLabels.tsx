@@ -3,14 +3,21 @@ import type { Store } from "../state/store";
 import { shortWeight } from "../state/words";
 import { Mark, useMarks } from "./Mark";
 
-/** Sides of a tile, in pixels, from which on it has room for one mark, for three, and for scores. */
-const [ONE, THREE, SCORES] = [16, 30, 62];
+/** Sides of a tile, in pixels, from which on it has room for a small mark, for larger ones, and for a score. */
+const [SMALL, LARGE, SCORES] = [16, 30, 62];
+/** Width of a mark with its frame and of a score, in pixels; as many labels as are ever shown. */
+const [MARK, SCORE, MOST] = [15, 22, 3];
+
+function roomFor(side: number): number {
+  const room = side - 4 - (side >= SCORES ? SCORE : 0);
+  return side < LARGE ? 1 : Math.max(1, Math.min(MOST, Math.floor(room / MARK)));
+}
 
 /** The labels of a head on its thumbnail: as many as it has room for. */
 export function TileLabels({ store, head, side }: { store: Store; head: number; side: number }) {
   const marks = useMarks(store);
   const evidence = store.evidence.value;
-  if (!evidence || side < ONE) return null;
+  if (!evidence || side < SMALL) return null;
   const selection = store.selection.value;
   const wanted = wantedLabels(evidence, head, selection);
   const labels = wanted.length > 0 ? wanted : toldLabels(evidence, head);
@@ -18,9 +25,9 @@ export function TileLabels({ store, head, side }: { store: Store; head: number; 
   const [first] = labels;
   return (
     <span class="tile-labels" aria-hidden="true">
-      {labels.slice(0, side < THREE ? 1 : 3).map((label) => (
+      {labels.slice(0, roomFor(side)).map((label) => (
         <span key={label.name} class="tile-label" data-once={label.status === "once" || undefined}>
-          <Mark shape={marks[label.pattern]} size={side < THREE ? 8 : 10} />
+          <Mark shape={marks[label.pattern]} size={side < LARGE ? 8 : 10} />
           {side >= SCORES && label === first && shortWeight(label.score)}
         </span>
       ))}

@@ -33,7 +33,11 @@ class Texts:
     """The best texts of every label, each kept once."""
 
     def __init__(self, found: Heads) -> None:
-        self._found = found
+        statistic = found.tally.statistic
+        self._values = statistic.values
+        self._texts = [found.tally.shown[text] for text in statistic.texts]
+        self._rows = {name: row for row, name in enumerate(found.tally.rows)}
+        self._cells = {cell: place for place, cell in enumerate(found.cells)}
         self._places: dict[str, int] = {}
 
     @property
@@ -43,9 +47,11 @@ class Texts:
 
     def best(self, label: Label) -> list[tuple[int, float]]:
         """Place among the kept texts, and score; fewer where the page holds enough texts."""
-        card = self._found.head(label.layer, label.head)
+        scores = self._values[:, self._rows[label.pattern], self._cells[label.layer, label.head]]
+        order = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
         found = []
-        for text, score in card.examples(label.pattern, EXAMPLES):
+        for place in order[: min(EXAMPLES, label.texts)]:
+            text, score = self._texts[place], float(scores[place])
             cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\u2026"
             if cut in self._places or len(self._places) < MOST_TEXTS:
                 found.append((self._places.setdefault(cut, len(self._places)), score))

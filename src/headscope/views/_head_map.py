@@ -15,14 +15,14 @@ from headscope.record import Stack
 from headscope.views._contract import PageMap, PageStack
 from headscope.views._payload import Chunks
 
-MOST_HEADS = 400
-"""More heads take more than about 10 s to be placed."""
+MOST_HEADS = 256
+"""More heads take more than about 6 s to be placed."""
 MOST_VALUES = 2**25
 """Numbers whose logarithms are taken for the distances; of longer texts some queries stand for all."""
 
 
 def page_map(stack: Stack, held: PageStack, chunks: Chunks) -> PageMap | None:
-    """Heads as points, like heads on this text close together; None for a single head, or for more than 400.
+    """Heads as points, like heads on this text close together; None for a single head, or for more than 256.
 
     Distances are those of Clark et al. 2019 (`headscope.measures.head_distances`), of evenly spaced queries where the
     text is long; the points come from `headscope.measures.head_map`.

@@ -171,6 +171,13 @@ interface DotsProps {
 }
 
 function Dots({ store, evidence, dots, size, axes }: DotsProps) {
+  const root = useRef<HTMLDivElement>(null);
+  // Hundreds of dots are not rendered anew for each that the pointer passes.
+  useSignalEffect(() => {
+    const head = store.hoverHead.value;
+    root.current?.querySelector("[data-hover]")?.removeAttribute("data-hover");
+    root.current?.querySelector(`[data-at="${head}"]`)?.setAttribute("data-hover", "");
+  });
   const names = namesOf(store, evidence, dots, size);
   const chosen = dots.filter(({ head }) => isChosen(store, evidence, head));
   const tabbed = (chosen[0] ?? dots[0])?.head;
@@ -180,6 +187,7 @@ function Dots({ store, evidence, dots, size, axes }: DotsProps) {
   };
   return (
     <div
+      ref={root}
       role="group"
       aria-label="Heads"
       onKeyDown={(event) => moveDot(event, dots)}
@@ -234,7 +242,7 @@ function DotButton({ store, evidence, dot: { head, x, y }, axes, tabbed, onChoos
       data-dot={name}
       data-dim={isDimmed(store, head) || undefined}
       data-plain={label === undefined || undefined}
-      data-hover={store.hoverHead.value === head || undefined}
+      data-at={head}
       aria-pressed={isChosen(store, evidence, head)}
       aria-label={`Head ${name}: ${said}`}
       title={`${name}: ${said}`}
