@@ -130,7 +130,7 @@ function Texts({ texts, shown }: { texts: readonly string[]; shown: PageShown })
   return (
     <ul class="texts" aria-label="Texts with the highest scores">
       {shown.texts.map((text, place) => (
-        <li key={text}>
+        <li key={`${place} ${text}`}>
           <span class="number">{shortWeight(shown.scores[place])}</span> <bdi>{readable(texts[text]).text}</bdi>
         </li>
       ))}
