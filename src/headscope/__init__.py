@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         neuron_view,
         page,
         pair_view,
+        scatter_view,
         text_view,
         view,
     )
@@ -90,6 +91,7 @@ _PLACES = {
         "neuron_view",
         "page",
         "pair_view",
+        "scatter_view",
         "text_view",
         "view",
     ),
@@ -136,6 +138,7 @@ __all__ = [
     "page",
     "pair_view",
     "save",
+    "scatter_view",
     "text_view",
     "view",
     "watch",

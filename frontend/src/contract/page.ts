@@ -17,6 +17,10 @@ export interface Page {
   verified: number | null;
   stacks: PageStack[];
   selection: PageSelection;
+  /**
+   * Where the page was given some.
+   */
+  evidence?: PageEvidence;
 }
 export interface PageModel {
   /**
@@ -185,7 +189,7 @@ export interface PageRotary {
  * What the page shows when it opens.
  */
 export interface PageSelection {
-  view: "head" | "model" | "matrix" | "text" | "neuron" | "pair";
+  view: "head" | "model" | "matrix" | "text" | "neuron" | "pair" | "scatter";
   stack: string;
   layer: number;
   /**
@@ -217,5 +221,159 @@ export interface PageSelection {
    * Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn.
    */
   share: number | null;
+  /**
+   * Pattern whose heads stand out among the labels; None for all patterns.
+   */
+  label: string | null;
+  /**
+   * Percent that the score of a label must reach for its head to stand out.
+   */
+  least: number;
+  /**
+   * Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads.
+   */
+  sort: string | null;
+  /**
+   * Measure of the scatter, from left to right; "map" for the map of heads, None for the usual one.
+   */
+  x: string | null;
+  /**
+   * Measure of the scatter, from bottom to top.
+   */
+  y: string | null;
   theme: "auto" | "light" | "dark";
+}
+/**
+ * What kinds of heads there are, and how sure that is: measured over texts, of which the page shows one at most.
+ */
+export interface PageEvidence {
+  /**
+   * The stack whose heads were measured.
+   */
+  stack: string;
+  /**
+   * The model of those texts.
+   */
+  model: string;
+  texts: number;
+  /**
+   * Of the intervals.
+   */
+  confidence: number;
+  /**
+   * Chance of a false label that was accepted.
+   */
+  alpha: number;
+  /**
+   * For trying many heads and patterns.
+   */
+  correction: string;
+  /**
+   * What keeps anything from being told; empty where nothing does.
+   */
+  caution: string;
+  patterns: PagePattern[];
+  /**
+   * Axes pattern, layer, head: 0 for no label, 1 for one seen on one text only, 2 for one that holds.
+   */
+  status: PageArray;
+  /**
+   * Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts; NaN where unknown.
+   */
+  numbers: PageArray;
+  measures: PageMeasure[];
+  /**
+   * Axes measure, layer, head: means over texts; NaN where unknown.
+   */
+  values: PageArray;
+  /**
+   * None where there is a single head, or too many to be placed quickly.
+   */
+  map: PageMap | null;
+  /**
+   * Texts, cut where they are long.
+   */
+  examples: string[];
+  /**
+   * For the labels that are told.
+   */
+  shown: PageShown[];
+}
+/**
+ * Something that a head may do, with what its evidence was measured against.
+ */
+export interface PagePattern {
+  name: string;
+  /**
+   * What the head does, in a few words.
+   */
+  says: string;
+  source: string;
+  /**
+   * Least mean score of a label.
+   */
+  threshold: number;
+  /**
+   * The baselines, between commas.
+   */
+  against: string;
+}
+/**
+ * A number of each head.
+ */
+export interface PageMeasure {
+  name: string;
+  says: string;
+  /**
+   * Empty for shares from 0 to 1.
+   */
+  unit: string;
+}
+/**
+ * Heads as points, like heads close together: directions and axes have no meaning.
+ */
+export interface PageMap {
+  /**
+   * Axes layer, head, direction.
+   */
+  places: PageArray;
+  /**
+   * How badly the points keep the distances: 0 exactly, above 0.2 a map is held to be poor.
+   */
+  stress: number;
+  /**
+   * Rows of the shown text that the distances were taken from.
+   */
+  queries: number;
+}
+/**
+ * What to look at for one label of one head.
+ */
+export interface PageShown {
+  /**
+   * Place among the patterns.
+   */
+  pattern: number;
+  layer: number;
+  head: number;
+  /**
+   * Places among the examples: the texts with the highest scores, best first.
+   */
+  texts: number[];
+  /**
+   * The score of each of them.
+   */
+  scores: number[];
+  /**
+   * Strongest first; none where the pattern is not one of single pairs.
+   */
+  pairs: PagePair[];
+}
+/**
+ * A query and a key of the shown text that show a label.
+ */
+export interface PagePair {
+  query: number;
+  key: number;
+  weight: number;
 }

@@ -14,6 +14,8 @@ export interface ThumbGrid {
   readonly pitch: number;
   /** Side of a thumbnail. */
   readonly size: number;
+  /** How many there are, where the last row is not full. */
+  readonly count?: number;
 }
 
 /** Percent of each row's mass that is drawn as lines in a thumbnail. */
@@ -66,7 +68,7 @@ export function thumbLines(
       gain,
       gamma: 0.8,
     });
-    const thumb = ink(lines, [colors[head % grid.columns]], { width: size, height: size, lineWidth: 1 });
+    const thumb = ink(lines, [colors[head % colors.length]], { width: size, height: size, lineWidth: 1 });
     for (let y = 0; y < size; y++) {
       pixels.set(thumb.subarray(4 * y * size, 4 * (y + 1) * size), 4 * ((top + y) * width + left));
     }
@@ -74,11 +76,12 @@ export function thumbLines(
   return pixels;
 }
 
-function eachThumb({ rows, columns, pitch }: ThumbGrid, draw: (head: number, left: number, top: number) => void): void {
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      draw(row * columns + column, Math.round(column * pitch), Math.round(row * pitch));
-    }
+function eachThumb(
+  { rows, columns, pitch, count = rows * columns }: ThumbGrid,
+  draw: (head: number, left: number, top: number) => void,
+): void {
+  for (let head = 0; head < count; head++) {
+    draw(head, Math.round((head % columns) * pitch), Math.round(Math.floor(head / columns) * pitch));
   }
 }
 

@@ -2,10 +2,13 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { weightRamp } from "../draw/ramps";
 import { gridPixels, type ThumbGrid, thumbLines, thumbMatrices, thumbPeak } from "../draw/thumbs";
+import { reordered } from "../draw/weights";
+import { headWords } from "../state/evidence";
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
 import { shortWeight } from "../state/words";
 import { density, putPixels, watchWidth } from "./canvas";
+import { isDimmed, TileLabels } from "./TileLabels";
 
 export type ThumbStyle = "lines" | "matrices";
 
@@ -61,7 +64,7 @@ export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridP
           <canvas data-canvas="grid" />
         </div>
         {layers.map(({ layer, kv_heads }, row) => (
-          <GridRow key={layer} store={store} row={row} kvHeads={kv_heads} onOpen={open} />
+          <GridRow key={layer} store={store} row={row} kvHeads={kv_heads} side={pitch - gap} onOpen={open} />
         ))}
       </div>
     </div>
@@ -87,10 +90,12 @@ interface GridRowProps {
   store: Store;
   row: number;
   kvHeads: number;
+  /** Of a thumbnail, in CSS pixels. */
+  side: number;
   onOpen: (row: number, head: number, add: boolean) => void;
 }
 
-function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
+function GridRow({ store, row, kvHeads, side, onOpen }: GridRowProps) {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer } = layers[row];
   const current = store.layerNumber.value === layer;
@@ -109,11 +114,22 @@ function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
           data-cell={`${layer}-${number}`}
           aria-selected={current && store.heads.value.includes(index)}
           aria-label={cellLabel(store, row, index)}
-          title={`Layer ${layer}, head ${number}`}
+          title={[`Layer ${layer}, head ${number}`, evidenceWords(store, row * heads + index)]
+            .filter(Boolean)
+            .join(": ")}
+          data-dim={isDimmed(store, row * heads + index) || undefined}
           tabIndex={tabbed && index === (store.heads.value[0] ?? 0) ? 0 : -1}
           style={{ "--color": store.palette.value[index], gridColumn: index + 2 }}
           onClick={(event) => onOpen(row, index, event.shiftKey)}
-        />
+          onPointerEnter={() => {
+            store.hoverHead.value = row * heads + index;
+          }}
+          onPointerLeave={() => {
+            store.hoverHead.value = null;
+          }}
+        >
+          <TileLabels store={store} head={row * heads + index} side={side} />
+        </button>
       ))}
       {kvHeads < heads &&
         Array.from({ length: kvHeads }, (_, kv) => (
@@ -129,7 +145,13 @@ function cellLabel(store: Store, row: number, index: number): string {
   const thumbs = store.thumbs.value;
   const peak = thumbs ? `, strongest weight ${shortWeight(thumbPeak(thumbs, row * heads + index))}` : "";
   const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";
-  return `Layer ${layer}, head ${numbers[index]}${shared}${peak}`;
+  const said = evidenceWords(store, row * heads + index);
+  return `Layer ${layer}, head ${numbers[index]}${shared}${peak}${said && `; ${said}`}`;
+}
+
+/** What the labels of a head are, and how sure; empty where nothing is known. */
+function evidenceWords({ evidence }: Store, head: number): string {
+  return evidence.value ? headWords(evidence.value, head) : "";
 }
 
 /** Columns of the heads that share a key/value head. */
@@ -140,6 +162,8 @@ function frameOf(kv: number, kvHeads: number, heads: number): { gridColumn: stri
 
 interface ThumbsOptions {
   store: Store;
+  /** Heads in another order than that of layers, in rows of so many. */
+  order?: { readonly heads: readonly number[]; readonly columns: number };
   style: ThumbStyle;
   pitch: number;
   gap: number;
@@ -147,29 +171,32 @@ interface ThumbsOptions {
   onDrawn: ((canvas: HTMLElement) => void) | undefined;
 }
 
-function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
-  const { store, style, pitch, gap, width, onDrawn } = options;
+export function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
+  const { store, style, pitch, gap, width, onDrawn, order } = options;
   const draw = () => {
     const thumbs = store.thumbs.value;
     const canvas = root.current?.querySelector("canvas");
     const { layers, heads } = store.stack.value;
     if (!thumbs || !canvas || width.value === 0 || thumbs.heads !== layers.length * heads) return;
     const scale = density();
+    const columns = order?.columns ?? heads;
     const grid: ThumbGrid = {
-      rows: layers.length,
-      columns: heads,
+      rows: order ? Math.ceil(order.heads.length / columns) : layers.length,
+      columns,
+      ...(order && { count: order.heads.length }),
       pitch: pitch * scale,
       size: Math.max(2, Math.round((pitch - gap) * scale)),
     };
+    const shown = order ? reordered(thumbs, order.heads) : thumbs;
     const pixels =
       style === "lines"
-        ? thumbLines(thumbs, grid, store.inks.value)
-        : thumbMatrices(thumbs, grid, weightRamp(store.dark.value));
+        ? thumbLines(shown, grid, order ? order.heads.map((head) => store.inks.value[head % heads]) : store.inks.value)
+        : thumbMatrices(shown, grid, weightRamp(store.dark.value));
     putPixels(canvas, pixels, gridPixels(grid));
     onDrawn?.(canvas);
   };
   useSignalEffect(draw);
-  useEffect(draw, [style, pitch]);
+  useEffect(draw, [style, pitch, order?.heads.join()]);
 }
 
 const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {
@@ -184,7 +211,7 @@ const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> 
 };
 
 /** Moves the keyboard focus from cell to cell. */
-function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number, rows: number): void {
+export function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number, rows: number): void {
   const step = STEPS[event.key];
   const cells = [...event.currentTarget.querySelectorAll<HTMLElement>(".grid-cell")];
   const at = cells.indexOf(event.target as HTMLElement);
@@ -194,7 +221,7 @@ function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns
   const row = inside(Math.floor(at / columns) + step[0], rows);
   const column = inside((at % columns) + step[1], columns);
   for (const cell of cells) cell.tabIndex = -1;
-  const next = cells[row * columns + column];
+  const next = cells[Math.min(cells.length - 1, row * columns + column)];
   next.tabIndex = 0;
   next.focus();
 }

@@ -22,6 +22,11 @@ const PARTS: { readonly [Key in keyof Selection]: Part<Selection[Key]> } = {
   mute: { write: writeFlag, read: readFlag },
   sinks: { write: writeFlag, read: readFlag },
   share: { write: (share) => String(share ?? "auto"), read: (text) => (text === "auto" ? null : readNumber(text)) },
+  label: { write: writeName, read: readName },
+  least: { write: String, read: readNumber },
+  sort: { write: writeName, read: readName },
+  x: { write: writeName, read: readName },
+  y: { write: writeName, read: readName },
   theme: oneOf(THEMES),
 };
 
@@ -57,6 +62,14 @@ function encode(text: string): string {
 
 function oneOf<Word extends string>(words: readonly Word[]): Part<Word> {
   return { write: (word) => word, read: (text) => words.find((word) => word === text) };
+}
+
+function writeName(name: string | null): string {
+  return name ?? "";
+}
+
+function readName(text: string): string | null {
+  return text || null;
 }
 
 function writeFlag(flag: boolean): string {

@@ -2,8 +2,9 @@ import type { Page, PageSelection, PageStack } from "../contract/page";
 import { FILTERS, isPair } from "../draw/mask";
 import type { Place, Side } from "../draw/place";
 import { SHARES } from "../draw/share";
+import { fitChoice } from "./evidence";
 
-export const VIEWS = ["head", "model", "matrix", "text", "neuron", "pair"] as const;
+export const VIEWS = ["head", "model", "matrix", "text", "neuron", "pair", "scatter"] as const;
 export const QUANTITIES = ["weight", "score"] as const;
 export const THEMES = ["auto", "light", "dark"] as const;
 
@@ -36,6 +37,7 @@ export function fitSelection(selection: Selection, page: Page): Selection {
     share: selection.share !== null && SHARES.includes(selection.share) ? selection.share : null,
     query: fitTokens(selection.query, stack.query.labels.length),
     key: fitTokens(selection.key, stack.key.labels.length),
+    ...fitChoice(selection, page),
   };
 }
 

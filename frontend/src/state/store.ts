@@ -8,6 +8,7 @@ import type { Focus, Side } from "../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
 import { type LayerWeights, withoutKeys } from "../draw/weights";
+import { type Evidence, loadEvidence } from "../source/evidence";
 import { LayerCache, type LoadedLayer } from "../source/layers";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
@@ -35,6 +36,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const hover = signal<Hover>({});
   const shown = signal<Shown | null>(null);
   const failure = signal<unknown>(null);
+  const evidence = signal<Evidence | null>(null);
+  const hoverHead = signal<number | null>(null);
 
   const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
   const [view, stackName, layerNumber, theme, filter] = [
@@ -138,6 +141,15 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     );
   });
 
+  loadEvidence(source, page).then(
+    (loaded) => {
+      evidence.value = loaded;
+    },
+    (error) => {
+      failure.value = error;
+    },
+  );
+
   async function showLayer(wantedStack: PageStack, number: number): Promise<void> {
     const current = () => stack.peek() === wantedStack && layerNumber.peek() === number;
     const at = wantedStack.layers.findIndex(({ layer }) => layer === number);
@@ -165,6 +177,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   }
 
   function select(change: (selection: Selection) => Selection): void {
+    hoverHead.value = null;
     selection.value = fitSelection(change(selection.peek()), page);
   }
 
@@ -188,6 +201,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     failure: failure as ReadonlySignal<unknown>,
     thumbs: thumbs as ReadonlySignal<LayerWeights | null>,
     hover: hover as ReadonlySignal<Hover>,
+    /** What is known of the heads of the chosen stack. */
+    evidence: computed(() => (evidence.value?.stack === stack.value ? evidence.value : null)),
+    /** The head under the pointer, as its thumbnail is numbered. */
+    hoverHead: hoverHead as Signal<number | null>,
     view,
     quantity,
     layerNumber,

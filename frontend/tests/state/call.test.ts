@@ -21,3 +21,18 @@ test("numbers, lists and truth values are written as Python has them", () => {
 test("a stack may have any name", () => {
   expect(pythonCall({ ...start, stack: 'a "b" \\' }, true)).toContain(String.raw`stack="a \"b\" \\"`);
 });
+
+test("a page with evidence is opened with evidence", () => {
+  const chosen = {
+    ...start,
+    view: "scatter",
+    label: "next",
+    least: 60,
+    sort: "-entropy",
+    x: "map",
+    y: "same",
+  } as const;
+  expect(pythonCall(chosen, false, true)).toBe(
+    'hs.view(record, evidence=found, view="scatter", layer=0, label="next", least=60, sort="-entropy", x="map", y="same")',
+  );
+});

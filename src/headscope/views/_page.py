@@ -11,6 +11,7 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
+from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
 from headscope.views._payload import Chunks, made_layer
 
@@ -47,6 +48,9 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
         "stacks": stacks,
         "selection": first_selection(record, options, held),
     }
+    if (found := options.get("evidence")) is not None:
+        header["evidence"] = page_evidence(found, record, stacks, chunks)
+    check_choice(header["selection"], header.get("evidence"))
     return header, chunks.found
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from headscope.errors import PageError
 from headscope.views._contract import Page, PageSelection, PageStack
+from headscope.views._evidence import check_choice
 from headscope.views._options import check_options
 
 
@@ -37,7 +38,9 @@ def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str
     _check("layer", [found["layer"]], layers)
     for name, held in (("query", stack["query"]), ("key", stack["key"]), ("heads", stack["head_numbers"])):
         found[name] = _numbers(name, found[name], held if isinstance(held, list) else range(len(held["pieces"])))
-    return cast(PageSelection, found)
+    selection = cast(PageSelection, found)
+    check_choice(selection, header.get("evidence"))
+    return selection
 
 
 def _stack(header: Page, name: str) -> PageStack:

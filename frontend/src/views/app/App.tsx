@@ -1,4 +1,5 @@
 import type { ComponentType } from "preact";
+import { HeadCard } from "../../parts/HeadCard";
 import type { ViewParts } from "../../parts/mount";
 import { Overview } from "../../parts/Overview";
 import type { View } from "../../state/selection";
@@ -7,6 +8,7 @@ import { MatrixView } from "../matrix/MatrixView";
 import { ModelView } from "../model/ModelView";
 import { NeuronView } from "../neuron/NeuronView";
 import { PairView } from "../pair/PairView";
+import { ScatterView } from "../scatter/ScatterView";
 import { TextView } from "../text/TextView";
 import { Footer } from "./Footer";
 import { Inspector } from "./Inspector";
@@ -21,10 +23,11 @@ const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
   text: TextView,
   neuron: NeuronView,
   pair: PairView,
+  scatter: ScatterView,
 };
 
 /** Views that need the whole width: their numbers are in them. */
-const WIDE: readonly View[] = ["model", "neuron"];
+const WIDE: readonly View[] = ["model", "neuron", "scatter"];
 
 /** All views of a record, linked by one selection, with the map of all heads beside them. */
 export function App({ store, room }: ViewParts) {
@@ -41,6 +44,7 @@ export function App({ store, room }: ViewParts) {
           <View store={store} room={room} />
         </section>
         {!WIDE.includes(view) && <Inspector store={store} />}
+        {view !== "model" && <HeadCard store={store} />}
       </div>
       <Footer store={store} />
     </>
