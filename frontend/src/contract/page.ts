@@ -123,7 +123,9 @@ export interface PageLayer {
   /**
    * Further quantities of this layer by name; axes head, query, key, or query, key for all heads together.
    */
-  quantities?: {};
+  quantities?: {
+    [k: string]: PageArray;
+  };
 }
 /**
  * An array that travels as bytes, little-endian, in C order, gzipped.

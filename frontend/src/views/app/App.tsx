@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact";
 import type { ViewParts } from "../../parts/mount";
 import { Overview } from "../../parts/Overview";
+import { QuantityNote } from "../../parts/QuantityNote";
 import type { View } from "../../state/selection";
 import { HeadView } from "../head/HeadView";
 import { MatrixView } from "../matrix/MatrixView";
@@ -39,6 +40,7 @@ export function App({ store, room }: ViewParts) {
         <section class="card stage" id="view" role="tabpanel" aria-label={`${view} view`}>
           <SinkStrip store={store} />
           <View store={store} room={room} />
+          <QuantityNote store={store} />
         </section>
         {!WIDE.includes(view) && <Inspector store={store} />}
       </div>

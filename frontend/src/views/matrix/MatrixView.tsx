@@ -2,7 +2,6 @@ import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { heat } from "../../draw/heat";
-import { AgreementLine } from "../../parts/AgreementLine";
 import { density, putPixels, watchWidth } from "../../parts/canvas";
 import type { ViewParts } from "../../parts/mount";
 import { reportDrawn } from "../../parts/Themed";
@@ -10,6 +9,7 @@ import { pinPair } from "../../state/selection";
 import { Axis } from "./Axis";
 import { gestures } from "./gestures";
 import { Legend } from "./Legend";
+import { NormStrip } from "./NormStrip";
 import { createPicture, type Picture } from "./picture";
 import { Status } from "./Status";
 import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewport";
@@ -102,9 +102,9 @@ export function MatrixView({ store, room }: ViewParts) {
           </div>
           <Cross store={store} view={view} size={size} />
         </div>
+        <NormStrip store={store} view={view} size={size} />
       </div>
       <Legend store={store} picture={picture.value} view={view} stretch={stretch} />
-      {store.quantity.value === "score" && <AgreementLine store={store} />}
     </div>
   );
 }

@@ -1,0 +1,81 @@
+import { useComputed } from "@preact/signals";
+import { agreement } from "../draw/agreement";
+import { sharedTop } from "../draw/values";
+import { valueText } from "../state/quantity";
+import type { Store } from "../state/store";
+import { counted, percent, shortWeight } from "../state/words";
+
+/** What is shown in place of the weights: what it is, its scale, and how far it agrees with the weights. */
+export function QuantityNote({ store }: { store: Store }) {
+  const facts = store.quantity.value;
+  const wanted = store.selection.value.quantity;
+  if (facts.name !== wanted && store.shown.value) {
+    const label = store.quantities.value.find(({ name }) => name === wanted)?.label ?? wanted;
+    return (
+      <p class="note" data-quantity-note>
+        This layer has no {label}: weights are shown.
+      </p>
+    );
+  }
+  if (facts.name === "weight") return null;
+  return (
+    <p class="note" data-quantity-note>
+      <b>{facts.label}</b>: {facts.explanation}
+      {facts.per === "layer" && ", all heads together"}. {store.view.value === "head" && scaleOf(store)}{" "}
+      <AgreementLine store={store} />
+    </p>
+  );
+}
+
+/** What the strength and the colour of lines mean. */
+function scaleOf({ values, maps, quantity }: Store): string {
+  if (!values.value) return "";
+  const { signed, per } = quantity.value;
+  const text = valueText(quantity.value);
+  const top = text(sharedTop(values.value, maps.value));
+  const colours = signed ? "Lines are blue above 0 and orange below, " : "Lines are ";
+  const shared = per === "head" && maps.value.length > 1 ? ", one scale for these heads" : "";
+  return `${colours}as strong as their size; full strength is ${signed ? "±" : ""}${top}${shared}; each query counts alike in the share drawn.`;
+}
+
+/** How far the quantity and the weights of the chosen heads agree on this text. */
+function AgreementLine({ store }: { store: Store }) {
+  const found = useComputed(() => {
+    const [weights, values, heads] = [store.weights.value, store.values.value, store.heads.value];
+    if (!weights || !values) return null;
+    if (store.quantity.value.per === "layer") {
+      return agreement(
+        (query) => meanRow(store, query),
+        (query) => values.row(0, query),
+        weights.queries,
+      );
+    }
+    const place = (row: number) => [heads[Math.floor(row / weights.queries)], row % weights.queries] as const;
+    return agreement(
+      (row) => weights.row(...place(row)),
+      (row) => values.row(...place(row)),
+      weights.queries * heads.length,
+    );
+  });
+  const { value } = found;
+  if (!value) return null;
+  const { length } = store.heads.value;
+  const of = store.quantity.value.per === "layer" ? `the mean of ${counted(length, "head")}` : counted(length, "head");
+  const rank = Number.isFinite(value.rank) ? signed(value.rank) : "undefined";
+  return (
+    <span data-agreement>
+      With the weights of {of} on this text: same top key in {percent(value.sameTop)} of {counted(value.rows, "row")},
+      mean rank correlation {rank}.
+    </span>
+  );
+}
+
+/** The weights of a query as mean over the chosen heads. */
+function meanRow({ weights, heads }: Store, query: number): Float32Array {
+  const rows = heads.value.map((head) => weights.value?.row(head, query) ?? new Float32Array());
+  return rows[0].map((_, key) => rows.reduce((sum, row) => sum + row[key], 0) / rows.length);
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? "−" : ""}${shortWeight(Math.abs(value))}`;
+}
