@@ -33,9 +33,9 @@ function scaleOf({ values, maps, quantity }: Store): string {
   const { signed, per } = quantity.value;
   const text = valueText(quantity.value);
   const top = text(sharedTop(values.value, maps.value));
-  const colours = signed ? "Lines are blue above 0 and orange below, " : "Lines are ";
+  const colours = signed ? "Lines: blue above 0, orange below, strength" : "Lines: strength";
   const shared = per === "head" && maps.value.length > 1 ? ", one scale for these heads" : "";
-  return `${colours}as strong as their size; full strength is ${signed ? "±" : ""}${top}${shared}; each query counts alike in the share drawn.`;
+  return `${colours} by size up to ${top}${shared}; in the share drawn each query counts alike.`;
 }
 
 /** How far the quantity and the weights of the chosen heads agree on this text. */
@@ -64,8 +64,8 @@ function AgreementLine({ store }: { store: Store }) {
   const rank = Number.isFinite(value.rank) ? signed(value.rank) : "undefined";
   return (
     <span data-agreement>
-      With the weights of {of} on this text: same top key in {percent(value.sameTop)} of {counted(value.rows, "row")},
-      mean rank correlation {rank}.
+      Against the weights of {of} in layer {store.layerNumber} on this text: same top key in {percent(value.sameTop)} of{" "}
+      {counted(value.rows, "row")}, mean rank correlation {rank}.
     </span>
   );
 }

@@ -18,6 +18,9 @@ import { chosenHeads, findStack, fitSelection, pageSelection, releasePins, type 
 /** More lines than this are drawn only on request: they would make a layer change slow and a picture grey. */
 export const LINE_BUDGET = 30_000;
 
+/** Lines of both signs are more, and grey sooner. */
+const SIGNED_BUDGET = 1500;
+
 /** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
 export interface Shown extends LoadedLayer {
   readonly stack: PageStack;
@@ -136,7 +139,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const sharesOf = computed(() => lazyShares(values.value, mask.value));
   const step = computed(() => {
     if (share.value !== null) return SHARES.indexOf(share.value);
-    return affordableStep(maps.value.map(sharesOf.value), LINE_BUDGET);
+    const budget = quantity.value.signed ? SIGNED_BUDGET : LINE_BUDGET;
+    return affordableStep(maps.value.map(sharesOf.value), budget);
   });
   const summary = computed(() => drawn(maps.value.map(sharesOf.value), step.value));
   const mutedPart = computed(() => {

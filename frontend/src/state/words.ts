@@ -47,5 +47,5 @@ export function magnitude(number: number): string {
 export function signedNumber(value: number): string {
   const size = Math.abs(value);
   const text = size === Number.POSITIVE_INFINITY ? "∞" : size >= 100 ? size.toFixed(0) : size.toFixed(2);
-  return value < 0 ? `−${text}` : text;
+  return value < 0 && text !== "0.00" ? `−${text}` : text;
 }

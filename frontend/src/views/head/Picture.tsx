@@ -1,4 +1,4 @@
-import { type Signal, useSignalEffect } from "@preact/signals";
+import { type ReadonlySignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { scrollTo, visibleTokens } from "../../draw/columns";
 import { isPair } from "../../draw/mask";
@@ -19,7 +19,7 @@ const MOST_ANIMATED = 96;
 interface PictureProps {
   store: Store;
   /** Height that the picture may take. */
-  room: Signal<number>;
+  room: ReadonlySignal<number>;
   onDrawn: (canvas: HTMLElement, shown: Shown) => void;
 }
 

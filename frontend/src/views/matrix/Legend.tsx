@@ -42,7 +42,7 @@ export function Legend({ store, picture, view, stretch }: LegendProps) {
           near zero
         </small>
       </span>
-      {!facts.signed && (
+      {facts.name === "weight" && (
         <button
           type="button"
           class="quiet"

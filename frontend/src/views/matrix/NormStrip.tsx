@@ -6,23 +6,23 @@ import { parseHex } from "../../draw/color";
 import { density, putPixels } from "../../parts/canvas";
 import type { Store } from "../../state/store";
 import { amount } from "../../state/words";
-import type { Room, View } from "./viewport";
+import type { View } from "./viewport";
 
 interface NormStripProps {
   store: Store;
   view: ReadonlySignal<View>;
-  size: ReadonlySignal<Room>;
+  width: ReadonlySignal<number>;
 }
 
 const HEIGHT = 16;
-const INK = { light: "#5d646f", dark: "#98a0ac" };
+const INK = { light: "#9aa1ac", dark: "#5a626d" };
 
 /** Below each key of a matrix: the length of what it adds when it has all the weight. */
-export function NormStrip({ store, view, size }: NormStripProps) {
+export function NormStrip({ store, view, width: room }: NormStripProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useSignalEffect(() => {
     const norms = store.valueNorms.value;
-    const [{ width }, { left, cell }, scale] = [size.value, view.value, density()];
+    const [width, { left, cell }, scale] = [room.value, view.value, density()];
     if (!canvas.current || !norms || width <= 0) return;
     const strip = { width: Math.round(width * scale), height: Math.round(HEIGHT * scale), left, cell: cell * scale };
     const ink = parseHex(INK[store.dark.value ? "dark" : "light"]);

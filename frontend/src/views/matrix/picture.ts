@@ -39,7 +39,8 @@ export function createPicture(store: Store, stretch: boolean): Picture | null {
   const levels = pyramid(tile, signed ? "signed" : "plain");
   if (signed) return { levels, colors: { ramp: signedRamp(dark), ground, ink }, rules, looks, top: tile.top };
   const strongest = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
-  const last = stretch ? strongest : 255;
+  // A weight is told by its part of 1; other scales have no end that means something.
+  const last = stretch || values.free ? strongest : 255;
   const ramp = stretched(weightRamp(dark), last);
   return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };
 }

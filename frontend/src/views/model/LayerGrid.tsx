@@ -1,4 +1,4 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import { gridPixels, thumbPeak } from "../../draw/thumbs";
@@ -11,40 +11,44 @@ import type { Store } from "../../state/store";
 interface LayerGridProps {
   store: Store;
   thumbs: ReadonlySignal<GridThumbs | null>;
-  /** Largest side of a thumbnail, in CSS pixels. */
-  most: number;
+  /** Height that the thumbnails may take. */
+  room: ReadonlySignal<number>;
   onOpen: () => void;
   onDrawn: (canvas: HTMLElement) => void;
 }
 
 const GAP = 26;
+/** Height of what stands around the thumbnails. */
+const AROUND = 60;
+const SMALLEST = 90;
+const LARGEST = 480;
 
 /** One thumbnail for each layer, of a quantity that has all heads together. */
-export function LayerGrid({ store, thumbs, most, onOpen, onDrawn }: LayerGridProps) {
+export function LayerGrid({ store, thumbs, room, onOpen, onDrawn }: LayerGridProps) {
   const root = useRef<HTMLDivElement>(null);
   const width = useSignal(0);
   useEffect(() => (root.current ? watchWidth(root.current, (now) => (width.value = now)) : undefined), [width]);
   const { layers } = store.stack.value;
-  const columns = Math.max(1, Math.min(layers.length, Math.floor(width.value / (most + GAP))));
-  const rows = Math.ceil(layers.length / columns);
-  const pitch = Math.min(most + GAP, Math.floor(width.value / columns));
+  const shape = useComputed(() => bestGrid(store.stack.value.layers.length, width.value, room.value - AROUND));
+  const { columns, rows, pitch } = shape.value;
   useSignalEffect(() => {
     const now = thumbs.value;
     const canvas = root.current?.querySelector("canvas");
-    const wide = width.value;
-    if (!now || !canvas || wide === 0) return;
+    const { columns, rows, pitch } = shape.value;
+    if (!now || !canvas || width.value === 0) return;
     const scale = density();
-    const columns = Math.max(1, Math.min(layers.length, Math.floor(wide / (most + GAP))));
-    const pitch = Math.min(most + GAP, Math.floor(wide / columns));
-    const size = Math.round((pitch - GAP) * scale);
-    const grid = { rows: Math.ceil(layers.length / columns), columns, pitch: pitch * scale, size };
+    const grid = { rows, columns, pitch: pitch * scale, size: Math.max(2, Math.round((pitch - GAP) * scale)) };
     putPixels(canvas, thumbPixels(store, now, grid), gridPixels(grid));
     onDrawn(canvas);
   });
   const text = valueText(store.quantity.value);
   const now = thumbs.value?.values;
   return (
-    <div class="layer-grid" ref={root} style={{ "--grid-pitch": `${pitch}px`, "--grid-gap": `${GAP}px` }}>
+    <div
+      class="layer-grid"
+      ref={root}
+      style={{ "--grid-pitch": `${pitch}px`, "--grid-gap": `${GAP}px`, "--grid-width": `${columns * pitch - GAP}px` }}
+    >
       <div aria-hidden="true">
         <canvas data-canvas="grid" style={{ width: `${columns * pitch}px`, height: `${rows * pitch}px` }} />
       </div>
@@ -68,4 +72,15 @@ export function LayerGrid({ store, thumbs, most, onOpen, onDrawn }: LayerGridPro
       </div>
     </div>
   );
+}
+
+/** The grid with the largest thumbnails that fits, or scrolls where even small ones do not. */
+function bestGrid(count: number, width: number, height: number) {
+  const pitchOf = (columns: number) => Math.min(width / columns, height / Math.ceil(count / columns), LARGEST + GAP);
+  const all = Array.from({ length: count }, (_, at) => at + 1);
+  const columns = all.reduce((best, now) => (pitchOf(now) > pitchOf(best) ? now : best));
+  const fits = Math.floor(pitchOf(columns));
+  if (fits >= SMALLEST || width === 0) return { columns, rows: Math.ceil(count / columns), pitch: Math.max(1, fits) };
+  const most = Math.max(1, Math.floor(width / SMALLEST));
+  return { columns: most, rows: Math.ceil(count / most), pitch: Math.floor(width / most) };
 }

@@ -13,8 +13,7 @@ import { LayerGrid } from "./LayerGrid";
 import { thumbLoader } from "./thumbs";
 
 /** Sides of a thumbnail and the distance between two, in pixels. */
-const [LEAST, MOST, GAP] = [34, 110, 8];
-const LARGEST_LAYER = 260;
+const [LEAST, MOST, GAP] = [34, 200, 8];
 
 /** All heads of all layers as thumbnails; a click opens one in the head view. */
 export function ModelView({ store, room }: ViewParts) {
@@ -42,7 +41,7 @@ export function ModelView({ store, room }: ViewParts) {
         <ThumbNote store={store} thumbs={thumbs.value} style={style.value} />
       </div>
       {together ? (
-        <LayerGrid {...common} most={LARGEST_LAYER} />
+        <LayerGrid {...common} room={room} />
       ) : (
         <HeadGrid
           {...common}

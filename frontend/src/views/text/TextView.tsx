@@ -7,6 +7,7 @@ import { largest } from "../../draw/values";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
+import { readable } from "../../state/label";
 import { ticksOf } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { amount, counted } from "../../state/words";
@@ -14,6 +15,7 @@ import { TextBlock } from "./TextBlock";
 
 const DIRECTIONS = ["received", "given"] as const;
 type Direction = (typeof DIRECTIONS)[number];
+const PINNED = "pinned";
 
 /** How strongly each token of one side is coloured. */
 export interface Heat {
@@ -29,6 +31,7 @@ export function TextView({ store }: ViewParts) {
   const direction = useSignal<Direction>("received");
   const heat = useComputed(() => heatOf(store, direction.value));
   const stack = store.shownStack.value ?? store.stack.value;
+  const pinned = pinnedName(store);
   const acting: Side = direction.value === "received" ? "query" : "key";
   const sides = sameText(stack) ? [acting] : (["query", "key"] as const);
   return (
@@ -36,10 +39,13 @@ export function TextView({ store }: ViewParts) {
       <div class="view-bar">
         <Segmented
           label="Direction"
-          options={DIRECTIONS}
-          chosen={direction.value}
+          options={pinned ? [...DIRECTIONS, PINNED] : DIRECTIONS}
+          labels={{ [PINNED]: pinned ?? "" }}
+          chosen={pinned ? PINNED : direction.value}
           onChoose={(option) => {
+            if (option === PINNED) return;
             direction.value = option as Direction;
+            store.release();
           }}
         />
         <small class="view-note">{noteOf(store, direction.value)}</small>
@@ -59,6 +65,16 @@ export function TextView({ store }: ViewParts) {
       ))}
     </div>
   );
+}
+
+/** "from berries": what is shown while tokens are pinned; null where none is. */
+function pinnedName({ pins, shownStack, stack }: Store): string | null {
+  const side = pins.value.query.length > 0 ? "query" : "key";
+  const [first, ...more] = pins.value[side];
+  if (first === undefined) return null;
+  const name = readable((shownStack.value ?? stack.value)[side].labels[first]).text;
+  const who = more.length > 0 ? `${name} and ${more.length} more` : name;
+  return side === "query" ? `from ${who}` : `to ${who}`;
 }
 
 function sameText({ query, key }: PageStack): boolean {
