@@ -169,8 +169,6 @@ def test_the_matrix_says_the_value_under_the_pointer(quantity, opened, values):
     page = opened("matrix", quantity, layer=2, heads=[0, 3], query=4, key=3)
     wanted = mean_of(values(quantity, 2), [0, 3])[4, 3]
     said = page.text("[data-status]").split(quantity)[1]
-    if quantity == "score":
-        wanted = values("score", 2)[0, 4, 3]
     assert printed(said) == near(wanted, most_of(values(quantity, 2)))
     top = np.abs(mean_of(values(quantity, 2), [0, 3]))
     end = printed(page.text("[data-scale]").split("\n")[-1])
@@ -199,7 +197,8 @@ def test_neurons_stand_beside_it(quantity, opened, values):
         said = cell.get_attribute("data-further")
         if np.isfinite(wanted[key]):
             assert float(said) == near(wanted[key], most_of(array))
-            assert printed(cell.inner_text()) == near(wanted[key], most_of(array))
+            if quantity != "score":  # which has a column of numbers of its own
+                assert printed(cell.inner_text()) == near(wanted[key], most_of(array))
         else:
             assert (said, cell.inner_text().strip()) == (None, "")
 

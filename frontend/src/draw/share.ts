@@ -35,7 +35,8 @@ export function headShares(values: LayerValues, head: number, mask: Mask): HeadS
     total: 0,
   };
   const every = new Uint8Array(keys).fill(1);
-  const [counts, all] = [new Uint32Array(256), new Uint32Array(256)];
+  const all = new Uint32Array(256);
+  const shown = mask.key.every((key) => key) ? all : new Uint32Array(256);
   for (let query = 0; query < queries; query++) {
     countRow(values, head, query, every, all);
     const whole = sizeOf(all, sizes);
@@ -43,8 +44,8 @@ export function headShares(values: LayerValues, head: number, mask: Mask): HeadS
     const factor = free ? 1 / whole : top;
     shares.total += whole * factor;
     if (!mask.query[query]) continue;
-    countRow(values, head, query, mask.key, counts);
-    const row = rankRow(counts, sizes);
+    if (shown !== all) countRow(values, head, query, mask.key, shown);
+    const row = rankRow(shown, sizes);
     for (let step = 0; step < SHARES.length; step++) {
       shares.cutoffs[step * queries + query] = row.cutoffs[step];
       shares.lines[step] += row.lines[step];

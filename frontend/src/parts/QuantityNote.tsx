@@ -1,6 +1,7 @@
 import { useComputed } from "@preact/signals";
 import { agreement } from "../draw/agreement";
 import { sharedTop } from "../draw/values";
+import type { LayerWeights } from "../draw/weights";
 import { valueText } from "../state/quantity";
 import type { Store } from "../state/store";
 import { counted, percent, shortWeight } from "../state/words";
@@ -41,11 +42,11 @@ function scaleOf({ values, maps, quantity }: Store): string {
 /** How far the quantity and the weights of the chosen heads agree on this text. */
 function AgreementLine({ store }: { store: Store }) {
   const found = useComputed(() => {
-    const [weights, values, heads] = [store.weights.value, store.values.value, store.heads.value];
+    const [weights, values, heads] = [store.shown.value?.weights, store.values.value, store.heads.value];
     if (!weights || !values) return null;
     if (store.quantity.value.per === "layer") {
       return agreement(
-        (query) => meanRow(store, query),
+        (query) => meanRow(weights, heads, query),
         (query) => values.row(0, query),
         weights.queries,
       );
@@ -71,8 +72,8 @@ function AgreementLine({ store }: { store: Store }) {
 }
 
 /** The weights of a query as mean over the chosen heads. */
-function meanRow({ weights, heads }: Store, query: number): Float32Array {
-  const rows = heads.value.map((head) => weights.value?.row(head, query) ?? new Float32Array());
+function meanRow(weights: LayerWeights, heads: readonly number[], query: number): Float32Array {
+  const rows = heads.map((head) => weights.row(head, query));
   return rows[0].map((_, key) => rows.reduce((sum, row) => sum + row[key], 0) / rows.length);
 }
 

@@ -1,19 +1,21 @@
 import { scoreAt } from "../draw/scores";
-import type { LayerWeights } from "../draw/weights";
 import type { Store } from "./store";
 
-/** What the pair that is looked at has: value and weight as mean of the chosen heads, score of the first one. */
+/** What the pair that is looked at has, as mean of the chosen heads; null for what is not known. */
 export function pairValues(store: Store): { weight: number; score: number | null; value: number | null } | null {
   const { query, key } = store.pair.value;
   const [shown, weights, heads] = [store.shown.value, store.weights.value, store.heads.value];
   if (!shown || !weights || query === null || key === null) return null;
   if (query >= weights.queries || key >= weights.keys) return null;
-  const [values, maps] = [store.values.value, store.maps.value];
-  const mean = (of: LayerWeights, places: readonly number[]) =>
-    places.reduce((sum, head) => sum + of.row(head, query)[key], 0) / places.length;
+  const { scores } = shown;
+  const values = store.values.value;
   return {
-    weight: mean(weights, heads),
-    score: shown.scores && scoreAt(shown.scores, heads[0], query, key),
-    value: values && mean(values, maps),
+    weight: mean(heads, (head) => weights.row(head, query)[key]),
+    score: scores && mean(heads, (head) => scoreAt(scores, head, query, key)),
+    value: values && mean(store.maps.value, (map) => values.row(map, query)[key]),
   };
+}
+
+function mean(places: readonly number[], of: (place: number) => number): number {
+  return places.reduce((sum, place) => sum + of(place), 0) / places.length;
 }

@@ -197,10 +197,12 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     whenIdle(() => {
       if (!current()) return;
       // A neighbour that cannot be loaded is reported when the reader asks for it.
-      const loading = layers.load(wantedStack, wantedStack.layers[at]).catch(() => null);
+      const wanted = quantity.peek();
+      const loading = layers.load(wantedStack, wantedStack.layers[at], wanted).catch(() => null);
       void loading.then((loaded) => {
         // One head at a time, so that the page answers in between.
-        for (const head of loaded ? heads.peek() : []) whenIdle(() => current() && loaded?.weights.bytes(head));
+        const values = loaded?.values.get(wanted.name);
+        for (const map of values ? maps.peek() : []) whenIdle(() => current() && values?.bytes(map));
       });
     });
   }

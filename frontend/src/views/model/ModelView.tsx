@@ -86,7 +86,8 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
   const { per, label, signed, name } = store.quantity.value;
   const all = per === "layer" ? "all layers" : "all heads";
   const pooled = rows < query.labels.length || columns < key.labels.length;
-  const note = pooled ? `largest ${label} of each of ${rows} × ${columns} blocks` : `every ${label}`;
+  const word = name === "weight" ? "weight" : "value";
+  const note = pooled ? `largest ${word} of each of ${rows} × ${columns} blocks` : `every ${word}`;
   const facts = store.quantity.value;
   const scale = (style === "matrices" || name !== "weight") && thumbs && (
     <Scale

@@ -155,7 +155,7 @@ function Further({ store, table, value }: { store: Store; table: NeuronTable; va
       ) : (
         <i style={{ width: `${(100 * value) / (table.most.further || 1)}%` }} />
       )}
-      <b>{finite ? valueText(facts)(value) : ""}</b>
+      {facts.name !== "score" && <b>{finite ? valueText(facts)(value) : ""}</b>}
     </span>
   );
 }

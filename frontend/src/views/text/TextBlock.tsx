@@ -73,9 +73,18 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
   );
 }
 
+/** Texts up to this many tokens are written large. */
+const SHORT = 48;
+
 function Words({ side, tokens }: { side: Side; tokens: PageTokens }) {
   return (
-    <div class="words" role="listbox" aria-label={`Text, ${side} tokens`} aria-orientation="horizontal">
+    <div
+      class="words"
+      data-short={tokens.labels.length <= SHORT || undefined}
+      role="listbox"
+      aria-label={`Text, ${side} tokens`}
+      aria-orientation="horizontal"
+    >
       {tokens.labels.map((label, token) => [
         // Without a space between two words a browser would break lines inside words.
         tokens.continues[token] ? null : " ",
