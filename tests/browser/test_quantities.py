@@ -294,6 +294,20 @@ def test_a_layer_without_it_shows_weights_and_says_so(show, record, given):
     assert page.state("quantity") == "difference"
 
 
+def test_many_quantities_are_a_list(show, record, given, rng):
+    more = {name: [rng.random((len(QUERIES), len(KEYS)))] * LAYERS for name in ("effect", "my-own")}
+    page = show(record, quantities=given | more)
+    choice = page.page.locator("[data-quantities]")
+    assert choice.locator("option").evaluate_all("options => options.map(option => option.value)") == [
+        *QUANTITIES,
+        "effect",
+        "my-own",
+    ]
+    choice.select_option("effect")
+    page.page.locator('[data-headscope][data-quantity="effect"]').wait_for(state="attached")
+    assert "quantity=effect" in page.address()
+
+
 def test_a_link_with_an_unknown_quantity_shows_weights(show, record):
     page = show(record, fragment="#v=2&quantity=mass&layer=1")
     assert (page.state("quantity"), page.state("layer")) == ("weight", "1")

@@ -1,6 +1,7 @@
 """What a page holds beside weights and scores."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,6 +83,36 @@ def test_a_quantity_of_some_heads_is_that_of_these_heads(given):
     assert stored["difference"]["shape"] == [1, QUERIES, KEYS]
     assert decoded(stored["difference"], page.chunks)[0] == pytest.approx(given["difference"][0][2], abs=0.05)
     assert stored["rollout"]["shape"] == [QUERIES, KEYS]
+
+
+def test_contributions_of_the_record_travel(rng):
+    record = random_record()
+    maps = {name: rng.random((LAYERS, QUERIES, KEYS)) for name in ("attention", "residual", "output", "alti")}
+    for number, layer in enumerate(record["cross"].layers):
+        kept = {name: arrays[number] for name, arrays in maps.items() if (name, number) != ("output", 1)}
+        object.__setattr__(layer, "contributions", SimpleNamespace(**kept, globenc=None))
+    page = hs.view(record, quantity="alti")
+    names = [of["name"] for of in page.header["quantities"]]
+    assert names == ["contribution-heads", "contribution-residual", "alti"]
+    assert {of["per"] for of in page.header["quantities"]} == {"layer"}
+    stored = [layer["quantities"] for layer in page.header["stacks"][0]["layers"]]
+    wanted = {
+        "contribution-heads": maps["attention"],
+        "contribution-residual": [maps["output"][0], maps["residual"][1]],
+        "alti": maps["alti"],
+    }
+    for name, arrays in wanted.items():
+        for own, array in zip(stored, arrays, strict=True):
+            assert np.abs(decoded(own[name], page.chunks) - array).max() <= array.max() / 255
+
+
+def test_what_is_given_goes_before_what_the_record_holds(rng):
+    record = random_record()
+    for layer in record["cross"].layers:
+        object.__setattr__(layer, "contributions", SimpleNamespace(alti=rng.random((QUERIES, KEYS))))
+    page = hs.view(record, quantities={"alti": [np.full((QUERIES, KEYS), 0.5)] * LAYERS})
+    stored = page.header["stacks"][0]["layers"][0]["quantities"]["alti"]
+    assert np.abs(decoded(stored, page.chunks) - 0.5).max() < 1e-9
 
 
 def test_a_map_of_zeros_travels_too():

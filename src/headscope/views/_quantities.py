@@ -31,9 +31,13 @@ class Words(NamedTuple):
 CONTRIBUTION = "contribution"
 KNOWN = {
     CONTRIBUTION: Words("contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"),
-    "contribution-residual": Words(
-        "with residual", "length of what a token adds to the layer's output, residual and layer norm included"
+    "contribution-heads": Words(
+        "over all heads", "‖Σ a f(x)‖: the length of the vector that a key adds over all heads"
     ),
+    "contribution-residual": Words(
+        "with residual", "length of what a token adds, the residual and a layer norm that follows included"
+    ),
+    "alti": Words("ALTI", "a token's share of the layer's output, by how near what it adds comes to the whole"),
     "rollout": Words(
         "rollout", "part of the first layer's tokens in the output of this one, weights multiplied through"
     ),
@@ -47,22 +51,38 @@ Given = Mapping[str, Mapping[int, np.ndarray]]
 """Arrays by name and number of the layer."""
 
 
+CONTRIBUTIONS = {
+    "contribution-heads": ("attention",),
+    "contribution-residual": ("output", "residual"),
+    "alti": ("alti",),
+}
+"""The maps of a layer's contributions that stand for a quantity: the first of them that is there."""
+
+
+# ASKED FOR BY NAME until every Layer has these two attributes: value_norms and contributions
 def value_norms_of(layer: Layer) -> Float[np.ndarray, "head key"] | None:
     """The length of what each key adds when it has all the weight, where the record holds it."""
-    # ASKED FOR BY NAME until every Layer has the attribute
     return getattr(layer, "value_norms", None)
 
 
 def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
-    """The further quantities of a layer, ``[query key]`` or ``[head query key]``: what a caller gave for it.
+    """The further quantities of a layer, ``[query key]`` or ``[head query key]``.
 
-    The one place where more of them are plugged in.
+    What the record holds of the layer's contributions, and what a caller gave, which goes before. The one place where
+    more of them are plugged in.
 
     Args:
         layer: the layer.
         given: what came with the call, by `given_quantities`.
     """
-    return {name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays}
+    found: dict[str, np.ndarray] = {}
+    kept = getattr(layer, "contributions", None)
+    for name, kinds in CONTRIBUTIONS.items():
+        maps = (getattr(kept, kind, None) for kind in kinds)
+        first = next((array for array in maps if array is not None), None)
+        if first is not None:
+            found[name] = np.asarray(first, np.float64)
+    return found | {name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays}
 
 
 def given_quantities(record: Record, wanted: Mapping[str, Any]) -> dict[str, dict[str, dict[int, np.ndarray]]]:

@@ -34,7 +34,31 @@ export function Toolbar({ store }: { store: Store }) {
 /** Views of some tokens, not of all or of a pair. */
 const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
 
+/** More quantities than this do not stand beside each other. */
+const MOST_BESIDE = 5;
+
 function QuantityChoice({ store: { quantities, selection, select } }: { store: Store }) {
+  if (quantities.value.length > MOST_BESIDE) {
+    return (
+      <label class="choice">
+        <select
+          data-quantities
+          aria-label="Quantity"
+          value={selection.value.quantity}
+          onChange={(event) => {
+            const quantity = event.currentTarget.value;
+            select((now) => ({ ...now, quantity }));
+          }}
+        >
+          {quantities.value.map(({ name, label, explanation }) => (
+            <option key={name} value={name} title={explanation}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+    );
+  }
   const labels = Object.fromEntries(quantities.value.map(({ name, label }) => [name, label]));
   return (
     <Segmented
