@@ -295,13 +295,13 @@ def test_a_layer_without_it_shows_weights_and_says_so(show, record, given):
 
 
 def test_many_quantities_are_a_list(show, record, given, rng):
-    more = {name: [rng.random((len(QUERIES), len(KEYS)))] * LAYERS for name in ("effect", "my-own")}
+    more = {name: [rng.random((len(QUERIES), len(KEYS)))] * LAYERS for name in ("effect", "my-own-quantity")}
     page = show(record, quantities=given | more)
     choice = page.page.locator("[data-quantities]")
     assert choice.locator("option").evaluate_all("options => options.map(option => option.value)") == [
         *QUANTITIES,
         "effect",
-        "my-own",
+        "my-own-quantity",
     ]
     choice.select_option("effect")
     page.page.locator('[data-headscope][data-quantity="effect"]').wait_for(state="attached")

@@ -32,10 +32,10 @@ CONTRIBUTION = "contribution"
 KNOWN = {
     CONTRIBUTION: Words("contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"),
     "contribution-heads": Words(
-        "over all heads", "‖Σ a f(x)‖: the length of the vector that a key adds over all heads"
+        "contribution of all heads", "‖Σ a f(x)‖: the length of the vector that a key adds over all heads"
     ),
     "contribution-residual": Words(
-        "with residual", "length of what a token adds, the residual and a layer norm that follows included"
+        "contribution with residual", "length of what a token adds, the residual and a layer norm that follows included"
     ),
     "alti": Words("ALTI", "a token's share of the layer's output, by how near what it adds comes to the whole"),
     "rollout": Words(

@@ -34,11 +34,11 @@ export function Toolbar({ store }: { store: Store }) {
 /** Views of some tokens, not of all or of a pair. */
 const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
 
-/** More quantities than this do not stand beside each other. */
-const MOST_BESIDE = 5;
+/** Quantities whose names have more letters than this do not stand beside each other. */
+const MOST_BESIDE = 48;
 
 function QuantityChoice({ store: { quantities, selection, select } }: { store: Store }) {
-  if (quantities.value.length > MOST_BESIDE) {
+  if (quantities.value.reduce((letters, { label }) => letters + label.length, 0) > MOST_BESIDE) {
     return (
       <label class="choice">
         <select
