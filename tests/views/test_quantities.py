@@ -106,6 +106,14 @@ def test_contributions_of_the_record_travel(rng):
             assert np.abs(decoded(own[name], page.chunks) - array).max() <= array.max() / 255
 
 
+def test_maps_of_a_damaged_file_give_no_page():
+    record = random_record()
+    broken = np.full((QUERIES, KEYS), np.nan)
+    object.__setattr__(record["cross"].layers[1], "contributions", SimpleNamespace(alti=broken))
+    with pytest.raises(PageError, match="alti/cross/1 holds what is no finite number"):
+        hs.view(record)
+
+
 def test_what_is_given_goes_before_what_the_record_holds(rng):
     record = random_record()
     for layer in record["cross"].layers:
@@ -152,6 +160,7 @@ WRONG = {
     "a strange stack": ({"effect": {"self": [None] * LAYERS}}, "has the stack 'self'; the record has 'cross'"),
     "another shape": ({"effect": [np.zeros((KEYS, QUERIES))] * LAYERS}, r"layer 0 has shape \(7, 5\)"),
     "no numbers": ({"effect": [np.full((QUERIES, KEYS), np.nan)] * LAYERS}, "wanted are finite numbers"),
+    "contributions without heads": ({"contribution": [np.zeros((QUERIES, KEYS))] * LAYERS}, "contribution-heads"),
     "heads in some": ({"effect": [np.zeros((QUERIES, KEYS)), np.zeros((HEADS, QUERIES, KEYS))]}, "all layers with"),
 }
 

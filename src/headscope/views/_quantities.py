@@ -98,8 +98,11 @@ def given_quantities(record: Record, wanted: Mapping[str, Any]) -> dict[str, dic
                 f"quantities={{{name!r}: ...}}: a name has small letters, digits and dashes, and is none of "
                 f"{', '.join(BUILT_IN)}"
             )
-        for stack, layers in _by_stack(record, name, arrays).items():
-            found[stack][name] = _checked(name, record[stack], layers)
+        kept = {stack: _checked(name, record[stack], of) for stack, of in _by_stack(record, name, arrays).items()}
+        if len({array.ndim for of in kept.values() for array in of.values()}) > 1:
+            raise PageError(f"quantities={{{name!r}: ...}}: give all layers with heads, or all without")
+        for stack, of in kept.items():
+            found[stack][name] = of
     return found
 
 
@@ -165,6 +168,8 @@ def _described(name: str, arrays: list[PageArray]) -> PageQuantity:
 
 def _stored(name: str, array: np.ndarray, chunks: Chunks) -> PageArray:
     """One byte a number, on a square-root scale that ends at the largest size."""
+    if not np.isfinite(array).all():
+        raise PageError(f"{name} holds what is no finite number; the record is damaged, capture it again")
     most = float(np.abs(array).max(initial=0)) or 1.0
     part = array / most
     signed = bool((array < 0).any())
@@ -207,7 +212,7 @@ def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray]
                 f"quantities={{{name!r}: ...}} of layer {layer.layer} has shape {numbers.shape}; wanted are finite "
                 f"numbers [query key] {sizes[0]} or [head query key] {sizes[1]}"
             )
+        if name == CONTRIBUTION and numbers.ndim == 2:
+            raise PageError(f"{name} is per head, [head query key]; name a map for all heads {name}-heads")
         found[layer.layer] = numbers
-    if len({array.ndim for array in found.values()}) > 1:
-        raise PageError(f"quantities={{{name!r}: ...}}: give all layers with heads, or all without")
     return found
