@@ -241,7 +241,7 @@ def test_a_thumbnail_of_a_layer_opens_it(opened):
 
 
 @pytest.mark.parametrize("quantity", FURTHER)
-def test_agreement_is_that_of_an_independent_reckoning(quantity, opened, values):
+def test_agreement_is_that_of_an_independent_reckoning(quantity, opened, values, record):
     stats = pytest.importorskip("scipy.stats", reason="rank correlations come from the extra statistics")
     page = opened("matrix", quantity, layer=1, heads=[0, 2])
     weights, array = values("weight", 1)[[0, 2]], values(quantity, 1)
@@ -249,10 +249,10 @@ def test_agreement_is_that_of_an_independent_reckoning(quantity, opened, values)
         weights = weights.mean(axis=0, keepdims=True)
     else:
         array = array[[0, 2]]
-    rows = [
-        (a[np.isfinite(b)], b[np.isfinite(b)])
-        for a, b in zip(weights.reshape(-1, len(KEYS)), array.reshape(-1, len(KEYS)), strict=True)
-    ]
+    seen = np.broadcast_to(record["cross"].layer(1).visible.dense(), weights.shape).reshape(-1, len(KEYS))
+    assert not seen.all()
+    flat = zip(weights.reshape(-1, len(KEYS)), array.reshape(-1, len(KEYS)), seen, strict=True)
+    rows = [(a[shown], b[shown]) for a, b, shown in flat]
     same = np.mean([a.argmax() == b.argmax() for a, b in rows])
     rank = np.mean([stats.spearmanr(a, b).statistic for a, b in rows])
     said = page.text("[data-agreement]")

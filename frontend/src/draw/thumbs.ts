@@ -71,7 +71,7 @@ export function thumbLines(
       gain,
       gamma: 0.8,
     });
-    const used = signed ? colors : [colors[head % grid.columns]];
+    const used = signed ? colors : [colors[(head % grid.columns) % colors.length]];
     const thumb = ink(lines, used, { width: size, height: size, lineWidth: 1 });
     for (let y = 0; y < size; y++) {
       pixels.set(thumb.subarray(4 * y * size, 4 * (y + 1) * size), 4 * ((top + y) * width + left));

@@ -34,7 +34,7 @@ export function thumbPixels(store: Store, { values, quantity, style }: GridThumb
 
 function thumbInks({ inks, dark }: Store, { signed, per }: PageQuantity): readonly RGB[] {
   const signs = signColors(dark.value).map((hex) => parseHex(hex));
-  return signed ? signs : per === "layer" ? Array(inks.value.length).fill(signs[0]) : inks.value;
+  return signed ? signs : per === "layer" ? signs.slice(0, 1) : inks.value;
 }
 
 interface HeadGridProps {

@@ -1,8 +1,9 @@
 import { useComputed } from "@preact/signals";
 import { agreement } from "../draw/agreement";
+import { eachRun, type Visible } from "../draw/scores";
 import { sharedTop } from "../draw/values";
 import type { LayerWeights } from "../draw/weights";
-import { valueText } from "../state/quantity";
+import { hasQuantity, valueText } from "../state/quantity";
 import type { Store } from "../state/store";
 import { counted, percent, shortWeight } from "../state/words";
 
@@ -10,7 +11,8 @@ import { counted, percent, shortWeight } from "../state/words";
 export function QuantityNote({ store }: { store: Store }) {
   const facts = store.quantity.value;
   const wanted = store.selection.value.quantity;
-  if (facts.name !== wanted && store.shown.value) {
+  const shown = store.shown.value;
+  if (shown && !hasQuantity(shown.layer, wanted)) {
     const label = store.quantities.value.find(({ name }) => name === wanted)?.label ?? wanted;
     return (
       <p class="note" data-quantity-note>
@@ -42,18 +44,19 @@ function scaleOf({ values, maps, quantity }: Store): string {
 /** How far the quantity and the weights of the chosen heads agree on this text. */
 function AgreementLine({ store }: { store: Store }) {
   const found = useComputed(() => {
-    const [weights, values, heads] = [store.shown.value?.weights, store.values.value, store.heads.value];
-    if (!weights || !values) return null;
+    const [shown, values, heads] = [store.shown.value, store.values.value, store.heads.value];
+    if (!shown || !values) return null;
+    const { weights, visible } = shown;
     if (store.quantity.value.per === "layer") {
       return agreement(
-        (query) => meanRow(weights, heads, query),
+        (query) => seenOf(meanRow(weights, heads, query), visible, query),
         (query) => values.row(0, query),
         weights.queries,
       );
     }
     const place = (row: number) => [heads[Math.floor(row / weights.queries)], row % weights.queries] as const;
     return agreement(
-      (row) => weights.row(...place(row)),
+      (row) => seenOf(weights.row(...place(row)), visible, place(row)[1]),
       (row) => values.row(...place(row)),
       weights.queries * heads.length,
     );
@@ -69,6 +72,13 @@ function AgreementLine({ store }: { store: Store }) {
       {counted(value.rows, "row")}, mean rank correlation {rank}.
     </span>
   );
+}
+
+/** A row with NaN where the query may not look: such pairs would always agree. */
+function seenOf(row: Float32Array, visible: Visible | null, query: number): Float32Array {
+  const seen = new Float32Array(row.length).fill(Number.NaN);
+  eachRun(visible, query, row.length, (start, end) => seen.set(row.subarray(start, end), start));
+  return seen;
 }
 
 /** The weights of a query as mean over the chosen heads. */

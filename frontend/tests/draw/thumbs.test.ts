@@ -86,3 +86,11 @@ test("thumbnails of both signs have the two colours, those that a grid has no ce
   expect(colorsIn(12, 12)).toEqual(["255,128,0"]);
   expect(colorsIn(24, 12)).toEqual([]);
 });
+
+test("one colour stands for all thumbnails, however many are beside each other", () => {
+  const thumbs = arrayValues(new Float32Array(3 * 6).fill(1), { heads: 3, queries: 2, keys: 3 }, false);
+  const pixels = thumbLines(thumbs, { rows: 1, columns: 3, pitch: 12, size: 10 }, [[9, 80, 200]]);
+  const found = new Set<string>();
+  for (let at = 0; at < pixels.length; at += 4) if (pixels[at + 3] > 0) found.add(pixels.subarray(at, at + 3).join());
+  expect([...found]).toEqual(["9,80,200"]);
+});

@@ -2,6 +2,7 @@ import { visibleTokens } from "../../draw/columns";
 import { barOf, type TokenAttention } from "../../draw/focus";
 import { otherSide, type Side } from "../../draw/place";
 import { largest } from "../../draw/values";
+import { LONG_LABEL } from "../../parts/TokenColumn";
 import { valueText } from "../../state/quantity";
 import { barColors, type Store } from "../../state/store";
 import { amount } from "../../state/words";
@@ -91,7 +92,9 @@ function writeReadout(
 export function writeNorms(elements: readonly HTMLElement[], norms: Store["valueNorms"]["value"]): void {
   elements.forEach((element, key) => {
     element.style.setProperty("--norm", norms ? String(norms.values[key] / (norms.most || 1)) : "0");
-    if (norms) element.setAttribute("title", `‖f(x)‖ ${amount(norms.values[key])}`);
+    const label = element.querySelector(".label")?.textContent ?? "";
+    const cut = label.length > LONG_LABEL ? label : "";
+    element.title = norms ? `${label} · ‖f(x)‖ ${amount(norms.values[key])}` : cut;
   });
 }
 
