@@ -178,7 +178,7 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         "heads": [0],
         "query": [0],
         "key": [0, 6],
-        "quantity": "score",
+        "quantity": "effect",
         "filter": "all",
         "mute": True,
         "sinks": False,
@@ -190,7 +190,8 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         "y": "sink",
         "theme": "light",
     }
-    assert hs.page(random_record(), evidence=hs.heads(random_record()), **chosen).header["selection"] == chosen
+    effect = {"effect": [np.zeros((5, 7)), np.ones((5, 7))]}
+    assert hs.page(random_record(), quantities=effect, evidence=hs.heads(random_record()), **chosen).header["selection"] == chosen
     assert set(chosen) == set(_contract.PageSelection.__annotations__)
     assert hs.page(random_record(), query=3).header["selection"]["query"] == [3]
 

@@ -16,6 +16,10 @@ export interface Page {
    */
   verified: number | null;
   stacks: PageStack[];
+  /**
+   * All that some layer has beside weights and scores.
+   */
+  quantities?: PageQuantity[];
   selection: PageSelection;
   /**
    * Where the page was given some.
@@ -115,6 +119,17 @@ export interface PageLayer {
    * less where part of a row's mass went to a learned sink that is no token.
    */
   row_sums: "one" | "less";
+  /**
+   * Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
+   * From it the page works out the quantity contribution: weight times value norm.
+   */
+  value_norms?: PageArray;
+  /**
+   * Further quantities of this layer by name; axes head, query, key, or query, key for all heads together.
+   */
+  quantities?: {
+    [k: string]: PageArray;
+  };
 }
 /**
  * An array that travels as bytes, little-endian, in C order, gzipped.
@@ -131,9 +146,14 @@ export interface PageArray {
   shape: number[];
   dtype: "uint8" | "float16" | "float32" | "int32";
   /**
-   * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2.
+   * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2, signed means
+   * c * |c| for c = (b - 128) / 127.
    */
-  encoding: "plain" | "sqrt";
+  encoding: "plain" | "sqrt" | "signed";
+  /**
+   * What the value is then multiplied by; 1 where it is absent.
+   */
+  most?: number;
 }
 /**
  * All that scores and weights are recomputed from.
@@ -186,6 +206,25 @@ export interface PageRotary {
   start: number;
 }
 /**
+ * A quantity that the page can show in place of the weights.
+ */
+export interface PageQuantity {
+  name: string;
+  label: string;
+  /**
+   * What it is, in one sentence.
+   */
+  explanation: string;
+  /**
+   * False where it is never below 0.
+   */
+  signed: boolean;
+  /**
+   * layer where there is one map for all heads together.
+   */
+  per: "head" | "layer";
+}
+/**
  * What the page shows when it opens.
  */
 export interface PageSelection {
@@ -204,7 +243,7 @@ export interface PageSelection {
    * Pinned key tokens.
    */
   key: number[];
-  quantity: "weight" | "score";
+  quantity: string;
   /**
    * Which text of a pair queries and keys come from: a the first, b the second.
    */

@@ -40,17 +40,6 @@ export function byteWeights(bytes: Uint8Array, { heads, queries, keys }: WeightS
   };
 }
 
-/** The same weights with their heads in another order. */
-export function reordered(weights: LayerWeights, order: readonly number[]): LayerWeights {
-  return {
-    ...weights,
-    heads: order.length,
-    bytes: (head) => weights.bytes(order[head]),
-    row: (head, query) => weights.row(order[head], query),
-    column: (head, key) => weights.column(order[head], key),
-  };
-}
-
 /** A function of a head that is worked out once for each. */
 export function once<Value>(make: (head: number) => Value): (head: number) => Value {
   const known = new Map<number, Value>();

@@ -1,20 +1,52 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
-import { weightRamp } from "../draw/ramps";
+import type { PageQuantity } from "../contract/page";
+import { parseHex, type RGB } from "../draw/color";
+import { signColors } from "../draw/palette";
+import { signedRamp, weightRamp } from "../draw/ramps";
 import { gridPixels, type ThumbGrid, thumbLines, thumbMatrices, thumbPeak } from "../draw/thumbs";
-import { reordered } from "../draw/weights";
+import { type LayerValues, reordered } from "../draw/values";
 import { headWords } from "../state/evidence";
+import { valueText, WEIGHT_FACTS } from "../state/quantity";
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
-import { shortWeight } from "../state/words";
 import { density, putPixels, watchWidth } from "./canvas";
 import { isDimmed, TileLabels } from "./TileLabels";
 
 export type ThumbStyle = "lines" | "matrices";
 
+/** Thumbnails, and how they are drawn. */
+export interface GridThumbs {
+  readonly values: LayerValues;
+  readonly quantity: PageQuantity;
+  readonly style: ThumbStyle;
+}
+
+/** The thumbnails of the weights, which every page has. */
+export function weightThumbs({ thumbs }: Store, style: ThumbStyle): GridThumbs | null {
+  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style };
+}
+
+export function thumbPixels(
+  store: Store,
+  { values, quantity, style }: GridThumbs,
+  grid: ThumbGrid,
+  inks: readonly RGB[] = store.inks.value,
+) {
+  const dark = store.dark.value;
+  if (style === "matrices") return thumbMatrices(values, grid, (quantity.signed ? signedRamp : weightRamp)(dark));
+  return thumbLines(values, grid, quantity.name === "weight" ? inks : thumbInks(store, quantity, inks));
+}
+
+function thumbInks({ dark }: Store, { signed, per }: PageQuantity, inks: readonly RGB[]): readonly RGB[] {
+  const signs = signColors(dark.value).map((hex) => parseHex(hex));
+  return signed ? signs : per === "layer" ? signs.slice(0, 1) : inks;
+}
+
 interface HeadGridProps {
   store: Store;
-  style: ThumbStyle;
+  thumbs: ReadonlySignal<GridThumbs | null>;
   /** Largest side of a thumbnail, in CSS pixels. */
   most: number;
   /** Least distance between two thumbnails. */
@@ -27,7 +59,7 @@ interface HeadGridProps {
 const LABELS = 26;
 
 /** All heads of all layers: one canvas, with a button over each thumbnail. */
-export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridProps) {
+export function HeadGrid({ store, thumbs, most, gap, onOpen, onDrawn }: HeadGridProps) {
   const root = useRef<HTMLDivElement>(null);
   const width = useSignal(0);
   useEffect(() => {
@@ -38,7 +70,7 @@ export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridP
   }, [width]);
   const { layers, heads } = store.stack.value;
   const pitch = Math.max(5, Math.min(most + gap, Math.floor((width.value - LABELS) / heads)));
-  useThumbs(root, { store, style, pitch, gap, width, onDrawn });
+  useThumbs(root, { store, thumbs, pitch, gap, width, onDrawn });
   const open = (row: number, head: number, add: boolean) => {
     const { head_numbers, layers } = store.stack.value;
     store.select((now) => openHead(now, layers[row].layer, head_numbers[head], store.stack.value, add));
@@ -64,7 +96,15 @@ export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridP
           <canvas data-canvas="grid" />
         </div>
         {layers.map(({ layer, kv_heads }, row) => (
-          <GridRow key={layer} store={store} row={row} kvHeads={kv_heads} side={pitch - gap} onOpen={open} />
+          <GridRow
+            key={layer}
+            store={store}
+            thumbs={thumbs}
+            row={row}
+            kvHeads={kv_heads}
+            side={pitch - gap}
+            onOpen={open}
+          />
         ))}
       </div>
     </div>
@@ -88,6 +128,7 @@ function HeadNumbers({ store, pitch }: { store: Store; pitch: number }) {
 
 interface GridRowProps {
   store: Store;
+  thumbs: ReadonlySignal<GridThumbs | null>;
   row: number;
   kvHeads: number;
   /** Of a thumbnail, in CSS pixels. */
@@ -95,7 +136,7 @@ interface GridRowProps {
   onOpen: (row: number, head: number, add: boolean) => void;
 }
 
-function GridRow({ store, row, kvHeads, side, onOpen }: GridRowProps) {
+function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer } = layers[row];
   const current = store.layerNumber.value === layer;
@@ -113,7 +154,7 @@ function GridRow({ store, row, kvHeads, side, onOpen }: GridRowProps) {
           class="grid-cell"
           data-cell={`${layer}-${number}`}
           aria-selected={current && store.heads.value.includes(index)}
-          aria-label={cellLabel(store, row, index)}
+          aria-label={cellLabel(store, thumbs.value, row, index)}
           title={[`Layer ${layer}, head ${number}`, evidenceWords(store, row * heads + index)]
             .filter(Boolean)
             .join(": ")}
@@ -139,11 +180,12 @@ function GridRow({ store, row, kvHeads, side, onOpen }: GridRowProps) {
   );
 }
 
-function cellLabel(store: Store, row: number, index: number): string {
+function cellLabel(store: Store, thumbs: GridThumbs | null, row: number, index: number): string {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer, kv_heads: kvHeads } = layers[row];
-  const thumbs = store.thumbs.value;
-  const peak = thumbs ? `, strongest weight ${shortWeight(thumbPeak(thumbs, row * heads + index))}` : "";
+  const peak = thumbs
+    ? `, strongest ${thumbs.quantity.label} ${valueText(thumbs.quantity)(thumbPeak(thumbs.values, row * heads + index))}`
+    : "";
   const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";
   const said = evidenceWords(store, row * heads + index);
   return `Layer ${layer}, head ${numbers[index]}${shared}${peak}${said && `; ${said}`}`;
@@ -164,7 +206,7 @@ interface ThumbsOptions {
   store: Store;
   /** Heads in another order than that of layers, in rows of so many. */
   order?: { readonly heads: readonly number[]; readonly columns: number };
-  style: ThumbStyle;
+  thumbs: ReadonlySignal<GridThumbs | null>;
   pitch: number;
   gap: number;
   width: Signal<number>;
@@ -172,31 +214,27 @@ interface ThumbsOptions {
 }
 
 export function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
-  const { store, style, pitch, gap, width, onDrawn, order } = options;
+  const { store, pitch, gap, width, onDrawn, order } = options;
   const draw = () => {
-    const thumbs = store.thumbs.value;
+    const thumbs = options.thumbs.value;
     const canvas = root.current?.querySelector("canvas");
     const { layers, heads } = store.stack.value;
-    if (!thumbs || !canvas || width.value === 0 || thumbs.heads !== layers.length * heads) return;
+    if (!thumbs || !canvas || width.value === 0 || thumbs.values.heads !== layers.length * heads) return;
     const scale = density();
     const columns = order?.columns ?? heads;
     const grid: ThumbGrid = {
       rows: order ? Math.ceil(order.heads.length / columns) : layers.length,
       columns,
-      ...(order && { count: order.heads.length }),
       pitch: pitch * scale,
       size: Math.max(2, Math.round((pitch - gap) * scale)),
     };
-    const shown = order ? reordered(thumbs, order.heads) : thumbs;
-    const pixels =
-      style === "lines"
-        ? thumbLines(shown, grid, order ? order.heads.map((head) => store.inks.value[head % heads]) : store.inks.value)
-        : thumbMatrices(shown, grid, weightRamp(store.dark.value));
-    putPixels(canvas, pixels, gridPixels(grid));
+    const inks = order?.heads.map((head) => store.inks.value[head % heads]);
+    const shown = order ? { ...thumbs, values: reordered(thumbs.values, order.heads) } : thumbs;
+    putPixels(canvas, thumbPixels(store, shown, grid, inks), gridPixels(grid));
     onDrawn?.(canvas);
   };
   useSignalEffect(draw);
-  useEffect(draw, [style, pitch, order?.heads.join()]);
+  useEffect(draw, [pitch, order?.heads.join()]);
 }
 
 const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {

@@ -1,18 +1,19 @@
 import { useSignal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
 import type { Evidence } from "../source/evidence";
 import { headName, headPlace, headWords, measured, measureNumber, ranked } from "../state/evidence";
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
 import { watchWidth } from "./canvas";
-import { moveCell, type ThumbStyle, useThumbs } from "./HeadGrid";
+import { type GridThumbs, moveCell, useThumbs } from "./HeadGrid";
 import { isDimmed, TileLabels } from "./TileLabels";
 
 interface RankedGridProps {
   store: Store;
   evidence: Evidence;
   sort: string;
-  style: ThumbStyle;
+  thumbs: ReadonlySignal<GridThumbs | null>;
   gap: number;
   onOpen: () => void;
   onDrawn: (canvas: HTMLElement) => void;
@@ -22,7 +23,7 @@ interface RankedGridProps {
 const SIDE = 84;
 
 /** All heads in the order of a measure, each with its name. */
-export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn }: RankedGridProps) {
+export function RankedGrid({ store, evidence, sort, thumbs, gap, onOpen, onDrawn }: RankedGridProps) {
   const root = useRef<HTMLDivElement>(null);
   const width = useSignal(0);
   useEffect(() => {
@@ -34,7 +35,7 @@ export function RankedGrid({ store, evidence, sort, style, gap, onOpen, onDrawn 
   const heads = ranked(evidence, sort);
   const columns = Math.max(2, Math.floor(width.value / (SIDE + gap)));
   const pitch = Math.max(40, Math.floor(width.value / columns));
-  useThumbs(root, { store, style, pitch, gap, width, onDrawn, order: { heads, columns } });
+  useThumbs(root, { store, thumbs, pitch, gap, width, onDrawn, order: { heads, columns } });
   const { stack } = evidence;
   const name = sort.replace(/^-/, "");
   const values = measured(evidence, name);

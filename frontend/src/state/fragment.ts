@@ -1,5 +1,5 @@
 import { FILTERS } from "../draw/mask";
-import { QUANTITIES, type Selection, THEMES, VIEWS } from "./selection";
+import { type Selection, THEMES, VIEWS } from "./selection";
 
 // A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.
 const VERSION = "2";
@@ -17,7 +17,7 @@ const PARTS: { readonly [Key in keyof Selection]: Part<Selection[Key]> } = {
   heads: { write: (heads) => heads?.join(",") ?? "all", read: readHeads },
   query: { write: (tokens) => tokens.join(","), read: readNumbers },
   key: { write: (tokens) => tokens.join(","), read: readNumbers },
-  quantity: oneOf(QUANTITIES),
+  quantity: { write: (name) => name, read: (name) => (/^[a-z][a-z0-9-]*$/.test(name) ? name : undefined) },
   filter: oneOf(FILTERS),
   mute: { write: writeFlag, read: readFlag },
   sinks: { write: writeFlag, read: readFlag },

@@ -12,8 +12,8 @@ test("the call says view and layer, and else what differs from the usual", () =>
 
 test("numbers, lists and truth values are written as Python has them", () => {
   const chosen = { ...start, heads: [0, 2], query: [0], mute: true, sinks: false, share: 40 };
-  expect(pythonCall({ ...chosen, view: "matrix", quantity: "score", theme: "dark" }, false)).toBe(
-    'hs.view(record, view="matrix", layer=0, heads=[0, 2], query=[0], quantity="score", mute=True, sinks=False, ' +
+  expect(pythonCall({ ...chosen, view: "matrix", quantity: "rollout", theme: "dark" }, false)).toBe(
+    'hs.view(record, view="matrix", layer=0, heads=[0, 2], query=[0], quantity="rollout", mute=True, sinks=False, ' +
       'share=40, theme="dark")',
   );
 });

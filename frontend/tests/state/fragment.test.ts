@@ -73,7 +73,7 @@ test.each<[string, Selection, Selection]>([
 test.each([
   "layer=0",
   "v=1&layer=0",
-  "v=2&view=film&layer=two&heads=1,,2&filter=ac&mute=yes&share=-5&query=a&key=1,&quantity=mass&theme=pink",
+  "v=2&view=film&layer=two&heads=1,,2&filter=ac&mute=yes&share=-5&query=a&key=1,&quantity=Mass!&theme=pink",
   "v=2&query=-1&heads=&layer=1e3&unknown=4",
   "%E0%A4%A",
 ])("nonsense changes nothing: %s", (fragment) => {

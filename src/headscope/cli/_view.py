@@ -54,7 +54,7 @@ def view(
         heads: Heads that are shown first; all by default.
         query: Query tokens that are pinned, counted from 0.
         key: Key tokens that are pinned, counted from 0.
-        quantity: What is shown where a view can show both.
+        quantity: What is shown: weight, score, or another that the record has.
         include_layers: Layers that the page holds; all by default.
         include_heads: Heads that the page holds; all by default.
         evidence: Say what kinds of heads there are; seen on this one text, which the page says.

@@ -16,7 +16,8 @@ from typing_extensions import TypedDict
 PAGE_FORMAT = 2
 
 ViewName = Literal["head", "model", "matrix", "text", "neuron", "pair", "scatter"]
-Quantity = Literal["weight", "score"]
+Quantity = str
+"""weight, score, or the name of one of the page's further quantities."""
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 Theme = Literal["auto", "light", "dark"]
 Dtype = Literal["uint8", "float16", "float32", "int32"]
@@ -31,8 +32,11 @@ class PageArray(TypedDict):
     """Axis names, outermost first, such as head, query, key."""
     shape: list[int]
     dtype: Dtype
-    encoding: Literal["plain", "sqrt"]
-    """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2."""
+    encoding: Literal["plain", "sqrt", "signed"]
+    """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2, signed means
+    c * |c| for c = (b - 128) / 127."""
+    most: NotRequired[float]
+    """What the value is then multiplied by; 1 where it is absent."""
 
 
 class PageTokens(TypedDict):
@@ -102,6 +106,11 @@ class PageLayer(TypedDict):
     """Largest absolute difference between a weight as this page has it and the exact one."""
     row_sums: Literal["one", "less"]
     """less where part of a row's mass went to a learned sink that is no token."""
+    value_norms: NotRequired[PageArray]
+    """Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
+    From it the page works out the quantity contribution: weight times value norm."""
+    quantities: NotRequired[dict[str, PageArray]]
+    """Further quantities of this layer by name; axes head, query, key, or query, key for all heads together."""
 
 
 class PageStack(TypedDict):
@@ -124,6 +133,19 @@ class PageModel(TypedDict):
     """Hub name or folder, or what the user called it."""
     model_type: str
     """As in the configuration, such as bert; empty for bare arrays."""
+
+
+class PageQuantity(TypedDict):
+    """A quantity that the page can show in place of the weights."""
+
+    name: str
+    label: str
+    explanation: str
+    """What it is, in one sentence."""
+    signed: bool
+    """False where it is never below 0."""
+    per: Literal["head", "layer"]
+    """layer where there is one map for all heads together."""
 
 
 class PageSelection(TypedDict):
@@ -259,6 +281,8 @@ class Page(TypedDict):
     verified: float | None
     """Largest difference between the recomputed and the model's own layer output; None for bare arrays."""
     stacks: list[PageStack]
+    quantities: NotRequired[list[PageQuantity]]
+    """All that some layer has beside weights and scores."""
     selection: PageSelection
     evidence: NotRequired[PageEvidence]
     """Where the page was given some."""

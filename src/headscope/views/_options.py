@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict, get_args
 
 from headscope.errors import PageError
@@ -30,7 +30,11 @@ class PageOptions(TypedDict, total=False):
     key: int | Sequence[int]
     """Key tokens that are pinned."""
     quantity: Quantity
-    """``"weight"`` (default), or ``"score"`` for what goes into the softmax."""
+    """``"weight"`` (default), ``"score"`` for what goes into the softmax, ``"contribution"`` for weight times value
+    norm, or another that the record has or ``quantities`` gives."""
+    quantities: Mapping[str, Any]
+    """Further quantities to show, by name: for each layer of the record's stack, or for each stack by name such a
+    list, an array ``[query key]`` for all heads together or ``[head query key]``, or None where a layer has none."""
     filter: Filter
     """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so on."""
     mute: bool
@@ -63,7 +67,7 @@ class PageOptions(TypedDict, total=False):
     """Heads that the page holds; by default all."""
 
 
-CHOICES = {"view": ViewName, "quantity": Quantity, "filter": Filter, "theme": Theme}
+CHOICES = {"view": ViewName, "filter": Filter, "theme": Theme}
 QUICK = 2**25
 """Weights of a layer up to which all heads are shown at first."""
 
