@@ -191,7 +191,10 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         "theme": "light",
     }
     effect = {"effect": [np.zeros((5, 7)), np.ones((5, 7))]}
-    assert hs.page(random_record(), quantities=effect, evidence=hs.heads(random_record()), **chosen).header["selection"] == chosen
+    assert (
+        hs.page(random_record(), quantities=effect, evidence=hs.heads(random_record()), **chosen).header["selection"]
+        == chosen
+    )
     assert set(chosen) == set(_contract.PageSelection.__annotations__)
     assert hs.page(random_record(), query=3).header["selection"]["query"] == [3]
 
