@@ -9,6 +9,7 @@ import pytest
 import headscope as hs
 from headscope.testing import random_record
 from headscope.views import _html
+from headscope.views._on_demand import OnDemand
 
 TOKEN = "right-token"
 
@@ -56,8 +57,10 @@ def test_the_page_holds_no_data_but_its_title(ask, shown):
 
 
 def test_header_and_chunks_are_those_of_the_view(ask, shown):
-    assert json.loads(ask("/header.json")[2]) == shown.header
-    for name, data in shown.chunks.items():
+    given = OnDemand(shown.record, shown.options)
+    assert json.loads(ask("/header.json")[2]) == given.header
+    for name in ("layer/cross/2", "thumbs/cross/0", "weights/cross/1/3", "row/cross/1/4"):
+        data = given.chunk(name)
         assert ask(f"/chunk/{name}")[2] == data
         status, headers, packed = ask(f"/chunk/{name}", Accept_Encoding="gzip, br")
         assert (status, headers["content-encoding"], gzip.decompress(packed)) == (200, "gzip", data)

@@ -8,6 +8,7 @@ import headscope as hs
 from headscope import PageError
 from headscope.testing import random_record, random_weights
 from headscope.views import _contract, _html
+from headscope.views._on_demand import OnDemand
 
 pytest.importorskip("anywidget", reason="needs the extra notebook")
 
@@ -35,8 +36,9 @@ def sent(monkeypatch):
 def test_only_header_selection_and_script_travel_at_first(shown):
     widget = shown.widget()
     state = widget.get_state()
-    assert state["_header"] == shown.header
-    assert state["selection"] == shown.header["selection"]
+    header = OnDemand(shown.record, shown.options).header
+    assert state["_header"] == header
+    assert state["selection"] == header["selection"]
     assert state["_esm"] == "export default 'live.js'"
     assert not [name for name, value in state.items() if isinstance(value, bytes)]
     assert set(state) - {"_header", "selection"} <= {"_esm", "_anywidget_id", "layout", "tabbable", "tooltip"} | {
@@ -46,11 +48,11 @@ def test_only_header_selection_and_script_travel_at_first(shown):
 
 def test_a_chunk_comes_as_one_binary_buffer(shown, sent):
     widget = shown.widget()
-    name = shown.header["stacks"][0]["layers"][2]["weights"]["chunk"]
+    name = "weights/cross/2/3"
     widget._handle_custom_msg({"type": "chunk", "id": "7", "name": name}, [])
     ((content, buffers),) = sent
     assert content == {"type": "chunk", "id": "7"}
-    assert [gzip.decompress(buffer) for buffer in buffers] == [shown.chunks[name]]
+    assert [gzip.decompress(buffer) for buffer in buffers] == [OnDemand(shown.record, shown.options).chunk(name)]
 
 
 @pytest.mark.parametrize("name", ["weights/gone/0", None, 3, ["a"]])

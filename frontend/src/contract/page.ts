@@ -80,6 +80,12 @@ export interface PageLayer {
    */
   layer: number;
   /**
+   * True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is all of this as JSON,
+   * the chunk row/STACK/LAYER/QUERY a query's weights and score-row/STACK/LAYER/QUERY its scores, axes head, key, in
+   * single precision.
+   */
+  later?: boolean;
+  /**
    * full, causal, sliding ...: what a query may look at.
    */
   kind: string;
@@ -130,6 +136,10 @@ export interface PageArray {
    * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2.
    */
   encoding: "plain" | "sqrt";
+  /**
+   * True where each entry of the outermost axis is a chunk of its own: CHUNK/0, CHUNK/1 ...
+   */
+  split?: boolean;
 }
 /**
  * All that scores and weights are recomputed from.

@@ -126,7 +126,7 @@ function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
 function cellLabel(store: Store, row: number, index: number): string {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer, kv_heads: kvHeads } = layers[row];
-  const thumbs = store.thumbs.value;
+  const thumbs = store.thumbsLeft.value === 0 ? store.thumbs.value : null;
   const peak = thumbs ? `, strongest weight ${shortWeight(thumbPeak(thumbs, row * heads + index))}` : "";
   const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";
   return `Layer ${layer}, head ${numbers[index]}${shared}${peak}`;

@@ -1,26 +1,17 @@
-import type { PageArray, PageLayer, PageScores, PageStack } from "../contract/page";
-import { type ScoreParts, scoreWeights, type Visible, visibleRuns } from "../draw/scores";
-import { byteWeights, type LayerWeights } from "../draw/weights";
-import { arraySize, checkedBytes, floats, integers } from "./arrays";
+import type { PageLayer, PageStack } from "../contract/page";
+import { arraySize } from "./arrays";
+import { type LoadedLayer, type OpenLayer, openLayer } from "./layer";
 import type { Source } from "./source";
 
 const MOST_BYTES = 96 * 2 ** 20;
 /** The shown layer and its two neighbours stay, however large. */
 const FEWEST_LAYERS = 3;
 
-/** What a page holds of one layer, unpacked. */
-export interface LoadedLayer {
-  readonly weights: LayerWeights;
-  /** Null where the page has no queries and keys of this layer. */
-  readonly scores: ScoreParts | null;
-  readonly visible: Visible | null;
-}
-
 /** Layers, unpacked when asked for and kept while there is room (least recently used goes first). */
 export class LayerCache {
   readonly #source: Source;
   readonly #mostBytes: number;
-  readonly #kept = new Map<PageLayer, Promise<LoadedLayer>>();
+  readonly #kept = new Map<PageLayer, Promise<OpenLayer>>();
 
   constructor(source: Source, mostBytes = MOST_BYTES) {
     this.#source = source;
@@ -31,17 +22,14 @@ export class LayerCache {
     return this.#kept.size;
   }
 
-  load(stack: PageStack, layer: PageLayer): Promise<LoadedLayer> {
-    const loaded = this.#kept.get(layer) ?? this.#fetch(stack, layer);
+  /** A layer with at least these heads, by their position; with all of them where they come at once. */
+  async load(stack: PageStack, layer: PageLayer, heads: readonly number[] = []): Promise<LoadedLayer> {
+    const opened = this.#kept.get(layer) ?? openLayer(this.#source, stack, layer);
     this.#kept.delete(layer);
-    this.#kept.set(layer, loaded);
+    this.#kept.set(layer, opened);
     this.#makeRoom(stack);
-    return loaded;
-  }
-
-  async #fetch(stack: PageStack, layer: PageLayer): Promise<LoadedLayer> {
     try {
-      return await loadLayer(this.#source, stack, layer);
+      return await (await opened)(heads);
     } catch (error) {
       this.#kept.delete(layer);
       throw error;
@@ -63,38 +51,4 @@ export class LayerCache {
 function bytesOf({ heads, query, key }: PageStack, { scores }: PageLayer): number {
   const pictures = heads * query.labels.length * key.labels.length;
   return pictures + (scores ? 4 * (arraySize(scores.queries) + arraySize(scores.keys)) : 0);
-}
-
-async function loadLayer(source: Source, stack: PageStack, layer: PageLayer): Promise<LoadedLayer> {
-  const queries = stack.query.labels.length;
-  const keys = stack.key.labels.length;
-  const fetched = async (array: PageArray) => source.chunk(array.chunk);
-  const visible = layer.visible && visibleRuns(integers(layer.visible, await fetched(layer.visible)), queries);
-  const scores = layer.scores && (await loadScores(source, layer.scores, { queries, keys, visible }));
-  if (!layer.weights) {
-    if (!scores) throw new Error(`layer ${layer.layer} has neither weights nor scores`);
-    return { weights: scoreWeights(scores), scores, visible };
-  }
-  const bytes = checkedBytes(layer.weights, await fetched(layer.weights));
-  return { weights: byteWeights(bytes, { heads: layer.weights.shape[0], queries, keys }), scores, visible };
-}
-
-type Sizes = Pick<ScoreParts, "queries" | "keys" | "visible">;
-
-async function loadScores(source: Source, page: PageScores, sizes: Sizes): Promise<ScoreParts> {
-  const load = async (array: PageArray) => floats(array, await source.chunk(array.chunk));
-  const [query, key, bias] = await Promise.all([load(page.queries), load(page.keys), page.bias && load(page.bias)]);
-  const [heads, , features] = page.queries.shape;
-  return {
-    ...sizes,
-    heads,
-    features,
-    query,
-    key,
-    kvHeads: page.keys.shape[0],
-    scale: page.scale,
-    softCap: page.soft_cap,
-    bias: page.bias && bias && { values: bias, heads: page.bias.shape[0], byOffset: page.bias.shape.length === 2 },
-    sinks: page.sinks,
-  };
 }

@@ -5,13 +5,23 @@ import { received, type TokenAttention, tokenAttention } from "../draw/focus";
 import { everyToken, filterMask, type Mask, muteSpecial, withoutSinks } from "../draw/mask";
 import { headColors } from "../draw/palette";
 import type { Focus, Side } from "../draw/place";
+import { scoreAt } from "../draw/scores";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
 import { type LayerWeights, withoutKeys } from "../draw/weights";
-import { LayerCache, type LoadedLayer } from "../source/layers";
+import { askedRow, type LoadedLayer } from "../source/layer";
+import { LayerCache } from "../source/layers";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
-import { chosenHeads, findStack, fitSelection, pageSelection, releasePins, type Selection } from "./selection";
+import {
+  chosenHeads,
+  findStack,
+  fitSelection,
+  pageSelection,
+  type Quantity,
+  releasePins,
+  type Selection,
+} from "./selection";
 
 /** More lines than this are drawn only on request: they would make a layer change slow and a picture grey. */
 export const LINE_BUDGET = 30_000;
@@ -59,8 +69,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const heads = computed(() => {
     void headsKey.value;
     const count = shown.value?.weights.heads ?? nowStack.value.heads;
-    const on = chosenHeads(selection.peek().heads, nowStack.value).filter((head) => head < count);
-    return on.length > 0 ? on : Array.from({ length: count }, (_, head) => head);
+    const here = shown.value?.here;
+    const isHere = (head: number) => head < count && (here?.has(head) ?? true);
+    const on = chosenHeads(selection.peek().heads, nowStack.value).filter(isHere);
+    return on.length > 0 ? on : Array.from({ length: count }, (_, head) => head).filter(isHere);
   });
   const palette = computed(() => {
     const numbers = nowStack.value.head_numbers;
@@ -120,48 +132,82 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
 
   const layers = new LayerCache(source);
   const thumbs = signal<LayerWeights | null>(null);
+  /** Layers whose thumbnails are still to come. */
+  const thumbsLeft = signal(0);
+  const waiting = signal("");
+  let newest = 0;
   const stopLoading = effect(() => {
     const wantedStack = stack.value;
     const number = layerNumber.value;
-    void showLayer(wantedStack, number);
+    void headsKey.value;
+    void showLayer(wantedStack, number, chosenHeads(selection.peek().heads, wantedStack));
   });
   const stopThumbs = effect(() => {
     const wantedStack = stack.value;
-    thumbs.value = null;
-    loadThumbs(source, wantedStack).then(
-      (loaded) => {
-        if (stack.peek() === wantedStack) thumbs.value = loaded;
-      },
-      (error) => {
-        failure.value = error;
-      },
-    );
+    const first = wantedStack.layers.findIndex(({ layer }) => layer === layerNumber.peek());
+    batch(() => {
+      thumbs.value = null;
+      thumbsLeft.value = wantedStack.layers.length;
+    });
+    const current = () => stack.peek() === wantedStack;
+    const show = ({ weights, left }: { weights: LayerWeights; left: number }) => {
+      if (!current()) return false;
+      batch(() => {
+        thumbs.value = weights;
+        thumbsLeft.value = left;
+      });
+      return true;
+    };
+    loadThumbs(source, wantedStack, first, show).catch((error) => {
+      if (current()) failure.value = error;
+    });
   });
 
-  async function showLayer(wantedStack: PageStack, number: number): Promise<void> {
-    const current = () => stack.peek() === wantedStack && layerNumber.peek() === number;
+  async function showLayer(wantedStack: PageStack, number: number, wanted: readonly number[]): Promise<void> {
+    const mine = ++newest;
+    const current = () => mine === newest;
     const at = wantedStack.layers.findIndex(({ layer }) => layer === number);
-    const layer = wantedStack.layers[at];
+    const stub = wantedStack.layers[at];
+    waiting.value = `layer ${number}`;
     try {
-      const loaded = await layers.load(wantedStack, layer);
+      const loaded = await layers.load(wantedStack, stub, wanted);
       if (!current()) return;
-      shown.value = { stack: wantedStack, layer, ...loaded };
-      for (const next of [at + 1, at - 1]) if (next in wantedStack.layers) prefetch(wantedStack, next, current);
+      const now = shown.peek();
+      batch(() => {
+        waiting.value = "";
+        if (now?.stack !== wantedStack || now.layer !== loaded.page || now.here !== loaded.here) {
+          shown.value = { stack: wantedStack, layer: loaded.page, ...loaded };
+        }
+      });
+      for (const next of [at + 1, at - 1]) if (next in wantedStack.layers) prefetch(wantedStack, next, wanted, current);
     } catch (error) {
       if (current()) failure.value = error;
     }
   }
 
-  function prefetch(wantedStack: PageStack, at: number, current: () => boolean): void {
+  function prefetch(wantedStack: PageStack, at: number, wanted: readonly number[], current: () => boolean): void {
     whenIdle(() => {
       if (!current()) return;
       // A neighbour that cannot be loaded is reported when the reader asks for it.
-      const loading = layers.load(wantedStack, wantedStack.layers[at]).catch(() => null);
+      const loading = layers.load(wantedStack, wantedStack.layers[at], wanted).catch(() => null);
       void loading.then((loaded) => {
         // One head at a time, so that the page answers in between.
-        for (const head of loaded ? heads.peek() : []) whenIdle(() => current() && loaded?.weights.bytes(head));
+        for (const head of heads.peek()) if (loaded?.here.has(head)) warm(loaded, head, current);
       });
     });
+  }
+
+  function warm({ weights }: LoadedLayer, head: number, current: () => boolean): void {
+    whenIdle(() => current() && weights.bytes(head));
+  }
+
+  /** What one query has with each key in each head of a layer; undefined where a page cannot tell. */
+  async function rowOf(layer: PageLayer, query: number, of: Quantity) {
+    if (layer.later) return askedRow(source, stack.peek(), layer, of, query);
+    const { weights, scores } = await layers.load(stack.peek(), layer);
+    if (of === "weight") return (head: number, key: number) => weightAt(weights, head, query, key);
+    return (head: number, key: number) =>
+      scores && head < scores.heads ? scoreAt(scores, head, query, key) : undefined;
   }
 
   function select(change: (selection: Selection) => Selection): void {
@@ -211,8 +257,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     step,
     summary,
     mutedPart,
-    /** A layer of the chosen stack, loaded. */
-    load: (layer: PageLayer) => layers.load(stack.peek(), layer),
+    thumbsLeft: thumbsLeft as ReadonlySignal<number>,
+    /** What was asked for and is not shown yet; empty where nothing is. */
+    waiting: waiting as ReadonlySignal<string>,
+    rowOf,
     select,
     preview,
     release,
@@ -239,6 +287,10 @@ const NO_SHARES: HeadShares = {
   mass: new Float64Array(SHARES.length),
   total: 0,
 };
+
+function weightAt(weights: LayerWeights, head: number, query: number, key: number): number | undefined {
+  return head < weights.heads ? weights.row(head, query)[key] : undefined;
+}
 
 function asLists({ query, key }: Hover): Record<Side, readonly number[]> {
   return { query: query === undefined ? [] : [query], key: key === undefined ? [] : [key] };

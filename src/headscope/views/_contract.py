@@ -33,6 +33,8 @@ class PageArray(TypedDict):
     dtype: Dtype
     encoding: Literal["plain", "sqrt"]
     """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2."""
+    split: NotRequired[bool]
+    """True where each entry of the outermost axis is a chunk of its own: CHUNK/0, CHUNK/1 ..."""
 
 
 class PageTokens(TypedDict):
@@ -86,6 +88,10 @@ class PageRotary(TypedDict):
 class PageLayer(TypedDict):
     layer: int
     """Number of the layer in the model, from 0."""
+    later: NotRequired[bool]
+    """True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is all of this as JSON,
+    the chunk row/STACK/LAYER/QUERY a query's weights and score-row/STACK/LAYER/QUERY its scores, axes head, key, in
+    single precision."""
     kind: str
     """full, causal, sliding ...: what a query may look at."""
     kv_heads: int

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from headscope._version import __version__
 from headscope.axes import HEAD, KEY, LAYER, QUERY
-from headscope.errors import PageError
+from headscope.errors import PageError, RecordError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
@@ -18,6 +18,26 @@ LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
 ROOM = 20 * 2**20
 """Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron view."""
+
+
+def check_page(record: Record, options: PageOptions) -> None:
+    """Raise where the options are not those of a page of this record.
+
+    Raises:
+        PageError: an unknown option, or a value that there is not.
+        RecordError: a stack or layer that the record does not have.
+    """
+    check_options(options)
+    held = held_layers(record, options.get("include_layers"))
+    first_selection(record, options, held)
+    for name, numbers in held.items():
+        held_heads(record[name], options.get("include_heads"))
+        for number in numbers:
+            layer = record[name].layer(number)
+            if layer.weights is None and (layer.queries is None or layer.keys is None):
+                raise RecordError(
+                    f"Layer {number} holds neither weights nor queries and keys; capture with keep='qk' or keep='auto'"
+                )
 
 
 def page_parts(record: Record, options: PageOptions, largest: int | None = None) -> tuple[Page, dict[str, bytes]]:
@@ -37,17 +57,41 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
     shown = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
     _check_size(shown, LARGEST if largest is None else largest)
     chunks = Chunks()
-    stacks = [_stack(record[name], layers, options.get("include_heads"), chunks) for name, layers in shown.items()]
-    header: Page = {
+    return page_header(record, options, lambda *of: _stack(*of, chunks)), chunks.found
+
+
+def page_header(
+    record: Record, options: PageOptions, stack_of: Callable[[Stack, list[Layer], list[int]], PageStack]
+) -> Page:
+    """All that a page says of itself.
+
+    Args:
+        record: what is shown.
+        options: as the user gave them.
+        stack_of: makes a stack's part of it, given the layers and the numbers of the heads that the page holds.
+
+    Raises:
+        PageError: an unknown option, or a value that there is not.
+        RecordError: a stack or layer that the record does not have.
+    """
+    check_options(options)
+    held = held_layers(record, options.get("include_layers"))
+    selection = first_selection(record, options, held)
+    stacks = {name: record[name] for name in held}
+    return {
         "format": PAGE_FORMAT,
         "headscope": __version__,
         "title": options.get("title") or _title(record),
         "model": {"name": record.model.name, "model_type": record.model.model_type},
         "verified": record.verified,
-        "stacks": stacks,
-        "selection": first_selection(record, options, held),
+        "stacks": [
+            stack_of(
+                stack, [stack.layer(number) for number in held[name]], held_heads(stack, options.get("include_heads"))
+            )
+            for name, stack in stacks.items()
+        ],
+        "selection": selection,
     }
-    return header, chunks.found
 
 
 def _check_size(shown: dict[str, list[Layer]], largest: int) -> None:
@@ -58,7 +102,7 @@ def _check_size(shown: dict[str, list[Layer]], largest: int) -> None:
         raise PageError(
             f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than {largest / 2**20:.0f} MiB are slow "
             f"to open; choose about {fits} of its {len(layers)} layers with include_layers= (--layers), or a shorter "
-            "text"
+            "text; a widget, and headscope serve, send only what is looked at"
         )
 
 
@@ -69,8 +113,7 @@ def _least_bytes(layer: Layer) -> int:
     return min(weights, 2 * (layer.queries.size + layer.keys.size))
 
 
-def _stack(stack: Stack, layers: list[Layer], numbers: Sequence[int] | None, chunks: Chunks) -> PageStack:
-    heads = held_heads(stack, numbers)
+def _stack(stack: Stack, layers: list[Layer], heads: list[int], chunks: Chunks) -> PageStack:
     made = [
         made_layer(stack.name, layer, [head for head in heads if head < layer.heads], chunks, room=ROOM // len(layers))
         for layer in layers
@@ -82,14 +125,15 @@ def _stack(stack: Stack, layers: list[Layer], numbers: Sequence[int] | None, chu
         "name": stack.name,
         "heads": len(heads),
         "head_numbers": heads,
-        "query": _tokens(stack.query),
-        "key": _tokens(stack.key),
+        "query": page_tokens(stack.query),
+        "key": page_tokens(stack.key),
         "layers": [layer.header for layer in made],
         "thumbs": chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True),
     }
 
 
-def _tokens(tokens: Tokens) -> PageTokens:
+def page_tokens(tokens: Tokens) -> PageTokens:
+    """The tokens of one side of a stack, as text that any page can hold."""
     return {
         "pieces": [_valid(piece) for piece in tokens.pieces],
         "labels": [_valid(label) for label in tokens.labels],

@@ -1,4 +1,4 @@
-"""The viewer over HTTP: header and arrays are sent when the page asks for them.
+"""The viewer over HTTP: the header is sent at once, arrays are made and sent when the page asks for them.
 
 Whoever knows the token may read, and nobody else: it is in the address that is opened first, and from then on in a
 cookie that scripts cannot read and other sites do not cause to be sent. The server binds the loopback address only. A
@@ -24,6 +24,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from headscope.views import _html
+from headscope.views._on_demand import OnDemand
 
 if TYPE_CHECKING:
     from headscope.views._view import View
@@ -58,15 +59,19 @@ def application(shown: View, token: str) -> Starlette:
         shown: the view.
         token: what a request must know.
     """
-    page = PAGE.format(title=html.escape(" ".join(shown.header["title"].split())), starter=STARTER)
-    header = json.dumps(shown.header, ensure_ascii=False)
+    given = OnDemand(shown.record, shown.options)
+    page = PAGE.format(title=html.escape(" ".join(given.header["title"].split())), starter=STARTER)
+    header = json.dumps(given.header, ensure_ascii=False)
     script = _html.bundle("live.js")
 
-    async def chunk(request: Request) -> Response:
-        data = shown.chunks.get(request.path_params["name"])
+    def answer(request: Request) -> Response:
+        data = given.chunk(request.path_params["name"])
         if data is None:
             return PlainTextResponse("There is no such chunk", 404)
-        return await run_in_threadpool(_answer, request, data, "application/octet-stream")
+        return _answer(request, data, "application/octet-stream")
+
+    async def chunk(request: Request) -> Response:
+        return await run_in_threadpool(answer, request)
 
     routes = [
         Route("/", lambda request: _answer(request, page.encode(), "text/html; charset=utf-8")),

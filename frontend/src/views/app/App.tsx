@@ -1,4 +1,5 @@
 import type { ComponentType } from "preact";
+import { Loading } from "../../parts/Loading";
 import type { ViewParts } from "../../parts/mount";
 import { Overview } from "../../parts/Overview";
 import type { View } from "../../state/selection";
@@ -43,6 +44,7 @@ export function App({ store, room }: ViewParts) {
         {!WIDE.includes(view) && <Inspector store={store} />}
       </div>
       <Footer store={store} />
+      <Loading store={store} />
     </>
   );
 }

@@ -1,6 +1,7 @@
 import { withBase } from "../../styles";
 import controls from "../../styles/controls.css";
 import grid from "../../styles/grid.css";
+import loading from "../../styles/loading.css";
 import head from "../head/head.css";
 import matrix from "../matrix/matrix.css";
 import neuron from "../neuron/neuron.css";
@@ -10,4 +11,4 @@ import app from "./app.css";
 import inspector from "./inspector.css";
 
 /** The styles of all views and of the frame around them. */
-export const styles = withBase(controls, grid, app, inspector, head, matrix, neuron, pair, text);
+export const styles = withBase(controls, grid, loading, app, inspector, head, matrix, neuron, pair, text);

@@ -1,7 +1,5 @@
 import type { PageStack } from "../../contract/page";
 import type { Side } from "../../draw/place";
-import { scoreAt } from "../../draw/scores";
-import type { LoadedLayer } from "../../source/layers";
 import type { Quantity } from "../../state/selection";
 import type { Store } from "../../state/store";
 
@@ -21,24 +19,16 @@ export function tileLoader(store: Store, show: (tile: PairTile) => void) {
   return async (stack: PageStack, pair: Record<Side, number>, quantity: Quantity) => {
     const number = ++newest;
     const values: number[][] = [];
+    const heads = [...stack.head_numbers.keys()];
     for (const layer of stack.layers) {
-      const loaded = await store.load(layer);
+      const row = await store.rowOf(layer, pair.query, quantity);
       if (number !== newest) return;
-      values.push(valuesOf(loaded, pair, quantity));
+      const found = heads.map((head) => row(head, pair.key));
+      values.push(found.filter((value) => value !== undefined));
       const complete = values.length === stack.layers.length;
       if (complete || values.length % 4 === 0) show({ stack, values: [...values], most: mostOf(values), complete });
     }
   };
-}
-
-function valuesOf(
-  { weights, scores }: LoadedLayer,
-  { query, key }: Record<Side, number>,
-  quantity: Quantity,
-): number[] {
-  const heads = [...Array(weights.heads).keys()];
-  if (quantity === "weight") return heads.map((head) => weights.row(head, query)[key]);
-  return scores ? heads.map((head) => scoreAt(scores, head, query, key)) : [];
 }
 
 function mostOf(values: readonly (readonly number[])[]): number {
