@@ -120,11 +120,29 @@ def test_no_weight_is_worse_as_a_byte_than_is_said():
 
 @pytest.mark.parametrize(
     "name",
-    (
-        " layer layer/self layer/self/9 layer/self/0/0 layer/gone/0 queries/self/0 queries/self/0/4 keys/self/0/2 "
-        "bias/self/0/0 weights/self/0/0 visible/self/0 thumbs/self/3 thumbs/self/0/0 row/self/0 row/self/0/5 "
-        "row/self/9/0 row/self/0/-1 row/self/0/1/2 ../self/0 other/self/0/0"
-    ).split(" "),
+    [
+        "",
+        "layer",
+        "layer/self",
+        "layer/self/9",
+        "layer/self/0/0",
+        "layer/gone/0",
+        "queries/self/0",
+        "queries/self/0/4",
+        "keys/self/0/2",
+        "bias/self/0/0",
+        "weights/self/0/0",
+        "visible/self/0",
+        "thumbs/self/3",
+        "thumbs/self/0/0",
+        "row/self/0",
+        "row/self/0/5",
+        "row/self/9/0",
+        "row/self/0/-1",
+        "row/self/0/1/2",
+        "../self/0",
+        "other/self/0/0",
+    ],
 )
 def test_there_is_nothing_else(name, rng):
     assert OnDemand(made(rng), {}).chunk(name) is None

@@ -71,12 +71,33 @@ def test_there_is_nothing_else(path, ask):
     assert ask(path)[0] == 404
 
 
+def test_a_figure_is_the_one_that_python_draws(ask, shown):
+    status, headers, body = ask('/figure/svg?options={"view":"matrix","head":2}')
+    assert (status, headers["content-type"].split(";")[0]) == (200, "image/svg+xml")
+    assert body == hs.figure(shown.record, view="matrix", head=2).to_bytes("svg")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/figure/exe", b"not 'exe'"),
+        ("/figure/svg?options=[1]", b"JSON object"),
+        ("/figure/svg?options={", b"Expecting"),
+        ('/figure/svg?options={"layer":9}', b"9"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_said(path, words, ask):
+    status, _, body = ask(path)
+    assert status == 400
+    assert words in body
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
 def test_nothing_can_be_changed(method, ask):
     assert ask("/header.json", method)[0] == 405
 
 
-PATHS = ["/", "/live.js", "/header.json", "/chunk/thumbs/cross", "/gone"]
+PATHS = ["/", "/live.js", "/header.json", "/chunk/thumbs/cross/0", "/figure/svg", "/gone"]
 
 
 @pytest.mark.parametrize("path", PATHS)

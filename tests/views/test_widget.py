@@ -63,6 +63,32 @@ def test_a_chunk_that_is_not_there_is_an_answer_too(name, shown, sent):
     assert not buffers
 
 
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_a_figure_is_the_one_that_python_draws(kind, shown, sent):
+    options = {"view": "matrix", "layer": 1, "head": 2}
+    shown.widget()._handle_custom_msg({"type": "figure", "id": "3", "kind": kind, "options": options}, [])
+    ((content, buffers),) = sent
+    assert content == {"type": "figure", "id": "3"}
+    assert gzip.decompress(buffers[0]) == hs.figure(shown.record, **options).to_bytes(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("gif", {}, "A figure can be svg, pdf or png, not 'gif'"),
+        ("svg", [], "JSON object"),
+        (None, None, "not 'None'"),
+        ("svg", {"layer": 9}, "9"),
+        ("svg", {"path": "/etc"}, "figure has no option 'path'"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_said(kind, options, message, shown, sent):
+    shown.widget()._handle_custom_msg({"type": "figure", "id": "3", "kind": kind, "options": options}, [])
+    ((content, buffers),) = sent
+    assert message in content["error"]
+    assert not buffers
+
+
 @pytest.mark.parametrize("content", [None, "chunk", {"type": "other"}, []])
 def test_other_messages_are_not_for_it(content, shown, sent):
     shown.widget()._handle_custom_msg(content, [])

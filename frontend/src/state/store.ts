@@ -261,6 +261,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     /** What was asked for and is not shown yet; empty where nothing is. */
     waiting: waiting as ReadonlySignal<string>,
     rowOf,
+    /** Asks Python for a figure, where there is a Python. */
+    figure: source.figure,
     select,
     preview,
     release,

@@ -23,7 +23,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from headscope.errors import HeadscopeError
 from headscope.views import _html
+from headscope.views._download import MEDIA_TYPES, figure_file
 from headscope.views._on_demand import OnDemand
 
 if TYPE_CHECKING:
@@ -73,11 +75,23 @@ def application(shown: View, token: str) -> Starlette:
     async def chunk(request: Request) -> Response:
         return await run_in_threadpool(answer, request)
 
+    def draw(request: Request) -> Response:
+        kind = request.path_params["kind"]
+        try:
+            data = figure_file(shown.record, kind, json.loads(request.query_params.get("options", "{}")))
+        except (HeadscopeError, ValueError) as error:
+            return PlainTextResponse(str(error), 400)
+        return _answer(request, data, MEDIA_TYPES[kind])
+
+    async def figure(request: Request) -> Response:
+        return await run_in_threadpool(draw, request)
+
     routes = [
         Route("/", lambda request: _answer(request, page.encode(), "text/html; charset=utf-8")),
         Route("/live.js", lambda request: _answer(request, script.encode(), "text/javascript; charset=utf-8")),
         Route("/header.json", lambda request: _answer(request, header.encode(), "application/json")),
         Route("/chunk/{name:path}", chunk),
+        Route("/figure/{kind}", figure),
     ]
     return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token))])
 

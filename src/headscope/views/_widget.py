@@ -8,7 +8,9 @@ import anywidget
 import traitlets
 from typing_extensions import Unpack
 
+from headscope.errors import HeadscopeError, PageError
 from headscope.views import _html
+from headscope.views._download import figure_file
 from headscope.views._on_demand import OnDemand
 from headscope.views._options import PageOptions
 from headscope.views._selection import changed_selection
@@ -58,12 +60,21 @@ class ViewWidget(anywidget.AnyWidget):
         return dict(changed_selection(self._given.header, first, proposal["value"]))
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
-        """Send the bytes of the chunk that the view asks for."""
-        if not isinstance(content, dict) or content.get("type") != "chunk":
+        """Send the bytes of the chunk, or of the figure, that the view asks for."""
+        if not isinstance(content, dict) or content.get("type") not in ("chunk", "figure"):
             return
-        answer = {"type": "chunk", "id": content.get("id")}
-        data = self._given.chunk(str(content.get("name")))
-        if data is None:
-            self.send(answer | {"error": f"This view holds no data {content.get('name')!r}. Run the cell again."})
+        answer = {"type": content["type"], "id": content.get("id")}
+        try:
+            data = self._data(content)
+        except HeadscopeError as error:
+            self.send(answer | {"error": str(error)})
             return
         self.send(answer, buffers=[_html.packed(data)])
+
+    def _data(self, content: dict[str, Any]) -> bytes:
+        if content["type"] == "figure":
+            return figure_file(self._shown.record, str(content.get("kind")), content.get("options"))
+        data = self._given.chunk(str(content.get("name")))
+        if data is None:
+            raise PageError(f"This view holds no data {content.get('name')!r}. Run the cell again.")
+        return data

@@ -8,7 +8,8 @@ import neuron from "../neuron/neuron.css";
 import pair from "../pair/pair.css";
 import text from "../text/text.css";
 import app from "./app.css";
+import figure from "./figure.css";
 import inspector from "./inspector.css";
 
 /** The styles of all views and of the frame around them. */
-export const styles = withBase(controls, grid, loading, app, inspector, head, matrix, neuron, pair, text);
+export const styles = withBase(controls, grid, loading, app, figure, inspector, head, matrix, neuron, pair, text);
