@@ -217,7 +217,7 @@ def write_long(path: Path) -> None:
 
 
 def measure(shown: Shown, path: Path, setting: head_view.Setting) -> list[dict[str, object]]:
-    """Open a page in a new browser and do its tasks; one row for the first drawing, one for each task, one for memory."""
+    """Open a page in a new browser and do its tasks; a row for the first drawing, for each task, and for memory."""
     sign = head_view.SIGNS[shown.tool]
     with sync_playwright() as playwright:
         browser = launch(playwright, setting.chromium)
@@ -248,7 +248,7 @@ def done(shown: Shown, task: Task, page: Page, session: object) -> dict[str, obj
     return row(shown, task.name, times, thread, 1000 * (all_time() - everything) / task.count, task.limit)
 
 
-def row(  # noqa: PLR0913, PLR0917
+def row(  # noqa: PLR0917
     shown: Shown, task: str, times: list[float], thread: float, all_of_it: float | None, limit: float
 ) -> dict[str, object]:
     """One line of the results, in milliseconds."""

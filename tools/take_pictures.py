@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "docs" / "examples.md"
 PLAYGROUND = ROOT / "frontend" / "playground" / "index.html"
+TITLES = "all => all.map(({ firstChild: head, lastChild: { id } }) => [id, head.lastChild.textContent.trim()])"
 BEGINNING = """# Examples
 
 Made-up records, one for what each view has to show. The same examples are the snapshots of the tests
@@ -62,8 +63,7 @@ def example_pictures(browser: Browser) -> None:
     subprocess.run([str(ROOT / "tools" / "with-node"), *npm], cwd=ROOT, check=True)
     tab = browser.new_page(viewport={"width": 1240, "height": 700}, color_scheme="light", reduced_motion="reduce")
     tab.goto(PLAYGROUND.as_uri())
-    titles = tab.eval_on_selector_all("body > section", "all => all.map(({ lastChild: { id }, firstChild: { lastChild } }) =>"
-                                      " [id, lastChild.textContent.trim()])")  # fmt: skip
+    titles = tab.eval_on_selector_all("body > section", TITLES)
     parts = [BEGINNING]
     for name, title in titles:
         tab.goto("about:blank")
