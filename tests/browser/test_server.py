@@ -114,6 +114,16 @@ def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(serv
     assert 200_000 < sum(size for _, size in sizes) < MEGABYTE
 
 
+def test_a_stack_may_be_called_anything(served, rng):
+    tokens = Tokens(pieces=("a", "b", "c"))
+    layers = tuple(Layer(layer=number, weights=random_weights(rng, (2, 3, 3))) for number in range(2))
+    name = "50% of <b>it</b>? #1"
+    stack = Stack(name=name, query=tokens, key=tokens, layers=layers)
+    with served(Record(stacks={name: stack}, model=ModelFacts(name="odd"))) as view:
+        assert view.state("stack") == name
+        assert view.colours() > 5
+
+
 def test_a_page_of_elsewhere_reads_nothing(served, record, browser, tmp_path):
     """Another page in the same browser, which has the cookie, and knows the port."""
     with served(record) as view:

@@ -8,7 +8,8 @@ export async function httpSource(base: string): Promise<Source> {
   checkHeader(header);
   return {
     header,
-    chunk: (name) => bytes(`${base}chunk/${name}`),
+    // A stack may be called anything.
+    chunk: (name) => bytes(`${base}chunk/${name.split("/").map(encodeURIComponent).join("/")}`),
     figure: (kind, options) => bytes(`${base}figure/${kind}?options=${encodeURIComponent(JSON.stringify(options))}`),
   };
 }
