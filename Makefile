@@ -7,7 +7,7 @@ BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup bundle test test-python test-frontend check bench pictures support contract clean
+.PHONY: help demo setup bundle test test-python test-frontend check bench pictures playground support contract clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -36,13 +36,17 @@ check: setup ## Lint, format, types, import borders, contract
 	$(BIN)/python tools/write_contract.py --check
 	tools/with-node npm --prefix frontend run check
 
-bench: .venv/.bench $(BUNDLE) ## Measure page size and first drawing beside BertViz
+bench: .venv/.bench $(BUNDLE) ## Measure page sizes, drawing and speed beside BertViz
 	$(BIN)/python tools/find_chromium.py --install
 	tools/with-node $(BIN)/python benchmarks/head_view.py
+	tools/with-node $(BIN)/python benchmarks/viewer.py
 
 pictures: setup ## Take the pictures of the documentation anew
 	$(BIN)/python tools/find_chromium.py --install
 	$(BIN)/python tools/take_pictures.py
+
+playground: frontend/node_modules/.installed ## Build one page with all examples of the views
+	tools/with-node npm --prefix frontend run --silent playground
 
 support: setup ## Try every architecture and write docs/support.md anew
 	$(BIN)/headscope support --out docs/support.md

@@ -73,7 +73,7 @@ class Drawing:
 def chromium_version(executable: str) -> str:
     """Return the version that the browser itself reports."""
     with sync_playwright() as playwright:
-        browser = _launch(playwright, executable)
+        browser = launch(playwright, executable)
         version = browser.version
         browser.close()
     return version
@@ -100,11 +100,11 @@ def draw(
         picture: Where to keep a screenshot, taken after measuring.
     """
     with sync_playwright() as playwright:
-        browser = _launch(playwright, executable)
+        browser = launch(playwright, executable)
         page = browser.new_page(viewport=VIEWPORT)
         drawing = Drawing()
         page.on("pageerror", lambda error: drawing.page_errors.append(str(error)[:200]))
-        page.route("**/*", lambda route: _answer(route, answers, drawing.requests))
+        page.route("**/*", lambda route: answer(route, answers, drawing.requests))
         page.add_init_script(FIRST_DRAWING % {"mark": sign.mark, "drawn": sign.drawn})
         _measure(page, html, limits, drawing)
         if picture and not drawing.failure:
@@ -113,11 +113,13 @@ def draw(
     return drawing
 
 
-def _launch(playwright: Playwright, executable: str) -> Browser:
+def launch(playwright: Playwright, executable: str) -> Browser:
+    """Start a new browser, as every measurement does."""
     return playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
 
 
-def _answer(route: Route, answers: Mapping[str, str], requests: list[str]) -> None:
+def answer(route: Route, answers: Mapping[str, str], requests: list[str]) -> None:
+    """Answer a request: files as they are, known scripts with their text, all else not at all."""
     url = route.request.url
     if url.startswith(("file:", "data:", "blob:")):
         route.continue_()

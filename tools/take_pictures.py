@@ -1,14 +1,18 @@
-"""Take the pictures of README and docs anew, from the demo model.
+"""Take the pictures of README and docs anew: from the demo model, and from the examples of the front end.
 
 make pictures
+
+The examples (frontend/src/examples/named.ts) are also the playground and the snapshots of the tests; docs/examples.md
+shows them all and is written anew too.
 """
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 import find_chromium
 import headscope as hs
@@ -16,7 +20,17 @@ from headscope.capturing import load_model
 from picture_texts import TEXTS
 
 PAIR = ("The rabbit quickly hopped across the road.", "The turtle slowly crawled behind it because it was tired.")
-FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "pictures"
+EXAMPLES = ROOT / "docs" / "examples.md"
+PLAYGROUND = ROOT / "frontend" / "playground" / "index.html"
+TITLES = "all => all.map(({ firstChild: head, lastChild: { id } }) => [id, head.lastChild.textContent.trim()])"
+BEGINNING = """# Examples
+
+Made-up records, one for what each view has to show. The same examples are the snapshots of the tests
+(`frontend/tests/examples/snapshots`) and the playground: `make playground` builds one page with all of them, which
+opens from disk. `make pictures` takes these pictures, and writes this page.
+"""
 PICTURES = {
     "head_view": ("layer=1&mute=1", "light"),
     "head_view_dark": ("layer=1&mute=1", "dark"),
@@ -37,15 +51,14 @@ WITH_EVIDENCE = {
 """The same of the page with evidence."""
 
 
-def main() -> None:
-    """Open the page once for each picture."""
+def demo_pictures(browser: Browser) -> None:
+    """The pictures of the demo model."""
     model, tokenizer = load_model(None)
     record = hs.capture(model, tokenizer, *PAIR)
     found = hs.heads(hs.capture_many(model, tokenizer, list(TEXTS)))
-    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with TemporaryDirectory() as folder:
         plain = hs.page(record).save(Path(folder) / "page.html")
         labelled = hs.page(record, evidence=found).save(Path(folder) / "evidence.html")
-        browser = playwright.chromium.launch(executable_path=find_chromium.needed(), args=find_chromium.FLAGS)
         for name, (selection, scheme) in (PICTURES | WITH_EVIDENCE).items():
             page = labelled if name in WITH_EVIDENCE else plain
             tab = browser.new_page(viewport={"width": 1240, "height": 760}, color_scheme=scheme)
@@ -55,6 +68,33 @@ def main() -> None:
             tab.screenshot(path=FOLDER / f"{name}.png")
             tab.close()
             print(FOLDER / f"{name}.png")
+
+
+def example_pictures(browser: Browser) -> None:
+    """The pictures of the examples, and the page that shows them."""
+    npm = ["npm", "--prefix", "frontend", "run", "--silent", "playground"]
+    subprocess.run([str(ROOT / "tools" / "with-node"), *npm], cwd=ROOT, check=True)
+    tab = browser.new_page(viewport={"width": 1240, "height": 700}, color_scheme="light", reduced_motion="reduce")
+    tab.goto(PLAYGROUND.as_uri())
+    titles = tab.eval_on_selector_all("body > section", TITLES)
+    parts = [BEGINNING]
+    for name, title in titles:
+        tab.goto("about:blank")
+        tab.goto(f"{PLAYGROUND.as_uri()}#{name}")
+        tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
+        tab.wait_for_timeout(500)
+        tab.locator(f"#{name}").screenshot(path=FOLDER / f"example-{name}.png")
+        parts.append(f"## {name}\n\n{title}.\n\n![{title}](pictures/example-{name}.png)\n")
+        print(FOLDER / f"example-{name}.png")
+    EXAMPLES.write_text("\n".join(parts), encoding="utf-8")
+
+
+def main() -> None:
+    """Take them all."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium.needed(), args=find_chromium.FLAGS)
+        example_pictures(browser)
+        demo_pictures(browser)
         browser.close()
 
 

@@ -36,21 +36,65 @@ def test_the_token_leaves_the_address_and_a_reload_still_works(served, record):
         view.root.and_(view.page.locator('[data-ready="true"]')).wait_for(state="attached")
 
 
+def layers(view):
+    """The layers that were asked for."""
+    return {name.split("/")[2] for name in chunks(view) if name.startswith("layer/")}
+
+
+def heads(view, layer):
+    """The heads of a layer that were asked for."""
+    return {name.split("/")[3] for name in chunks(view) if name.startswith(f"weights/self/{layer}/")}
+
+
 def test_layers_are_sent_when_they_are_looked_at(served, record):
     with served(record, layer=0) as view:
         view.page.wait_for_timeout(1500)  # neighbours are fetched when nothing else is to be done
-        assert set(chunks(view)) == {"weights/self/0", "weights/self/1", "thumbs/self"}
+        assert layers(view) == {"0", "1"}
+        assert {name for name in chunks(view) if name.startswith("thumbs")} == {f"thumbs/self/{n}" for n in range(6)}
         view.page.get_by_role("button", name="Next layer").click()
         view.root.and_(view.page.locator('[data-layer="1"]')).wait_for(state="attached")
         view.page.wait_for_timeout(1500)
-        assert chunks(view).count("weights/self/1") == 1
-        assert set(chunks(view)) == {"weights/self/0", "weights/self/1", "weights/self/2", "thumbs/self"}
+        assert layers(view) == {"0", "1", "2"}
+        assert len(chunks(view)) == len(set(chunks(view)))
 
 
-def test_less_than_a_megabyte_is_sent_besides_the_layers(served, rng):
-    """12 layers of 12 heads; nothing but the header grows with the text."""
-    tokens = Tokens(pieces=tuple(f"w{number}" for number in range(70)))
-    features = dict.fromkeys(("queries", "keys"), (12, 70, 16))
+def test_heads_are_sent_when_they_are_looked_at(served, record):
+    with served(record, layer=0, heads=[2]) as view:
+        view.page.wait_for_timeout(1500)
+        assert heads(view, 0) == heads(view, 1) == {"2"}
+        view.head(0).click()
+        view.root.and_(view.page.locator('[data-heads="0,2"]')).wait_for(state="attached")
+        assert heads(view, 0) == {"0", "2"}
+        assert view.colours() > 20
+
+
+def test_a_pair_is_shown_from_rows_alone(served, record):
+    with served(record, view="pair", layer=0, heads=[2], query=5, key=3) as view:
+        shown = view.page.locator(".pair-cell").all_inner_texts()
+        assert {name for name in chunks(view) if name.startswith("row")} == {f"row-weight/self/{n}/5" for n in range(6)}
+        assert "5" not in layers(view)
+    weights = [record["self"].layer(layer).weights_of(head)[5, 3] for layer in range(6) for head in range(4)]
+    assert [float(text.replace("<.001", "0")) for text in shown] == pytest.approx(weights, abs=0.006)
+
+
+def test_what_is_waited_for_is_said(served, record):
+    with served(record) as view:
+        held = []
+        view.page.route("**/chunk/layer/self/4", lambda route: held.append(route))
+        view.page.locator('select[aria-label="Layer"]').select_option("4")
+        said = view.page.locator("[data-loading] span")
+        said.wait_for()
+        assert said.inner_text() == "Loading layer 4 …"
+        assert view.state("layer") == "0"
+        held[0].continue_()
+        view.root.and_(view.page.locator('[data-layer="4"]')).wait_for(state="attached")
+        view.page.locator("[data-loading]").wait_for(state="detached")
+
+
+def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(served, rng):
+    count = 512
+    tokens = Tokens(pieces=tuple(f"w{number}" for number in range(count)))
+    features = dict.fromkeys(("queries", "keys"), (12, count, 64))
     layers = tuple(
         Layer(layer=number, **{name: rng.standard_normal(shape).astype(np.float32) for name, shape in features.items()})
         for number in range(12)
@@ -59,14 +103,25 @@ def test_less_than_a_megabyte_is_sent_besides_the_layers(served, rng):
         stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts(name="big")
     )
     with served(record) as view:
-        view.page.locator("canvas").first.wait_for()
+        view.page.locator("[data-loading]").wait_for(state="detached")
         sizes = view.page.evaluate(
             "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
             ".map(({ name, transferSize }) => [name, transferSize])"
         )
-    overview = sum(size for name, size in sizes if "/chunk/" not in name or "/chunk/thumbs" in name)
-    assert any("thumbs" in name for name, _ in sizes)
-    assert 50_000 < overview < MEGABYTE
+        assert view.state("heads") == "0"
+        assert view.colours() > 20
+    assert len([name for name, _ in sizes if "/chunk/thumbs" in name]) == 12
+    assert 200_000 < sum(size for _, size in sizes) < MEGABYTE
+
+
+def test_a_stack_may_be_called_anything(served, rng):
+    tokens = Tokens(pieces=("a", "b", "c"))
+    layers = tuple(Layer(layer=number, weights=random_weights(rng, (2, 3, 3))) for number in range(2))
+    name = "50% of <b>it</b>? #1"
+    stack = Stack(name=name, query=tokens, key=tokens, layers=layers)
+    with served(Record(stacks={name: stack}, model=ModelFacts(name="odd"))) as view:
+        assert view.state("stack") == name
+        assert view.colours() > 5
 
 
 def test_a_page_of_elsewhere_reads_nothing(served, record, browser, tmp_path):

@@ -186,6 +186,6 @@ def test_given_arrays_count_for_the_size_of_the_page(monkeypatch, given):
     from headscope.views import _page
 
     monkeypatch.setattr(_page, "LARGEST", LAYERS * HEADS * QUERIES * KEYS)
-    hs.view(random_record())
+    assert hs.view(random_record()).chunks
     with pytest.raises(PageError, match="more than 0 MiB are slow to open"):
-        hs.view(random_record(), quantities=given)
+        assert hs.view(random_record(), quantities=given).chunks

@@ -9,6 +9,7 @@ import pytest
 import headscope as hs
 from headscope.testing import random_record
 from headscope.views import _html
+from headscope.views._on_demand import OnDemand
 
 TOKEN = "right-token"
 
@@ -56,8 +57,10 @@ def test_the_page_holds_no_data_but_its_title(ask, shown):
 
 
 def test_header_and_chunks_are_those_of_the_view(ask, shown):
-    assert json.loads(ask("/header.json")[2]) == shown.header
-    for name, data in shown.chunks.items():
+    given = OnDemand(shown.record, shown.options)
+    assert json.loads(ask("/header.json")[2]) == given.header
+    for name in ("layer/cross/2", "thumbs/cross/0", "weights/cross/1/3", "row-weight/cross/1/4"):
+        data = given.chunk(name)
         assert ask(f"/chunk/{name}")[2] == data
         status, headers, packed = ask(f"/chunk/{name}", Accept_Encoding="gzip, br")
         assert (status, headers["content-encoding"], gzip.decompress(packed)) == (200, "gzip", data)
@@ -68,12 +71,33 @@ def test_there_is_nothing_else(path, ask):
     assert ask(path)[0] == 404
 
 
+def test_a_figure_is_the_one_that_python_draws(ask, shown):
+    status, headers, body = ask('/figure/svg?options={"view":"matrix","head":2}')
+    assert (status, headers["content-type"].split(";")[0]) == (200, "image/svg+xml")
+    assert body == hs.figure(shown.record, view="matrix", head=2).to_bytes("svg")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/figure/exe", b"not 'exe'"),
+        ("/figure/svg?options=[1]", b"JSON object"),
+        ("/figure/svg?options={", b"Expecting"),
+        ('/figure/svg?options={"layer":9}', b"9"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_said(path, words, ask):
+    status, _, body = ask(path)
+    assert status == 400
+    assert words in body
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
 def test_nothing_can_be_changed(method, ask):
     assert ask("/header.json", method)[0] == 405
 
 
-PATHS = ["/", "/live.js", "/header.json", "/chunk/thumbs/cross", "/gone"]
+PATHS = ["/", "/live.js", "/header.json", "/chunk/thumbs/cross/0", "/figure/svg", "/gone"]
 
 
 @pytest.mark.parametrize("path", PATHS)

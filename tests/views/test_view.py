@@ -50,11 +50,11 @@ def test_page_is_another_name_of_view():
     assert hs.page is hs.view
 
 
-def test_a_notebook_shows_it_in_a_frame_that_holds_everything_and_may_run_scripts_only():
+def test_a_notebook_shows_it_in_a_frame_that_holds_everything_and_may_run_scripts_and_save_files_only():
     shown = hs.view(random_record())
     script, frame, style, note = elements(shown._repr_html_())
     assert (script, frame[0]) == (("script", {}), "iframe")
-    assert frame[1]["sandbox"] == "allow-scripts"
+    assert frame[1]["sandbox"] == "allow-scripts allow-downloads"
     assert frame[1]["srcdoc"] == shown.html
     assert (style[0], note) == ("style", ("p", {"class": "headscope-untrusted"}))
     assert set(frame[1]) == {"data-headscope-frame", "sandbox", "title", "style", "srcdoc"}

@@ -8,6 +8,7 @@ import headscope as hs
 from headscope import PageError
 from headscope.testing import random_record, random_weights
 from headscope.views import _contract, _html
+from headscope.views._on_demand import OnDemand
 
 pytest.importorskip("anywidget", reason="needs the extra notebook")
 
@@ -35,8 +36,9 @@ def sent(monkeypatch):
 def test_only_header_selection_and_script_travel_at_first(shown):
     widget = shown.widget()
     state = widget.get_state()
-    assert state["_header"] == shown.header
-    assert state["selection"] == shown.header["selection"]
+    header = OnDemand(shown.record, shown.options).header
+    assert state["_header"] == header
+    assert state["selection"] == header["selection"]
     assert state["_esm"] == "export default 'live.js'"
     assert not [name for name, value in state.items() if isinstance(value, bytes)]
     assert set(state) - {"_header", "selection"} <= {"_esm", "_anywidget_id", "layout", "tabbable", "tooltip"} | {
@@ -46,11 +48,11 @@ def test_only_header_selection_and_script_travel_at_first(shown):
 
 def test_a_chunk_comes_as_one_binary_buffer(shown, sent):
     widget = shown.widget()
-    name = shown.header["stacks"][0]["layers"][2]["weights"]["chunk"]
+    name = "weights/cross/2/3"
     widget._handle_custom_msg({"type": "chunk", "id": "7", "name": name}, [])
     ((content, buffers),) = sent
     assert content == {"type": "chunk", "id": "7"}
-    assert [gzip.decompress(buffer) for buffer in buffers] == [shown.chunks[name]]
+    assert [gzip.decompress(buffer) for buffer in buffers] == [OnDemand(shown.record, shown.options).chunk(name)]
 
 
 @pytest.mark.parametrize("name", ["weights/gone/0", None, 3, ["a"]])
@@ -58,6 +60,32 @@ def test_a_chunk_that_is_not_there_is_an_answer_too(name, shown, sent):
     shown.widget()._handle_custom_msg({"type": "chunk", "id": "7", "name": name}, [])
     ((content, buffers),) = sent
     assert content["error"].startswith("This view holds no data")
+    assert not buffers
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_a_figure_is_the_one_that_python_draws(kind, shown, sent):
+    options = {"view": "matrix", "layer": 1, "head": 2}
+    shown.widget()._handle_custom_msg({"type": "figure", "id": "3", "kind": kind, "options": options}, [])
+    ((content, buffers),) = sent
+    assert content == {"type": "figure", "id": "3"}
+    assert gzip.decompress(buffers[0]) == hs.figure(shown.record, **options).to_bytes(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("gif", {}, "A figure can be svg, pdf or png, not 'gif'"),
+        ("svg", [], "JSON object"),
+        (None, None, "not 'None'"),
+        ("svg", {"layer": 9}, "9"),
+        ("svg", {"path": "/etc"}, "figure has no option 'path'"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_said(kind, options, message, shown, sent):
+    shown.widget()._handle_custom_msg({"type": "figure", "id": "3", "kind": kind, "options": options}, [])
+    ((content, buffers),) = sent
+    assert message in content["error"]
     assert not buffers
 
 

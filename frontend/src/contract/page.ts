@@ -88,6 +88,15 @@ export interface PageLayer {
    */
   layer: number;
   /**
+   * True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is all of this as JSON,
+   * and row-QUANTITY/STACK/LAYER/QUERY what a query has with every key, axes head, key, in single precision.
+   */
+  later?: boolean;
+  /**
+   * Of a layer that is prepared later: the quantities that it will have, beside weights.
+   */
+  has?: string[];
+  /**
    * full, causal, sliding ...: what a query may look at.
    */
   kind: string;
@@ -154,6 +163,10 @@ export interface PageArray {
    * What the value is then multiplied by; 1 where it is absent.
    */
   most?: number;
+  /**
+   * True where each entry of the outermost axis is a chunk of its own: CHUNK/0, CHUNK/1 ...
+   */
+  split?: boolean;
 }
 /**
  * All that scores and weights are recomputed from.

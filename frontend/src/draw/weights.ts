@@ -21,18 +21,23 @@ export interface WeightShape {
 }
 
 /** Weights that are there as bytes, axes head, query, key. */
-export function byteWeights(bytes: Uint8Array, { heads, queries, keys }: WeightShape): LayerWeights {
-  const size = queries * keys;
-  const bytesOf = (head: number) => bytes.subarray(head * size, (head + 1) * size);
+export function byteWeights(bytes: Uint8Array, shape: WeightShape): LayerWeights {
+  const size = shape.queries * shape.keys;
+  return headWeights((head) => bytes.subarray(head * size, (head + 1) * size), shape);
+}
+
+/** Weights of which the bytes of each head are an array of their own, axes query, key. */
+export function headWeights(
+  bytesOf: (head: number) => Uint8Array,
+  { heads, queries, keys }: WeightShape,
+): LayerWeights {
   return {
     heads,
     queries,
     keys,
     bytes: bytesOf,
-    row: (head, query) => {
-      const start = head * size + query * keys;
-      return Float32Array.from(bytes.subarray(start, start + keys), (byte) => WEIGHT[byte]);
-    },
+    row: (head, query) =>
+      Float32Array.from(bytesOf(head).subarray(query * keys, (query + 1) * keys), (byte) => WEIGHT[byte]),
     column: (head, key) => {
       const of = bytesOf(head);
       return Float32Array.from({ length: queries }, (_, query) => WEIGHT[of[query * keys + key]]);

@@ -1,4 +1,4 @@
-import type { Page, PageArray, PageLayer, PageScores, PageStack, PageTokens } from "../contract/page";
+import type { Page, PageArray, PageLayer, PageRotary, PageScores, PageStack, PageTokens } from "../contract/page";
 import type { Source } from "../source/source";
 
 // Small made-up pages for tests and for trying a view out. No two axes have the same length.
@@ -22,6 +22,10 @@ export interface StackOptions {
   kvHeads?: number;
   /** Runs of visible keys: query, first key, end. */
   runs?: readonly (readonly [query: number, start: number, end: number])[];
+  /** How positions turn the features. */
+  rotary?: PageRotary;
+  /** Weights as they should be, of a layer, a head and a query; made up where not given. */
+  row?: (layer: number, head: number, query: number) => readonly number[];
 }
 
 export const QUERIES = tokens(["[CLS]", "we", "went", "[SEP]", "home"], [0, 0, 0, 0, 1]);
@@ -100,7 +104,9 @@ export const EXAMPLE_FEATURES = 6;
 function exampleStack(options: StackOptions, chunks: Chunks): PageStack {
   const { name = "self", heads = 3, layers = [0, 2, 5], query = QUERIES, key = KEYS } = options;
   const [queries, keys] = [query.labels.length, key.labels.length];
-  const thumbs = exampleBytes(layers.length * heads * queries * keys, 11);
+  const thumbs = options.row
+    ? bytesOf(options.row, layers, [heads, queries])
+    : exampleBytes(layers.length * heads * queries * keys, 11);
   return {
     name,
     heads,
@@ -122,11 +128,11 @@ function exampleLayer(
   name: string,
   layer: number,
   shape: readonly [number, number, number],
-  { rowSums = "one", form = "weights", kvHeads = shape[0], runs }: StackOptions,
+  { rowSums = "one", form = "weights", kvHeads = shape[0], runs, rotary, row }: StackOptions,
   chunks: Chunks,
 ): PageLayer {
   const seed = 97 * layer + name.length;
-  const bytes = exampleBytes(shape[0] * shape[1] * shape[2], seed);
+  const bytes = row ? bytesOf(row, [layer], shape) : exampleBytes(shape[0] * shape[1] * shape[2], seed);
   const bounds = runs && new Int32Array(runs.flat());
   return {
     layer,
@@ -137,7 +143,20 @@ function exampleLayer(
     scores: form === "scores" ? exampleScores(name, seed, shape, kvHeads, chunks) : null,
     error: 0.00389,
     row_sums: rowSums,
+    ...(rotary && { rotary }),
   };
+}
+
+/** Rows of weights as bytes, axes layer, head, query, key. */
+function bytesOf(
+  row: NonNullable<StackOptions["row"]>,
+  layers: readonly number[],
+  [heads, queries]: readonly number[],
+): Uint8Array<ArrayBuffer> {
+  const rows = layers.flatMap((layer) =>
+    Array.from({ length: heads * queries }, (_, at) => row(layer, Math.floor(at / queries), at % queries)),
+  );
+  return Uint8Array.from(rows.flat(), (weight) => Math.round(255 * Math.sqrt(weight)));
 }
 
 function exampleScores(

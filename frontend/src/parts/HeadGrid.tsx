@@ -21,11 +21,14 @@ export interface GridThumbs {
   readonly values: LayerValues;
   readonly quantity: PageQuantity;
   readonly style: ThumbStyle;
+  /** False while some are still to come, which are empty. */
+  readonly complete: boolean;
 }
 
 /** The thumbnails of the weights, which every page has. */
-export function weightThumbs({ thumbs }: Store, style: ThumbStyle): GridThumbs | null {
-  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style };
+export function weightThumbs({ thumbs, thumbsLeft }: Store, style: ThumbStyle): GridThumbs | null {
+  const complete = thumbsLeft.value === 0;
+  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style, complete };
 }
 
 export function thumbPixels(
@@ -183,7 +186,7 @@ function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
 function cellLabel(store: Store, thumbs: GridThumbs | null, row: number, index: number): string {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer, kv_heads: kvHeads } = layers[row];
-  const peak = thumbs
+  const peak = thumbs?.complete
     ? `, strongest ${thumbs.quantity.label} ${valueText(thumbs.quantity)(thumbPeak(thumbs.values, row * heads + index))}`
     : "";
   const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";

@@ -16,3 +16,11 @@ export function Sun() {
     </svg>
   );
 }
+
+export function Save() {
+  return (
+    <svg viewBox="0 0 20 20" width="16" height="16" aria-hidden="true" {...STROKE}>
+      <path d="M10 3v9m-3.6-3.4L10 12.2l3.6-3.6M3.5 14v2.5h13V14" stroke-linejoin="round" />
+    </svg>
+  );
+}

@@ -7,6 +7,12 @@ export function arraySize({ shape }: PageArray): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
+/** One entry of the outermost axis of an array that comes in parts, as an array of its own. */
+export function partOf(array: PageArray, at: number): PageArray {
+  const { split, ...rest } = array;
+  return split ? { ...rest, chunk: `${array.chunk}/${at}`, shape: [1, ...array.shape.slice(1)] } : array;
+}
+
 /** The bytes of an array, where there are as many as its shape and type need. */
 export function checkedBytes(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   const wanted = arraySize(array) * BYTES[array.dtype];

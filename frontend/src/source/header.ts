@@ -32,7 +32,7 @@ function checkStack(stack: PageStack): void {
   if (!stack.layers?.length) throw new PageError(`The stack “${stack.name}” of this page has no layers.`);
   checkTokens(stack.query, `query tokens of “${stack.name}”`);
   checkTokens(stack.key, `key tokens of “${stack.name}”`);
-  for (const layer of stack.layers) checkLayer(stack, layer);
+  for (const layer of stack.layers) if (!layer.later) checkLayer(stack, layer);
 }
 
 function checkTokens(tokens: PageTokens, where: string): void {
@@ -43,7 +43,8 @@ function checkTokens(tokens: PageTokens, where: string): void {
   }
 }
 
-function checkLayer(stack: PageStack, layer: PageLayer): void {
+/** A layer's part of the header, checked as the rest of it was. */
+export function checkLayer(stack: PageStack, layer: PageLayer): void {
   const { weights, scores } = layer;
   const [queries, keys] = [stack.query.labels.length, stack.key.labels.length];
   const where = `layer ${layer.layer} of “${stack.name}”`;

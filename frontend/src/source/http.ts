@@ -8,8 +8,14 @@ export async function httpSource(base: string): Promise<Source> {
   checkHeader(header);
   return {
     header,
-    chunk: async (name) => new Uint8Array(await (await answer(`${base}chunk/${name}`)).arrayBuffer()),
+    // A stack may be called anything.
+    chunk: (name) => bytes(`${base}chunk/${name.split("/").map(encodeURIComponent).join("/")}`),
+    figure: (kind, options) => bytes(`${base}figure/${kind}?options=${encodeURIComponent(JSON.stringify(options))}`),
   };
+}
+
+async function bytes(address: string): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await (await answer(address)).arrayBuffer());
 }
 
 async function answer(address: string): Promise<Response> {
@@ -24,5 +30,6 @@ async function answer(address: string): Promise<Response> {
   if (status === 403) {
     throw new PageError("The server does not know this page: open the address that `headscope serve` printed.");
   }
+  if (status === 400) throw new PageError(await response.text());
   throw new PageError(`The server answered ${status} when asked for “${address}”.`);
 }

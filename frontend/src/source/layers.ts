@@ -1,31 +1,17 @@
-import type { PageArray, PageLayer, PageQuantity, PageScores, PageStack } from "../contract/page";
-import { type ScoreParts, scoreWeights, type Visible, visibleRuns } from "../draw/scores";
-import { arrayValues, contributionValues, type LayerValues, scoreValues } from "../draw/values";
-import { byteWeights, type LayerWeights } from "../draw/weights";
-import { arraySize, checkedBytes, decoded, floats, integers } from "./arrays";
+import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
+import { arraySize } from "./arrays";
+import { type LoadedLayer, type OpenLayer, openLayer } from "./layer";
 import type { Source } from "./source";
 
 const MOST_BYTES = 96 * 2 ** 20;
 /** The shown layer and its two neighbours stay, however large. */
 const FEWEST_LAYERS = 3;
 
-/** What a page holds of one layer, unpacked. */
-export interface LoadedLayer {
-  readonly weights: LayerWeights;
-  /** Null where the page has no queries and keys of this layer. */
-  readonly scores: ScoreParts | null;
-  readonly visible: Visible | null;
-  /** Axes head, key: the length of what a key adds when it has all of a head's weight. */
-  readonly valueNorms: Float32Array | null;
-  /** What can be shown in place of the weights, by name; what travels as an array is there once it was asked for. */
-  readonly values: Map<string, LayerValues>;
-}
-
 /** Layers, unpacked when asked for and kept while there is room (least recently used goes first). */
 export class LayerCache {
   readonly #source: Source;
   readonly #mostBytes: number;
-  readonly #kept = new Map<PageLayer, Promise<LoadedLayer>>();
+  readonly #kept = new Map<PageLayer, Promise<OpenLayer>>();
 
   constructor(source: Source, mostBytes = MOST_BYTES) {
     this.#source = source;
@@ -36,27 +22,22 @@ export class LayerCache {
     return this.#kept.size;
   }
 
-  load(stack: PageStack, layer: PageLayer, quantity?: PageQuantity): Promise<LoadedLayer> {
-    const loaded = this.#kept.get(layer) ?? this.#fetch(stack, layer);
+  /**
+   * A layer with at least these heads, by their position; with all of them where they come at once, and where none is
+   * named. With a quantity that travels as an array only where that is asked for.
+   */
+  async load(
+    stack: PageStack,
+    layer: PageLayer,
+    heads: readonly number[] = [],
+    quantity?: PageQuantity,
+  ): Promise<LoadedLayer> {
+    const opened = this.#kept.get(layer) ?? openLayer(this.#source, stack, layer);
     this.#kept.delete(layer);
-    this.#kept.set(layer, loaded);
+    this.#kept.set(layer, opened);
     this.#makeRoom(stack);
-    return quantity && layer.quantities?.[quantity.name] ? this.#withValues(loaded, layer, quantity) : loaded;
-  }
-
-  async #withValues(loading: Promise<LoadedLayer>, layer: PageLayer, quantity: PageQuantity): Promise<LoadedLayer> {
-    const loaded = await loading;
-    const array = layer.quantities?.[quantity.name];
-    if (!array || loaded.values.has(quantity.name)) return loaded;
-    const numbers = decoded(array, await this.#source.chunk(array.chunk));
-    const [heads, queries, keys] = array.shape.length === 2 ? [1, ...array.shape] : array.shape;
-    loaded.values.set(quantity.name, arrayValues(numbers, { heads, queries, keys }, quantity.signed));
-    return loaded;
-  }
-
-  async #fetch(stack: PageStack, layer: PageLayer): Promise<LoadedLayer> {
     try {
-      return await loadLayer(this.#source, stack, layer);
+      return await (await opened)(heads, quantity);
     } catch (error) {
       this.#kept.delete(layer);
       throw error;
@@ -74,57 +55,13 @@ export class LayerCache {
   }
 }
 
+/** Quantities that need no array of their own. */
+const WORKED_OUT = ["score", "contribution"];
+
 /** What a layer takes when its heads have been drawn. */
-function bytesOf({ heads, query, key }: PageStack, { scores, quantities = {} }: PageLayer): number {
+function bytesOf({ heads, query, key }: PageStack, { scores, quantities = {}, has = [] }: PageLayer): number {
   const pictures = heads * query.labels.length * key.labels.length;
-  const further = Object.values(quantities).reduce((sum, array) => sum + 5 * arraySize(array), 0);
+  const arrays = Object.values(quantities).reduce((sum, array) => sum + arraySize(array), 0);
+  const further = 5 * (arrays + pictures * has.filter((name) => !WORKED_OUT.includes(name)).length);
   return pictures + further + (scores ? 4 * (arraySize(scores.queries) + arraySize(scores.keys)) : 0);
-}
-
-async function loadLayer(source: Source, stack: PageStack, layer: PageLayer): Promise<LoadedLayer> {
-  const queries = stack.query.labels.length;
-  const keys = stack.key.labels.length;
-  const fetched = async (array: PageArray) => source.chunk(array.chunk);
-  const visible = layer.visible && visibleRuns(integers(layer.visible, await fetched(layer.visible)), queries);
-  const scores = layer.scores && (await loadScores(source, layer.scores, { queries, keys, visible }));
-  const weights = await loadWeights(source, layer, { queries, keys }, scores);
-  const norms = layer.value_norms && floats(layer.value_norms, await fetched(layer.value_norms));
-  const values = new Map<string, LayerValues>([["weight", weights]]);
-  if (scores) values.set("score", scoreValues(scores));
-  if (norms) values.set("contribution", contributionValues(weights, norms));
-  return { weights, scores, visible, valueNorms: norms ?? null, values };
-}
-
-async function loadWeights(
-  source: Source,
-  { layer, weights }: PageLayer,
-  sizes: { queries: number; keys: number },
-  scores: ScoreParts | null,
-): Promise<LayerWeights> {
-  if (weights) {
-    const bytes = checkedBytes(weights, await source.chunk(weights.chunk));
-    return byteWeights(bytes, { heads: weights.shape[0], ...sizes });
-  }
-  if (!scores) throw new Error(`layer ${layer} has neither weights nor scores`);
-  return scoreWeights(scores);
-}
-
-type Sizes = Pick<ScoreParts, "queries" | "keys" | "visible">;
-
-async function loadScores(source: Source, page: PageScores, sizes: Sizes): Promise<ScoreParts> {
-  const load = async (array: PageArray) => floats(array, await source.chunk(array.chunk));
-  const [query, key, bias] = await Promise.all([load(page.queries), load(page.keys), page.bias && load(page.bias)]);
-  const [heads, , features] = page.queries.shape;
-  return {
-    ...sizes,
-    heads,
-    features,
-    query,
-    key,
-    kvHeads: page.keys.shape[0],
-    scale: page.scale,
-    softCap: page.soft_cap,
-    bias: page.bias && bias && { values: bias, heads: page.bias.shape[0], byOffset: page.bias.shape.length === 2 },
-    sinks: page.sinks,
-  };
 }

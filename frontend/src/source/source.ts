@@ -1,8 +1,15 @@
 import type { Page } from "../contract/page";
 
+export type FigureKind = "svg" | "pdf" | "png";
+
+/** Options of Python's `figure`. */
+export type FigureOptions = Readonly<Record<string, string | number | boolean | readonly number[]>>;
+
 /** Where a view gets its data from: a file, a notebook or a server. */
 export interface Source {
   readonly header: Page;
   /** The bytes of one named chunk, unpacked. */
   chunk(name: string): Promise<Uint8Array<ArrayBuffer>>;
+  /** The file of a figure that Python draws; only where there is a Python. */
+  figure?(kind: FigureKind, options: FigureOptions): Promise<Uint8Array<ArrayBuffer>>;
 }

@@ -1,11 +1,43 @@
 import type { PageStack } from "../contract/page";
 import { byteWeights, type LayerWeights } from "../draw/weights";
-import { checkedBytes } from "./arrays";
+import { arraySize, checkedBytes, partOf } from "./arrays";
 import type { Source } from "./source";
 
-/** The thumbnails of a stack as weights: head number layer * heads + head. */
-export async function loadThumbs(source: Source, { thumbs }: PageStack): Promise<LayerWeights> {
+/** How many layers' thumbnails are asked for at a time. */
+const AT_ONCE = 3;
+
+/** Thumbnails of a stack as weights: head number layer * heads + head. */
+export interface Thumbs {
+  readonly weights: LayerWeights;
+  /** Layers that are still to come; their thumbnails are empty. */
+  readonly left: number;
+}
+
+/** Loads the thumbnails of a stack and shows them as they come, from this layer on; ends where `show` gives false. */
+export async function loadThumbs(
+  source: Source,
+  { thumbs }: PageStack,
+  first: number,
+  show: (loaded: Thumbs) => boolean,
+): Promise<void> {
   const [layers, heads, queries, keys] = thumbs.shape;
-  const bytes = checkedBytes(thumbs, await source.chunk(thumbs.chunk));
-  return byteWeights(bytes, { heads: layers * heads, queries, keys });
+  const shape = { heads: layers * heads, queries, keys };
+  if (!thumbs.split) {
+    const bytes = checkedBytes(thumbs, await source.chunk(thumbs.chunk));
+    show({ weights: byteWeights(bytes, shape), left: 0 });
+    return;
+  }
+  const all = new Uint8Array(arraySize(thumbs));
+  const order = [...Array(layers).keys()].sort((a, b) => Math.abs(a - first) - Math.abs(b - first));
+  let left = layers;
+  let wanted = true;
+  const worker = async () => {
+    for (let row = order.shift(); row !== undefined && wanted; row = order.shift()) {
+      const part = partOf(thumbs, row);
+      all.set(checkedBytes(part, await source.chunk(part.chunk)), row * arraySize(part));
+      left--;
+      wanted = show({ weights: byteWeights(all, shape), left });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }

@@ -14,9 +14,9 @@ export interface WidgetModel {
   send(content: unknown): void;
 }
 
-/** What Python answers to a question for a chunk; the bytes, gzipped, are the only buffer. */
+/** What Python answers to a question for a chunk or a figure; the bytes, gzipped, are the only buffer. */
 interface Answer {
-  readonly type: "chunk";
+  readonly type: "chunk" | "figure";
   readonly id: string;
   /** Why there are no bytes. */
   readonly error?: string;
@@ -36,24 +36,26 @@ export function widgetSource(model: WidgetModel, patience = PATIENCE): Source & 
   checkHeader(header);
   const waiting = new Map<string, Waiting>();
   const onMessage = (answer: Answer, buffers: readonly DataView<ArrayBuffer>[]) => {
-    const asked = answer?.type === "chunk" ? waiting.get(answer.id) : undefined;
+    const asked = answer?.type === "chunk" || answer?.type === "figure" ? waiting.get(answer.id) : undefined;
     if (!asked) return;
     waiting.delete(answer.id);
     if (answer.error) asked.reject(new PageError(answer.error));
     else asked.resolve(bytesOf(buffers[0]));
   };
   model.on("msg:custom", onMessage);
+  const ask = async (question: Readonly<Record<string, unknown>>) => {
+    // Several views of one model hear all answers, so an id must be nobody else's.
+    const id = `${Date.now()}-${Math.random()}`;
+    const packed = new Promise<Uint8Array<ArrayBuffer>>((resolve, reject) => {
+      waiting.set(id, { resolve, reject });
+      model.send({ ...question, id });
+    });
+    return gunzip(await inTime(packed, patience, () => waiting.delete(id)));
+  };
   return {
     header,
-    async chunk(name) {
-      // Several views of one model hear all answers, so an id must be nobody else's.
-      const id = `${Date.now()}-${Math.random()}`;
-      const packed = new Promise<Uint8Array<ArrayBuffer>>((resolve, reject) => {
-        waiting.set(id, { resolve, reject });
-        model.send({ type: "chunk", id, name });
-      });
-      return gunzip(await inTime(packed, patience, () => waiting.delete(id)));
-    },
+    chunk: (name) => ask({ type: "chunk", name }),
+    figure: (kind, options) => ask({ type: "figure", kind, options }),
     close: () => model.off("msg:custom", onMessage),
   };
 }

@@ -25,8 +25,9 @@ export function quantitiesOf(page: Page, { layers }: PageStack): PageQuantity[] 
   return known.filter(({ name }) => layers.some((layer) => hasQuantity(layer, name)));
 }
 
-export function hasQuantity({ scores, value_norms: norms, quantities }: PageLayer, name: string): boolean {
+export function hasQuantity({ later, has, scores, value_norms: norms, quantities }: PageLayer, name: string): boolean {
   if (name === "weight") return true;
+  if (later) return has?.includes(name) ?? false;
   if (name === "score") return scores !== null;
   return quantities?.[name] !== undefined || (name === "contribution" && norms !== undefined);
 }

@@ -8,9 +8,10 @@ import type { Focus, Side } from "../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
 import { type LayerValues, largest } from "../draw/values";
-import { type LayerWeights, withoutKeys } from "../draw/weights";
+import { type LayerWeights, once, withoutKeys } from "../draw/weights";
 import { type Evidence, loadEvidence } from "../source/evidence";
-import { LayerCache, type LoadedLayer } from "../source/layers";
+import { askedRow, type LoadedLayer } from "../source/layer";
+import { LayerCache } from "../source/layers";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
 import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "./quantity";
@@ -69,8 +70,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const heads = computed(() => {
     void headsKey.value;
     const count = shown.value?.weights.heads ?? nowStack.value.heads;
-    const on = chosenHeads(selection.peek().heads, nowStack.value).filter((head) => head < count);
-    return on.length > 0 ? on : Array.from({ length: count }, (_, head) => head);
+    const here = shown.value?.here;
+    const isHere = (head: number) => head < count && (here?.has(head) ?? true);
+    const on = chosenHeads(selection.peek().heads, nowStack.value).filter(isHere);
+    return on.length > 0 ? on : Array.from({ length: count }, (_, head) => head).filter(isHere);
   });
   const palette = computed(() => {
     const numbers = nowStack.value.head_numbers;
@@ -156,22 +159,36 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
 
   const layers = new LayerCache(source);
   const thumbs = signal<LayerWeights | null>(null);
+  /** Layers whose thumbnails are still to come. */
+  const thumbsLeft = signal(0);
+  const waiting = signal("");
+  let newest = 0;
   const stopLoading = effect(() => {
     const wantedStack = stack.value;
     const number = layerNumber.value;
-    void showLayer(wantedStack, number, wantedQuantity.value);
+    const name = wantedQuantity.value;
+    void headsKey.value;
+    void showLayer(wantedStack, number, chosenHeads(selection.peek().heads, wantedStack), name);
   });
   const stopThumbs = effect(() => {
     const wantedStack = stack.value;
-    thumbs.value = null;
-    loadThumbs(source, wantedStack).then(
-      (loaded) => {
-        if (stack.peek() === wantedStack) thumbs.value = loaded;
-      },
-      (error) => {
-        failure.value = error;
-      },
-    );
+    const first = wantedStack.layers.findIndex(({ layer }) => layer === layerNumber.peek());
+    batch(() => {
+      thumbs.value = null;
+      thumbsLeft.value = wantedStack.layers.length;
+    });
+    const current = () => stack.peek() === wantedStack;
+    const show = ({ weights, left }: { weights: LayerWeights; left: number }) => {
+      if (!current()) return false;
+      batch(() => {
+        thumbs.value = weights;
+        thumbsLeft.value = left;
+      });
+      return true;
+    };
+    loadThumbs(source, wantedStack, first, show).catch((error) => {
+      if (current()) failure.value = error;
+    });
   });
 
   loadEvidence(source, page).then(
@@ -189,34 +206,57 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     return known && hasQuantity(layer, name) ? known : WEIGHT_FACTS;
   }
 
-  async function showLayer(wantedStack: PageStack, number: number, name: string): Promise<void> {
-    const current = () =>
-      stack.peek() === wantedStack && layerNumber.peek() === number && wantedQuantity.peek() === name;
+  async function showLayer(
+    wantedStack: PageStack,
+    number: number,
+    wanted: readonly number[],
+    name: string,
+  ): Promise<void> {
+    const mine = ++newest;
+    const current = () => mine === newest;
     const at = wantedStack.layers.findIndex(({ layer }) => layer === number);
-    const layer = wantedStack.layers[at];
+    const stub = wantedStack.layers[at];
+    waiting.value = `layer ${number}`;
     try {
-      const wanted = quantityFor(wantedStack, layer, name);
-      const loaded = await layers.load(wantedStack, layer, wanted);
+      const of = quantityFor(wantedStack, stub, name);
+      const loaded = await layers.load(wantedStack, stub, wanted, of);
       if (!current()) return;
-      shown.value = { stack: wantedStack, layer, quantity: wanted, ...loaded };
-      for (const next of [at + 1, at - 1]) if (next in wantedStack.layers) prefetch(wantedStack, next, current);
+      const now = shown.peek();
+      const same = now?.stack === wantedStack && now.layer === loaded.page && now.quantity.name === of.name;
+      batch(() => {
+        waiting.value = "";
+        if (!same || now.here !== loaded.here) {
+          shown.value = { stack: wantedStack, layer: loaded.page, quantity: of, ...loaded };
+        }
+      });
+      for (const next of [at + 1, at - 1]) if (next in wantedStack.layers) prefetch(wantedStack, next, wanted, current);
     } catch (error) {
       if (current()) failure.value = error;
     }
   }
 
-  function prefetch(wantedStack: PageStack, at: number, current: () => boolean): void {
+  function prefetch(wantedStack: PageStack, at: number, wanted: readonly number[], current: () => boolean): void {
     whenIdle(() => {
       if (!current()) return;
       // A neighbour that cannot be loaded is reported when the reader asks for it.
-      const wanted = quantity.peek();
-      const loading = layers.load(wantedStack, wantedStack.layers[at], wanted).catch(() => null);
+      const of = quantity.peek();
+      const loading = layers.load(wantedStack, wantedStack.layers[at], wanted, of).catch(() => null);
       void loading.then((loaded) => {
         // One head at a time, so that the page answers in between.
-        const values = loaded?.values.get(wanted.name);
-        for (const map of values ? maps.peek() : []) whenIdle(() => current() && values?.bytes(map));
+        const values = loaded?.values.get(of.name);
+        for (const map of maps.peek()) {
+          if (of.per === "layer" || loaded?.here.has(map)) whenIdle(() => current() && values?.bytes(map));
+        }
       });
     });
+  }
+
+  /** What one query has with each key in each head of a layer; undefined where a page cannot tell. */
+  async function rowOf(layer: PageLayer, query: number, of: PageQuantity) {
+    if (layer.later) return askedRow(source, stack.peek(), layer, of, query);
+    const values = (await layers.load(stack.peek(), layer, [], of)).values.get(of.name);
+    const row = once((head) => values?.row(head, query));
+    return (head: number, key: number) => (values && head < values.heads ? row(head)?.[key] : undefined);
   }
 
   function select(change: (selection: Selection) => Selection): void {
@@ -278,8 +318,14 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     step,
     summary,
     mutedPart,
-    /** A layer of the chosen stack, loaded, with a quantity. */
-    load: (layer: PageLayer, quantity?: PageQuantity) => layers.load(stack.peek(), layer, quantity),
+    /** A layer of the chosen stack, loaded with all its heads, with a quantity. */
+    load: (layer: PageLayer, quantity?: PageQuantity) => layers.load(stack.peek(), layer, [], quantity),
+    thumbsLeft: thumbsLeft as ReadonlySignal<number>,
+    /** What was asked for and is not shown yet; empty where nothing is. */
+    waiting: waiting as ReadonlySignal<string>,
+    rowOf,
+    /** Asks Python for a figure, where there is a Python. */
+    figure: source.figure,
     select,
     preview,
     release,

@@ -89,12 +89,12 @@ test("a quantity is fetched when it is asked for, once, and decoded as it is sto
   expect([...plain.values.keys()]).toEqual(["weight", "contribution"]);
   expect(plain.valueNorms).toEqual(NORMS);
   expect(source.chunk.mock.calls.flat()).not.toContain("rollout");
-  for (let again = 0; again < 2; again++) await cache.load(from.page.stacks[0], layers[0], ROLLOUT);
+  for (let again = 0; again < 2; again++) await cache.load(from.page.stacks[0], layers[0], [], ROLLOUT);
   expect(source.chunk.mock.calls.flat().filter((name) => name === "rollout")).toHaveLength(1);
   const rollout = plain.values.get("rollout");
   expect(rollout).toMatchObject({ heads: 1, queries: 5, keys: 7 });
   expect(rollout?.row(0, 4)[6]).toBeCloseTo(0.5 * (BYTES.rollout[34] / 255) ** 2, 6);
-  const { values } = await cache.load(from.page.stacks[0], layers[1], DIFFERENCE);
+  const { values } = await cache.load(from.page.stacks[0], layers[1], [], DIFFERENCE);
   const lowest = BYTES.difference.indexOf(Math.min(...BYTES.difference.subarray(70)), 70) - 70;
   const root = (BYTES.difference[70 + lowest] - 128) / 127;
   expect(root).toBeLessThan(-0.1);

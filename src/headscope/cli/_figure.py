@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,6 +29,8 @@ def figure(
     quantity: Literal["weight", "score"] | None = None,
     filter_: Annotated[Literal["all", "aa", "ab", "ba", "bb"] | None, Parameter(name="--filter")] = None,
     mute: Annotated[bool, Parameter(negative="")] = False,
+    without_sinks: Annotated[bool, Parameter(negative="")] = False,
+    neurons: Literal["model", "ranked", "pairs"] | None = None,
     share: int | None = None,
     theme: Literal["light", "dark"] | None = None,
     title: str | None = None,
@@ -51,6 +54,8 @@ def figure(
         quantity: Weights (default), or the scores that go into the softmax.
         filter_: Queries and keys of one text of a pair; ab is from the first to the second.
         mute: Leave special tokens out.
+        without_sinks: Leave out keys that take most of the mass, and renormalise the rest.
+        neurons: Order of the neurons in view neuron: as in the model (default), ranked, or in frequency pairs.
         share: Percent of each row's mass that view head draws; as much as can be printed by default.
         theme: Paper; light by default.
         title: Title over the figure; what is shown by default, "" for none.
@@ -63,6 +68,7 @@ def figure(
     from headscope.storage import load
     from headscope.views.figures import FORMATS
     from headscope.views.figures import figure as draw
+    from headscope.views.figures._fonts import missing_words
 
     check_place(out)
     if out.suffix.lower().removeprefix(".") not in FORMATS:
@@ -76,6 +82,8 @@ def figure(
         "quantity": quantity,
         "filter": filter_,
         "mute": mute or None,
+        "sinks": False if without_sinks else None,
+        "neurons": neurons,
         "share": share,
         "theme": theme,
         "title": title,
@@ -86,6 +94,8 @@ def figure(
     }
     found = draw(load(file), view=view, **{name: value for name, value in given.items() if value is not None})
     path = found.save(out, dpi=dpi)
+    if found.missing:
+        sys.stderr.write(f"{missing_words(found.missing)}\n")
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
 
 

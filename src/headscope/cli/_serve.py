@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from headscope.cli._run import say, status
+from headscope.cli._run import say
 from headscope.cli._view import Numbers
 from headscope.errors import HeadscopeError
 from headscope.views._contract import ViewName
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from headscope.views import PageOptions, View
 
 HOST = "127.0.0.1"
-LARGEST = 2**30
-"""Bytes of arrays that are kept to be sent; a page asks for one layer at a time."""
 
 
 def serve(
@@ -51,15 +49,14 @@ def serve(
     except ModuleNotFoundError as error:
         raise HeadscopeError(f"serve needs the package {error.name}: pip install 'headscope[server]'") from None
     from headscope.storage import load
-    from headscope.views._view import open_page, view_of
+    from headscope.views._view import View, open_page
 
     with listening_on(port) as listening:
         loaded = load(record)
         options: PageOptions = {"view": shown}
         if include_layers:
             options["include_layers"] = include_layers
-        with status("Preparing the overview"):
-            view = view_of(loaded, options, largest=LARGEST)
+        view = View(loaded, options)
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
         say(loaded.summary)

@@ -37,6 +37,8 @@ class PageArray(TypedDict):
     c * |c| for c = (b - 128) / 127."""
     most: NotRequired[float]
     """What the value is then multiplied by; 1 where it is absent."""
+    split: NotRequired[bool]
+    """True where each entry of the outermost axis is a chunk of its own: CHUNK/0, CHUNK/1 ..."""
 
 
 class PageTokens(TypedDict):
@@ -90,6 +92,11 @@ class PageRotary(TypedDict):
 class PageLayer(TypedDict):
     layer: int
     """Number of the layer in the model, from 0."""
+    later: NotRequired[bool]
+    """True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is all of this as JSON,
+    and row-QUANTITY/STACK/LAYER/QUERY what a query has with every key, axes head, key, in single precision."""
+    has: NotRequired[list[str]]
+    """Of a layer that is prepared later: the quantities that it will have, beside weights."""
     kind: str
     """full, causal, sliding ...: what a query may look at."""
     kv_heads: int

@@ -13,16 +13,16 @@ UNTRUSTED = (
 )
 """What is left where a notebook takes scripts, frames and styles out of what others wrote."""
 
-FRAME = """<iframe data-headscope-frame sandbox="allow-scripts" title="headscope" \
+FRAME = """<iframe data-headscope-frame sandbox="allow-scripts allow-downloads" title="headscope" \
 style="width:100%;height:{height}px;border:0" srcdoc="{page}"></iframe>"""
 
 
 def framed(page: str) -> str:
     """An HTML fragment that shows the page wherever it stands.
 
-    The frame may run scripts and nothing else: it reaches neither the notebook around it nor the network. The script
-    before it gives it the height and the colours that it asks for. A host that strips scripts shows it all the same,
-    one that strips frames a line that says so.
+    The frame may run scripts and give files to save, and nothing else: it reaches neither the notebook around it nor
+    the network. The script before it gives it the height and the colours that it asks for. A host that strips scripts
+    shows it all the same, one that strips frames a line that says so.
 
     Args:
         page: a whole HTML file.

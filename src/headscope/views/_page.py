@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from headscope._version import __version__
 from headscope.axes import HEAD, KEY, LAYER, QUERY
-from headscope.errors import PageError
+from headscope.errors import PageError, RecordError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
-from headscope.views._payload import Chunks, made_layer
+from headscope.views._payload import Chunks, layer_facts, made_layer
 from headscope.views._quantities import (
     Given,
     check_quantity,
@@ -22,12 +22,34 @@ from headscope.views._quantities import (
     put_quantities,
     quantities_of,
     quantity_names,
+    seen_names,
 )
+from headscope.views._thumbs import MOST
 
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
 ROOM = 20 * 2**20
 """Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron view."""
+
+
+def check_page(record: Record, options: PageOptions) -> None:
+    """Raise where the options are not those of a page of this record.
+
+    Raises:
+        PageError: an unknown option, or a value that there is not.
+        RecordError: a stack or layer that the record does not have.
+    """
+    check_options(options)
+    held = held_layers(record, options.get("include_layers"))
+    for name, numbers in held.items():
+        for number in numbers:
+            layer = record[name].layer(number)
+            if layer.weights is None and (layer.queries is None or layer.keys is None):
+                raise RecordError(
+                    f"Layer {number} holds neither weights nor queries and keys; capture with keep='qk' or keep='auto'"
+                )
+    given = given_quantities(record, options.get("quantities", {}))
+    page_header(record, options, lambda *of: later_stack(*of, given), given=given, chunks=Chunks())
 
 
 def page_parts(record: Record, options: PageOptions, largest: int | None = None) -> tuple[Page, dict[str, bytes]]:
@@ -48,12 +70,41 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
     given = given_quantities(record, options.get("quantities", {}))
     _check_size(shown, given, LARGEST if largest is None else largest)
     chunks = Chunks()
-    stacks = [
-        _stack(record[name], layers, options.get("include_heads"), given=given[name], chunks=chunks)
-        for name, layers in shown.items()
-    ]
-    further = further_quantities(stacks)
-    check_quantity(options.get("quantity", "weight"), quantity_names(stacks, further))
+    header = page_header(
+        record, options, lambda *of: _stack(*of, given=given, chunks=chunks), given=given, chunks=chunks
+    )
+    return header, chunks.found
+
+
+def page_header(
+    record: Record,
+    options: PageOptions,
+    stack_of: Callable[[Stack, list[Layer], list[int]], PageStack],
+    *,
+    given: Mapping[str, Given],
+    chunks: Chunks,
+) -> Page:
+    """All that a page says of itself.
+
+    Args:
+        record: what is shown.
+        options: as the user gave them.
+        stack_of: makes a stack's part of it, given the layers and the numbers of the heads that the page holds.
+        given: the option ``quantities`` of each stack, by `given_quantities`.
+        chunks: where the bytes of the evidence go.
+
+    Raises:
+        PageError: an unknown option, or a value that there is not.
+        RecordError: a stack or layer that the record does not have.
+    """
+    check_options(options)
+    held = held_layers(record, options.get("include_layers"))
+    selection = first_selection(record, options, held)
+    heads = {name: held_heads(record[name], options.get("include_heads")) for name in held}
+    layers = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
+    stacks = [stack_of(record[name], layers[name], heads[name]) for name in held]
+    further = further_quantities(layers, heads, given)
+    check_quantity(selection["quantity"], quantity_names(stacks, further))
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
@@ -61,14 +112,14 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
         "model": {"name": record.model.name, "model_type": record.model.model_type},
         "verified": record.verified,
         "stacks": stacks,
-        "selection": first_selection(record, options, held),
+        "selection": selection,
     }
     if (found := options.get("evidence")) is not None:
         header["evidence"] = page_evidence(found, record, stacks, chunks)
-    check_choice(header["selection"], header.get("evidence"))
+    check_choice(selection, header.get("evidence"))
     if further:
         header["quantities"] = further
-    return header, chunks.found
+    return header
 
 
 def _check_size(shown: dict[str, list[Layer]], given: Mapping[str, Given], largest: int) -> None:
@@ -81,7 +132,7 @@ def _check_size(shown: dict[str, list[Layer]], given: Mapping[str, Given], large
         raise PageError(
             f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than {largest / 2**20:.0f} MiB are slow "
             f"to open; choose about {fits} of its {len(layers)} layers with include_layers= (--layers), or a shorter "
-            "text"
+            "text; a widget, and headscope serve, send only what is looked at"
         )
 
 
@@ -93,31 +144,57 @@ def _least_bytes(layer: Layer) -> int:
 
 
 def _stack(
-    stack: Stack, layers: list[Layer], numbers: Sequence[int] | None, *, given: Given, chunks: Chunks
+    stack: Stack, layers: list[Layer], heads: list[int], *, given: Mapping[str, Given], chunks: Chunks
 ) -> PageStack:
-    heads = held_heads(stack, numbers)
-    made = [
-        made_layer(stack.name, layer, [head for head in heads if head < layer.heads], chunks, room=ROOM // len(layers))
-        for layer in layers
-    ]
+    made = [made_layer(stack.name, layer, _own(layer, heads), chunks, room=ROOM // len(layers)) for layer in layers]
     thumbs = np.zeros((len(made), len(heads), *made[0].thumbs.shape[1:]), np.uint8)
     for row, layer in zip(thumbs, made, strict=True):
         row[: len(layer.thumbs)] = layer.thumbs
     for layer, put in zip(layers, made, strict=True):
-        own = [head for head in heads if head < layer.heads]
-        put_quantities(put.header, layer, own, given, stack=stack.name, chunks=chunks)
+        put_quantities(put.header, layer, _own(layer, heads), given[stack.name], stack=stack.name, chunks=chunks)
     return {
         "name": stack.name,
         "heads": len(heads),
         "head_numbers": heads,
-        "query": _tokens(stack.query),
-        "key": _tokens(stack.key),
+        "query": page_tokens(stack.query),
+        "key": page_tokens(stack.key),
         "layers": [layer.header for layer in made],
         "thumbs": chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True),
     }
 
 
-def _tokens(tokens: Tokens) -> PageTokens:
+def later_stack(stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]) -> PageStack:
+    """A stack's part of the header of a page whose layers and thumbnails are made when it asks for them."""
+    sides = [min(MOST, len(side)) for side in (stack.query, stack.key)]
+    return {
+        "name": stack.name,
+        "heads": len(heads),
+        "head_numbers": heads,
+        "query": page_tokens(stack.query),
+        "key": page_tokens(stack.key),
+        "layers": [
+            layer_facts(stack.name, layer, _own(layer, heads), Chunks())
+            | {"later": True, "has": seen_names(layer, given[stack.name]), "visible": None}
+            for layer in layers
+        ],
+        "thumbs": {
+            "chunk": f"thumbs/{stack.name}",
+            "axes": [LAYER, HEAD, QUERY, KEY],
+            "shape": [len(layers), len(heads), *sides],
+            "dtype": "uint8",
+            "encoding": "sqrt",
+            "split": True,
+        },
+    }
+
+
+def _own(layer: Layer, heads: list[int]) -> list[int]:
+    """Those of the heads that a layer has: it may have fewer than its stack."""
+    return [head for head in heads if head < layer.heads]
+
+
+def page_tokens(tokens: Tokens) -> PageTokens:
+    """The tokens of one side of a stack, as text that any page can hold."""
     return {
         "pieces": [_valid(piece) for piece in tokens.pieces],
         "labels": [_valid(label) for label in tokens.labels],

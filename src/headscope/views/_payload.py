@@ -64,19 +64,19 @@ class HalfScores:
     sinks: np.ndarray | None
 
     @classmethod
-    def of(cls, layer: Layer, heads: list[int]) -> HalfScores | None:
-        """None where the layer holds no queries and keys."""
+    def of(cls, layer: Layer, heads: list[int], *, single: bool = False) -> HalfScores | None:
+        """None where the layer holds no queries and keys; all in single precision where that is wanted."""
         if layer.queries is None or layer.keys is None:
             return None
-        chosen = np.asarray(layer.queries)[heads]
-        queries, query_factor = _half(chosen)
-        keys, key_factor = _half(np.asarray(layer.keys)[_shared(layer, heads)])
+        shorten = _single if single else _half
+        queries, query_factor = shorten(np.asarray(layer.queries)[heads])
+        keys, key_factor = shorten(np.asarray(layer.keys)[_shared(layer, heads)])
         bias = layer.bias if layer.bias is None or layer.bias.shape[0] == 1 else layer.bias[heads]
         return cls(
             queries=queries,
             keys=keys,
             scale=layer.scale * query_factor * key_factor,
-            bias=None if bias is None else _short(bias),
+            bias=None if bias is None else _short(bias, np.float32 if single else np.float16),
             sinks=None if layer.sinks is None else np.asarray(layer.sinks, np.float64)[heads],
         )
 
@@ -177,26 +177,32 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, ro
     if not recompute and stored is None:
         stored = Bytes.of(layer, heads)
     name = f"{stack}/{layer.layer}"
+    header = layer_facts(stack, layer, heads, chunks) | {"error": error}
+    if half is not None and (recompute or fits):
+        header["scores"] = scores_part(name, layer, half, chunks, error=error)
+    if not recompute and stored is not None:
+        header["error"] = stored.error
+        header["weights"] = chunks.add(f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True)
+    return MadeLayer(header, np.stack(thumbs))
+
+
+def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> PageLayer:
+    """A layer's part of the header without its weights and scores; its mask goes into the chunks."""
     header: PageLayer = {
         "layer": layer.layer,
         "kind": layer.kind,
-        "kv_heads": len(heads) if half is None else half.keys.shape[0],
+        "kv_heads": len(heads) if layer.queries is None or layer.keys is None else len(_shared(layer, heads)),
         "visible": _visible(stack, layer, chunks),
         "weights": None,
         "scores": None,
-        "error": error,
+        "error": 0.0,
         "row_sums": "one" if layer.sinks is None else "less",
     }
     if layer.rotary is not None:
         rotary = layer.rotary
         frequencies = rotary.frequencies.tolist()
         header["rotary"] = {"frequencies": frequencies, "style": rotary.style, "start": rotary.start}
-    if half is not None and (recompute or fits):
-        header["scores"] = _scores(name, layer, half, chunks, error=error)
-    if not recompute and stored is not None:
-        header["error"] = stored.error
-        header["weights"] = chunks.add(f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True)
-    return MadeLayer(header, np.stack(thumbs))
+    return header
 
 
 def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
@@ -207,7 +213,8 @@ def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
     return chunks.add(f"visible/{stack}/{layer.layer}", np.column_stack([queries, mask.runs]), ("run", "bound"))
 
 
-def _scores(name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, error: float) -> PageScores:
+def scores_part(name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, error: float) -> PageScores:
+    """All that scores follow from, in the chunks and in a layer's part of the header."""
     bias_axes = (HEAD, "offset") if half.bias is not None and half.bias.ndim == 2 else (HEAD, QUERY, KEY)
     return {
         "queries": chunks.add(f"queries/{name}", half.queries, (HEAD, QUERY, FEATURE)),
@@ -235,12 +242,16 @@ def _half(array: np.ndarray) -> tuple[np.ndarray, float]:
     return (array / factor).astype(np.float16), float(factor)
 
 
-def _short(bias: np.ndarray) -> np.ndarray:
-    """``[head offset]`` in full where only the distance of key and query counts, else ``[head query key]`` in half."""
+def _single(array: np.ndarray) -> tuple[np.ndarray, float]:
+    return array.astype(np.float32), 1.0
+
+
+def _short(bias: np.ndarray, dense: type[np.floating]) -> np.ndarray:
+    """``[head offset]`` in full where only the distance of key and query counts, else ``[head query key]``."""
     _, queries, keys = bias.shape
     line = np.concatenate([bias[:, :0:-1, 0], bias[:, 0, :]], axis=1).astype(np.float32)
     same = np.array_equal(_dense(line, (queries, keys)), bias)
-    return line if same else bias.astype(np.float16)
+    return line if same else bias.astype(dense)
 
 
 def _dense(bias: np.ndarray, size: tuple[int, int]) -> Float[np.ndarray, "head query key"]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
@@ -110,36 +112,59 @@ def put_quantities(
     header: PageLayer, layer: Layer, heads: list[int], given: Given, *, stack: str, chunks: Chunks
 ) -> None:
     """Put a layer's value norms and further quantities into the chunks, and name them in its header."""
+    put_norms(header, layer, heads, stack=stack, chunks=chunks)
     place = f"{stack}/{layer.layer}"
+    for name, stored in stored_quantities(layer, heads, given, place=place).items():
+        facts = stored.facts(f"{name}/{place}")
+        kept = chunks.add(facts["chunk"], stored.numbers, facts["axes"])["chunk"]
+        header.setdefault("quantities", {})[name] = {**facts, "chunk": kept}
+
+
+def put_norms(header: PageLayer, layer: Layer, heads: list[int], *, stack: str, chunks: Chunks) -> None:
+    """Put a layer's value norms into the chunks, where it has some, and name them in its header."""
     norms = value_norms_of(layer)
     if norms is not None:
         chosen = np.asarray(norms)[heads].astype(np.float32)
-        header["value_norms"] = chunks.add(f"value_norms/{place}", chosen, (HEAD, KEY))
-    arrays = {
-        name: _stored(f"{name}/{place}", array if array.ndim == 2 else array[heads], chunks)
-        for name, array in quantities_of(layer, given).items()
-    }
-    if arrays:
-        header["quantities"] = arrays
+        header["value_norms"] = chunks.add(f"value_norms/{stack}/{layer.layer}", chosen, (HEAD, KEY))
 
 
-def further_quantities(stacks: list[PageStack]) -> list[PageQuantity]:
-    """What the page says of its quantities, in the order of `KNOWN`, others last."""
-    layers = [layer for stack in stacks for layer in stack["layers"]]
-    arrays: dict[str, list[PageArray]] = {}
-    for layer in layers:
-        for name, array in layer.get("quantities", {}).items():
-            arrays.setdefault(name, []).append(array)
-    if any("value_norms" in layer for layer in layers):
-        arrays.setdefault(CONTRIBUTION, [])
+def further_quantities(
+    layers: Mapping[str, Sequence[Layer]], heads: Mapping[str, Sequence[int]], given: Mapping[str, Given]
+) -> list[PageQuantity]:
+    """What the page says of its quantities, in the order of `KNOWN`, others last.
+
+    Args:
+        layers: those that the page holds, by stack.
+        heads: the numbers of the heads that it holds, by stack.
+        given: what came with the call, by `given_quantities`.
+
+    Raises:
+        PageError: a quantity with what is no finite number.
+    """
+    found: dict[str, list[tuple[bool, int]]] = {}
+    for name, of in layers.items():
+        for layer in of:
+            own = [head for head in heads[name] if head < layer.heads]
+            for quantity, stored in stored_quantities(layer, own, given[name], place=f"{name}/{layer.layer}").items():
+                found.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
+            if value_norms_of(layer) is not None:
+                found.setdefault(CONTRIBUTION, [])
     order = list(KNOWN)
-    names = sorted(arrays, key=lambda name: order.index(name) if name in KNOWN else len(order))
-    return [_described(name, arrays[name]) for name in names]
+    names = sorted(found, key=lambda name: order.index(name) if name in KNOWN else len(order))
+    return [_described(name, found[name]) for name in names]
+
+
+def seen_names(layer: Layer, given: Given) -> list[str]:
+    """All that is to be seen of a layer beside weights."""
+    scores = ["score"] if layer.queries is not None and layer.keys is not None else []
+    norms = [CONTRIBUTION] if value_norms_of(layer) is not None else []
+    return list(dict.fromkeys([*scores, *norms, *quantities_of(layer, given)]))
 
 
 def quantity_names(stacks: list[PageStack], further: Sequence[PageQuantity]) -> list[str]:
     """The quantities that a page can show."""
-    scored = any(layer["scores"] for stack in stacks for layer in stack["layers"])
+    layers = [layer for stack in stacks for layer in stack["layers"]]
+    scored = any(layer["scores"] or "score" in layer.get("has", ()) for layer in layers)
     return ["weight", *(["score"] if scored else []), *(quantity["name"] for quantity in further)]
 
 
@@ -155,28 +180,77 @@ def check_quantity(wanted: str, held: Sequence[str]) -> None:
         raise PageError(f"quantity={wanted!r}: this record has {listed}{more}")
 
 
-def _described(name: str, arrays: list[PageArray]) -> PageQuantity:
+@dataclass(frozen=True)
+class Stored:
+    """A quantity as it travels: one byte a number, on a square-root scale that ends at the largest size.
+
+    Args:
+        array: ``[query key]``, or ``[head query key]`` of the heads that the page holds; finite.
+    """
+
+    array: np.ndarray
+
+    @cached_property
+    def most(self) -> float:
+        """The largest size; 1 where all is 0."""
+        return float(np.abs(self.array).max(initial=0)) or 1.0
+
+    @cached_property
+    def signed(self) -> bool:
+        """Whether something is below 0."""
+        return bool((self.array < 0).any())
+
+    @property
+    def numbers(self) -> UInt8[np.ndarray, "..."]:
+        """What travels."""
+        part = self.array / self.most
+        roots = np.sign(part) * np.sqrt(np.abs(part))
+        return np.rint(128 + 127 * roots if self.signed else 255 * roots).astype(np.uint8)
+
+    def facts(self, place: str) -> PageArray:
+        """What the header says of it.
+
+        Args:
+            place: NAME/STACK/LAYER; begins the chunk's name with a word that no other chunk begins with.
+        """
+        return {
+            "chunk": f"quantity-{place}",
+            "axes": [QUERY, KEY] if self.array.ndim == 2 else [HEAD, QUERY, KEY],
+            "shape": list(self.array.shape),
+            "dtype": "uint8",
+            "encoding": "signed" if self.signed else "sqrt",
+            "most": self.most,
+        }
+
+
+def stored_quantities(layer: Layer, heads: Sequence[int], given: Given, *, place: str) -> dict[str, Stored]:
+    """The further quantities of some heads of a layer, by name.
+
+    Raises:
+        PageError: one with what is no finite number.
+    """
+    found = {}
+    for name, array in quantities_of(layer, given).items():
+        if not np.isfinite(array).all():
+            raise PageError(f"{name}/{place} holds what is no finite number; the record is damaged, capture it again")
+        found[name] = Stored(of_heads(array, heads))
+    return found
+
+
+def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:
+    """``[head query key]`` of some heads, ascending; ``[query key]`` as it is."""
+    return array if array.ndim == 2 or len(heads) == len(array) else array[list(heads)]
+
+
+def _described(name: str, arrays: Sequence[tuple[bool, int]]) -> PageQuantity:
     words = KNOWN.get(name, Words(name, "as it was given"))
     return {
         "name": name,
         "label": words.label,
         "explanation": words.explanation,
-        "signed": any(array["encoding"] == "signed" for array in arrays),
-        "per": "layer" if arrays and HEAD not in arrays[0]["axes"] else "head",
+        "signed": any(signed for signed, _ in arrays),
+        "per": "layer" if arrays and arrays[0][1] == 2 else "head",
     }
-
-
-def _stored(name: str, array: np.ndarray, chunks: Chunks) -> PageArray:
-    """One byte a number, on a square-root scale that ends at the largest size."""
-    if not np.isfinite(array).all():
-        raise PageError(f"{name} holds what is no finite number; the record is damaged, capture it again")
-    most = float(np.abs(array).max(initial=0)) or 1.0
-    part = array / most
-    signed = bool((array < 0).any())
-    roots = np.sign(part) * np.sqrt(np.abs(part))
-    stored = np.rint(128 + 127 * roots if signed else 255 * roots).astype(np.uint8)
-    described = chunks.add(name, stored, (QUERY, KEY) if array.ndim == 2 else (HEAD, QUERY, KEY))
-    return {**described, "encoding": "signed" if signed else "sqrt", "most": most}
 
 
 def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:

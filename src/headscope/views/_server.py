@@ -1,4 +1,4 @@
-"""The viewer over HTTP: header and arrays are sent when the page asks for them.
+"""The viewer over HTTP: the header is sent at once, arrays are made and sent when the page asks for them.
 
 Whoever knows the token may read, and nobody else: it is in the address that is opened first, and from then on in a
 cookie that scripts cannot read and other sites do not cause to be sent. The server binds the loopback address only. A
@@ -23,7 +23,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from headscope.errors import HeadscopeError
 from headscope.views import _html
+from headscope.views._download import MEDIA_TYPES, figure_file
+from headscope.views._on_demand import OnDemand
 
 if TYPE_CHECKING:
     from headscope.views._view import View
@@ -58,21 +61,37 @@ def application(shown: View, token: str) -> Starlette:
         shown: the view.
         token: what a request must know.
     """
-    page = PAGE.format(title=html.escape(" ".join(shown.header["title"].split())), starter=STARTER)
-    header = json.dumps(shown.header, ensure_ascii=False)
+    given = OnDemand(shown.record, shown.options)
+    page = PAGE.format(title=html.escape(" ".join(given.header["title"].split())), starter=STARTER)
+    header = json.dumps(given.header, ensure_ascii=False)
     script = _html.bundle("live.js")
 
-    async def chunk(request: Request) -> Response:
-        data = shown.chunks.get(request.path_params["name"])
+    def answer(request: Request) -> Response:
+        data = given.chunk(request.path_params["name"])
         if data is None:
             return PlainTextResponse("There is no such chunk", 404)
-        return await run_in_threadpool(_answer, request, data, "application/octet-stream")
+        return _answer(request, data, "application/octet-stream")
+
+    async def chunk(request: Request) -> Response:
+        return await run_in_threadpool(answer, request)
+
+    def draw(request: Request) -> Response:
+        kind = request.path_params["kind"]
+        try:
+            data = figure_file(shown.record, kind, json.loads(request.query_params.get("options", "{}")))
+        except (HeadscopeError, ValueError) as error:
+            return PlainTextResponse(str(error), 400)
+        return _answer(request, data, MEDIA_TYPES[kind])
+
+    async def figure(request: Request) -> Response:
+        return await run_in_threadpool(draw, request)
 
     routes = [
         Route("/", lambda request: _answer(request, page.encode(), "text/html; charset=utf-8")),
         Route("/live.js", lambda request: _answer(request, script.encode(), "text/javascript; charset=utf-8")),
         Route("/header.json", lambda request: _answer(request, header.encode(), "application/json")),
         Route("/chunk/{name:path}", chunk),
+        Route("/figure/{kind}", figure),
     ]
     return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token))])
 

@@ -19,7 +19,7 @@ from headscope.views._contract import Page, ViewName
 from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
 from headscope.views._options import PageOptions
-from headscope.views._page import page_parts
+from headscope.views._page import check_page, page_parts
 
 if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget
@@ -34,12 +34,40 @@ class View:
 
     record: Record
     options: PageOptions
-    header: Page
-    chunks: dict[str, bytes]
+
+    def __post_init__(self) -> None:
+        # so that what is wrong is said where the view is made, and not where it is shown
+        check_page(self.record, self.options)
+
+    @property
+    def header(self) -> Page:
+        """What the page says of itself.
+
+        Raises:
+            PageError: more than a page can hold.
+        """
+        return self._parts[0]
+
+    @property
+    def chunks(self) -> dict[str, bytes]:
+        """The bytes of the arrays that the header names.
+
+        Raises:
+            PageError: more than a page can hold.
+        """
+        return self._parts[1]
+
+    @cached_property
+    def _parts(self) -> tuple[Page, dict[str, bytes]]:
+        return page_parts(self.record, self.options)
 
     @cached_property
     def html(self) -> str:
-        """The view as one self-contained page: inert, offline, opens from disk."""
+        """The view as one self-contained page: inert, offline, opens from disk.
+
+        Raises:
+            PageError: more than a page can hold.
+        """
         return page_html(self.header, self.chunks)
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -64,7 +92,9 @@ class View:
         return path
 
     def widget(self) -> ViewWidget:
-        """The view as a live widget: its selection is read and set from Python, its data travels when it is needed.
+        """The view as a live widget: its selection is read and set from Python, its data is made when it is needed.
+
+        However large the record is: only a page has to hold all of it.
 
         Raises:
             HeadscopeError: without the extra ``notebook``.
@@ -106,13 +136,14 @@ def view(record: Record, **options: Unpack[PageOptions]) -> View:
         **options: see `PageOptions`.
 
     Raises:
-        PageError: an unknown option, a value that there is not, or more than a page can hold.
+        PageError: an unknown option, or a value that there is not. Where the record is more than a page can hold, that
+            is said when the page is made; `View.widget` and ``headscope serve`` show it all the same.
         RecordError: a stack or layer that the record does not have.
 
     Example:
         >>> view(record, layer=2, head=0).save("page.html")
     """
-    return view_of(record, options)
+    return View(record, options)
 
 
 def head_view(record: Record, **options: Unpack[PageOptions]) -> View:
@@ -158,11 +189,6 @@ def open_page(address: str) -> None:
     """
     if not webbrowser.open(address):
         raise HeadscopeError(f"No browser could be opened; open {address} yourself")
-
-
-def view_of(record: Record, options: PageOptions, *, largest: int | None = None) -> View:
-    """`view`, which may hold more bytes of arrays where they do not all travel at once."""
-    return View(record, options, *page_parts(record, options, largest))
 
 
 def _named(name: ViewName, record: Record, options: PageOptions) -> View:

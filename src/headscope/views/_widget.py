@@ -8,7 +8,10 @@ import anywidget
 import traitlets
 from typing_extensions import Unpack
 
+from headscope.errors import HeadscopeError, PageError
 from headscope.views import _html
+from headscope.views._download import figure_file
+from headscope.views._on_demand import OnDemand
 from headscope.views._options import PageOptions
 from headscope.views._selection import changed_selection
 
@@ -31,9 +34,9 @@ class ViewWidget(anywidget.AnyWidget):
 
     def __init__(self, shown: View) -> None:
         self._shown = shown
-        super().__init__(
-            _esm=_html.bundle("live.js"), _header=dict(shown.header), selection=dict(shown.header["selection"])
-        )
+        self._given = OnDemand(shown.record, shown.options)
+        header = self._given.header
+        super().__init__(_esm=_html.bundle("live.js"), _header=dict(header), selection=dict(header["selection"]))
         self.on_msg(self._answer)
 
     def select(self, **changes: Unpack[PageOptions]) -> None:
@@ -45,7 +48,7 @@ class ViewWidget(anywidget.AnyWidget):
         Raises:
             PageError: an option that there is not or that cannot change, or a value that the view does not hold.
         """
-        self.selection = dict(changed_selection(self._shown.header, self.selection, changes))
+        self.selection = dict(changed_selection(self._given.header, self.selection, changes))
 
     def __repr__(self) -> str:
         # what a notebook shows that was saved and is open without a kernel
@@ -53,16 +56,25 @@ class ViewWidget(anywidget.AnyWidget):
 
     @traitlets.validate("selection")
     def _checked(self, proposal: Any) -> dict[str, Any]:
-        first = self._shown.header["selection"]
-        return dict(changed_selection(self._shown.header, first, proposal["value"]))
+        first = self._given.header["selection"]
+        return dict(changed_selection(self._given.header, first, proposal["value"]))
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
-        """Send the bytes of the chunk that the view asks for."""
-        if not isinstance(content, dict) or content.get("type") != "chunk":
+        """Send the bytes of the chunk, or of the figure, that the view asks for."""
+        if not isinstance(content, dict) or content.get("type") not in ("chunk", "figure"):
             return
-        answer = {"type": "chunk", "id": content.get("id")}
-        data = self._shown.chunks.get(str(content.get("name")))
-        if data is None:
-            self.send(answer | {"error": f"This view holds no data {content.get('name')!r}. Run the cell again."})
+        answer = {"type": content["type"], "id": content.get("id")}
+        try:
+            data = self._data(content)
+        except HeadscopeError as error:
+            self.send(answer | {"error": str(error)})
             return
         self.send(answer, buffers=[_html.packed(data)])
+
+    def _data(self, content: dict[str, Any]) -> bytes:
+        if content["type"] == "figure":
+            return figure_file(self._shown.record, str(content.get("kind")), content.get("options"))
+        data = self._given.chunk(str(content.get("name")))
+        if data is None:
+            raise PageError(f"This view holds no data {content.get('name')!r}. Run the cell again.")
+        return data

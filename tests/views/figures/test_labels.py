@@ -1,6 +1,12 @@
+import numpy as np
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import font_manager
 
-from headscope.views.figures._fonts import em_width, families, writable
+import headscope as hs
+from headscope.testing import random_weights
+from headscope.views.figures._fonts import em_width, families, installed, missing_words, writable
 from headscope.views.figures._labels import readable
 from headscope.views.figures._words import counted, ordinal, percent, short_score, short_weight, two_digits
 
@@ -32,9 +38,9 @@ def test_a_token_can_always_be_seen(token, shown):
 
 def test_what_no_font_has_becomes_a_square():
     names = families()
-    assert writable("ab", names) == ("ab", 0)
-    assert writable(f"a{chr(0x3FFFD)}", names) == ("a□", 1)
-    assert writable("□", names) == ("□", 0)
+    assert writable("ab", names) == ("ab", frozenset())
+    assert writable(f"a{chr(0x3FFFD)}", names) == ("a□", {chr(0x3FFFD)})
+    assert writable("□", names) == ("□", frozenset())
     assert writable("a\ufe0f", names)[0] in ("a", "a\ufe0f")
 
 
@@ -70,3 +76,55 @@ def test_numbers_in_words():
     assert [counted(n, "line") for n in (1, 1120)] == ["1 line", "1,120 lines"]
     assert [ordinal(n) for n in (2, 3, 4, 11, 22)] == ["2nd", "3rd", "4th", "11th", "22nd"]
     assert [two_digits(w) for w in (1.0, 0.86, 0.3, 0.048, 0.00041)] == ["1.0", ".86", ".30", ".048", ".00041"]
+
+
+def test_a_font_that_has_them_writes_characters_that_the_others_lack(tmp_path, see):
+    """A made-up font with two Chinese characters, under the name of one that is asked for."""
+    record = hs.from_weights(random_weights(np.random.default_rng(0), (1, 2, 3, 3)), ["中", "文", "字"], model="m")
+    if installed("Noto Sans CJK SC"):
+        pytest.skip("this machine has a font for Chinese")
+    first = hs.figure(record, view="text")
+    assert (first.missing, see(first).texts.count("□")) == ("中字文", 3)
+    path = made_font(tmp_path / "made.ttf", "Noto Sans CJK SC", "中文")
+    font_manager.fontManager.addfont(path)
+    try:
+        second = hs.figure(record, view="text")
+        assert second.missing == "字"
+        assert [text for text in see(second).texts if text in "中文字□"] == ["中", "文", "□"]
+        assert "NotoSansCJKSC" in second.to_bytes("pdf").decode("latin-1").replace(" ", "")
+    finally:
+        font_manager.fontManager.ttflist = [
+            entry for entry in font_manager.fontManager.ttflist if entry.fname != str(path)
+        ]
+
+
+def made_font(path, family, characters):
+    """A font that draws each character as the same box."""
+    pen = TTGlyphPen(None)
+    pen.moveTo((100, 0)), pen.lineTo((100, 700)), pen.lineTo((900, 700)), pen.lineTo((900, 0)), pen.closePath()
+    names = [".notdef", *(f"uni{ord(each):04X}" for each in characters)]
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder(names)
+    builder.setupCharacterMap({ord(each): f"uni{ord(each):04X}" for each in characters})
+    builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys(names, (1000, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": family, "styleName": "Regular", "psName": family.replace(" ", "")})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("中文", "such as Noto Sans CJK SC"),
+        ("한", "Noto Sans CJK KR"),
+        ("か", "Noto Sans CJK JP"),
+        ("𓀀", "Install one, or"),
+    ],
+)
+def test_what_to_do_about_missing_characters(missing, words):
+    assert words in missing_words(missing)
+    assert missing_words("中" * 20).count("中") == 8

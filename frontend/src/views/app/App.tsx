@@ -1,6 +1,7 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { HeadCard } from "../../parts/HeadCard";
+import { Loading } from "../../parts/Loading";
 import type { ViewParts } from "../../parts/mount";
 import { Overview } from "../../parts/Overview";
 import { QuantityNote } from "../../parts/QuantityNote";
@@ -54,6 +55,7 @@ export function App({ store, room }: ViewParts) {
         {view !== "model" && <HeadCard store={store} />}
       </div>
       <Footer store={store} />
+      <Loading store={store} />
     </>
   );
 }

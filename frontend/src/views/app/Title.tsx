@@ -3,6 +3,7 @@ import { Segmented } from "../../parts/Segmented";
 import { VIEWS, type View } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { counted } from "../../state/words";
+import { FigureMenu } from "./FigureMenu";
 
 export function Title({ store }: { store: Store }) {
   const { page } = store;
@@ -11,6 +12,7 @@ export function Title({ store }: { store: Store }) {
       <h1>{page.model.name || page.title || "attention"}</h1>
       <span class="facts">{facts(store)}</span>
       <ViewChoice store={store} />
+      <FigureMenu store={store} />
       <ThemeButton store={store} />
     </header>
   );

@@ -2,6 +2,7 @@ import { withBase } from "../../styles";
 import controls from "../../styles/controls.css";
 import evidence from "../../styles/evidence.css";
 import grid from "../../styles/grid.css";
+import loading from "../../styles/loading.css";
 import head from "../head/head.css";
 import matrix from "../matrix/matrix.css";
 import neuron from "../neuron/neuron.css";
@@ -9,7 +10,22 @@ import pair from "../pair/pair.css";
 import scatter from "../scatter/scatter.css";
 import text from "../text/text.css";
 import app from "./app.css";
+import figure from "./figure.css";
 import inspector from "./inspector.css";
 
 /** The styles of all views and of the frame around them. */
-export const styles = withBase(controls, grid, evidence, app, inspector, head, matrix, neuron, pair, scatter, text);
+export const styles = withBase(
+  controls,
+  grid,
+  evidence,
+  loading,
+  app,
+  figure,
+  inspector,
+  head,
+  matrix,
+  neuron,
+  pair,
+  scatter,
+  text,
+);

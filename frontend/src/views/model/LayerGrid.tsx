@@ -42,7 +42,7 @@ export function LayerGrid({ store, thumbs, room, onOpen, onDrawn }: LayerGridPro
     onDrawn(canvas);
   });
   const text = valueText(store.quantity.value);
-  const now = thumbs.value?.values;
+  const now = thumbs.value?.complete && thumbs.value.values;
   return (
     <div
       class="layer-grid"

@@ -90,10 +90,10 @@ function SortChoice({ store }: { store: ViewParts["store"] }) {
 
 /** The thumbnails of the chosen quantity; null until they are made. */
 function useQuantityThumbs(store: ViewParts["store"], style: { readonly value: ThumbStyle }) {
-  const made = useSignal<{ values: LayerValues; name: string } | null>(null);
+  const made = useSignal<{ values: LayerValues; name: string; complete: boolean } | null>(null);
   const load = useRef(
-    thumbLoader(store, (values) => {
-      made.value = { values, name: store.quantity.peek().name };
+    thumbLoader(store, (values, complete) => {
+      made.value = { values, name: store.quantity.peek().name, complete };
     }),
   );
   useSignalEffect(() => {
@@ -104,7 +104,8 @@ function useQuantityThumbs(store: ViewParts["store"], style: { readonly value: T
     const quantity = store.quantity.value;
     if (quantity.name === "weight") return weightThumbs(store, style.value);
     const now = made.value;
-    return now?.name === quantity.name ? { values: now.values, quantity, style: style.value } : null;
+    if (now?.name !== quantity.name) return null;
+    return { values: now.values, quantity, style: style.value, complete: now.complete };
   });
 }
 

@@ -1,7 +1,7 @@
 import type { PageQuantity, PageStack } from "../../contract/page";
 import { pooled, thumbShape, thumbsOf } from "../../draw/thumbs";
 import type { LayerValues } from "../../draw/values";
-import type { LoadedLayer } from "../../source/layers";
+import type { LoadedLayer } from "../../source/layer";
 import type { Store } from "../../state/store";
 
 /** How often thumbnails are shown while layers come. */
@@ -11,7 +11,7 @@ const STAGES = 4;
  * A function that makes the thumbnails of a quantity of all layers, and shows them as they come, all on one scale;
  * a newer call ends an older one.
  */
-export function thumbLoader(store: Store, show: (thumbs: LayerValues) => void) {
+export function thumbLoader(store: Store, show: (thumbs: LayerValues, complete: boolean) => void) {
   let newest = 0;
   return async (stack: PageStack, quantity: PageQuantity) => {
     const number = ++newest;
@@ -27,7 +27,7 @@ export function thumbLoader(store: Store, show: (thumbs: LayerValues) => void) {
         made[row * heads + head] = thumb;
       });
       const complete = row === stack.layers.length - 1;
-      if (complete || (row + 1) % often === 0) show(thumbsOf(made, shape, quantity.signed));
+      if (complete || (row + 1) % often === 0) show(thumbsOf(made, shape, quantity.signed), complete);
       // So that the page answers in between.
       await new Promise((resolve) => setTimeout(resolve));
     }

@@ -12,6 +12,7 @@ import { readable } from "../../state/label";
 import { ticksOf, valueText } from "../../state/quantity";
 import { chooseLayer, openHead } from "../../state/selection";
 import type { Store } from "../../state/store";
+import { chosenPair } from "./chosen";
 import { type PairTile, strongestCells, tileLoader } from "./tile";
 
 /** One query and one key: what every head of every layer has between them. */
@@ -50,21 +51,6 @@ export function PairView({ store }: ViewParts) {
       </p>
     </div>
   );
-}
-
-/** The pinned pair; what is not pinned is the last query, and the key it attends to most. */
-function chosenPair(store: Store): Record<Side, number> | null {
-  const [weights, pins] = [store.weights.value, store.pins.value];
-  const { query: queries } = store.stack.value;
-  if (!weights || store.shownStack.value !== store.stack.value) return null;
-  const query = pins.query[0] ?? queries.labels.length - 1;
-  const sums = new Float32Array(weights.keys);
-  for (const head of store.heads.value) {
-    weights.row(head, query).forEach((weight, key) => {
-      sums[key] += weight;
-    });
-  }
-  return { query, key: pins.key[0] ?? sums.indexOf(Math.max(...sums)) };
 }
 
 interface TokenChoiceProps {

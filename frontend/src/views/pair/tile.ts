@@ -1,7 +1,6 @@
 import type { PageQuantity, PageStack } from "../../contract/page";
 import type { Side } from "../../draw/place";
 import { largest } from "../../draw/values";
-import type { LoadedLayer } from "../../source/layers";
 import { hasQuantity } from "../../state/quantity";
 import type { Store } from "../../state/store";
 
@@ -22,21 +21,17 @@ export function tileLoader(store: Store, show: (tile: PairTile) => void) {
   return async (stack: PageStack, pair: Record<Side, number>, quantity: PageQuantity) => {
     const number = ++newest;
     const values: number[][] = [];
+    const heads = [...stack.head_numbers.keys()];
     for (const layer of stack.layers) {
-      const has = hasQuantity(layer, quantity.name);
-      const loaded = await store.load(layer, quantity);
+      const row = hasQuantity(layer, quantity.name) ? await store.rowOf(layer, pair.query, quantity) : () => undefined;
       if (number !== newest) return;
-      values.push(has ? valuesOf(loaded, pair, quantity) : []);
+      const found = heads.map((head) => row(head, pair.key));
+      values.push(found.filter((value) => value !== undefined));
       const complete = values.length === stack.layers.length;
       if (complete || values.length % 4 === 0)
         show({ stack, quantity, values: [...values], most: mostOf(values), complete });
     }
   };
-}
-
-function valuesOf({ values }: LoadedLayer, { query, key }: Record<Side, number>, { name }: PageQuantity): number[] {
-  const of = values.get(name);
-  return of ? Array.from({ length: of.heads }, (_, head) => of.row(head, query)[key]) : [];
 }
 
 function mostOf(values: readonly (readonly number[])[]): number {

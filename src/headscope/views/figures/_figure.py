@@ -42,10 +42,12 @@ class Figure:
     Args:
         matplotlib: the ``matplotlib.figure.Figure``; what is changed there is saved too.
         recipe: what the figure was made of; every file carries it in its metadata.
+        missing: characters that no installed font can write; a square stands for each.
     """
 
     matplotlib: Any
     recipe: Recipe
+    missing: str = ""
 
     def save(self, path: str | os.PathLike, *, dpi: float | int = 300) -> Path:
         """Write the figure, whole or not at all; the same record and options give the same bytes.
@@ -97,4 +99,4 @@ def figure(record: Record, **options: Unpack[FigureOptions]) -> Figure:
         given = plain_options(options)
         plan = parse_options(record, given)
         sheet = DRAWINGS[plan.view](plan)
-    return Figure(sheet.matplotlib, recipe_of(plan, given))
+    return Figure(sheet.matplotlib, recipe_of(plan, given), "".join(sorted(sheet.missing)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cache
 from typing import Any
 
@@ -66,13 +67,33 @@ def _faces(names: tuple[str, ...]) -> tuple[Any, frozenset[int]]:
     return get_font(paths), frozenset(known)
 
 
-def writable(text: str, names: tuple[str, ...]) -> tuple[str, int]:
-    """The text with a square for each character that no font has, and how many these are."""
+def writable(text: str, names: tuple[str, ...]) -> tuple[str, frozenset[str]]:
+    """The text with a square for each character that no font has, and these characters."""
     _, known = _faces(names)
     shown = "".join(
         character if ord(character) in known else "" if character in INVISIBLE else STAND_IN for character in text
     )
-    return shown, shown.count(STAND_IN) - text.count(STAND_IN)
+    return shown, frozenset(text) - set(map(chr, known)) - INVISIBLE
+
+
+SCRIPTS = {
+    "CJK ": "Noto Sans CJK SC",
+    "HANG": "Noto Sans CJK KR",
+    "HIRA": "Noto Sans CJK JP",
+    "KATA": "Noto Sans CJK JP",
+}
+"""The beginning of a character's Unicode name, and a font that can write it."""
+
+
+def missing_words(missing: str) -> str:
+    """What to do about characters that no font can write."""
+    names = [unicodedata.name(character, "") for character in missing]
+    wanted = next((font for name in names for start, font in SCRIPTS.items() if name.startswith(start)), "")
+    listed = " ".join(missing[:8]) + (" ..." if len(missing) > 8 else "")
+    return (
+        f"No installed font can write {len(missing)} of the characters ({listed}); a square stands for each. Install "
+        f"one{f', such as {wanted}' if wanted else ''}, or name one with font= (--font)"
+    )
 
 
 @cache

@@ -10,7 +10,9 @@ from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import LEADING, Sheet
+from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import POINT
+from headscope.views.figures._words import percent
 
 BAR = 2.0
 """Height of the bar that explains colours, in millimetres."""
@@ -60,7 +62,9 @@ def quoted(sheet: Sheet, plan: Plan, side: str) -> str:
 
 def closing(sheet: Sheet, plan: Plan, y: float, notes: Iterable[str]) -> None:
     """Write what the figure shows and hides, and end the sheet below it."""
-    said = [note for note in (*notes, *plan.hiding, sinks_note(plan), missing_note(sheet)) if note]
+    said = [
+        note for note in (*notes, *plan.hiding, most_note(sheet, plan), sinks_note(plan), missing_note(sheet)) if note
+    ]
     sheet.finish(sheet.paragraph(y, said) + 0.3 * sheet.style.em)
 
 
@@ -69,6 +73,15 @@ def missing_note(sheet: Sheet) -> str:
     if not sheet.missing:
         return ""
     return "□ stands for a character that no font here can write"
+
+
+def most_note(sheet: Sheet, plan: Plan) -> str:
+    """Says which keys take most of the mass, where they are drawn."""
+    if plan.view not in ("head", "matrix", "text") or plan.quantity == "score" or plan.without:
+        return ""
+    found = {key: part for key, part in find_sinks(plan.layer, plan.heads).items() if plan.to[key]}
+    names = ", ".join(f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}" for key, part in found.items())
+    return f"keys that take most of the attention: {names}" if found else ""
 
 
 def sinks_note(plan: Plan) -> str:

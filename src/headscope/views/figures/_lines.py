@@ -59,7 +59,7 @@ class Lines:
 
 def lines_of(plan: Plan, columns: Columns) -> Lines:
     """The lines of a plan: the strongest of each row, as many as can be printed or as were asked for."""
-    values = numbers_of(plan.layer, plan.heads, plan.quantity)
+    values = numbers_of(plan.layer, plan.heads, plan.quantity, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
     focus = plan.query is not None or plan.key is not None
     if plan.query is not None:

@@ -55,7 +55,7 @@ class Grid:
 def draw_matrix(plan: Plan) -> Sheet:
     """Rows are queries, columns are keys; colour is the number."""
     sheet = Sheet(plan.width, plan.style)
-    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity))[plan.from_][:, plan.to]
+    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity, plan.without))[plan.from_][:, plan.to]
     largest = largest_of(values)
     weights = plan.quantity == "weight"
     colour = plan.colours[plan.head] if plan.head is not None else None

@@ -14,13 +14,18 @@ from headscope.views.figures._frame import closing, colour_bar, heading, quoted,
 from headscope.views.figures._numbers import largest_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._words import ordinal, short_score, short_weight
+from headscope.views.figures._words import ordinal, percent, short_score, short_weight
 
 PITCH = 1.3
 TALLEST = 190.0
 WIDEST_NAME = 0.18
 GAP = 0.8
 QUERY_HEIGHT = 1.2
+ORDERS = {
+    "model": "in the model's order",
+    "ranked": "by what they add to what sets the attended keys apart",
+    "pairs": "in the pairs that rotary positions turn, fastest first",
+}
 BESIDE = 110.0
 """Millimetres from which two bars of colour stand side by side."""
 
@@ -44,6 +49,21 @@ class Neurons:
     dots: Float[np.ndarray, " key"]
     scores: Float[np.ndarray, " key"]
     weights: Float[np.ndarray, " key"]
+
+    @property
+    def added(self) -> Float[np.ndarray, " feature"]:
+        """What each feature adds to what sets the attended keys apart, up to the scale.
+
+        Its part of q . k as mean over the keys by weight, less its plain mean over the keys that can be seen.
+        """
+        seen = ~np.isnan(self.weights)
+        return (self.weights[seen] - 1 / max(1, seen.sum())) @ self.products[seen]
+
+    @property
+    def carried(self) -> Float[np.ndarray, " count"]:
+        """The part of all that is added, whatever its sign, that the first 1, 2, 3 ... features by size carry."""
+        sizes = np.sort(np.abs(self.added))[::-1]
+        return np.cumsum(sizes) / (sizes.sum() or 1.0)
 
 
 @dataclass(frozen=True)
@@ -72,6 +92,16 @@ class Table:
         return self.top + self.keys * self.pitch
 
 
+def ordered(found: Neurons, layer: Layer, order: str) -> np.ndarray:
+    """The features as they stand beside each other: as the model has them, by what they add, or pair by pair."""
+    if order == "ranked":
+        return np.argsort(-np.abs(found.added), kind="stable")
+    if order == "pairs" and layer.rotary is not None:
+        turned = np.stack(layer.rotary.pairs, axis=1).ravel()
+        return np.concatenate([turned, np.setdiff1d(np.arange(len(found.query)), turned)])
+    return np.arange(len(found.query))
+
+
 def draw_neuron(plan: Plan) -> Sheet:
     """Query, keys, their products, and the dot product, score and weight that follow."""
     found = neurons_of(plan.layer, plan.heads[0], plan.query or 0)
@@ -81,9 +111,10 @@ def draw_neuron(plan: Plan) -> Sheet:
     table = _table(sheet, plan, y)
     ranges = (max(largest_of(found.query), largest_of(found.keys)), largest_of(found.products))
     both, products = (style.score_scale(largest) for largest in ranges)
+    order = ordered(found, plan.layer, plan.neurons)
     _titles(sheet, table)
-    _query(sheet, table, both.rgb(found.query[None]))
-    for number, (scale, values) in enumerate(((both, found.keys), (products, found.products))):
+    _query(sheet, table, both.rgb(found.query[None, order]))
+    for number, (scale, values) in enumerate(((both, found.keys[:, order]), (products, found.products[:, order]))):
         size = (table.picture, table.keys * table.pitch)
         sheet.cells(scale.rgb(values), at=(table.picture_at(number), table.top), size=size, hidden=np.isnan(values))
     every = _names(sheet, plan, table)
@@ -213,7 +244,11 @@ def _notes(plan: Plan, found: Neurons, every: int) -> Iterator[str]:
         formula += f", capped at {layer.soft_cap:g}"
     if layer.bias is not None:
         formula += " + bias"
-    yield f"{len(found.query)} features, in the model's order"
+    yield f"{len(found.query)} features, {ORDERS[plan.neurons]}"
+    few = min(4, len(found.query))
+    enough = int(np.searchsorted(found.carried, 0.8 - 1e-9)) + 1
+    yield f"the strongest {few} carry {percent(found.carried[few - 1])} of what sets the attended keys apart"
+    yield f"80 % needs {enough}"
     yield formula
     yield "weight = softmax of the scores"
     if layer.kv_heads < layer.heads:

@@ -6,12 +6,19 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.record import Layer
+from headscope.views.figures._sinks import without_keys
 
 Numbers = Float[np.ndarray, "head query key"]
 
 
-def numbers_of(layer: Layer, heads: tuple[int, ...], quantity: str) -> Numbers:
+def numbers_of(layer: Layer, heads: tuple[int, ...], quantity: str, without: tuple[int, ...] = ()) -> Numbers:
     """Weights or scores of some heads in float64, NaN where a query may not look.
+
+    Args:
+        layer: the layer.
+        heads: the heads.
+        quantity: weight or score.
+        without: keys whose weights are left out, the rest of each row renormalised.
 
     Raises:
         RecordError: scores of a layer that keeps no queries and keys.
@@ -21,7 +28,7 @@ def numbers_of(layer: Layer, heads: tuple[int, ...], quantity: str) -> Numbers:
     if layer.visible is not None:
         values[:, ~np.asarray(layer.visible, bool)] = np.nan
     values[np.isinf(values)] = np.nan
-    return values
+    return without_keys(values, without) if without and quantity == "weight" else values
 
 
 def mean_of(values: Float[np.ndarray, "*axes"], axis: int = 0) -> Float[np.ndarray, "*less"]:

@@ -12,12 +12,16 @@ from jaxtyping import Bool
 from headscope.errors import FigureError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views.figures._fonts import installed
+from headscope.views.figures._labels import readable
+from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import Style, style_for
+from headscope.views.figures._words import percent
 
 View = Literal["head", "model", "matrix", "neuron", "text", "pair"]
 Quantity = Literal["weight", "score"]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 FigureTheme = Literal["light", "dark"]
+Neurons = Literal["model", "ranked", "pairs"]
 
 WIDTH = 85.0
 """Millimetres: one column of most journals."""
@@ -50,6 +54,11 @@ class FigureOptions(TypedDict, total=False):
     """Queries and keys of one text of a pair: ``"ab"`` is from the first to the second; by default ``"all"``."""
     mute: bool
     """Leave special tokens out."""
+    sinks: bool
+    """Whether keys that take most of the mass are kept; else the rest of each row is renormalised. By default kept."""
+    neurons: Neurons
+    """View ``neuron``: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add to what sets the
+    attended keys apart, or ``"pairs"`` as rotary positions turn them, fastest first."""
     share: int
     """View ``head``: percent of each row's mass that is drawn, 1 to 100; by default as much as can be printed."""
     theme: FigureTheme
@@ -69,11 +78,11 @@ class FigureOptions(TypedDict, total=False):
 KNOWN = tuple(FigureOptions.__annotations__)
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 OWN: Mapping[str, tuple[str, ...]] = {
-    "head": ("heads", "head", "query", "key", "quantity", "filter", "mute", "share"),
+    "head": ("heads", "head", "query", "key", "quantity", "filter", "mute", "sinks", "share"),
     "model": ("heads", "head", "layers", "quantity", "filter", "mute"),
-    "matrix": ("heads", "head", "quantity", "filter", "mute"),
-    "neuron": ("head", "query"),
-    "text": ("heads", "head", "query", "key", "quantity", "filter", "mute"),
+    "matrix": ("heads", "head", "quantity", "filter", "mute", "sinks"),
+    "neuron": ("head", "query", "neurons"),
+    "text": ("heads", "head", "query", "key", "quantity", "filter", "mute", "sinks"),
     "pair": ("heads", "head", "layers", "query", "key", "quantity"),
 }
 NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key")}
@@ -97,6 +106,8 @@ class Plan:
         from_: axes query; the queries that take part.
         to: axes key; the keys that take part.
         hiding: words for the tokens that take no part.
+        without: keys that are left out, the rest of each row renormalised.
+        neurons: the order of the features in view neuron.
         share: percent of each row's mass; None for as much as can be printed.
         title: None for what is shown, ``""`` for none.
         width: in millimetres.
@@ -116,6 +127,8 @@ class Plan:
     from_: Bool[np.ndarray, " query"]
     to: Bool[np.ndarray, " key"]
     hiding: tuple[str, ...]
+    without: tuple[int, ...]
+    neurons: Neurons
     share: int | None
     title: str | None
     width: float
@@ -150,20 +163,27 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
     stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
     layer = stack.layer(options["layer"]) if "layer" in options else stack.layers[0]
     from_, to, hiding = _parts(stack, options)
+    heads = _heads(layer, view, options)
+    without, words = _without(stack, layer, heads, options)
+    to = to & ~np.isin(np.arange(len(to)), without)
+    if not to.any():
+        raise FigureError("All keys are left out; leave mute= and sinks= out")
     return Plan(
         record=record,
         view=view,
         stack=stack,
         layer=layer,
         layers=_layers(stack, options.get("layers")),
-        heads=_heads(layer, view, options),
+        heads=heads,
         chosen=bool({"layer", "heads", "head"} & set(options)),
         query=_position("query", options.get("query"), stack.query),
         key=_position("key", options.get("key"), stack.key),
         quantity=_one_of("quantity", options.get("quantity", "weight"), get_args(Quantity)),
         from_=from_,
         to=to,
-        hiding=hiding,
+        hiding=(*hiding, *words),
+        without=without,
+        neurons=_neurons(layer, options),
         share=None if "share" not in options else int(between("share", options["share"], 1, 100)),
         title=options.get("title"),
         width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
@@ -211,6 +231,30 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
             f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose at least one"
         )
     return tuple(sorted({int(head) for head in wanted}))
+
+
+def _without(
+    stack: Stack, layer: Layer, heads: tuple[int, ...], options: Mapping[str, Any]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The keys that are left out because they take most of the mass, and words for that."""
+    if options.get("sinks", True):
+        return (), ()
+    found = find_sinks(layer, heads)
+    if not found:
+        return (), ("no key takes most of the attention, so none is left out",)
+    part, names = percent(sum(found.values())), ", ".join(f"“{readable(stack.key.labels[key])}”" for key in found)
+    if options.get("quantity", "weight") == "score":
+        return tuple(found), (f"without {names}, which take {part} of the attention",)
+    return tuple(found), (f"without {names}: {part} of the attention removed, the rest renormalised",)
+
+
+def _neurons(layer: Layer, options: Mapping[str, Any]) -> Neurons:
+    wanted = _one_of("neurons", options.get("neurons", "model"), get_args(Neurons))
+    if wanted == "pairs" and layer.rotary is None:
+        raise FigureError(
+            f"neurons='pairs': positions do not turn the queries and keys of layer {layer.layer}; choose 'ranked'"
+        )
+    return wanted
 
 
 def _layers(stack: Stack, wanted: Sequence[int] | None) -> tuple[Layer, ...]:

@@ -90,8 +90,7 @@ class Sheet:
         """A token as it can be written with the fonts of this machine."""
         text = readable(token)
         written, missing = writable(text, self.style.families)
-        if missing:
-            self.missing.add(token)
+        self.missing |= missing
         return written
 
     def width_of(self, text: str, size: float | None = None) -> float:

@@ -64,7 +64,7 @@ def draw_text(plan: Plan) -> Sheet:
 
 def _heat(plan: Plan) -> Float[np.ndarray, " token"]:
     """One number for each token that is written, NaN where it may not be looked at or takes no part."""
-    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity))
+    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity, plan.without))
     if plan.query is not None:
         return np.where(plan.to, values[plan.query], np.nan)
     if plan.key is not None:

@@ -1,0 +1,365 @@
+"""Measure how fast the viewer answers: hovering, changing the layer, first drawings, panning, memory.
+
+    python benchmarks/viewer.py
+    python benchmarks/viewer.py --rounds 1
+
+README.md in this folder says what is measured, and how to read it. BertViz takes part where it can do the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import psutil
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
+
+import _bertviz  # noqa: E402
+import head_view  # noqa: E402
+from _browser import FIRST_DRAWING, VIEWPORT, answer, launch  # noqa: E402
+from _facts import facts  # noqa: E402
+from _watch import Limits  # noqa: E402
+
+import find_chromium  # noqa: E402
+
+HERE = ROOT / "benchmarks"
+
+# One act in each animation frame, as a hand does it; gives the time from frame to frame.
+FRAMES = """
+async ({ act, count }) => {
+  const make = %s[act];
+  const run = make();
+  const times = [];
+  await new Promise((done) => {
+    let last = null;
+    let at = 0;
+    const frame = (now) => {
+      if (last !== null) times.push(now - last);
+      last = now;
+      if (at === count) return done();
+      run(at++);
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  });
+  return times;
+}
+"""
+
+# One act, then a wait until it is drawn: two frames, and what stands behind them. Gives the time of each.
+STEPS = """
+async ({ act, count }) => {
+  const run = %s[act]();
+  const settled = () => new Promise((done) =>
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+  const times = [];
+  for (let at = 0; at < count; at++) {
+    const start = performance.now();
+    await run(at);
+    await settled();
+    times.push(performance.now() - start);
+  }
+  return times;
+}
+"""
+
+# What a hand does in each tool; each function gives one that is called with the number of the time.
+HEADSCOPE_ACTS = """({
+  hover: () => {
+    const root = document.querySelector('#headscope').shadowRoot;
+    const tokens = [...root.querySelectorAll('[data-side="query"][data-token]')];
+    return (at) => tokens[(7 * at) % tokens.length].dispatchEvent(new Event('pointerover', { bubbles: true }));
+  },
+  layer: () => {
+    const root = document.querySelector('#headscope').shadowRoot;
+    const select = root.querySelector('select[aria-label="Layer"]');
+    const main = root.querySelector('[data-headscope]');
+    return async (at) => {
+      select.value = String((at + 1) % select.options.length);
+      select.dispatchEvent(new Event('change', { bubbles: true }));
+      while (main.dataset.layer !== select.value) await new Promise((done) => setTimeout(done));
+    };
+  },
+  pan: () => {
+    const canvas = document.querySelector('#headscope').shadowRoot.querySelector('canvas[data-canvas="matrix"]');
+    const box = canvas.getBoundingClientRect();
+    const at = (type, x, y, more) => canvas.dispatchEvent(new PointerEvent(type, { bubbles: true, pointerId: 1,
+      clientX: box.x + x, clientY: box.y + y, button: 0, buttons: 1, isPrimary: true, ...more }));
+    at('pointerdown', 200, 200);
+    return (step) => at('pointermove', 200 + 60 * Math.sin(step / 9), 200 + 60 * Math.cos(step / 7));
+  },
+  zoom: () => {
+    const canvas = document.querySelector('#headscope').shadowRoot.querySelector('canvas[data-canvas="matrix"]');
+    const box = canvas.getBoundingClientRect();
+    return (step) => canvas.dispatchEvent(new WheelEvent('wheel', { bubbles: true, cancelable: true,
+      clientX: box.x + 200, clientY: box.y + 200, deltaY: step % 60 < 30 ? -40 : 40, ctrlKey: true }));
+  },
+})"""
+
+BERTVIZ_ACTS = """({
+  hover: () => {
+    const tokens = [...document.querySelectorAll('#attention #left > g, #attention #left text')]
+      .filter((node) => node.__on?.some(({ type }) => type === 'mouseover'));
+    const groups = tokens.length ? tokens : [...document.querySelectorAll('#left *')].filter((node) => node.__on);
+    return (at) => groups[(7 * at) % groups.length].dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
+  },
+  layer: () => {
+    const select = document.querySelector('#layer');
+    return (at) => {
+      select.value = String((at + 1) % select.options.length);
+      $(select).trigger('change');
+    };
+  },
+})"""
+
+ACTS = {"headscope": HEADSCOPE_ACTS, "bertviz": BERTVIZ_ACTS}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something that a reader does.
+
+    Attributes:
+        name: what the table calls it.
+        act: which of the acts.
+        count: how many times.
+        frames: one in each animation frame; else each is awaited.
+        limit: milliseconds that it may take.
+    """
+
+    name: str
+    act: str
+    count: int
+    frames: bool
+    limit: float
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page, and what is done in it."""
+
+    name: str
+    tool: str
+    fragment: str
+    tasks: tuple[Task, ...]
+    first: float = 1000
+    """Milliseconds that the first drawing may take."""
+
+
+HOVER = {128: Task("hover", "hover", 60, True, 16), 512: Task("hover", "hover", 60, True, 33)}
+LAYER = Task("layer change", "layer", 10, False, 200)
+HEAP = 300 * 2**20
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each page")
+    parser.add_argument("--seconds", type=float, default=60, help="time limit of the first drawing")
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the results")
+    return parser.parse_args()
+
+
+def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
+    """Write the pages once: the real model at two lengths, a grid of 12 x 12 heads, and one head of 4,096 tokens."""
+    found = []
+    for tokens in (128, 512):
+        for tool in ("headscope", "bertviz") if tokens == 128 else ("headscope",):
+            page = folder / f"viewer-{tool}-{tokens}.html"
+            head_view.write_page(tool, tokens, page, setting)
+            name = f"head view, 6 x 12 heads, {tokens} tokens"
+            found.append((Shown(name, tool, "", (HOVER[tokens], LAYER)), page))
+    grid = folder / "viewer-grid.html"
+    write_grid(grid)
+    found.append((Shown("grid of 12 x 12 heads, 512 tokens", "headscope", "#v=2&view=model", ()), grid))
+    long = folder / "viewer-4096.html"
+    write_long(long)
+    tasks = (Task("pan", "pan", 90, True, 1000 / 30), Task("zoom", "zoom", 90, True, 1000 / 30))
+    found.append((Shown("matrix of one head, 4,096 tokens", "headscope", "#v=2&view=matrix", tasks), long))
+    return found
+
+
+def write_grid(path: Path) -> None:
+    """12 layers of 12 heads of size 64, 512 tokens, causal, from random numbers."""
+    import headscope as hs  # noqa: PLC0415
+    from headscope.record import Layer, ModelFacts, Record, Stack, Tokens  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    visible = np.tril(np.ones((512, 512), bool))
+
+    def layer(number: int) -> Layer:
+        queries, keys = (rng.standard_normal((12, 512, 64)).astype(np.float32) for _ in range(2))
+        return Layer(layer=number, queries=2 * queries, keys=keys, scale=1 / 8, visible=visible)
+
+    tokens = Tokens(pieces=tuple(f"w{number}" for number in range(512)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(map(layer, range(12))))
+    hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random"))).save(path)
+
+
+def write_long(path: Path) -> None:
+    """One causal head of size 64 over 4,096 tokens, from random numbers."""
+    import headscope as hs  # noqa: PLC0415
+    from headscope.record import Layer, Mask, ModelFacts, Record, Stack, Tokens  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    queries, keys = (rng.standard_normal((1, 4096, 64)).astype(np.float32) for _ in range(2))
+    layer = Layer(layer=0, queries=2 * queries, keys=keys, scale=1 / 8, visible=Mask.causal(4096, 4096))
+    tokens = Tokens(pieces=tuple(f"w{number}" for number in range(4096)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random")), view="matrix").save(path)
+
+
+def measure(shown: Shown, path: Path, setting: head_view.Setting) -> list[dict[str, object]]:
+    """Open a page in a new browser and do its tasks; a row for the first drawing, for each task, and for memory."""
+    sign = head_view.SIGNS[shown.tool]
+    with sync_playwright() as playwright:
+        browser = launch(playwright, setting.chromium)
+        page = browser.new_page(viewport=VIEWPORT)
+        page.route("**/*", lambda route: answer(route, setting.answers, []))
+        page.add_init_script(FIRST_DRAWING % {"mark": sign.mark, "drawn": sign.drawn})
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.goto(path.resolve().as_uri() + shown.fragment, wait_until="commit", timeout=0)
+        first = page.evaluate("window.firstDrawing")
+        rows = [row(shown, "first drawing", [first], thread_time(session) * 1000, None, shown.first)]
+        page.wait_for_timeout(2500)  # what the page does when nothing else is to be done
+        rows += [done(shown, task, page, session) for task in shown.tasks]
+        heap = session.send("Runtime.getHeapUsage")
+        held = heap["usedSize"] + heap.get("backingStorageSize", 0)
+        rows.append({"page": shown.name, "tool": shown.tool, "task": "memory", "bytes": held, "limit": HEAP})
+        browser.close()
+    return rows
+
+
+def done(shown: Shown, task: Task, page: Page, session: object) -> dict[str, object]:
+    """Do a task and give its times: of each, of the main thread, and of all processes of the browser."""
+    script = (FRAMES if task.frames else STEPS) % ACTS[shown.tool]
+    page.evaluate(script, {"act": task.act, "count": 4})
+    before, everything = thread_time(session), all_time()
+    times = page.evaluate(script, {"act": task.act, "count": task.count})
+    thread = 1000 * (thread_time(session) - before) / task.count
+    return row(shown, task.name, times, thread, 1000 * (all_time() - everything) / task.count, task.limit)
+
+
+def row(  # noqa: PLR0917
+    shown: Shown, task: str, times: list[float], thread: float, all_of_it: float | None, limit: float
+) -> dict[str, object]:
+    """One line of the results, in milliseconds."""
+    return {
+        "page": shown.name,
+        "tool": shown.tool,
+        "task": task,
+        "wall": median(times),
+        "worst": max(times),
+        "thread": thread,
+        "all": all_of_it,
+        "limit": limit,
+    }
+
+
+def thread_time(session: object) -> float:
+    """Processor time of the page's main thread until now, in seconds."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+
+def all_time() -> float:
+    """Processor time of the browser with all its processes, in seconds."""
+    found = 0.0
+    for process in psutil.Process().children(recursive=True):
+        try:
+            spent = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        found += spent.user + spent.system
+    return found
+
+
+def summary(runs: list[dict[str, object]]) -> list[dict[str, object]]:
+    """One row for each page, tool and task: the medians over the rounds."""
+    groups: dict[tuple[object, ...], list[dict[str, object]]] = {}
+    for run in runs:
+        groups.setdefault((run["page"], run["tool"], run["task"]), []).append(run)
+    rows = []
+    for group in groups.values():
+        numbers = {
+            name: median(run[name] for run in group)
+            for name in ("wall", "worst", "thread", "all", "bytes")
+            if group[0].get(name) is not None
+        }
+        rows.append({name: group[0][name] for name in ("page", "tool", "task", "limit")} | numbers)
+    return rows
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """The summary as Markdown; BertViz beside headscope where both did the same."""
+    lines = [
+        "| page | what | limit | main thread | all processes | frame or wait | BertViz: main thread, all, wait |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    theirs = {(row["page"], row["task"]): row for row in rows if row["tool"] == "bertviz"}
+    for found in rows:
+        if found["tool"] == "bertviz":
+            continue
+        other = theirs.get((found["page"], found["task"]))
+        lines.append("| " + " | ".join([found["page"], found["task"], *_cells(found), _beside(other)]) + " |")
+    return "\n".join(lines)
+
+
+def _cells(found: dict[str, object]) -> list[str]:
+    if found["task"] == "memory":
+        return [f"{found['limit'] / 2**20:.0f} MiB", "", "", f"{found['bytes'] / 2**20:.0f} MiB"]
+    return [f"{found['limit']:.0f} ms", _ms(found["thread"]), _ms(found.get("all")), _ms(found["wall"])]
+
+
+def _beside(other: dict[str, object] | None) -> str:
+    if other is None:
+        return ""
+    if other["task"] == "memory":
+        return f"{other['bytes'] / 2**20:.0f} MiB"
+    return ", ".join(_ms(other.get(name)) for name in ("thread", "all", "wall"))
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} ms" if value < 100 else f"{value:,.0f} ms"
+
+
+def main() -> None:
+    options = arguments()
+    head_view.INSTALLED.mkdir(exist_ok=True)
+    setting = head_view.Setting(
+        chromium=find_chromium.needed(),
+        limits=Limits(options.seconds, 8),
+        answers=_bertviz.install_scripts(head_view.INSTALLED),
+        packages=_bertviz.install_package(head_view.INSTALLED),
+        pictures=None,
+    )
+    machine = facts(setting.chromium)
+    written = pages(head_view.INSTALLED, setting)
+    runs = []
+    for _ in range(options.rounds):
+        for shown, path in written:
+            found = measure(shown, path, setting)
+            runs += found
+            print(shown.name, shown.tool, [(each["task"], each.get("thread")) for each in found], file=sys.stderr)
+    for _, path in written:
+        path.unlink()
+    rows = summary(runs)
+    options.results.mkdir(parents=True, exist_ok=True)
+    document = {"machine": machine, "settings": asdict(setting.limits), "summary": rows, "runs": runs}
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    (options.results / "viewer.json").write_text(text, encoding="utf-8")
+    (options.results / "viewer.md").write_text(table(rows) + "\n", encoding="utf-8")
+    print(table(rows))
+    print(f"\nload {machine['load_at_start']} at the start, {psutil.getloadavg()[0]:.2f} at the end")
+
+
+if __name__ == "__main__":
+    main()

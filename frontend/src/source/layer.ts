@@ -1,0 +1,125 @@
+import type { PageArray, PageLayer, PageQuantity, PageScores, PageStack } from "../contract/page";
+import { kvHead, type ScoreParts, scoreWeights, type Visible, visibleRuns } from "../draw/scores";
+import { arrayValues, contributionValues, type LayerValues, scoreValues } from "../draw/values";
+import { headWeights, type LayerWeights } from "../draw/weights";
+import { decoded, floats, integers } from "./arrays";
+import { PageError } from "./errors";
+import { checkLayer } from "./header";
+import { byteParts, floatParts } from "./heads";
+import type { Source } from "./source";
+
+/** What is here of one layer, unpacked. */
+export interface LoadedLayer {
+  /** The layer's part of the header, as it was prepared. */
+  readonly page: PageLayer;
+  readonly weights: LayerWeights;
+  /** Null where the page has no queries and keys of this layer. */
+  readonly scores: ScoreParts | null;
+  readonly visible: Visible | null;
+  /** Axes head, key: the length of what a key adds when it has all of a head's weight. */
+  readonly valueNorms: Float32Array | null;
+  /** What can be shown in place of the weights, by name; what travels as an array is there once it was asked for. */
+  readonly values: ReadonlyMap<string, LayerValues>;
+  /** Positions of the heads that are here. */
+  readonly here: ReadonlySet<number>;
+}
+
+/** A layer that was opened: gives it with the heads that are wanted, or all where none of them is in it. */
+export type OpenLayer = (heads: readonly number[], quantity?: PageQuantity) => Promise<LoadedLayer>;
+
+export async function openLayer(source: Source, stack: PageStack, stub: PageLayer): Promise<OpenLayer> {
+  const page = stub.later ? await askedLayer(source, stack, stub) : stub;
+  const queries = stack.query.labels.length;
+  const keys = stack.key.labels.length;
+  const visible = page.visible && visibleRuns(integers(page.visible, await source.chunk(page.visible.chunk)), queries);
+  const scores = page.scores && (await openScores(source, page.scores, { queries, keys, visible }));
+  const bytes = page.weights && (await byteParts(source, page.weights));
+  const weights =
+    page.weights && bytes
+      ? headWeights((head) => bytes.numbers[head], { heads: page.weights.shape[0], queries, keys })
+      : scores && scoreWeights(scores.parts);
+  if (!weights) throw new Error(`layer ${page.layer} has neither weights nor scores`);
+  const split = page.weights?.split || page.scores?.queries.split;
+  const norms = page.value_norms && floats(page.value_norms, await source.chunk(page.value_norms.chunk));
+  const values = new Map<string, LayerValues>([["weight", weights]]);
+  if (scores) values.set("score", scoreValues(scores.parts));
+  // What was given goes before what follows from the value norms.
+  if (norms && !page.quantities?.contribution) values.set("contribution", contributionValues(weights, norms));
+  const parts = { page, weights, scores: scores?.parts ?? null, visible, valueNorms: norms ?? null, values };
+  let loaded: LoadedLayer = { ...parts, here: new Set() };
+  return async (wanted, quantity) => {
+    const all = [...Array(weights.heads).keys()];
+    const inside = wanted.filter((head) => head < weights.heads);
+    const heads = split && inside.length > 0 ? inside : all;
+    const array = quantity && page.quantities?.[quantity.name];
+    const needed = heads.flatMap((head) => [scores?.need(head), bytes?.need(head)]);
+    const [found] = await Promise.all([
+      array && !values.has(quantity.name) ? loadValues(source, array, quantity) : null,
+      ...needed,
+    ]);
+    if (quantity && found) values.set(quantity.name, found);
+    if (heads.some((head) => !loaded.here.has(head))) {
+      loaded = { ...loaded, here: new Set([...loaded.here, ...heads]) };
+    }
+    return loaded;
+  };
+}
+
+async function loadValues(source: Source, array: PageArray, { signed }: PageQuantity): Promise<LayerValues> {
+  const numbers = decoded(array, await source.chunk(array.chunk));
+  const [heads, queries, keys] = array.shape.length === 2 ? [1, ...array.shape] : array.shape;
+  return arrayValues(numbers, { heads, queries, keys }, signed);
+}
+
+/** What one query has with every key in every head, or in all together, asked for by itself: axes head, key. */
+export async function askedRow(
+  source: Source,
+  stack: PageStack,
+  { layer }: PageLayer,
+  { name }: PageQuantity,
+  query: number,
+): Promise<(head: number, key: number) => number | undefined> {
+  const bytes = await source.chunk(`row-${name}/${stack.name}/${layer}/${query}`);
+  const row = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+  const keys = stack.key.labels.length;
+  return (head, key) => row[head * keys + key];
+}
+
+async function askedLayer(source: Source, stack: PageStack, { layer }: PageLayer): Promise<PageLayer> {
+  const text = new TextDecoder().decode(await source.chunk(`layer/${stack.name}/${layer}`));
+  let page: PageLayer;
+  try {
+    page = JSON.parse(text) as PageLayer;
+  } catch (cause) {
+    throw new PageError(`What was sent of layer ${layer} is not JSON. Open the page again.`, { cause });
+  }
+  checkLayer(stack, page);
+  return page;
+}
+
+type Sizes = Pick<ScoreParts, "queries" | "keys" | "visible">;
+
+async function openScores(source: Source, page: PageScores, sizes: Sizes) {
+  const [query, key, bias] = await Promise.all([
+    floatParts(source, page.queries),
+    floatParts(source, page.keys),
+    page.bias && floatParts(source, page.bias),
+  ]);
+  const [heads, , features] = page.queries.shape;
+  const parts: ScoreParts = {
+    ...sizes,
+    heads,
+    features,
+    query: query.numbers,
+    key: key.numbers,
+    kvHeads: page.keys.shape[0],
+    scale: page.scale,
+    softCap: page.soft_cap,
+    bias: page.bias &&
+      bias && { values: bias.numbers, heads: page.bias.shape[0], byOffset: page.bias.shape.length === 2 },
+    sinks: page.sinks,
+  };
+  const need = (head: number) =>
+    Promise.all([query.need(head), key.need(kvHead(parts, head)), bias?.need(parts.bias?.heads === 1 ? 0 : head)]);
+  return { parts, need };
+}

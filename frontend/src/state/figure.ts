@@ -1,0 +1,86 @@
+import type { PageQuantity } from "../contract/page";
+import type { FigureOptions } from "../source/source";
+import type { Selection, View } from "./selection";
+
+/** What a figure depends on beside the selection. */
+export interface FigureFacts {
+  readonly selection: Selection;
+  readonly dark: boolean;
+  /** Whether the record has more than one stack. */
+  readonly several: boolean;
+  /** Number of the first head that is shown. */
+  readonly head: number;
+  /** The pair that is looked at, also where nothing is pinned. */
+  readonly pair: { readonly query: number; readonly key: number };
+}
+
+const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
+const DRAWN: readonly View[] = ["head", "model", "matrix", "neuron", "text", "pair"];
+
+/** Why Python draws no figure of what is seen, in one sentence; empty where it does. */
+export function noFigure({ view }: Selection, { name, label }: PageQuantity): string {
+  if (!DRAWN.includes(view)) return `There is no figure of the ${view} view; choose another view for one.`;
+  if (name === "weight" || name === "score") return "";
+  return `A figure shows weights or scores, and not ${label}; choose one of them for a figure.`;
+}
+
+/** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
+export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
+  const { view, stack, layer, quantity, filter, mute, sinks, share } = selection;
+  return {
+    view,
+    ...(several && { stack }),
+    layer,
+    ...headsOf(selection, head),
+    ...tokensOf(selection, pair),
+    ...(view !== "neuron" && quantity !== "weight" && { quantity }),
+    ...(WITH_MASK.includes(view) && { ...(filter !== "all" && { filter }), ...(mute && { mute }) }),
+    ...(WITH_MASK.includes(view) && !sinks && { sinks }),
+    ...(view === "head" && share !== null && { share }),
+    ...(dark && { theme: "dark" }),
+  };
+}
+
+function headsOf({ view, heads }: Selection, head: number): FigureOptions {
+  if (view === "neuron") return { head };
+  if (heads === null) return {};
+  return heads.length === 1 ? { head: heads[0] } : { heads };
+}
+
+function tokensOf({ view, query, key }: Selection, pair: FigureFacts["pair"]): FigureOptions {
+  const [pinnedQuery, pinnedKey] = [query.slice(0, 1), key.slice(0, 1)];
+  if (view === "pair") return pair;
+  if (view === "neuron") return { query: pair.query };
+  if (view === "text") return pinnedQuery.length > 0 ? { query: pinnedQuery[0] } : one("key", pinnedKey);
+  return view === "head" ? { ...one("query", pinnedQuery), ...one("key", pinnedKey) } : {};
+}
+
+function one(name: string, tokens: readonly number[]): FigureOptions {
+  return tokens.length > 0 ? { [name]: tokens[0] } : {};
+}
+
+/** The Python call that draws a figure with these options. */
+export function figureCall(options: FigureOptions): string {
+  return `hs.figure(record, ${Object.entries(options)
+    .map(([name, value]) => `${name}=${literal(value)}`)
+    .join(", ")})`;
+}
+
+/** The command that draws it from the file of the record. */
+export function figureCommand(options: FigureOptions): string {
+  const { view, layer, head, heads, sinks, mute, ...rest } = options;
+  const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
+  const words = [
+    `--view ${view} --at ${layer}${chosen === undefined ? "" : `-${chosen}`}`,
+    ...(mute ? ["--mute"] : []),
+    ...(sinks === false ? ["--without-sinks"] : []),
+    ...Object.entries(rest).map(([name, value]) => `--${name} ${value}`),
+  ];
+  return `headscope figure run.safetensors ${words.join(" ")} --out figure.svg`;
+}
+
+function literal(value: FigureOptions[string]): string {
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "string") return JSON.stringify(value);
+  return typeof value === "number" ? String(value) : `[${value.join(", ")}]`;
+}

@@ -1,0 +1,157 @@
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { withWords } from "../../draw/png";
+import { Save } from "../../parts/icons";
+import { snapshot } from "../../parts/snapshot";
+import { PageError } from "../../source/errors";
+import type { FigureKind } from "../../source/source";
+import { figureCall, figureCommand, figureOptions, noFigure } from "../../state/figure";
+import type { Store } from "../../state/store";
+import { chosenPair } from "../pair/chosen";
+
+const KINDS: readonly FigureKind[] = ["svg", "pdf", "png"];
+const TYPES: Readonly<Record<FigureKind, string>> = {
+  svg: "image/svg+xml",
+  pdf: "application/pdf",
+  png: "image/png",
+};
+
+/** The figure of what is seen: drawn by Python where there is one, else as a picture and as the call that draws it. */
+export function FigureMenu({ store }: { store: Store }) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const said = useSignal("");
+  const options = optionsOf(store);
+  const none = noFigure(store.selection.value, store.quantity.value);
+  const [call, command] = none ? [null, null] : [figureCall(options), figureCommand(options)];
+  const doing = async (make: () => Promise<Uint8Array<ArrayBuffer>>, kind: FigureKind) => {
+    said.value = "drawing …";
+    try {
+      save(await make(), kind, store);
+      said.value = `saved ${fileName(kind, store)}`;
+    } catch (error) {
+      said.value = error instanceof PageError ? error.message : `this browser could not do it: ${String(error)}`;
+    }
+  };
+  const picture = async () => {
+    const stage = menu.current?.closest("[data-headscope]")?.querySelector<HTMLElement>(".stage");
+    if (!stage) throw new PageError("There is nothing to be seen yet.");
+    return withWords(await snapshot(stage), words(store, call));
+  };
+  const copy = async (text: string) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      said.value = "copied";
+    } catch {
+      // Frames and files may not write to the clipboard; the text can be selected.
+      said.value = "select and copy the text";
+    }
+  };
+  const { figure } = store;
+  return (
+    <details
+      class="figure-menu"
+      ref={menu}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        // Escape lets go of what is pinned, but not from in here.
+        event.stopPropagation();
+        menu.current?.removeAttribute("open");
+      }}
+    >
+      <summary aria-label="Save as a figure" title="Save as a figure" data-figure-menu>
+        <Save />
+      </summary>
+      <div class="card figure-choices">
+        {none && <p data-no-figure>{none}</p>}
+        {figure && !none && (
+          <p>
+            Figure for print{" "}
+            {KINDS.map((kind) => (
+              <button
+                type="button"
+                key={kind}
+                data-figure={kind}
+                onClick={() => doing(() => figure(kind, options), kind)}
+              >
+                {kind.toUpperCase()}
+              </button>
+            ))}
+          </p>
+        )}
+        {!figure && (
+          <p>
+            This picture{" "}
+            <button type="button" data-figure="picture" onClick={() => doing(picture, "png")}>
+              PNG
+            </button>
+            {!none && (
+              <>
+                <br />
+                <small>A figure for print (SVG, PDF) needs Python:</small>
+              </>
+            )}
+          </p>
+        )}
+        {call && <Words text={call} onCopy={copy} name="call" />}
+        {!figure && command && <Words text={command} onCopy={copy} name="command" />}
+        {!none && manyPins(store) && <small>A figure follows one pinned query and one key: the first.</small>}
+        <small role="status">{said.value}</small>
+      </div>
+    </details>
+  );
+}
+
+function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (text: string) => void }) {
+  return (
+    <p class="figure-words">
+      <code data-figure-words={name}>{text}</code>
+      <button type="button" class="quiet" onClick={() => onCopy(text)}>
+        copy
+      </button>
+    </p>
+  );
+}
+
+function optionsOf(store: Store) {
+  const { selection, dark, page, heads, stack } = store;
+  const pair = chosenPair(store) ?? { query: 0, key: 0 };
+  const pinned = selection.value.query[0];
+  return figureOptions({
+    selection: selection.value,
+    dark: dark.value,
+    several: page.stacks.length > 1,
+    head: stack.value.head_numbers[heads.value[0] ?? 0],
+    pair: selection.value.view === "neuron" ? { ...pair, query: pinned ?? 0 } : pair,
+  });
+}
+
+function manyPins({ selection }: Store): boolean {
+  return selection.value.query.length > 1 || selection.value.key.length > 1;
+}
+
+/** What the file of a picture says of itself. */
+function words({ page, shown, quantity }: Store, call: string | null): Record<string, string> {
+  const recipe = {
+    made: `a picture of the live view${call ? "; the call draws the figure for print" : ""}`,
+    ...(call && { call }),
+    quantity: quantity.value.name,
+    model: page.model.name,
+    title: page.title,
+    headscope: page.headscope,
+    error_of_a_weight: shown.value?.layer.error,
+  };
+  return { Title: page.title, Software: `headscope ${page.headscope}`, Description: JSON.stringify(recipe) };
+}
+
+function fileName(kind: FigureKind, { selection }: Store): string {
+  const { view, layer, heads } = selection.value;
+  return `${view}-${layer}${heads?.length === 1 ? `-${heads[0]}` : ""}.${kind}`;
+}
+
+function save(bytes: Uint8Array<ArrayBuffer>, kind: FigureKind, store: Store): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([bytes], { type: TYPES[kind] }));
+  link.download = fileName(kind, store);
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

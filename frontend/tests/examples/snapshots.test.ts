@@ -1,0 +1,49 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { EXAMPLES } from "../../src/examples/named";
+import { exampleSource } from "../../src/examples/page";
+import { outline } from "./outline";
+
+// What every example says, as files: a change of a view is seen in the diff. `npx vitest run -u` writes them anew.
+
+beforeEach(() => {
+  vi.stubGlobal("ResizeObserver", StillObserver);
+  vi.stubGlobal("ImageData", FakeImageData);
+  vi.stubGlobal("matchMedia", () => Object.assign(new EventTarget(), { matches: false }));
+  vi.spyOn(HTMLElement.prototype, "clientWidth", "get").mockReturnValue(600);
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(400);
+  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockImplementation(
+    () => ({ putImageData: () => undefined }) as unknown as RenderingContext & null,
+  );
+  document.body.innerHTML = '<div id="place"></div>';
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+class FakeImageData {
+  constructor(
+    readonly data: Uint8ClampedArray,
+    readonly width: number,
+  ) {}
+}
+
+class StillObserver {
+  observe() {}
+  disconnect() {}
+}
+
+test.each(Object.keys(EXAMPLES))("%s", async (name) => {
+  const { mountApp } = await import("../../src/views/app/mount");
+  const place = document.getElementById("place") as HTMLElement;
+  const { make, selection } = EXAMPLES[name];
+  const source = exampleSource(make());
+  const view = mountApp(place, { source, selection, height: 400 });
+  const root = place.shadowRoot as ShadowRoot;
+  await vi.waitFor(() => {
+    expect(root.querySelector("[data-ready]")).not.toBeNull();
+    expect(root.querySelector("[data-loading]")).toBeNull();
+  });
+  await new Promise((done) => setTimeout(done, 50));
+  await expect(`${outline(root)}\n`).toMatchFileSnapshot(`snapshots/${name}.txt`);
+  view.destroy();
+});

@@ -1,0 +1,196 @@
+import { expect, test, vi } from "vitest";
+import { examplePage, exampleSource } from "../../src/examples/page";
+import { LayerCache } from "../../src/source/layers";
+import type { Source } from "../../src/source/source";
+import { loadThumbs } from "../../src/source/thumbs";
+import { quantitiesOf } from "../../src/state/quantity";
+import { createStore } from "../../src/state/store";
+import { CONTRIBUTION, DIFFERENCE, NORMS, quantityPage, ROLLOUT } from "../quantities";
+
+// A source that prepares its layers when they are asked for, head by head.
+
+function inParts(form: "weights" | "scores", kvHeads = 3) {
+  const example = examplePage({ form, kvHeads });
+  const whole = exampleSource(example);
+  const [stack] = example.page.stacks;
+  const split = <Value extends { chunk: string } | null>(array: Value) => array && { ...array, split: true };
+  const prepared = stack.layers.map((layer) => ({
+    ...layer,
+    weights: split(layer.weights),
+    scores: layer.scores && {
+      ...layer.scores,
+      queries: { ...layer.scores.queries, split: true },
+      keys: { ...layer.scores.keys, split: true },
+    },
+  }));
+  const asked: string[] = [];
+  const chunk = vi.fn(async (name: string) => {
+    asked.push(name);
+    const [kind, , number] = name.split("/");
+    if (kind === "layer") {
+      const layer = prepared.find(({ layer }) => layer === Number(number));
+      return new TextEncoder().encode(JSON.stringify(layer)) as Uint8Array<ArrayBuffer>;
+    }
+    const at = Number(name.slice(name.lastIndexOf("/") + 1));
+    const all = await whole.chunk(name.slice(0, name.lastIndexOf("/")));
+    const entries = { weights: 3, queries: 3, keys: kvHeads, thumbs: stack.layers.length }[kind] ?? 0;
+    const size = all.length / entries;
+    return all.slice(at * size, (at + 1) * size);
+  });
+  const page = {
+    ...example.page,
+    stacks: [
+      {
+        ...stack,
+        thumbs: { ...stack.thumbs, split: true },
+        layers: stack.layers.map((layer) => ({ ...layer, later: true, weights: null, scores: null })),
+      },
+    ],
+  };
+  const source: Source = { header: page, chunk };
+  return { source, whole, example, asked };
+}
+
+test.each(["weights", "scores"] as const)("heads come when they are asked for, as %s", async (form) => {
+  const { source, whole, example, asked } = inParts(form);
+  const [stack, stub] = [source.header.stacks[0], source.header.stacks[0].layers[1]];
+  const cache = new LayerCache(source);
+  const one = await cache.load(stack, stub, [2]);
+  expect([...one.here]).toEqual([2]);
+  expect(asked.filter((name) => /\/[01]$/.test(name))).toEqual([]);
+  const two = await cache.load(stack, stub, [0, 2]);
+  expect([...two.here]).toEqual([2, 0]);
+  expect(await cache.load(stack, stub, [0])).toBe(two);
+  expect(new Set(asked).size).toBe(asked.length);
+  const all = await new LayerCache(whole).load(example.page.stacks[0], example.page.stacks[0].layers[1]);
+  expect(two.page.layer).toBe(2);
+  for (const head of [0, 2]) {
+    expect(two.weights.bytes(head)).toEqual(all.weights.bytes(head));
+    expect(two.weights.row(head, 3)).toEqual(all.weights.row(head, 3));
+    expect(two.weights.column(head, 6)).toEqual(all.weights.column(head, 6));
+  }
+});
+
+test("heads that share their keys ask for them once", async () => {
+  const { source, asked } = inParts("scores", 1);
+  const [stack] = source.header.stacks;
+  await new LayerCache(source).load(stack, stack.layers[0], [0, 1, 2]);
+  expect(asked.filter((name) => name.startsWith("keys"))).toEqual(["keys/self/0/0"]);
+});
+
+test("a head that could not be had may be asked for again", async () => {
+  const { source } = inParts("weights");
+  const [stack] = source.header.stacks;
+  const cache = new LayerCache({
+    ...source,
+    chunk: vi
+      .fn(source.chunk)
+      .mockImplementationOnce(source.chunk)
+      .mockImplementationOnce(() => Promise.reject(new Error("gone"))),
+  });
+  await expect(cache.load(stack, stack.layers[0], [1])).rejects.toThrow("gone");
+  expect([...(await cache.load(stack, stack.layers[0], [1])).here]).toEqual([1]);
+});
+
+/** The same with what a quantity page holds beside weights, of which the stubs say only the names. */
+function quantitiesInParts() {
+  const whole = quantityPage();
+  const [stack] = whole.page.stacks;
+  const has = [["contribution", "rollout", "difference"], ["contribution", "rollout", "difference"], []];
+  const later = stack.layers.map(({ value_norms: _norms, quantities: _quantities, ...layer }, at) => ({
+    ...{ ...layer, weights: null, later: true, has: has[at] },
+  }));
+  const rows = new Map([
+    ["row-difference/self/2/3", Float32Array.from({ length: 3 * 7 }, (_, at) => at - 9)],
+    ["row-rollout/self/0/3", Float32Array.from({ length: 7 }, (_, at) => 10 * at)],
+  ]);
+  const inner = exampleSource(whole);
+  const chunk = vi.fn(async (name: string) => {
+    const [kind, , number] = name.split("/");
+    const row = rows.get(name);
+    if (row) return new Uint8Array(row.buffer);
+    if (kind !== "layer") return inner.chunk(name);
+    const page = stack.layers.find(({ layer }) => layer === Number(number));
+    return new TextEncoder().encode(JSON.stringify(page)) as Uint8Array<ArrayBuffer>;
+  });
+  const source: Source = { header: { ...whole.page, stacks: [{ ...stack, layers: later }] }, chunk };
+  return { source, whole, chunk };
+}
+
+test("a layer that comes later has the quantities that its stub names, as a whole page has them", async () => {
+  const { source, whole, chunk } = quantitiesInParts();
+  const [stack] = source.header.stacks;
+  expect(quantitiesOf(source.header, stack).map(({ name }) => name)).toEqual([
+    "weight",
+    "contribution",
+    "rollout",
+    "difference",
+  ]);
+  const all = new LayerCache(exampleSource(whole));
+  const cache = new LayerCache(source);
+  for (const quantity of [CONTRIBUTION, ROLLOUT, DIFFERENCE]) {
+    const { values, valueNorms } = await cache.load(stack, stack.layers[1], [], quantity);
+    const wanted = await all.load(whole.page.stacks[0], whole.page.stacks[0].layers[1], [], quantity);
+    expect(valueNorms).toEqual(NORMS);
+    const [found, same] = [values.get(quantity.name), wanted.values.get(quantity.name)];
+    expect(found?.row(found.heads - 1, 4)).toEqual(same?.row(same.heads - 1, 4));
+    expect(found?.row(found.heads - 1, 4).some((value) => value !== 0)).toBe(true);
+  }
+  expect(chunk.mock.calls.flat().filter((name) => name === "rollout")).toHaveLength(1);
+});
+
+test("the store shows a later layer's quantity, and weights where its stub has none", async () => {
+  const store = createStore(quantitiesInParts().source, { quantity: "difference" });
+  await vi.waitFor(() => expect(store.quantity.value).toEqual(DIFFERENCE));
+  expect(store.values.value?.code?.signed).toBe(true);
+  store.select((now) => ({ ...now, layer: 5 }));
+  await vi.waitFor(() => expect(store.shown.value?.layer.layer).toBe(5));
+  expect(store.quantity.value.name).toBe("weight");
+  store.destroy();
+});
+
+test("a row of a quantity is asked for by itself, of each head or of all together", async () => {
+  const { source, chunk } = quantitiesInParts();
+  const store = createStore(source);
+  const { layers } = source.header.stacks[0];
+  const row = await store.rowOf(layers[1], 3, DIFFERENCE);
+  expect([row(0, 0), row(2, 6), row(3, 0)]).toEqual([-9, 11, undefined]);
+  const together = await store.rowOf(layers[0], 3, ROLLOUT);
+  expect([together(0, 6), together(1, 0)]).toEqual([60, undefined]);
+  expect(chunk.mock.calls.flat()).not.toContain("difference");
+  store.destroy();
+});
+
+test("thumbnails are shown as they come, the nearest first", async () => {
+  const { source, whole, example, asked } = inParts("weights");
+  const left: number[] = [];
+  let last = new Uint8Array();
+  await loadThumbs(source, source.header.stacks[0], 1, (loaded) => {
+    left.push(loaded.left);
+    last = Uint8Array.from(loaded.weights.bytes(4));
+    return true;
+  });
+  expect(left).toEqual([2, 1, 0]);
+  expect(asked[0]).toBe("thumbs/self/1");
+  await loadThumbs(whole, example.page.stacks[0], 0, ({ weights, left }) => {
+    expect(left).toBe(0);
+    expect(last).toEqual(weights.bytes(4));
+    return true;
+  });
+});
+
+test("the store shows the heads that are here, then those that were chosen", async () => {
+  const { source, asked } = inParts("weights");
+  const store = createStore(source, { heads: [1] });
+  await vi.waitFor(() => expect(store.shown.value).not.toBeNull());
+  expect(store.heads.value).toEqual([1]);
+  expect(store.waiting.value).toBe("");
+  store.select((now) => ({ ...now, heads: [1, 2] }));
+  expect(store.heads.value).toEqual([1]);
+  expect(store.waiting.value).toBe("layer 0");
+  await vi.waitFor(() => expect(store.heads.value).toEqual([1, 2]));
+  expect(store.waiting.value).toBe("");
+  expect(asked).not.toContain("weights/self/0/0");
+  await vi.waitFor(() => expect(store.thumbsLeft.value).toBe(0));
+  store.destroy();
+});

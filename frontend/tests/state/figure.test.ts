@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import { examplePage } from "../../src/examples/page";
+import { type FigureFacts, figureCall, figureCommand, figureOptions, noFigure } from "../../src/state/figure";
+import { WEIGHT_FACTS } from "../../src/state/quantity";
+import { pageSelection, type Selection } from "../../src/state/selection";
+
+const selection = pageSelection(examplePage().page);
+
+function facts(change: Partial<Selection> = {}, more: Partial<FigureFacts> = {}): FigureFacts {
+  return {
+    selection: { ...selection, ...change },
+    dark: false,
+    several: false,
+    head: 2,
+    pair: { query: 4, key: 6 },
+    ...more,
+  };
+}
+
+test("a figure has the options of its view and no others", () => {
+  const all = {
+    layer: 5,
+    heads: [0, 2],
+    query: [1, 3],
+    key: [6],
+    quantity: "score",
+    filter: "ab",
+    mute: true,
+    sinks: false,
+    share: 80,
+  } as const;
+  const of = (view: Selection["view"]) => figureOptions(facts({ ...all, view }));
+  const masked = { filter: "ab", mute: true, sinks: false };
+  expect(of("head")).toEqual({
+    view: "head",
+    layer: 5,
+    heads: [0, 2],
+    query: 1,
+    key: 6,
+    quantity: "score",
+    ...masked,
+    share: 80,
+  });
+  expect(of("model")).toEqual({ view: "model", layer: 5, heads: [0, 2], quantity: "score" });
+  expect(of("matrix")).toEqual({ view: "matrix", layer: 5, heads: [0, 2], quantity: "score", ...masked });
+  expect(of("text")).toEqual({ view: "text", layer: 5, heads: [0, 2], query: 1, quantity: "score", ...masked });
+  expect(of("neuron")).toEqual({ view: "neuron", layer: 5, head: 2, query: 4 });
+  expect(of("pair")).toEqual({ view: "pair", layer: 5, heads: [0, 2], query: 4, key: 6, quantity: "score" });
+});
+
+test("what Python does not draw is said in one sentence", () => {
+  const [weight, contribution] = [WEIGHT_FACTS, { ...WEIGHT_FACTS, name: "contribution", label: "contribution" }];
+  expect(noFigure({ ...selection, view: "matrix" }, weight)).toBe("");
+  expect(noFigure({ ...selection, view: "head" }, { ...weight, name: "score" })).toBe("");
+  expect(noFigure({ ...selection, view: "scatter" }, weight)).toBe(
+    "There is no figure of the scatter view; choose another view for one.",
+  );
+  expect(noFigure(selection, contribution)).toBe(
+    "A figure shows weights or scores, and not contribution; choose one of them for a figure.",
+  );
+});
+
+test("what is as usual is left out, 0 and one head are not", () => {
+  expect(figureOptions(facts())).toEqual({ view: "head", layer: 0 });
+  expect(figureOptions(facts({ heads: [0], key: [0] }))).toEqual({ view: "head", layer: 0, head: 0, key: 0 });
+  expect(figureOptions(facts({}, { dark: true, several: true }))).toEqual({
+    view: "head",
+    stack: "self",
+    layer: 0,
+    theme: "dark",
+  });
+});
+
+test("the same as words of Python and of the command line", () => {
+  const options = figureOptions(
+    facts({ heads: [0, 2], query: [0], mute: true, sinks: false, share: 9 }, { dark: true }),
+  );
+  expect(figureCall(options)).toBe(
+    'hs.figure(record, view="head", layer=0, heads=[0, 2], query=0, mute=True, sinks=False, share=9, theme="dark")',
+  );
+  expect(figureCommand(options)).toBe(
+    "headscope figure run.safetensors --view head --at 0-0,2 --mute --without-sinks --query 0 --share 9 --theme dark --out figure.svg",
+  );
+  expect(figureCommand(figureOptions(facts({ heads: [0] })))).toContain("--at 0-0 --out");
+  expect(figureCommand(figureOptions(facts()))).toContain("--at 0 --out");
+});

@@ -1,0 +1,36 @@
+"""The figure that a live page's download button gives: that of `figure`, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from headscope.errors import FigureError
+from headscope.record import Record
+
+MEDIA_TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
+ONE_AT_A_TIME = Lock()
+"""The settings of matplotlib belong to the whole process."""
+
+
+def figure_file(record: Record, kind: str, options: Any) -> bytes:
+    """The content of the file that ``figure(record, **options).save("figure.KIND")`` writes.
+
+    Args:
+        record: what is drawn.
+        kind: svg, pdf or png.
+        options: those of `FigureOptions`, as the page sends them.
+
+    Raises:
+        FigureError: an option, value or kind that there is not, or matplotlib is missing.
+        RecordError: a stack, layer or head that the record does not have, or scores that it does not keep.
+    """
+    from headscope.views.figures import figure
+
+    if kind not in MEDIA_TYPES:
+        raise FigureError(f"A figure can be svg, pdf or png, not {kind!r}")
+    if not isinstance(options, Mapping):
+        raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
+    with ONE_AT_A_TIME:
+        return figure(record, **options).to_bytes(kind)

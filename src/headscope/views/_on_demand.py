@@ -1,0 +1,301 @@
+"""What a live page asks for, prepared when it asks and not before.
+
+The page opens with the tokens and what is known of each layer without computing anything. It then asks for the
+thumbnails, a layer at a time, and for the heads that it shows. Where whole heads are more than it needs (one query and
+one key in all heads of all layers) it asks for rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+
+from headscope.axes import HEAD, KEY, QUERY
+from headscope.record import Layer, Record
+from headscope.record._recompute import scores_of, softmax_of
+from headscope.views._contract import Page, PageLayer, PageStack
+from headscope.views._options import PageOptions
+from headscope.views._page import later_stack, page_header
+from headscope.views._payload import MOST_ERROR, ROUNDING, Chunks, HalfScores, layer_facts, scores_part
+from headscope.views._quantise import quantise
+from headscope.views._quantities import (
+    CONTRIBUTION,
+    Given,
+    Stored,
+    given_quantities,
+    of_heads,
+    put_norms,
+    quantities_of,
+    stored_quantities,
+    value_norms_of,
+)
+from headscope.views._thumbs import max_pooled
+
+BYTE_ERROR = 1 - (254.5 / 255) ** 2
+"""What a weight as one byte may be off by."""
+MEASURED = 2**24
+"""Weights of a layer up to which the error of half precision is measured; beyond, queries and keys stay in single."""
+OPENING = 600_000
+"""Bytes of a layer's heads up to which a page opens with all of them; else with one."""
+KEPT = 6
+"""Prepared layers that are kept, beside what the record itself holds."""
+
+NAME = re.compile(r"(?P<kind>[a-z0-9_-]+)/(?P<stack>.+?)/(?P<number>\d+)(?:/(?P<part>\d+))?")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A layer as it is sent: its part of the header, and the bytes of what that names, by chunk or made when asked."""
+
+    layer: Layer
+    heads: list[int]
+    header: PageLayer
+    half: HalfScores | None
+    chunks: dict[str, bytes]
+
+    def part(self, kind: str, at: int) -> bytes | None:
+        """The bytes of one entry of an array's outermost axis; None where there is none."""
+        half = self.half
+        arrays = {} if half is None else {"queries": half.queries, "keys": half.keys, "bias": half.bias}
+        if kind == "weights" and self.header["weights"] is not None and at < len(self.heads):
+            return quantise(self.layer.weights_of(self.heads[at])).tobytes()
+        found = arrays.get(kind)
+        return None if found is None or at >= len(found) else np.ascontiguousarray(found[at]).tobytes()
+
+
+@dataclass
+class OnDemand:
+    """The answers to one live page. Safe to be asked from several threads.
+
+    Args:
+        record: what is shown.
+        options: as the user gave them.
+
+    Raises:
+        PageError: an unknown option, or a value that there is not.
+        RecordError: a stack or layer that the record does not have.
+    """
+
+    record: Record
+    options: PageOptions
+    header: Page = field(init=False)
+    _given: dict[str, dict[str, dict[int, np.ndarray]]] = field(init=False)
+    _sent: dict[str, bytes] = field(init=False)
+    _stacks: dict[str, PageStack] = field(init=False)
+    _kept: OrderedDict[tuple[str, int], Prepared] = field(init=False, default_factory=OrderedDict)
+    _lock: Lock = field(init=False, default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self._given = given_quantities(self.record, self.options.get("quantities", {}))
+        found = Chunks()
+        self.header = page_header(
+            self.record, self.options, lambda *of: later_stack(*of, self._given), given=self._given, chunks=found
+        )
+        self._sent = found.found
+        self._stacks = {stack["name"]: stack for stack in self.header["stacks"]}
+        if "heads" not in self.options and "head" not in self.options:
+            self._open_small()
+
+    def chunk(self, name: str) -> bytes | None:
+        """The bytes of a chunk; None where there is no such chunk."""
+        if name in self._sent:
+            return self._sent[name]
+        found = NAME.fullmatch(name)
+        stack = found and self._stacks.get(found["stack"])
+        if not found or not stack:
+            return None
+        part = None if found["part"] is None else int(found["part"])
+        kind, _, quantity = found["kind"].partition("-")
+        return ANSWERS.get(kind, _part)(self, Asked(kind, quantity, stack, int(found["number"]), part))
+
+    def quantities(self, stack: str, layer: Layer) -> Mapping[str, np.ndarray]:
+        """What there is of a layer beside weights, scores and contributions from value norms."""
+        return quantities_of(layer, self._given[stack])
+
+    def prepared(self, stack: PageStack, number: int) -> Prepared | None:
+        """A layer in the form in which it is sent, made when first asked for; None where there is none."""
+        if not any(layer["layer"] == number for layer in stack["layers"]):
+            return None
+        at = (stack["name"], number)
+        with self._lock:
+            if at not in self._kept:
+                layer = self.record[stack["name"]].layer(number)
+                self._kept[at] = _prepare(stack["name"], layer, _held(stack, layer), self._given[stack["name"]])
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(at)
+            return self._kept[at]
+
+    def _open_small(self) -> None:
+        """Let the page open with one head where all are much to send."""
+        first = self.header["selection"]
+        layer = self.record[first["stack"]].layer(first["layer"])
+        queries, keys = layer.size
+        weights = layer.heads * queries * keys
+        scores = weights if layer.queries is None or layer.keys is None else 2 * (layer.queries.size + layer.keys.size)
+        if min(weights, scores) > OPENING:
+            first["heads"] = self._stacks[first["stack"]]["head_numbers"][:1]
+
+
+def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepared:
+    chunks = Chunks()
+    header = layer_facts(stack, layer, heads, chunks)
+    many = len(heads) * layer.size[0] * layer.size[1] > MEASURED
+    half = HalfScores.of(layer, heads, single=many)
+    error = ROUNDING if half is None or many else _measured(half, layer, heads)
+    if half is not None:
+        header["scores"] = scores_part(f"{stack}/{layer.layer}", layer, half, Chunks(), error=error)
+        for name in ("queries", "keys", "bias"):
+            array = header["scores"][name]
+            if array is not None:
+                array["chunk"] = f"{name}/{stack}/{layer.layer}"
+                array["split"] = True
+    if half is None or error > MOST_ERROR:
+        header["weights"] = {
+            "chunk": f"weights/{stack}/{layer.layer}",
+            "axes": [HEAD, QUERY, KEY],
+            "shape": [len(heads), *layer.size],
+            "dtype": "uint8",
+            "encoding": "sqrt",
+            "split": True,
+        }
+        error = BYTE_ERROR
+    header["error"] = error
+    put_norms(header, layer, heads, stack=stack, chunks=chunks)
+    place = f"{stack}/{layer.layer}"
+    further = stored_quantities(layer, heads, given, place=place)
+    if further:
+        header["quantities"] = {name: stored.facts(f"{name}/{place}") for name, stored in further.items()}
+    return Prepared(layer, heads, header, half, chunks.found)
+
+
+def _measured(half: HalfScores, layer: Layer, heads: list[int]) -> float:
+    """The largest error of a weight that is recomputed from half precision."""
+    off = [np.abs(half.weights(layer, at) - layer.weights_of(head)).max(initial=0) for at, head in enumerate(heads)]
+    return float(max(off, default=0)) + ROUNDING
+
+
+def _held(stack: PageStack, layer: Layer) -> list[int]:
+    return [head for head in stack["head_numbers"] if head < layer.heads]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A chunk's name, taken apart: KIND/STACK/NUMBER, or KIND/STACK/NUMBER/PART, or KIND-QUANTITY/..."""
+
+    kind: str
+    quantity: str
+    stack: PageStack
+    number: int
+    part: int | None
+
+    @property
+    def name(self) -> str:
+        return self.stack["name"]
+
+
+Answer = Callable[[OnDemand, Asked], "bytes | None"]
+
+
+def _layer(given: OnDemand, asked: Asked) -> bytes | None:
+    found = None if asked.part is not None or asked.quantity else given.prepared(asked.stack, asked.number)
+    return None if found is None else json.dumps(found.header).encode()
+
+
+def _whole(given: OnDemand, asked: Asked) -> bytes | None:
+    """An array that is small enough to be kept with its layer."""
+    found = None if asked.part is not None or asked.quantity else given.prepared(asked.stack, asked.number)
+    return None if found is None else found.chunks.get(f"{asked.kind}/{asked.name}/{asked.number}")
+
+
+def _part(given: OnDemand, asked: Asked) -> bytes | None:
+    found = None if asked.part is None or asked.quantity else given.prepared(asked.stack, asked.number)
+    return None if found is None or asked.part is None else found.part(asked.kind, asked.part)
+
+
+def _quantity(given: OnDemand, asked: Asked) -> bytes | None:
+    """A further quantity of a layer, of all heads that the page holds."""
+    found = None if asked.part is not None else given.prepared(asked.stack, asked.number)
+    array = None if found is None else given.quantities(asked.name, found.layer).get(asked.quantity)
+    if found is None or array is None:
+        return None
+    return Stored(of_heads(array, found.heads)).numbers.tobytes()
+
+
+def _thumbs(given: OnDemand, asked: Asked) -> bytes | None:
+    """The thumbnails of all heads of the layer in this row."""
+    row, stack = asked.number, asked.stack
+    if asked.part is not None or asked.quantity or row >= len(stack["layers"]):
+        return None
+    layer = given.record[stack["name"]].layer(stack["layers"][row]["layer"])
+    made = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)
+    for at, head in enumerate(_held(stack, layer)):
+        made[at] = quantise(max_pooled(layer.weights_of(head)))
+    return made.tobytes()
+
+
+def _row(given: OnDemand, asked: Asked) -> bytes | None:
+    """What one query has with each key in each head, or in all heads together, exactly: axes head, key."""
+    stack, query = asked.stack, asked.part
+    if query is None or not any(layer["layer"] == asked.number for layer in stack["layers"]):
+        return None
+    layer = given.record[asked.name].layer(asked.number)
+    if query >= layer.size[0]:
+        return None
+    heads, further = _held(stack, layer), given.quantities(asked.name, layer).get(asked.quantity)
+    if further is not None:
+        found = further[None, query] if further.ndim == 2 else further[heads, query]
+    else:
+        found = _row_of(asked.quantity, layer, heads, query)
+    return None if found is None else found.astype(np.float32).tobytes()
+
+
+def _row_of(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
+    if quantity == "weight":
+        return _weight_row(layer, heads, query)
+    if quantity == "score":
+        return _score_row(layer, heads, query)
+    norms = value_norms_of(layer)
+    weights = None if quantity != CONTRIBUTION or norms is None else _weight_row(layer, heads, query)
+    return None if norms is None or weights is None else weights * np.asarray(norms)[heads]
+
+
+def _weight_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
+    if layer.weights is not None:
+        return np.asarray(layer.weights[heads, query])
+    scores = _score_row(layer, heads, query)
+    sinks = None if layer.sinks is None else np.asarray(layer.sinks)[heads]
+    return None if scores is None else softmax_of(scores[:, None], sinks)[:, 0]
+
+
+def _score_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
+    if layer.queries is None or layer.keys is None:
+        return None
+    bias = layer.bias
+    if bias is not None:
+        bias = bias[:, query : query + 1] if bias.shape[0] == 1 else bias[heads, query : query + 1]
+    return scores_of(
+        layer.queries[heads, query : query + 1],
+        layer.keys[layer.kv_head_of[heads]],
+        scale=layer.scale,
+        soft_cap=layer.soft_cap,
+        bias=bias,
+        visible=None if layer.visible is None else layer.visible.dense(slice(query, query + 1)),
+    )[:, 0]
+
+
+ANSWERS: dict[str, Answer] = {
+    "layer": _layer,
+    "visible": _whole,
+    "value_norms": _whole,
+    "quantity": _quantity,
+    "thumbs": _thumbs,
+    "row": _row,
+}
+"""By the first word of a chunk's name; all others are a part of an array."""

@@ -1,0 +1,41 @@
+"""Keys that take most of the mass; the rule of the live viewer (frontend/src/draw/sinks.ts)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.record import Layer
+
+LEAST_PART = 0.1
+"""A key takes most of the mass where it gets this part of all attention,"""
+LEAST_TIMES = 4.0
+"""and this many times what it would get if all keys got the same."""
+
+
+def find_sinks(layer: Layer, heads: Collection[int]) -> dict[int, float]:
+    """The part of all attention of these heads that each such key receives, the strongest first."""
+    received = np.mean([np.asarray(layer.weights_of(head), np.float64).sum(axis=0) for head in heads], axis=0)
+    total = received.sum()
+    if total == 0:
+        return {}
+    parts = received / total
+    least = max(LEAST_PART, LEAST_TIMES / len(parts))
+    return {int(key): float(parts[key]) for key in np.argsort(-parts, kind="stable") if parts[key] >= least}
+
+
+def without_keys(
+    values: Float[np.ndarray, "head query key"], keys: Collection[int]
+) -> Float[np.ndarray, "head query key"]:
+    """Weights with some keys left out, each row renormalised to the sum that it had; zero where nothing is left.
+
+    Args:
+        values: NaN where a query may not look.
+        keys: positions of those that are left out.
+    """
+    found = values.copy()
+    found[:, :, list(keys)] = 0
+    before, after = np.nansum(values, axis=-1, keepdims=True), np.nansum(found, axis=-1, keepdims=True)
+    return found * np.where(after > 0, before / np.where(after > 0, after, 1), 0)

@@ -1,0 +1,106 @@
+"""The download button: the very figure that Python draws, or where there is none the picture and the call."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import random_weights
+
+PIECES = ["[CLS]", "the", "cat", "[SEP]", "it", "slept", "[SEP]"]
+
+
+@pytest.fixture
+def record(rng):
+    return hs.from_weights(random_weights(rng, (3, 4, 7, 7)), PIECES, sentence_b_start=4, model="org/tiny")
+
+
+def saved(view, kind):
+    """The file that the button gives."""
+    with view.page.expect_download() as download:
+        view.page.locator(f'[data-figure="{kind}"]').click()
+    return download.value.suggested_filename, download.value.path().read_bytes()
+
+
+def words(view, name="call"):
+    return view.page.locator(f'[data-figure-words="{name}"]').inner_text()
+
+
+CHOSEN = {
+    "head": {"layer": 1, "heads": [0, 2], "query": 2, "mute": True, "filter": "aa", "share": 80},
+    "model": {"layer": 2, "head": 3},
+    "matrix": {"layer": 1, "head": 1, "mute": True},
+    "text": {"layer": 0, "key": 2},
+    "pair": {"layer": 1, "query": 5, "key": 2},
+}
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_the_server_gives_the_figure_that_python_draws(kind, served, record):
+    with served(record, view="head", theme="dark", **CHOSEN["head"]) as view:
+        view.page.locator("[data-figure-menu]").click()
+        name, data = saved(view, kind)
+    wanted = hs.figure(record, view="head", layer=1, heads=[0, 2], query=2, filter="aa", mute=True, share=80,
+                       theme="dark")  # fmt: skip
+    assert name == f"head-1.{kind}"
+    assert data == wanted.to_bytes(kind)
+
+
+@pytest.mark.parametrize("name", [name for name in CHOSEN if name != "head"])
+def test_every_view_has_its_figure(name, served, record):
+    with served(record, view=name, **CHOSEN[name]) as view:
+        view.page.locator("[data-figure-menu]").click()
+        call = words(view)
+        _, data = saved(view, "svg")
+    wanted = eval(call, {"hs": hs, "record": record})
+    assert (
+        call
+        == f"hs.figure(record, view={json.dumps(name)}, "
+        + ", ".join(f"{option}={value}" for option, value in CHOSEN[name].items())
+        + ")"
+    )
+    assert data == wanted.to_bytes("svg")
+
+
+def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(show, record, tmp_path, monkeypatch):
+    view = show(record, view="head", **CHOSEN["head"])
+    view.page.locator("[data-figure-menu]").click()
+    name, data = saved(view, "picture")
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    recipe = json.loads(image.text["Description"])
+    assert (name, image.text["Software"]) == ("head-1.png", f"headscope {hs.__version__}")
+    assert recipe["call"] == words(view)
+    assert (recipe["model"], recipe["headscope"]) == ("org/tiny", hs.__version__)
+    stage = view.page.locator(".stage")
+    box = stage.bounding_box()
+    assert image.size == pytest.approx((2 * box["width"], 2 * box["height"]), abs=3)
+    command = words(view, "command")
+    view.page.keyboard.press("Escape")
+    assert not view.page.locator("[data-figure-words]").first.is_visible()
+    assert "query=" not in view.address()  # still the page's own: Escape let go of nothing
+    seen = np.asarray(Image.open(io.BytesIO(stage.screenshot())).convert("RGB"), float)
+    given = np.asarray(image.convert("RGB").resize(seen.shape[1::-1]), float)
+    inside = (slice(20, -20), slice(20, -20))  # without the rounded edge and what the menu lies over
+    assert np.abs(seen[inside] - given[inside]).mean() < 6
+    monkeypatch.chdir(tmp_path)
+    hs.save(record, "run.safetensors")
+    assert run(command.split()[1:]) == 0
+    drawn = eval(recipe["call"], {"hs": hs, "record": hs.load("run.safetensors")})
+    files = ((tmp_path / "figure.svg").read_text("utf-8"), drawn.to_bytes("svg").decode())
+    # the recipe says how each was called, in words of its own
+    assert len({re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL) for text in files}) == 1
+
+
+def test_what_cannot_be_drawn_is_said(served, record):
+    with served(record, view="matrix", head=0) as view:
+        view.page.locator("[data-figure-menu]").click()
+        view.page.route("**/figure/**", lambda route: route.continue_(url=route.request.url.replace("layer", "lair")))
+        view.page.locator('[data-figure="pdf"]').click()
+        view.page.get_by_text("figure has no option 'lair'").wait_for()
+        view.errors.clear()  # the browser notes the answer 400
