@@ -1,6 +1,7 @@
-"""Every quantity in every view, in a real browser, opened from disk, offline."""
+"""Every quantity in every view, in a real browser: opened from disk, offline, and from a server."""
 
 import re
+from contextlib import ExitStack
 from itertools import pairwise
 
 import numpy as np
@@ -47,17 +48,23 @@ def given(rng):
     }
 
 
-@pytest.fixture
-def opened(show, record, given):
-    """Open the record in a view with a quantity."""
+@pytest.fixture(params=["file", "server"])
+def opened(request, record, given):
+    """Open the record in a view with a quantity: from a file that holds all, or from a server that is asked."""
+    with ExitStack() as stack:
 
-    def opened(view, quantity, **options):
-        page = show(record, view=view, quantity=quantity, quantities=given, **options)
-        page.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(state="attached")
-        page.settle()
-        return page
+        def opened(view, quantity, **options):
+            options |= {"view": view, "quantity": quantity, "quantities": given}
+            if request.param == "file":
+                page = request.getfixturevalue("show")(record, **options)
+            else:
+                page = stack.enter_context(request.getfixturevalue("served")(record, **options))
+            page.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(state="attached")
+            page.page.locator("[data-loading], [data-thumbs-loading]").first.wait_for(state="detached")
+            page.settle()
+            return page
 
-    return opened
+        yield opened
 
 
 @pytest.fixture

@@ -269,6 +269,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     if (at.query !== now.query || at.key !== now.key) hover.value = at;
   }
 
+  function fail(error: unknown): void {
+    failure.value = error;
+  }
+
   function release(): void {
     batch(() => {
       hover.value = {};
@@ -329,6 +333,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     select,
     preview,
     release,
+    /** Says in place of the view what went wrong. */
+    fail,
     destroy() {
       stopLoading();
       stopThumbs();

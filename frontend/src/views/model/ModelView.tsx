@@ -98,7 +98,7 @@ function useQuantityThumbs(store: ViewParts["store"], style: { readonly value: T
   );
   useSignalEffect(() => {
     const [quantity, stack] = [store.quantity.value, store.stack.value];
-    if (quantity.name !== "weight") void load.current(stack, quantity);
+    if (quantity.name !== "weight") load.current(stack, quantity).catch(store.fail);
   });
   return useComputed((): GridThumbs | null => {
     const quantity = store.quantity.value;
@@ -125,6 +125,11 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
   const word = name === "weight" ? "weight" : "value";
   const note = pooled ? `largest ${word} of each of ${rows} × ${columns} blocks` : `every ${word}`;
   const facts = store.quantity.value;
+  const loading = name !== "weight" && !thumbs?.complete && (
+    <small class="view-note" role="status" data-thumbs-loading>
+      loading …
+    </small>
+  );
   const scale = (style === "matrices" || name !== "weight") && thumbs && (
     <Scale
       ramp={(signed ? signedRamp : weightRamp)(store.dark.value)}
@@ -139,6 +144,7 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
           {note} · {all} on one scale
         </small>
         {scale}
+        {loading}
       </>
     );
   }
@@ -150,6 +156,7 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
         {signed && " · blue above 0, orange below"}
       </small>
       {scale}
+      {loading}
     </>
   );
 }

@@ -23,7 +23,7 @@ export function PairView({ store }: ViewParts) {
   const quantity = store.quantity;
   const load = useRef(tileLoader(store, (made) => (tile.value = made)));
   useSignalEffect(() => {
-    if (pair.value) load.current(store.stack.value, pair.value, quantity.value);
+    if (pair.value) load.current(store.stack.value, pair.value, quantity.value).catch(store.fail);
   });
   useSignalEffect(() => {
     if (tile.value?.complete && store.shown.value) reportDrawn(root.current, store, store.shown.value);
