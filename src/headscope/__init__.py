@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headscope._version import __version__
 
 if TYPE_CHECKING:
-    from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch
+    from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch, without_embedding
     from headscope.errors import (
         CaptureError,
         FigureError,
@@ -55,7 +55,15 @@ if TYPE_CHECKING:
     from headscope.views.figures import figure
 
 _PLACES = {
-    "headscope.capturing": ("budget", "capture", "capture_encoded", "capture_many", "generate", "watch"),
+    "headscope.capturing": (
+        "budget",
+        "capture",
+        "capture_encoded",
+        "capture_many",
+        "generate",
+        "watch",
+        "without_embedding",
+    ),
     "headscope.errors": (
         "CaptureError",
         "FigureError",
@@ -139,6 +147,7 @@ __all__ = [
     "text_view",
     "view",
     "watch",
+    "without_embedding",
 ]
 
 

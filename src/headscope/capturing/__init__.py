@@ -4,6 +4,7 @@ from headscope.capturing._any_model import watch
 from headscope.capturing._budget import budget
 from headscope.capturing._capture import capture, capture_encoded, capture_ids
 from headscope.capturing._demo import demo_model
+from headscope.capturing._embeddings import without_embedding
 from headscope.capturing._generate import generate
 from headscope.capturing._inputs import check_text
 from headscope.capturing._load import load_bare_model, load_model, load_tokenizer, loader_of
@@ -25,4 +26,5 @@ __all__ = [
     "load_tokenizer",
     "loader_of",
     "watch",
+    "without_embedding",
 ]
