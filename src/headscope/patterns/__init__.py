@@ -5,28 +5,38 @@ from headscope.patterns._heads import Heads, heads
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._label import Label
 from headscope.patterns._maps import Maps, Sides, maps_of
+from headscope.patterns._mechanism import Group, Mechanism, Neuron, mechanism
+from headscope.patterns._mechanism_tally import MechanismTally
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._predictive import predictive
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import BASELINES, Tally, load_tally
+from headscope.patterns._units import Units, units_of
 
 __all__ = [
     "BASELINES",
     "CLASSES",
     "PATTERNS",
+    "Group",
     "HeadCard",
     "Heads",
     "Label",
     "Maps",
+    "Mechanism",
+    "MechanismTally",
+    "Neuron",
     "Pattern",
     "Sides",
     "Tally",
+    "Units",
     "heads",
     "kovaleva_class",
     "load_tally",
     "maps_of",
+    "mechanism",
     "painted",
     "predictive",
     "sketch",
     "strengths",
+    "units_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -16,12 +16,13 @@ from headscope.patterns._card import HeadCard
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._label import CORRECTIONS, FIELDS, Label, labels_of
 from headscope.patterns._pattern import PATTERNS, Pattern
+from headscope.patterns._records import parse_records
+from headscope.patterns._table import Table, aligned
 from headscope.patterns._tally import MEASURES, Tally
-from headscope.record import Record
 
 
 @dataclass(frozen=True, eq=False)
-class Heads:
+class Heads(Table):
     """The heads of a model with their measures and labels; prints itself as a table.
 
     Args:
@@ -117,23 +118,18 @@ class Heads:
         """Every label as a table, one list for each column; `to_pandas` and its like are made of it."""
         return {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
-        import pandas as pd  # ty: ignore[import-not-found]
+    def by_label(self) -> dict[str, list[tuple[int, int]]]:
+        """Layer and head of those that hold each label, in the order of patterns."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for label in self.labels:
+            found.setdefault(label.pattern, []).append((label.layer, label.head))
+        return found
 
-        return pd.DataFrame(self.columns())
+    def figure(self, **options: Any) -> Any:
+        """Labels and measures as maps of layers and heads, drawn; see `headscope.heads_figure`."""
+        import headscope
 
-    def to_polars(self) -> Any:
-        """The table as a polars DataFrame."""
-        import polars as pl  # ty: ignore[import-not-found]
-
-        return pl.DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """The table as an Arrow table."""
-        import pyarrow as pa  # ty: ignore[import-not-found]
-
-        return pa.table(self.columns())
+        return headscope.heads_figure(self, **options)
 
     def __repr__(self) -> str:
         return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"
@@ -143,12 +139,10 @@ class Heads:
         once = ", seen on one text only: nothing can be said of others" if self.texts == 1 else ""
         first = f"{model}: {len(self.cells)} heads, {self.texts} text{'s' * (self.texts != 1)}{once}"
         rows = [HEADER, *(self._row(cell) for cell in range(len(self.cells)))]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADER))]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         note = (
             f"Labels: score [{self.confidence:.0%} interval over texts], {self.correction} over all heads and patterns"
         )
-        return "\n".join([first, *lines, note, *self._too_few()])
+        return "\n".join([first, *aligned(rows), note, *self._too_few()])
 
     def _too_few(self) -> list[str]:
         """Say so where there are too few texts for any label: the least p of n texts is 2^-n."""
@@ -186,7 +180,6 @@ class Heads:
         return sorted(known, key=lambda entry: -entry[1])
 
 
-WANTED = "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
 HEADER = ("head", *MEASURES, "class", "labels")
 
 
@@ -230,23 +223,12 @@ def heads(
     if find_spec("scipy") is None:
         raise HeadscopeError("heads needs SciPy, which is not installed: pip install 'headscope[statistics]'")
     tally = Tally(patterns, stack=stack, position_mean=position_mean)
-    for number, record in enumerate(_parse_records(records)):
+    for number, record in enumerate(parse_records(records, "heads")):
         tally.update(f"{number:06}", record)
     if not tally.cells:
         raise RecordError("heads was given no record; capture at least one text")
     levels = None if random_weights is None else levels_of(random_weights)
     return Heads(tally, levels=levels, **options)
-
-
-def _parse_records(records: Any) -> Iterator[Record]:
-    if isinstance(records, Record):
-        records = [records]
-    if isinstance(records, str) or not isinstance(records, Iterable):
-        raise RecordError(f"heads was given a {type(records).__name__}; {WANTED}")
-    for record in records:
-        if not isinstance(record, Record):
-            raise RecordError(f"heads was given a {type(record).__name__} among the records; {WANTED}")
-        yield record
 
 
 def levels_of(random_weights: Heads) -> dict[str, float]:
