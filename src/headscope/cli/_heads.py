@@ -106,7 +106,7 @@ def _write(found: Heads, out: Path) -> None:
     columns = found.columns()
     with written_whole(out) as temporary:
         if out.suffix == ".parquet":
-            from pyarrow import parquet  # ty: ignore[import-not-found]
+            from pyarrow import parquet
 
             parquet.write_table(found.to_arrow(), temporary)
         elif out.suffix == ".csv":

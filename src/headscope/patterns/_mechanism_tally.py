@@ -139,8 +139,8 @@ class MechanismTally:
     def _chosen(self, there: list[tuple[int, int]]) -> list[tuple[int, int]]:
         gone = sorted(set(self.at or ()) - set(there))
         if gone:
-            last = there[-1]
-            raise RecordError(f"There is no head {gone[0][0]}-{gone[0][1]}; heads go from 0-0 to {last[0]}-{last[1]}")
+            (layer, head), (first, last) = gone[0], (f"{cell[0]}-{cell[1]}" for cell in (there[0], there[-1]))
+            raise RecordError(f"There is no head {layer}-{head}; heads go from {first} to {last}")
         return there if self.at is None else [cell for cell in there if cell in self.at]
 
     def _begin(self, cells: list[tuple[int, int]], units: dict[int, Units], model: str) -> None:
@@ -206,7 +206,7 @@ def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:
 
 def _targets(
     maps: Maps, heads: list[int], wanted: Bool[np.ndarray, "query key"] | None
-) -> tuple[Float[np.ndarray, "head query key"], Float[np.ndarray, " head"], Bool[np.ndarray, " query"]]:
+) -> tuple[Float[np.ndarray, "head asked key"], Float[np.ndarray, " head"], Bool[np.ndarray, " query"]]:
     """How much each key counts, rows summing to 1; mass on them; and which queries have any."""
     weights = maps.weights[heads]
     if wanted is None:

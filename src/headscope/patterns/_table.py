@@ -14,19 +14,19 @@ class Table:
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
-        import pandas as pd  # ty: ignore[import-not-found]
+        import pandas as pd
 
         return pd.DataFrame(self.columns())
 
     def to_polars(self) -> Any:
         """The table as a polars DataFrame; missing numbers stay NaN."""
-        import polars as pl  # ty: ignore[import-not-found]
+        import polars as pl
 
         return pl.DataFrame(self.columns())
 
     def to_arrow(self) -> Any:
         """The table as an Arrow table; missing numbers stay NaN."""
-        import pyarrow as pa  # ty: ignore[import-not-found]
+        import pyarrow as pa
 
         return pa.table(self.columns())
 
