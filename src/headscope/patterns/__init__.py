@@ -8,7 +8,7 @@ from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._mechanism import Group, Mechanism, Neuron, mechanism
 from headscope.patterns._mechanism_tally import MechanismTally
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns._predictive import predictive
+from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import BASELINES, Tally, load_tally
 from headscope.patterns._units import Units, units_of
@@ -36,6 +36,7 @@ __all__ = [
     "mechanism",
     "painted",
     "predictive",
+    "predictive_pattern",
     "sketch",
     "strengths",
     "units_of",

@@ -135,7 +135,7 @@ class Tally:
             pairs = wanted.get(pattern.name)
             found += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
             if pairs is None or pattern.by_place:
-                found += [_none(maps), _none(maps)]
+                found += [_none(maps), _none(maps) if pattern.by_position is None else pattern.by_position(maps)]
                 continue
             drawn = np.stack([pattern.on_pairs(maps, each) for each in shuffled[pattern.name]])
             found.append(_mean_of_known(drawn))
