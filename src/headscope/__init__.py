@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         RecordError,
         TextError,
     )
-    from headscope.patterns import Heads, heads
+    from headscope.patterns import Heads, Mechanism
     from headscope.record import (
         Candidate,
         Generation,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
+    from headscope.studies import embedding_role, heads, mechanism
     from headscope.views import (
         View,
         head_view,
@@ -74,7 +75,7 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
-    "headscope.patterns": ("Heads", "heads"),
+    "headscope.patterns": ("Heads", "Mechanism"),
     "headscope.record": (
         "Candidate",
         "Generation",
@@ -90,6 +91,7 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
+    "headscope.studies": ("embedding_role", "heads", "mechanism"),
     "headscope.views": (
         "View",
         "head_view",
@@ -115,6 +117,7 @@ __all__ = [
     "HeadscopeError",
     "Layer",
     "Mask",
+    "Mechanism",
     "ModelError",
     "ModelFacts",
     "PageError",
@@ -130,6 +133,7 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "embedding_role",
     "figure",
     "from_nnsight",
     "from_transformer_lens",
@@ -139,6 +143,7 @@ __all__ = [
     "heads",
     "load",
     "matrix_view",
+    "mechanism",
     "model_view",
     "neuron_view",
     "page",

@@ -126,8 +126,9 @@ class _Counting:
 
 
 def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
-    """What every module without parts of its own gives: for a text, for other words, and for other segments."""
+    """What every table gives, learnt or computed: for a text, for other words, and for other segments."""
     leaves = {module for module in model.modules() if next(module.children(), None) is None}
+    leaves = {module for module in leaves if isinstance(module, nn.Embedding) or not list(module.parameters())}
     first = _probe(model)
     other_words = first | {name: first[name].roll(1, dims=-1) for name in first if name.endswith("input_ids")}
     other_segments = first | ({"token_type_ids": 1 - first["token_type_ids"]} if "token_type_ids" in first else {})

@@ -1,6 +1,7 @@
 """Heads that do something: patterns by definition, found over many texts, with evidence for each label."""
 
 from headscope.patterns._card import HeadCard
+from headscope.patterns._change import Change, Changes
 from headscope.patterns._heads import Heads, heads
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._label import Label
@@ -17,6 +18,8 @@ __all__ = [
     "BASELINES",
     "CLASSES",
     "PATTERNS",
+    "Change",
+    "Changes",
     "Group",
     "HeadCard",
     "Heads",

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
+from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._label import CORRECTIONS, FIELDS, Label, labels_of
@@ -102,6 +103,26 @@ class Heads(Table):
             scores={pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns},
         )
 
+    @cached_property
+    def distances(self) -> Float[np.ndarray, "head other_head"]:
+        """Distance of every two heads: Jensen-Shannon divergence summed over rows, mean over texts (Clark et al. 2019).
+
+        Raises:
+            RecordError: where they were not added up.
+        """
+        if self.tally.distances is None or len(self.tally.distances.texts) != self.texts:
+            raise RecordError("The distances of heads were not added up; give heads(..., distances=True)")
+        return self.tally.distances.mean[0]
+
+    @cached_property
+    def map(self) -> Float[np.ndarray, "head 2"]:
+        """Heads as points of a plane, like heads close together: see `headscope.measures.head_map`.
+
+        Raises:
+            RecordError: where the distances were not added up.
+        """
+        return head_map(self.distances)
+
     def ranked(self, pattern: str) -> list[Label]:
         """All heads by how far they follow a pattern, the first one most.
 
@@ -190,6 +211,7 @@ def heads(
     stack: str | None = None,
     position_mean: Float[np.ndarray, "head length length"] | None = None,
     random_weights: Heads | None = None,
+    distances: bool = False,
     **options: Any,
 ) -> Heads:
     """What kind of heads a model has, over some texts, and how sure that is.
@@ -204,6 +226,7 @@ def heads(
         stack: which stack of the records, such as ``"decoder"``; by default the first.
         position_mean: the average map, for one baseline more; see `Tally`.
         random_weights: `heads` of the same texts on the same architecture with random weights, for one baseline more.
+        distances: whether to add up how unlike every two heads are, for `Heads.map`; takes a while for many heads.
         **options: ``confidence``, ``alpha`` and ``correction`` of `Heads`.
 
     Raises:
@@ -222,7 +245,7 @@ def heads(
         )
     if find_spec("scipy") is None:
         raise HeadscopeError("heads needs SciPy, which is not installed: pip install 'headscope[statistics]'")
-    tally = Tally(patterns, stack=stack, position_mean=position_mean)
+    tally = Tally(patterns, stack=stack, position_mean=position_mean, distances=distances)
     for number, record in enumerate(parse_records(records, "heads")):
         tally.update(f"{number:06}", record)
     if not tally.cells:
