@@ -128,7 +128,7 @@ class _Counting:
 def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
     """What every table gives, learnt or computed: for a text, for other words, and for other segments."""
     leaves = {module for module in model.modules() if next(module.children(), None) is None}
-    leaves = {module for module in leaves if isinstance(module, nn.Embedding) or not list(module.parameters())}
+    leaves = {module for module in leaves if isinstance(module, nn.Embedding) or _computes_a_table(module)}
     first = _probe(model)
     other_words = first | {name: first[name].roll(1, dims=-1) for name in first if name.endswith("input_ids")}
     other_segments = first | ({"token_type_ids": 1 - first["token_type_ids"]} if "token_type_ids" in first else {})
@@ -141,6 +141,11 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
         with _Counting(model, leaves).watched(keep):
             model(**arguments, **({"use_cache": False} if hasattr(model.config, "use_cache") else {}))
         yield seen
+
+
+def _computes_a_table(module: nn.Module) -> bool:
+    """Whether it may be a table that nothing was learnt for; torch's own modules work on what they are given."""
+    return not type(module).__module__.startswith("torch.") and not list(module.parameters())
 
 
 def _probe(model: Any) -> dict[str, torch.Tensor]:
@@ -173,11 +178,10 @@ def _differs(output: torch.Tensor, other: torch.Tensor | None) -> bool:
 
 
 def _is_added(output: torch.Tensor, first: dict, words: dict) -> bool:
-    """Whether it has the form of what is added to the words: as wide as they are, or as what is made of them."""
+    """Whether it has the form of what is added to the words: a row for each token, as wide as theirs."""
     if output.ndim not in (2, 3) or not output.is_floating_point() or (output.ndim == 3 and len(output) > TEXTS):
         return False
-    widths = {each.shape for place, each in first.items() if each.ndim == 3 and _differs(each, words.get(place))}
-    return any(output.shape[-2:] in ((shape[-2], shape[-1]), (1, shape[-1])) for shape in widths)
+    return output.shape[-1] in {each.shape[-1] for place, each in first.items() if _differs(each, words.get(place))}
 
 
 def _changes_along(output: torch.Tensor) -> bool:
