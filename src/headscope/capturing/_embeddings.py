@@ -83,10 +83,13 @@ def embeddings_of(model: nn.Module, role: Role) -> list[Place]:
     """
     with at_rest(model), uncompiled(model):
         first, words, segments = _tried(model)
+    # some models give their words another width before positions are added
+    widths = {each.shape[-1] for place, each in first.items() if _differs(each, words.get(place))}
+    widths.add(getattr(model.config.get_text_config(), "hidden_size", 0))
     found = []
     for place, output in first.items():
         of_words, of_segments = _differs(output, words.get(place)), _differs(output, segments.get(place))
-        if of_words or not _is_added(output, first, words):
+        if of_words or output.shape[-1] not in widths or not _is_of_tokens(output):
             continue
         kind = "segment" if of_segments else "position" if _changes_along(output) else None
         if kind == role:
@@ -177,11 +180,9 @@ def _differs(output: torch.Tensor, other: torch.Tensor | None) -> bool:
     return other is None or output.shape != other.shape or not torch.equal(output, other)
 
 
-def _is_added(output: torch.Tensor, first: dict, words: dict) -> bool:
-    """Whether it has the form of what is added to the words: a row for each token, as wide as theirs."""
-    if output.ndim not in (2, 3) or not output.is_floating_point() or (output.ndim == 3 and len(output) > TEXTS):
-        return False
-    return output.shape[-1] in {each.shape[-1] for place, each in first.items() if _differs(each, words.get(place))}
+def _is_of_tokens(output: torch.Tensor) -> bool:
+    """Whether there is a row for each token, of one text or of all; not so of a bias ``[query key head]``."""
+    return output.is_floating_point() and (output.ndim == 2 or (output.ndim == 3 and len(output) <= TEXTS))
 
 
 def _changes_along(output: torch.Tensor) -> bool:
