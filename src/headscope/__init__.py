@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import figure
+    from headscope.views.figures import figure, heads_figure, mechanism_figure
 
 _PLACES = {
     "headscope.capturing": (
@@ -103,7 +103,7 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("figure",),
+    "headscope.views.figures": ("figure", "heads_figure", "mechanism_figure"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -141,9 +141,11 @@ __all__ = [
     "generate",
     "head_view",
     "heads",
+    "heads_figure",
     "load",
     "matrix_view",
     "mechanism",
+    "mechanism_figure",
     "model_view",
     "neuron_view",
     "page",

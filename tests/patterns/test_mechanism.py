@@ -121,7 +121,11 @@ def test_results_do_not_depend_on_order_or_split(records):
 def test_heads_are_grouped_by_label(found, records):
     labels = heads(records).by_label()
     assert (3, NEXT) in labels["next"]
-    groups = {group.label: group for group in found.grouped(labels)}
+    groups = found.grouped(labels)
+    assert str(groups).splitlines()[0].split() == ["label", "heads", "neurons", "fixed"]
+    assert groups.columns()["label"] == [group.label for group in groups.all]
+    with pytest.raises(RecordError, match="No head holds 'bag'; labels held are next"):
+        groups["bag"]
     assert groups["delimiter"].heads == 2
     assert groups["delimiter"].neurons == pytest.approx(1.5)
     assert groups["delimiter"].fixed_low == groups["delimiter"].fixed == 1

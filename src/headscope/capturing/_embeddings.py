@@ -75,7 +75,7 @@ def without_embedding(model: Any, role: Role, *, by: Removal = "zero") -> Genera
         yield tuple(dict.fromkeys(names[module] for module, _ in places))
 
 
-def embeddings_of(model: nn.Module, role: Role) -> list[Place]:
+def embeddings_of(model: Any, role: Role) -> list[Place]:
     """The calls of modules that give a model its positions or its segments.
 
     Raises:

@@ -6,8 +6,8 @@ from headscope.patterns._heads import Heads, heads
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._label import Label
 from headscope.patterns._maps import Maps, Sides, maps_of
-from headscope.patterns._mechanism import Group, Mechanism, Neuron, mechanism
-from headscope.patterns._mechanism_tally import MechanismTally
+from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mechanism
+from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._sketch import painted, sketch
@@ -21,6 +21,7 @@ __all__ = [
     "Change",
     "Changes",
     "Group",
+    "Groups",
     "HeadCard",
     "Heads",
     "Label",
@@ -29,6 +30,7 @@ __all__ = [
     "MechanismTally",
     "Neuron",
     "Pattern",
+    "Reading",
     "Sides",
     "Tally",
     "Units",

@@ -88,6 +88,42 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False)
+class Groups(Table):
+    """Heads by their labels; prints itself as a table.
+
+    Args:
+        all: the groups.
+        confidence: of the intervals.
+    """
+
+    all: tuple[Group, ...]
+    confidence: float = 0.95
+
+    def __getitem__(self, label: str) -> Group:
+        for group in self.all:
+            if group.label == label:
+                return group
+        raise RecordError(f"No head holds {label!r}; labels held are {', '.join(group.label for group in self.all)}")
+
+    def columns(self) -> dict[str, list]:
+        """One row for each label."""
+        return {field.name: [getattr(group, field.name) for group in self.all] for field in fields(Group)}
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                group.label,
+                str(group.heads),
+                f"{group.neurons:.1f} [{group.neurons_low:.1f}, {group.neurons_high:.1f}]",
+                f"{group.fixed:.2f} [{group.fixed_low:.2f}, {group.fixed_high:.2f}]",
+            )
+            for group in self.all
+        ]
+        note = f"fixed: Jaccard above chance, 1 the same neurons at all positions [{self.confidence:.0%} over texts]"
+        return "\n".join([*aligned([("label", "heads", "neurons", "fixed"), *rows]), note])
+
+
+@dataclass(frozen=True, eq=False)
 class Mechanism(Table):
     """Which neurons carry what heads look at; prints itself as a table.
 
@@ -166,9 +202,7 @@ class Mechanism(Table):
         """
         return self.tally.carried_at(self._cell(layer, head), _parse_reading(of))
 
-    def grouped(
-        self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: Reading = "margin"
-    ) -> tuple[Group, ...]:
+    def grouped(self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: Reading = "margin") -> Groups:
         """Heads by their labels: how many neurons carry each kind, and how fixed these are.
 
         Vig's claim is that few fixed neurons make delimiter and sentence patterns, and many that shift with the
@@ -183,7 +217,7 @@ class Mechanism(Table):
             chosen = [self.cells.index(cell) for cell in cells if cell in self.cells]
             if chosen:
                 found.append(self._group(label, chosen, _parse_reading(of)))
-        return tuple(found)
+        return Groups(tuple(found), self.confidence)
 
     def figure(self, **options: Any) -> Any:
         """The neurons of each head by position, drawn; see `headscope.mechanism_figure`."""
@@ -282,7 +316,6 @@ NOTES = (
     "neurons: the fewest that make up most of the positive score of a query, mean over queries and texts [interval]",
     "Jaccard: how alike their sets are at two positions of a text; margin is the score less its mean over all keys",
 )
-GROUP_FIELDS = tuple(field.name for field in fields(Group))
 
 
 def mechanism(

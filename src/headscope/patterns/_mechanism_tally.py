@@ -136,6 +136,11 @@ class MechanismTally:
         carried = self._carried[READINGS.index(of), cell, :, : len(self.units[self.cells[cell][0]])]
         return np.divide(carried, counts, out=np.full(carried.shape, np.nan), where=counts > 0)
 
+    def seen_often(self, cell: int) -> int:
+        """How many first positions to look at: up to the last that a tenth of the texts reach."""
+        often = np.flatnonzero(self._seen[cell] >= max(1, 0.1 * len(self.statistic)))
+        return int(often.max(initial=0)) + 1
+
     def _chosen(self, there: list[tuple[int, int]]) -> list[tuple[int, int]]:
         gone = sorted(set(self.at or ()) - set(there))
         if gone:
