@@ -25,7 +25,7 @@ from headscope.views.figures._result import (
 from headscope.views.figures._sheet import Sheet, our_settings
 from headscope.views.figures._words import two_digits
 
-PANEL = 42.0
+PANEL = 38.0
 """Millimetres that a map of layers and heads is wide, about."""
 LARGEST_CELL = 5.0
 DOT = 1.7
@@ -43,7 +43,7 @@ def heads_figure(
     """Labels and measures as maps of layers and heads, and all heads as points of a plane.
 
     The first map has the label of each head; where it holds several, that which fewest heads hold. Then come patterns
-    and measures by their mean over texts; frames mark the heads that hold the label.
+    and measures by their mean over texts; dots mark the heads that hold the label.
 
     Args:
         found: what was told of the heads.
@@ -132,8 +132,9 @@ def _maps(sheet: Sheet, found: Heads, names: list[str], *, colours: dict[str, st
         sheet.cells(grid, at=at, size=(heads * cell, len(layers) * cell))
         for (layer, head), marked, colour in zip(found.cells, holds, rgb, strict=True):
             if marked:
-                place = (at[0] + (head + 0.04) * cell, at[1] + (layers.index(layer) + 0.04) * cell)
-                sheet.rect(*place, 0.92 * cell, 0.92 * cell, edge=text_on(colour), line=0.7, layer=4)
+                dot = 0.3 * cell
+                place = (at[0] + (head + 0.5) * cell - dot / 2, at[1] + (layers.index(layer) + 0.5) * cell - dot / 2)
+                sheet.rect(*place, dot, dot, fill=text_on(colour), round=dot / 2, layer=4)
         every = max(1, int(np.ceil(1.3 * style.small * 0.353 / cell)))
         for row, layer in enumerate(layers[::every]):
             sheet.note(x + side - 0.4 * style.em, at[1] + (row * every + 0.5) * cell, str(layer), anchor="right")
@@ -145,7 +146,7 @@ def _maps(sheet: Sheet, found: Heads, names: list[str], *, colours: dict[str, st
 
 
 def _panel(sheet: Sheet, found: Heads, name: str, colours: dict[str, str]) -> tuple[np.ndarray, list[bool], str]:
-    """Colour of each head, whether it is framed, and what the colours mean."""
+    """Colour of each head, whether it has a dot, and what the colours mean."""
     style = sheet.style
     if name == "label":
         labels = told(found)
@@ -219,7 +220,7 @@ def _legend(sheet: Sheet, found: Heads, colours: dict[str, str], y: float) -> fl
         sheet.note(x + DOT + 0.5 * style.em, y + pitch / 2, words)
         x += wide
     notes = ["rows are layers, columns are heads, both from 0"]
-    notes.append("a frame: the label holds" if found.texts > 1 else "one text gives no label: what it shows")
+    notes.append("a dot: the label holds" if found.texts > 1 else "one text gives no label: what it shows")
     if len(set(counts)) < len({label.pattern for label in found.labels}):
         notes.append("a head with several labels shows the rarest")
     return sheet.paragraph(y + 1.3 * pitch, notes) + 0.3 * style.em
