@@ -110,6 +110,8 @@ def test_bad_input_is_refused(model, tokenizer):
         hs.heads(record, random_weights=True, position_mean=True, predictive=True)
     with pytest.raises(RecordError, match=r"tokenizer, truncate belong to a model and texts"):
         hs.heads(record, tokenizer, truncate=True)
+    with pytest.raises(RecordError, match="Texts are read by a model, and a record was given"):
+        hs.heads(record, tokenizer, TEXTS)
     with pytest.raises(RecordError, match="The texts need the tokenizer of BertModel"):
         hs.heads(model, texts=TEXTS)
     with pytest.raises(RecordError, match="with none in it"):

@@ -21,7 +21,7 @@ def embedding_role(
     Source: Vig 2019, part 2, asks for what makes the patterns; the intervention is ours.
 
     Args:
-        model: loaded, or by name or folder.
+        model: loaded, by name or folder, or None for the demo model.
         tokenizer: its tokenizer; may be left out where the model is named.
         texts: a text, or texts and pairs of them; two at least for intervals.
         role: ``"position"`` or ``"segment"``.

@@ -33,7 +33,8 @@ def heads(
     patterns); one text alone gives no label.
 
     Args:
-        records: one record, one for each text, all of one model; or a model, loaded or by name or folder.
+        records: one record, one for each text, all of one model; or a model, loaded, by name or
+            folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
         texts: a text, or texts and pairs of them, for the model to read.
         random_weights: True for the same architecture with random weights as one baseline more, the texts run through

@@ -17,7 +17,8 @@ def mechanism(records: Any, tokenizer: Any = None, texts: Any = None, **options:
     pairs instead of neurons.
 
     Args:
-        records: one record, one for each text, all of one model; or a model, loaded or by name or folder.
+        records: one record, one for each text, all of one model; or a model, loaded, by name or
+            folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
         texts: a text, or texts and pairs of them, for the model to read.
         **options: ``at``, ``pattern``, ``stack``, ``share`` and ``confidence`` of `headscope.patterns.mechanism`; with

@@ -49,7 +49,7 @@ def parse_source(
     Options that belong to capturing are taken out of ``options``.
 
     Args:
-        records: records, or a model: loaded, or its name or folder.
+        records: records, or a model: loaded, its name or folder, or None for the demo model.
         tokenizer: of the model; may be None where that is named.
         texts: a text, a list of texts or pairs; None for records.
         options: all that was given.
@@ -68,7 +68,9 @@ def parse_source(
             )
         return None
     model = records
-    if isinstance(model, str | Path):
+    if isinstance(model, Record):
+        raise RecordError("Texts are read by a model, and a record was given; give either the record or (model, texts)")
+    if model is None or isinstance(model, str | Path):
         from headscope.capturing import load_model
 
         model, own = (load or load_model)(model)
