@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headscope._version import __version__
 
 if TYPE_CHECKING:
-    from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch
+    from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch, without_embedding
     from headscope.errors import (
         CaptureError,
         FigureError,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         RecordError,
         TextError,
     )
-    from headscope.patterns import Heads, heads
+    from headscope.patterns import Heads, Mechanism
     from headscope.record import (
         Candidate,
         Generation,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
+    from headscope.studies import embedding_role, heads, mechanism
     from headscope.views import (
         View,
         head_view,
@@ -53,10 +54,18 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import figure
+    from headscope.views.figures import figure, heads_figure, mechanism_figure
 
 _PLACES = {
-    "headscope.capturing": ("budget", "capture", "capture_encoded", "capture_many", "generate", "watch"),
+    "headscope.capturing": (
+        "budget",
+        "capture",
+        "capture_encoded",
+        "capture_many",
+        "generate",
+        "watch",
+        "without_embedding",
+    ),
     "headscope.errors": (
         "CaptureError",
         "FigureError",
@@ -67,7 +76,7 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
-    "headscope.patterns": ("Heads", "heads"),
+    "headscope.patterns": ("Heads", "Mechanism"),
     "headscope.record": (
         "Candidate",
         "Generation",
@@ -83,6 +92,7 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
+    "headscope.studies": ("embedding_role", "heads", "mechanism"),
     "headscope.views": (
         "View",
         "head_view",
@@ -95,7 +105,7 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("figure",),
+    "headscope.views.figures": ("figure", "heads_figure", "mechanism_figure"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -109,6 +119,7 @@ __all__ = [
     "HeadscopeError",
     "Layer",
     "Mask",
+    "Mechanism",
     "ModelError",
     "ModelFacts",
     "PageError",
@@ -124,6 +135,7 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "embedding_role",
     "figure",
     "from_nnsight",
     "from_transformer_lens",
@@ -131,8 +143,11 @@ __all__ = [
     "generate",
     "head_view",
     "heads",
+    "heads_figure",
     "load",
     "matrix_view",
+    "mechanism",
+    "mechanism_figure",
     "model_view",
     "neuron_view",
     "page",
@@ -142,6 +157,7 @@ __all__ = [
     "text_view",
     "view",
     "watch",
+    "without_embedding",
 ]
 
 
