@@ -25,9 +25,11 @@ if TYPE_CHECKING:
         RecordError,
         TextError,
     )
+    from headscope.norms import flow, rollout
     from headscope.patterns import Heads, heads
     from headscope.record import (
         Candidate,
+        Contributions,
         Generation,
         Layer,
         Mask,
@@ -66,9 +68,11 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
+    "headscope.norms": ("flow", "rollout"),
     "headscope.patterns": ("Heads", "heads"),
     "headscope.record": (
         "Candidate",
+        "Contributions",
         "Generation",
         "Layer",
         "Mask",
@@ -100,6 +104,7 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "Candidate",
     "CaptureError",
+    "Contributions",
     "FigureError",
     "FileError",
     "Generation",
@@ -123,6 +128,7 @@ __all__ = [
     "capture_encoded",
     "capture_many",
     "figure",
+    "flow",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
@@ -135,6 +141,7 @@ __all__ = [
     "neuron_view",
     "page",
     "pair_view",
+    "rollout",
     "save",
     "text_view",
     "view",

@@ -16,7 +16,7 @@ from headscope.record._checks import check_finite, check_floats, frozen, is_on_d
 ContributionKind = Literal["attention", "residual", "output", "alti", "globenc"]
 KINDS: tuple[ContributionKind, ...] = get_args(ContributionKind)
 MIXING = ("mixing_attention", "mixing_residual", "mixing_output")
-CONTRIBUTIONS = {kind: "query key" for kind in KINDS} | dict.fromkeys((*MIXING, "own"), "query")
+CONTRIBUTIONS = dict.fromkeys(KINDS, "query key") | dict.fromkeys((*MIXING, "own"), "query")
 """The arrays that contributions may hold, and their axes."""
 
 
