@@ -14,6 +14,7 @@ from headscope.capturing._build import Builder
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
+from headscope.capturing._norms import NormsWatch
 from headscope.capturing._origins import followed
 from headscope.capturing._outputs import take_returned
 from headscope.capturing._routers import RouterWatch
@@ -32,11 +33,14 @@ def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
     facts = facts_of(model)
     builder = Builder(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
+    norms = builder.norms = NormsWatch(model) if "norms" in keeping.what else None
+    take, join = (builder.take, builder.join) if norms is None else map(norms.unseen, (builder.take, builder.join))
     options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
     try:
         with (
             followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
-            Watch(model, inputs.count, unfollowed(builder.take), unfollowed(builder.join)),
+            norms or nullcontext(),
+            Watch(model, inputs.count, unfollowed(take), unfollowed(join)),
             routers,
         ):
             outputs = model(**arguments, **options)

@@ -14,9 +14,9 @@ from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
 
 ContributionKind = Literal["attention", "residual", "output", "alti", "globenc"]
-KINDS: tuple[ContributionKind, ...] = get_args(ContributionKind)
+CONTRIBUTION_KINDS: tuple[ContributionKind, ...] = get_args(ContributionKind)
 MIXING = ("mixing_attention", "mixing_residual", "mixing_output")
-CONTRIBUTIONS = dict.fromkeys(KINDS, "query key") | dict.fromkeys((*MIXING, "own"), "query")
+CONTRIBUTIONS = dict.fromkeys(CONTRIBUTION_KINDS, "query key") | dict.fromkeys((*MIXING, "own"), "query")
 """The arrays that contributions may hold, and their axes."""
 
 
@@ -60,24 +60,24 @@ class Contributions:
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in CONTRIBUTIONS if getattr(self, name) is not None}
-        size = next((array.shape for name, array in given.items() if name in KINDS), None)
+        size = next((array.shape for name, array in given.items() if name in CONTRIBUTION_KINDS), None)
         for name, array in given.items():
-            shape = array.shape if size is None else size if name in KINDS else size[:1]
+            shape = array.shape if size is None else size if name in CONTRIBUTION_KINDS else size[:1]
             check_floats(array, f"{name} of contributions", shape, CONTRIBUTIONS[name])
             if not is_on_disk(array):
                 check_finite(array, f"{name} of contributions")
                 if array.min(initial=0.0) < 0:
                     raise RecordError(f"{name} of contributions holds {array.min():.3g}; norms are not negative")
             object.__setattr__(self, name, frozen(array))
-        unknown = set(self.missing) - set(KINDS)
+        unknown = set(self.missing) - set(CONTRIBUTION_KINDS)
         if unknown:
-            raise RecordError(f"Contributions are {', '.join(KINDS)}; nothing called {sorted(unknown)} can be missing")
+            raise RecordError(f"Contributions are {', '.join(CONTRIBUTION_KINDS)}; nothing called {sorted(unknown)} can be missing")
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
     def size(self) -> tuple[int, int] | None:
         """Number of queries and of keys; None where there is no map."""
-        for kind in KINDS:
+        for kind in CONTRIBUTION_KINDS:
             if getattr(self, kind) is not None:
                 queries, keys = getattr(self, kind).shape
                 return queries, keys
@@ -89,8 +89,8 @@ class Contributions:
         Raises:
             RecordError: where there is no such kind, or it is not there; the message says why.
         """
-        if kind not in KINDS:
-            raise RecordError(f"There are no contributions {kind!r}; there are {', '.join(KINDS)}")
+        if kind not in CONTRIBUTION_KINDS:
+            raise RecordError(f"There are no contributions {kind!r}; there are {', '.join(CONTRIBUTION_KINDS)}")
         found = getattr(self, kind)
         if found is None:
             raise RecordError(f"This layer has no contributions {kind!r}: {self.missing.get(kind, 'not kept')}")
