@@ -27,8 +27,8 @@ from headscope.norms import (
     residual_pieces,
     value_norms,
 )
-from headscope.record import Contributions
 from headscope.record import ContributionKind as Kind
+from headscope.record import Contributions
 
 SUMS_WITHIN = 1e-5
 """How far the sum of the pieces may be from the model's own vector in float32, relative to its largest value (or 1)."""
@@ -88,15 +88,16 @@ def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray 
     if passage.stream is None:
         missing |= dict.fromkeys(
             OF_STREAM,
-            f"{name}: its output is added to nothing as it is, nor after a norm or a scale; there is no residual",
+            f"{name}: nothing is added to its output, as it is or after a norm or a scale, row by row; no residual was seen",
         )
         return None, None
     known = [addend for addend in passage.addends if any(_is_read(addend, read) for read in passage.reads)]
     if len(known) != 1:
-        said = "none" if not known else f"{len(known)}"
+        said = "nothing" if not known else f"{len(known)} tensors"
         missing |= dict.fromkeys(
             OF_STREAM,
-            f"{name}: of what is added to its output, {said} was there before it, where the residual should be one",
+            f"{name}: of what is added to its output, {said} had been read by a part of the model before; the residual "
+            "cannot be told",
         )
         return None, None
     others = [passage.rows(addend, cut) for addend in passage.addends if addend is not known[0]]
@@ -146,6 +147,9 @@ def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contr
     if block.residual is not None and passage.after is not None:
         # in half precision the model rounds the sum before its norm; the norm is held to what it was given
         steps.append(("norm's output", OF_NORM, block.normed, passage.rows(passage.after.output, cut)))
+        if passage.second is not None and passage.again is not None:
+            own, whole = passage.second, passage.rows(passage.again, cut)
+            steps.append(("second norm's output", ("globenc",), own.norm(whole), passage.rows(own.output, cut)))
     for what, kinds, ours, theirs in steps:
         if theirs is None:
             continue

@@ -112,7 +112,7 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
     return None if min(found) < 0 else found
 
 
-def _asked(module: nn.Module):  # noqa: ANN202
+def _asked(module: nn.Module):
     """The module as a function of float64 vectors; a copy of it, since norms are small."""
     twin = copy.deepcopy(module).double().cpu()
 
@@ -130,7 +130,9 @@ def _fitted(ask, shift: np.ndarray, *, centred: bool, divided: bool) -> Norm | N
     form = Norm(gain=np.ones(width), shift=np.zeros(width), centred=centred, divided=divided)
     straight = form.linear(probe[None])[0]
     if not divided:
-        return Norm(gain=(ask(torch.from_numpy(probe[None]))[0] - shift) / probe, shift=shift, centred=False, divided=False)
+        return Norm(
+            gain=(ask(torch.from_numpy(probe[None]))[0] - shift) / probe, shift=shift, centred=False, divided=False
+        )
     if (np.abs(straight) < 1e-6).any():
         return None
     size = form.deviation(probe[None])[0]

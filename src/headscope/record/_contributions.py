@@ -71,7 +71,9 @@ class Contributions:
             object.__setattr__(self, name, frozen(array))
         unknown = set(self.missing) - set(CONTRIBUTION_KINDS)
         if unknown:
-            raise RecordError(f"Contributions are {', '.join(CONTRIBUTION_KINDS)}; nothing called {sorted(unknown)} can be missing")
+            raise RecordError(
+                f"Contributions are {', '.join(CONTRIBUTION_KINDS)}; nothing called {sorted(unknown)} can be missing"
+            )
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
