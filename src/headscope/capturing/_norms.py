@@ -58,11 +58,11 @@ class NormsWatch(TorchFunctionMode):
         super().__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        super().__exit__(exc_type, exc_val, exc_tb)
         for hook in self._hooks:
             hook.remove()
-        if error[0] is None:
+        if exc_val is None:
             self._finish(self._waiting)
         self._waiting.clear()
         self._reads.clear()

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from headscope.capturing._build import Cut
-from headscope.capturing._norms_modules import matrix_of, value_matrix_of
 from headscope.capturing._norms_passage import Passage, Taken, same, scale_of
 from headscope.capturing._weights import weights_of
 from headscope.norms import (
@@ -17,7 +16,6 @@ from headscope.norms import (
     alti,
     attention_norms,
     attention_pieces,
-    expansion_rate,
     globenc_norms,
     mixing,
     output_norms,
@@ -62,7 +60,7 @@ def _block(passage: Passage, cut: Cut, missing: Missing) -> Block:
     call = passage.call
     weights = weights_of(call, passage.sight, cut.example, cut.queries)[:, :, cut.keys]
     values = cut.of_keys(call.value)
-    matrix, bias = matrix_of(call.projection)  # ty: ignore[invalid-argument-type]
+    matrix, bias = passage.projection
     heads, features = weights.shape[0], values.shape[-1]
     if len(matrix) != heads * features:
         raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
@@ -78,7 +76,7 @@ def _block(passage: Passage, cut: Cut, missing: Missing) -> Block:
         beside=beside,
         after=None if residual is None or passage.after is None else passage.after.norm,
         second=None if passage.second is None else passage.second.norm,
-        stream_again=passage.rows(passage.again, cut),
+        stream_again=None if passage.again is None else passage.rows(passage.again, cut),
     )
 
 
@@ -88,7 +86,7 @@ def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray 
     if passage.stream is None:
         missing |= dict.fromkeys(
             OF_STREAM,
-            f"{name}: nothing is added to its output, as it is or after a norm or a scale, row by row; no residual was seen",
+            f"{name}: nothing is added to its output, be it after a norm or a scale, row by row; there is no residual",
         )
         return None, None
     known = [addend for addend in passage.addends if any(_is_read(addend, read) for read in passage.reads)]
@@ -100,8 +98,8 @@ def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray 
             "cannot be told",
         )
         return None, None
-    others = [passage.rows(addend, cut) for addend in passage.addends if addend is not known[0]]
-    beside = np.sum(others, axis=0) if others else None
+    others = [addend for addend in passage.addends if addend is not known[0]]
+    beside = passage.rows(torch.stack(others).sum(dim=0), cut) if others else None
     return passage.rows(known[0], cut), beside
 
 
@@ -142,17 +140,15 @@ def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contr
     """The kinds whose pieces sum to the model's own vector; the others are missing, with the difference."""
     worst = 0.0
     steps = [("attention's output", ALL, block.output, _own_output(passage, cut))]
-    if block.residual is not None:
+    if block.residual is not None and passage.stream is not None:
         steps.append(("residual stream", OF_STREAM, block.stream, passage.rows(passage.stream, cut)))
     if block.residual is not None and passage.after is not None:
         # in half precision the model rounds the sum before its norm; the norm is held to what it was given
         steps.append(("norm's output", OF_NORM, block.normed, passage.rows(passage.after.output, cut)))
         if passage.second is not None and passage.again is not None:
-            own, whole = passage.second, passage.rows(passage.again, cut)
-            steps.append(("second norm's output", ("globenc",), own.norm(whole), passage.rows(own.output, cut)))
+            ours = passage.second.norm(passage.rows(passage.again, cut))
+            steps.append(("second norm's output", ("globenc",), ours, passage.rows(passage.second.output, cut)))
     for what, kinds, ours, theirs in steps:
-        if theirs is None:
-            continue
         apart = float(np.abs(ours - theirs).max(initial=0.0))
         within = SUMS_WITHIN if passage.output.dtype in (torch.float32, torch.float64) else SUMS_WITHIN_HALF
         allowed = within * max(1.0, float(np.abs(theirs).max(initial=0.0)))
@@ -197,7 +193,7 @@ def _contributions(passage: Passage, block: Block, missing: Missing, worst: floa
         found["globenc"] = globenc_norms(block)
     return Contributions(
         **{kind: _stored(array) for kind, array in found.items()},
-        expansion=_expansion(passage, block),
+        expansion=passage.expansion,
         decomposes=_sentence(passage, block, missing),
         verified=worst,
         missing=missing,
@@ -225,18 +221,6 @@ def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
 
 def _named(taken: Taken) -> str:
     return f"the output of {taken.name} ({taken.norm.kind})"
-
-
-def _expansion(passage: Passage, block: Block) -> float | None:
-    found = value_matrix_of(passage.call.value, passage.values)
-    heads, features, model = block.projection.shape
-    if found is None or len(found[0]) != model:
-        return None
-    matrix, offset = found
-    shared = np.arange(heads) // (heads // len(block.values))
-    value = matrix.reshape(model, len(block.values), features)[:, shared].reshape(model, -1)
-    bias = None if offset is None else offset.reshape(len(block.values), features)[shared].ravel()
-    return expansion_rate(value, block.projection.reshape(-1, model), bias, block.bias)
 
 
 def _stored(array: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ FITS_WITHIN = 1e-5
 """How far a norm may be from what its formula says of random vectors; some compute in float32 inside."""
 SMALL, LARGE = 1e-3, 1e3
 COLUMNS_COMPARED = 8
+
+Ask = Callable[[torch.Tensor], np.ndarray]
 
 
 class Applied(NamedTuple):
@@ -55,13 +57,15 @@ def norm_of(module: nn.Module, width: int) -> Norm | None:
 
 def matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
     """Matrix ``[in out]`` and bias ``[out]`` of an affine module, whichever way round it keeps them, in float64."""
-    weight, bias = module.weight, getattr(module, "bias", None)
-    if not isinstance(bias, torch.Tensor):
-        bias = None
+    weight, bias = (getattr(module, name, None) for name in ("weight", "bias"))
+    bias = bias if isinstance(bias, torch.Tensor) else None
+    if not isinstance(weight, torch.Tensor):
+        raise ValueError("it has no matrix")
     plain = weight.detach().double().cpu().numpy()
     offset = None if bias is None else bias.detach().double().cpu().numpy()
     for matrix in (plain.T, plain):
-        probe = torch.randn(2, len(matrix), generator=torch.Generator().manual_seed(0)).to(weight)
+        probe = torch.randn(2, len(matrix), generator=torch.Generator().manual_seed(0))
+        probe = probe.to(weight.device, weight.dtype)
         try:
             answer = module.forward(probe).detach().double().cpu().numpy()
         except RuntimeError:  # the wrong way round
@@ -113,8 +117,13 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
 
 
 def _asked(module: nn.Module):
-    """The module as a function of float64 vectors; a copy of it, since norms are small."""
-    twin = copy.deepcopy(module).double().cpu()
+    """The module as a function of float64 vectors, by a twin with parameters of its own and none of its hooks."""
+    twin = copy.copy(module)
+    for name in ("_parameters", "_buffers"):
+        own = {
+            key: None if part is None else part.detach().double().cpu() for key, part in getattr(module, name).items()
+        }
+        twin.__dict__[name] = own
 
     def ask(vectors: torch.Tensor) -> np.ndarray:
         with torch.no_grad():
@@ -123,7 +132,7 @@ def _asked(module: nn.Module):
     return ask
 
 
-def _fitted(ask, shift: np.ndarray, *, centred: bool, divided: bool) -> Norm | None:  # noqa: ANN001
+def _fitted(ask: Ask, shift: np.ndarray, *, centred: bool, divided: bool) -> Norm | None:
     """The norm of this form, as far as a few questions tell."""
     width = len(shift)
     probe = np.where(np.arange(width) % 2, 1.0, -1.0) * (1 + np.arange(width) / width)

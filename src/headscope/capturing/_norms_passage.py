@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
 
 from headscope.capturing._build import Cut
 from headscope.capturing._call import Call
-from headscope.capturing._norms_modules import Applied
+from headscope.capturing._norms_modules import Applied, matrix_of, value_matrix_of
 from headscope.capturing._sides import Side
 from headscope.capturing._weights import Sight
-from headscope.norms import Norm
+from headscope.norms import Norm, expansion_rate
 
 SCALED_WITHIN = 2e-6
 """How far a tensor may be from another one times a number, relative to the largest value."""
@@ -79,6 +80,34 @@ class Passage:
     second: Taken | None = None
     ended: bool = False
 
+    @cached_property
+    def projection(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Matrix ``[head * feature model]`` and bias of the output projection.
+
+        Raises:
+            ValueError: where it is more than that.
+        """
+        if self.call.projection is None:
+            raise ValueError("it was not seen")
+        return matrix_of(self.call.projection)
+
+    @cached_property
+    def value_matrix(self) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """W_V ``[model kv_head * feature]`` and b_V; None where they cannot be told."""
+        return value_matrix_of(self.call.value, self.values)
+
+    @cached_property
+    def expansion(self) -> float | None:
+        """Rate at which f stretches vectors; None where W_V cannot be told, or does not take the model's vectors."""
+        if self.value_matrix is None or len(self.value_matrix[0]) != self.width:
+            return None
+        (matrix, offset), (projection, bias) = self.value_matrix, self.projection
+        heads, shared = self.call.size[1], self.call.value.shape[1]
+        of_head = np.arange(heads) // (heads // shared)
+        value = matrix.reshape(self.width, shared, -1)[:, of_head].reshape(self.width, -1)
+        value_bias = None if offset is None else offset.reshape(shared, -1)[of_head].ravel()
+        return expansion_rate(value, projection, value_bias, bias)
+
     @property
     def width(self) -> int:
         """Features of the model."""
@@ -102,10 +131,8 @@ class Passage:
         """The real tokens of one example."""
         return Cut(self.call, example, *(side.positions[example] for side in self.sides))
 
-    def rows(self, tensor: torch.Tensor | None, cut: Cut) -> np.ndarray | None:
+    def rows(self, tensor: torch.Tensor, cut: Cut) -> np.ndarray:
         """``[query model]`` of one example in float64, of a tensor in the model's order."""
-        if tensor is None:
-            return None
         queries = self.call.size[2]
         own = self.ordered(tensor)[cut.example * queries : (cut.example + 1) * queries]
         return own[cut.queries].double().cpu().numpy()

@@ -84,6 +84,18 @@ class Block:
 
     def transformed(self, keys: slice = slice(None)) -> Float[np.ndarray, "head key model"]:
         """``f(x_j)`` of each head: its value times its part of the output projection."""
+        return self._transformed[:, keys] if self._is_small else self._transform(keys)
+
+    @property
+    def _is_small(self) -> bool:
+        heads, _, keys, model = self.size
+        return 8 * heads * keys * model <= BYTES_AT_ONCE
+
+    @cached_property
+    def _transformed(self) -> Float[np.ndarray, "head key model"]:
+        return self._transform(slice(None))
+
+    def _transform(self, keys: slice) -> Float[np.ndarray, "head key model"]:
         values = self.values[:, keys]
         return np.stack([values[self._shared(head)] @ part for head, part in enumerate(self.projection)])
 
