@@ -12,7 +12,7 @@ from headscope.capturing._build import Builder
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._options import KeepOptions, keeping_of
-from headscope.capturing._run import at_rest, uncompiled, unwrapped
+from headscope.capturing._run import at_rest, uncompiled, unwrapped, with_norms
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
@@ -68,8 +68,10 @@ def watch(
     """
     model, seen = unwrapped(model), Watched()
     sides = tuple(side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens)
-    builder = Builder(Inputs({}, (), sides=sides), keeping_of(options), model)
-    with at_rest(model), uncompiled(model), Watch(model, batch, builder.take):
+    keeping = keeping_of(options)
+    builder = Builder(Inputs({}, (), sides=sides), keeping, model)
+    norms, take, _ = with_norms(builder, model, keeping)
+    with at_rest(model), uncompiled(model), norms, Watch(model, batch, take):
         yield seen
     if not builder.seen:
         raise CaptureError(
