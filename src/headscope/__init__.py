@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
+    from headscope.studies import NormStudy, load_norm_study, norm_study
     from headscope.views import (
         View,
         head_view,
@@ -86,6 +87,7 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
+    "headscope.studies": ("NormStudy", "load_norm_study", "norm_study"),
     "headscope.views": (
         "View",
         "head_view",
@@ -114,6 +116,7 @@ __all__ = [
     "Mask",
     "ModelError",
     "ModelFacts",
+    "NormStudy",
     "PageError",
     "Record",
     "RecordError",
@@ -136,9 +139,11 @@ __all__ = [
     "head_view",
     "heads",
     "load",
+    "load_norm_study",
     "matrix_view",
     "model_view",
     "neuron_view",
+    "norm_study",
     "page",
     "pair_view",
     "rollout",
