@@ -54,14 +54,14 @@ def test_parquet_is_read_and_written_by_pyarrow(here, folder, monkeypatch, capsy
         write_table=lambda table, path: kept.update(table),
     )
     monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=parquet, table=dict))
-    monkeypatch.setattr("headscope.cli._heads.find_spec", lambda name: name)
+    monkeypatch.setattr("headscope.cli._study.find_spec", lambda name: name)
     assert run(["heads", "--texts", "a.parquet", "--model", folder, "--out", "b.parquet"]) == 0
     assert "pattern" in kept
     assert "2 texts" in capsys.readouterr().out
 
 
 def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys):
-    monkeypatch.setattr("headscope.cli._heads.find_spec", lambda name: None)
+    monkeypatch.setattr("headscope.cli._study.find_spec", lambda name: None)
     assert run(["heads", "--texts", "a.parquet"]) == 1
     assert capsys.readouterr().err.startswith("headscope: a.parquet needs pyarrow, which is not installed: pip")
     monkeypatch.setattr("headscope.patterns._heads.find_spec", lambda name: None)

@@ -36,11 +36,12 @@ def norms(
         stack: Which stack of the model, such as decoder; by default the first.
         confidence: Of the intervals.
     """
-    from headscope.studies import norm_study
+    from headscope.studies import check_plot, norm_study
 
     check_tables(out, texts)
     if plot is not None:
         check_place(plot)
+        check_plot(plot)
     read = parse_texts(text, text_b, texts)
     records = records_of(read, model or ModelOptions(), "norms", keep=("weights", "norms"))
     found = norm_study(records, stack=stack, confidence=confidence)

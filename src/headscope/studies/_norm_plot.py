@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ SUFFIXES = (".svg", ".pdf", ".png")
 COLOURS = {"[CLS]": "#0072B2", "[SEP]": "#D55E00", "first": "#009E73", ". ,": "#AA6F9E", "other": "#5A5A5A"}
 """Okabe and Ito's, the lighter ones darkened for lines on white."""
 TITLES = ("by weight  a", "by norm  ‖a f(x)‖")
+MISSING = "Plots need matplotlib: pip install 'headscope[figures]'"
 LEAST_APART = 0.055
 """How far labels at the ends of lines stand apart, as a share of the height."""
 
@@ -32,15 +34,14 @@ def plot(path: Path, panels: Sequence[Mapping[str, Line]], layers: Sequence[int]
         FigureError: where matplotlib is missing, or the suffix is none of ours.
         FileError: where the file cannot be written.
     """
-    if path.suffix not in SUFFIXES:
-        raise FigureError(f"A plot is drawn as {', '.join(SUFFIXES)}, not {path.name}")
+    check_plot(path)
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
         from matplotlib.ticker import PercentFormatter
     except ImportError:
-        raise FigureError("Plots need matplotlib: pip install 'headscope[figures]'") from None
+        raise FigureError(MISSING) from None
     with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8, "svg.hashsalt": "headscope"}):
         figure = Figure(figsize=(6.8, 3.0), layout="constrained")
         FigureCanvasAgg(figure)
@@ -56,6 +57,18 @@ def plot(path: Path, panels: Sequence[Mapping[str, Line]], layers: Sequence[int]
         except OSError as error:
             raise FileError(f"Cannot write {path}: {error.strerror or error}") from error
     return path
+
+
+def check_plot(path: Path) -> None:
+    """Raise where a plot could not be drawn, before any long work.
+
+    Raises:
+        FigureError: saying why.
+    """
+    if path.suffix not in SUFFIXES:
+        raise FigureError(f"A plot is drawn as {', '.join(SUFFIXES)}, not {path.name}")
+    if find_spec("matplotlib") is None:
+        raise FigureError(MISSING)
 
 
 def _panel(axis, lines: Mapping[str, Line], layers: Sequence[int]) -> None:  # noqa: ANN001
