@@ -181,8 +181,6 @@ WITHOUT_RESIDUAL = {
     ("siglip_vision_model", "probe"): "nothing is added to its output",
     ("siglip", "probe"): "nothing is added to its output",
     ("paligemma", "probe"): "nothing is added to its output",
-    ("qwen2_vl", "vision"): "nothing is added to its output",
-    ("qwen2_5_vl", "vision"): "nothing is added to its output",
 }
 WITHOUT_NORM = {"olmo2", "exaone4", "swinv2"}
 """Architectures whose norms stand on what is added and not on the sum."""

@@ -78,7 +78,7 @@ class Builder:
             CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
         """
         _check_sizes(call)
-        call = self._sides.laid_out(call)
+        whole, call = call, self._sides.laid_out(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
         if not _explained(call, sight, sides[0]):
@@ -95,7 +95,7 @@ class Builder:
             layers=layers,
         )
         if self.norms is not None:
-            self.norms.expect(call, sides, sight, layers)
+            self.norms.expect(whole, call, (sides, sight), layers)
 
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""

@@ -86,20 +86,24 @@ class NormsWatch(TorchFunctionMode):
 
         return unwatched
 
-    def expect(self, call: Call, sides: tuple[Side, Side], sight: Sight, layers: list[dict]) -> None:
+    def expect(self, seen: Call, call: Call, known: tuple[tuple[Side, Side], Sight], layers: list[dict]) -> None:
         """From now on, look for what becomes of this call's output; its layers are told once that is known.
 
         Args:
-            call: with its projection.
-            sides: its tokens.
-            sight: what its queries may look at.
+            seen: the call as it was made, with its projection.
+            call: the same laid out anew, a row of the batch for each example.
+            known: its tokens, and what its queries may look at.
             layers: arguments of `Layer` for each example, to which ``value_norms`` and ``contributions`` are added.
         """
         if call.projection is None or call.output is None:
             for layer in layers:
                 layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
             return
+        sides, sight = known
         output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
+        packed = seen.output is not None and seen.output.numel() != output.numel()
+        if packed:  # the model has no padding where the layout has
+            output = torch.cat([output[example, at] for example, at in enumerate(sides[0].positions)])
         self._waiting.append(
             Passage(
                 call=call,
@@ -109,6 +113,7 @@ class NormsWatch(TorchFunctionMode):
                 values=tuple(reversed(self._applied)),
                 layers=layers,
                 output=output,
+                packed=packed,
             )
         )
         if len(self._waiting) > WAITING:
@@ -154,7 +159,7 @@ class NormsWatch(TorchFunctionMode):
 
     def _is_branch(self, passage: Passage, tensor: torch.Tensor) -> bool:
         """Whether a tensor is the passage's output in another order of rows, or multiplied with something."""
-        if tensor.ndim == 3 and tensor.shape[0] == passage.output.shape[1] != tensor.shape[1]:
+        if tensor.ndim == passage.output.ndim == 3 and tensor.shape[0] == passage.output.shape[1] != tensor.shape[1]:
             tensor = tensor.transpose(0, 1)
         if scale_of(tensor, passage.branch) is not None:
             return True
@@ -185,7 +190,7 @@ class NormsWatch(TorchFunctionMode):
         if same(own, passage.branch):
             return
         batch, queries = passage.output.shape[:2]
-        if own.ndim == 3 and own.shape[:2] == (queries, batch):
+        if own.ndim == passage.output.ndim == 3 and own.shape[:2] == (queries, batch):
             order = torch.arange(batch * queries, device=own.device).reshape(queries, batch).T.flatten()
             if scale_of(own.reshape(batch * queries, -1)[order], passage.branch) is not None:
                 passage.order = order

@@ -139,7 +139,7 @@ def _before(passage: Passage) -> Norm | None:
 def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contributions:
     """The kinds whose pieces sum to the model's own vector; the others are missing, with the difference."""
     worst = 0.0
-    steps = [("attention's output", ALL, block.output, _own_output(passage, cut))]
+    steps = [("attention's output", ALL, block.output, passage.own_rows(cut))]
     if block.residual is not None and passage.stream is not None:
         steps.append(("residual stream", OF_STREAM, block.stream, passage.rows(passage.stream, cut)))
     if block.residual is not None and passage.after is not None:
@@ -164,10 +164,6 @@ def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contr
         else:
             worst = max(worst, apart)
     return _contributions(passage, block, missing, worst)
-
-
-def _own_output(passage: Passage, cut: Cut) -> np.ndarray:
-    return passage.output[cut.example][cut.queries].double().cpu().numpy()
 
 
 def _contributions(passage: Passage, block: Block, missing: Missing, worst: float) -> Contributions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,16 +42,20 @@ class Passage:
     """What has been seen of one call's output so far. All tensors are copies, since models write into their own.
 
     Args:
-        call: with its projection and output ``[batch query model]``.
+        call: with its projection.
         sides: its tokens.
         sight: what its queries may look at.
         reads: what modules with parameters read before the output was there.
-        values: the matrix that made the values, as `Applied`, if it is among the last ones.
+        values: the last matrices that were used before, among them perhaps the one that made the values.
+        layers: arguments of `Layer` for each example, that are told what was found.
+        output: ``[batch query model]``, or ``[query model]`` of all examples where they are packed.
+        packed: whether the model keeps examples of different lengths one after the other, without padding.
         before: a norm of the output itself, before anything is added.
         scale: what the output was multiplied by before it was added, ``[model]``.
         order: which rows of the model's tensors are the output's, row by row; None where they are in the same order.
         addends: what was added.
         stream: the sum.
+        where: where the model keeps the last sum.
         used: whether something other than a sum or a known norm worked with the sum.
         after: the norm that took the sum.
         goes_on: with what the model goes on: ``"stream"`` (pre-norm), ``"normed"`` (post-norm), or not known.
@@ -67,6 +71,7 @@ class Passage:
     values: Sequence[Applied]
     layers: list[dict]
     output: torch.Tensor
+    packed: bool = False
     before: Taken | None = None
     scale: torch.Tensor | None = None
     order: torch.Tensor | None = None
@@ -133,9 +138,18 @@ class Passage:
 
     def rows(self, tensor: torch.Tensor, cut: Cut) -> np.ndarray:
         """``[query model]`` of one example in float64, of a tensor in the model's order."""
-        queries = self.call.size[2]
-        own = self.ordered(tensor)[cut.example * queries : (cut.example + 1) * queries]
-        return own[cut.queries].double().cpu().numpy()
+        rows = self.ordered(tensor)
+        if self.packed:
+            first = sum(len(at) for at in self.sides[0].positions[: cut.example])
+            own = rows[first : first + len(cut.queries)]
+        else:
+            queries = self.call.size[2]
+            own = rows[cut.example * queries : (cut.example + 1) * queries][cut.queries]
+        return own.double().cpu().numpy()
+
+    def own_rows(self, cut: Cut) -> np.ndarray:
+        """``[query model]`` of the output itself."""
+        return replace(self, order=None).rows(self.output, cut)
 
 
 def same(first: torch.Tensor, second: torch.Tensor) -> bool:
