@@ -147,6 +147,13 @@ def test_it_is_what_the_parts_of_the_model_compute(family, stack):
         rest = np.linalg.norm(np.einsum("iid->id", T) if stack != "cross" else own, axis=-1)
         mixed = np.linalg.norm(others, axis=-1)
         np.testing.assert_allclose(found.mixing_output, mixed / (mixed + rest), rtol=1e-3, atol=1e-6)
+        shared = values.shape[1]
+        of_head = np.arange(heads) // (heads // shared)
+        grouped = (part.reshape(*part.shape[:-1], shared, -1) for part in (value, value_bias))
+        value, value_bias = (part[..., of_head, :].reshape(*part.shape[:-2], -1) for part in grouped)
+        whole = np.block([[value @ out, np.zeros((len(value), 1))], [value_bias @ out + out_bias, np.ones((1, 1))]])
+        sizes = np.linalg.svd(whole, compute_uv=False)
+        assert found.expansion == pytest.approx(np.sqrt((sizes**2).sum() / len(whole)), rel=1e-5)
         if stack == "cross":
             np.testing.assert_allclose(found.own, np.linalg.norm(own, axis=-1), rtol=1e-3)
 
