@@ -306,6 +306,14 @@ class Odd(nn.Module):
             return self.fig(self.plum(x + out * out))
         if self.kind == "foreign":
             return self.fig(self.plum(torch.sin(x) + out))
+        if self.kind == "function":
+            whole = x + out
+            return whole + self.fig(nn.functional.layer_norm(whole, (12,)))
+        if self.kind == "matrix":
+            whole = x + out
+            return whole + self.fig(whole)
+        if self.kind == "beside":
+            return self.fig(self.plum(self.fig(x) + out + x))
         if self.kind == "in place":
             out += x
             made = self.plum(out)
@@ -327,6 +335,22 @@ def test_parts_are_found_by_their_numbers(kind):
         assert "plum (LayerNorm)" in found.decomposes
         assert found.verified < 1e-5
     assert ("(pre-norm)" in odd(kind)[0].decomposes) == (kind == "in place")
+
+
+@pytest.mark.parametrize("kind", ["function", "matrix"])
+def test_without_a_norm_that_is_a_module_there_is_the_stream(kind):
+    found = odd(kind)[0]
+    np.testing.assert_allclose(found.residual, odd("plain")[0].residual, rtol=1e-5)
+    assert found.decomposes == "the residual stream after the attention, which no module that is a norm takes"
+    with pytest.raises(RecordError, match="no module that is a norm takes the sum"):
+        found.of("output")
+
+
+def test_what_runs_beside_is_no_tokens():
+    found = odd("beside")[0]
+    np.testing.assert_allclose(found.residual, odd("plain")[0].residual, rtol=1e-5)
+    assert "what else is added in the same place is no token's" in found.decomposes
+    assert (found.output < odd("plain")[0].output).any()
 
 
 def test_scales_of_both_parts_are_heeded():

@@ -176,7 +176,7 @@ def _contributions(passage: Passage, block: Block, missing: Missing, worst: floa
     if "residual" not in missing:
         found["residual"], found["mixing_residual"] = residual_norms(block), mixing(residual_pieces(block))
     if "residual" not in missing and block.after is None:
-        missing.setdefault("output", f"{name}: no norm takes the sum of its output and the residual")
+        missing.setdefault("output", f"{name}: no module that is a norm takes the sum of its output and the residual")
     if "output" not in missing:
         found["output"], found["mixing_output"] = output_norms(block), mixing(output_pieces(block))
     if "alti" not in missing:
@@ -207,7 +207,7 @@ def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
     if "residual" in missing:
         return f"the attention's output ({passage.call.projection_name}) without its bias"
     if "output" in missing or passage.after is None:
-        return f"the residual stream after the attention, which no norm takes{beside}"
+        return f"the residual stream after the attention, which no module that is a norm takes{beside}"
     goes_on = {
         "normed": ", with which the layer goes on (post-norm)",
         "stream": ", which the next part reads, while the layer goes on with the stream itself (pre-norm)",
