@@ -393,6 +393,25 @@ def test_a_norm_that_lies_is_found_out(monkeypatch):
         found.of("alti")
 
 
+def test_a_second_norm_that_lies_costs_only_what_needs_it(monkeypatch, tokenizer):
+    from headscope.capturing import _norms
+    from headscope.norms import Norm
+
+    model, real = tiny_model("bert"), _norms.norm_of
+    seconds = [layer.output.LayerNorm for layer in model.encoder.layer]
+
+    def lying(module, width):
+        found = real(module, width)
+        if module not in seconds:
+            return found
+        return Norm(gain=found.gain * 1.001, shift=found.shift, eps=found.eps, centred=found.centred)
+
+    monkeypatch.setattr(_norms, "norm_of", lying)
+    found = hs.capture(model, tokenizer, TEXT, keep="norms")["self"].layer(0).contributions
+    assert set(found.missing) == {"globenc"}
+    assert "second norm's output" in found.missing["globenc"]
+
+
 def test_records_with_norms_are_kept(tokenizer, tmp_path):
     record = hs.capture(tiny_model("bart"), tokenizer, TEXT, target="a dog", keep="norms")
     again = hs.load(hs.save(record, tmp_path / "run.safetensors"))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from headscope.capturing._build import Cut
-from headscope.capturing._norms_passage import Passage, Taken, same, scale_of
+from headscope.capturing._norms_passage import Passage, Taken
 from headscope.capturing._weights import weights_of
 from headscope.norms import (
     Block,
@@ -33,7 +33,7 @@ SUMS_WITHIN = 1e-5
 SUMS_WITHIN_HALF = 3e-2
 ALL: tuple[Kind, ...] = ("attention", "residual", "output", "alti", "globenc")
 OF_STREAM: tuple[Kind, ...] = ALL[1:]
-OF_NORM: tuple[Kind, ...] = ("output", "globenc")
+OF_NORM: tuple[Kind, ...] = ("output", "alti", "globenc")
 Missing = dict[str, str]
 
 
@@ -89,7 +89,7 @@ def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray 
             f"{name}: nothing is added to its output, be it after a norm or a scale, row by row; there is no residual",
         )
         return None, None
-    known = [addend for addend in passage.addends if any(_is_read(addend, read) for read in passage.reads)]
+    known = passage.residuals
     if len(known) != 1:
         said = "nothing" if not known else f"{len(known)} tensors"
         missing |= dict.fromkeys(
@@ -101,15 +101,6 @@ def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray 
     others = [addend for addend in passage.addends if addend is not known[0]]
     beside = passage.rows(torch.stack(others).sum(dim=0), cut) if others else None
     return passage.rows(known[0], cut), beside
-
-
-def _is_read(addend: torch.Tensor, read: torch.Tensor) -> bool:
-    if addend.numel() != read.numel() or addend.shape[-1] != read.shape[-1]:
-        return False
-    if same(addend, read):
-        return True
-    scale = scale_of(addend, read)
-    return scale is not None and bool((scale == scale[0]).all())
 
 
 def _has_same_tokens(passage: Passage, example: int) -> bool:
@@ -143,7 +134,6 @@ def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contr
     if block.residual is not None and passage.stream is not None:
         steps.append(("residual stream", OF_STREAM, block.stream, passage.rows(passage.stream, cut)))
     if block.residual is not None and passage.after is not None:
-        # in half precision the model rounds the sum before its norm; the norm is held to what it was given
         steps.append(("norm's output", OF_NORM, block.normed, passage.rows(passage.after.output, cut)))
         if passage.second is not None and passage.again is not None:
             ours = passage.second.norm(passage.rows(passage.again, cut))
@@ -159,8 +149,6 @@ def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contr
                     f"{passage.call.name}: the pieces sum to a vector that is {apart:.3g} from the {what} of the model "
                     f"(allowed {allowed:.1g}); what it does with them is not known to headscope",
                 )
-            if "alti" not in kinds and block.after is not None:
-                missing.setdefault("alti", missing["output"])
         else:
             worst = max(worst, apart)
     return _contributions(passage, block, missing, worst)
@@ -206,8 +194,10 @@ def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
     beside = "; what else is added in the same place is no token's" if block.beside is not None else ""
     if "residual" in missing:
         return f"the attention's output ({passage.call.projection_name}) without its bias"
-    if "output" in missing or passage.after is None:
+    if passage.after is None:
         return f"the residual stream after the attention, which no module that is a norm takes{beside}"
+    if "output" in missing:
+        return f"the residual stream after the attention{beside}"
     goes_on = {
         "normed": ", with which the layer goes on (post-norm)",
         "stream": ", which the next part reads, while the layer goes on with the stream itself (pre-norm)",

@@ -113,6 +113,11 @@ class Passage:
         value_bias = None if offset is None else offset.reshape(shared, -1)[of_head].ravel()
         return expansion_rate(value, projection, value_bias, bias)
 
+    @cached_property
+    def residuals(self) -> list[torch.Tensor]:
+        """What was added and had been read before, as it is or times a number: one of them, where all is well."""
+        return [addend for addend in self.addends if any(_is_read(addend, read) for read in self.reads)]
+
     @property
     def width(self) -> int:
         """Features of the model."""
@@ -157,6 +162,15 @@ def same(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.numel() != second.numel() or first.shape[-1] != second.shape[-1] or first.dtype != second.dtype:
         return False
     return torch.equal(first.reshape(second.shape), second)
+
+
+def _is_read(addend: torch.Tensor, read: torch.Tensor) -> bool:
+    if addend.numel() != read.numel() or addend.shape[-1] != read.shape[-1]:
+        return False
+    if same(addend, read):
+        return True
+    scale = scale_of(addend, read)
+    return scale is not None and bool((scale == scale[0]).all())
 
 
 def scale_of(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor | None:
