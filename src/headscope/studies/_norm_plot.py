@@ -11,11 +11,11 @@ import numpy as np
 from headscope.errors import FigureError, FileError
 
 SUFFIXES = (".svg", ".pdf", ".png")
-COLOURS = {"[CLS]": "#0072B2", "[SEP]": "#D55E00", "first": "#009E73", ". ,": "#AA6F9E", "other": "#5A5A5A"}
+COLOURS = {"[CLS]": "#0072B2", "[SEP]": "#D55E00", "first": "#009E73", "period, comma": "#A0608F", "other": "#5A5A5A"}
 """Okabe and Ito's, the lighter ones darkened for lines on white."""
 TITLES = ("by weight  a", "by norm  ‖a f(x)‖")
 MISSING = "Plots need matplotlib: pip install 'headscope[figures]'"
-LEAST_APART = 0.055
+LEAST_APART = 0.06
 """How far labels at the ends of lines stand apart, as a share of the height."""
 
 Line = tuple[np.ndarray, np.ndarray]
@@ -82,7 +82,7 @@ def _panel(axis, lines: Mapping[str, Line], layers: Sequence[int]) -> None:  # n
         axis.text(last, height, name, color=COLOURS[name], va="center", fontsize=8)
     axis.set_ylim(0, top)
     span = max(1, layers[-1] - layers[0])
-    axis.set_xlim(layers[0] - 0.04 * span, layers[-1] + 0.2 * span)
+    axis.set_xlim(layers[0] - 0.04 * span, layers[-1] + 0.34 * span)
     axis.set_xticks(list(layers) if len(layers) <= 12 else list(layers)[:: max(1, len(layers) // 8)])
     axis.set_xlabel("layer")
     axis.spines[["top", "right"]].set_visible(False)
@@ -93,7 +93,7 @@ def _panel(axis, lines: Mapping[str, Line], layers: Sequence[int]) -> None:  # n
 def _apart(heights: Mapping[str, float], least: float) -> dict[str, float]:
     """Heights of labels, moved up where two would touch."""
     found: dict[str, float] = {}
-    below = -np.inf
+    below = -least / 2
     for name, height in sorted(heights.items(), key=lambda entry: entry[1]):
         found[name] = below = max(height, below + least)
     return found

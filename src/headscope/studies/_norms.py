@@ -18,6 +18,7 @@ from headscope.studies._norm_plot import plot
 from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
+DRAWN = SHOWN | {"stop": "period, comma"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
 LAYER = "layer "
 
@@ -154,7 +155,7 @@ class NormStudy:
         Raises:
             FigureError: where matplotlib is missing, or the suffix is none of these.
         """
-        named = {SHOWN[name]: [f"share by {by}: {name}" for by in BY] for name in self.classes}
+        named = {DRAWN[name]: [f"share by {by}: {name}" for by in BY] for name in self.classes}
         panels = [
             {shown: (self.mean(rows[part])[:-1], self.interval(rows[part])[:-1]) for shown, rows in named.items()}
             for part in range(len(BY))
