@@ -25,9 +25,11 @@ if TYPE_CHECKING:
         RecordError,
         TextError,
     )
+    from headscope.norms import flow, rollout
     from headscope.patterns import Heads, Mechanism
     from headscope.record import (
         Candidate,
+        Contributions,
         Generation,
         Layer,
         Mask,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
-    from headscope.studies import embedding_role, heads, mechanism
+    from headscope.studies import NormStudy, embedding_role, heads, load_norm_study, mechanism, norm_study
     from headscope.views import (
         View,
         head_view,
@@ -76,9 +78,11 @@ _PLACES = {
         "RecordError",
         "TextError",
     ),
+    "headscope.norms": ("flow", "rollout"),
     "headscope.patterns": ("Heads", "Mechanism"),
     "headscope.record": (
         "Candidate",
+        "Contributions",
         "Generation",
         "Layer",
         "Mask",
@@ -92,7 +96,7 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
-    "headscope.studies": ("embedding_role", "heads", "mechanism"),
+    "headscope.studies": ("NormStudy", "embedding_role", "heads", "load_norm_study", "mechanism", "norm_study"),
     "headscope.views": (
         "View",
         "head_view",
@@ -112,6 +116,7 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "Candidate",
     "CaptureError",
+    "Contributions",
     "FigureError",
     "FileError",
     "Generation",
@@ -122,6 +127,7 @@ __all__ = [
     "Mechanism",
     "ModelError",
     "ModelFacts",
+    "NormStudy",
     "PageError",
     "Record",
     "RecordError",
@@ -137,6 +143,7 @@ __all__ = [
     "capture_many",
     "embedding_role",
     "figure",
+    "flow",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
@@ -145,13 +152,16 @@ __all__ = [
     "heads",
     "heads_figure",
     "load",
+    "load_norm_study",
     "matrix_view",
     "mechanism",
     "mechanism_figure",
     "model_view",
     "neuron_view",
+    "norm_study",
     "page",
     "pair_view",
+    "rollout",
     "save",
     "scatter_view",
     "text_view",

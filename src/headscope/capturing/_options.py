@@ -14,7 +14,8 @@ class KeepOptions(TypedDict, total=False):
 
     keep: Keep
     """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
-    ``"statistics"``, numbers about every row without the row. ``"auto"`` (default): queries, keys and values, and the
+    ``"statistics"``, numbers about every row without the row; ``"norms"``, value norms and contributions (alone, with
+    weights, queries and keys as of ``"auto"``). ``"auto"`` (default): queries, keys and values, and the
     weights too while these stay below 256 MiB."""
     precision: Precision
     """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are

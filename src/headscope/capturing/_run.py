@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from headscope.capturing._build import Builder
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
+from headscope.capturing._norms import NormsWatch
 from headscope.capturing._origins import followed
 from headscope.capturing._outputs import take_returned
 from headscope.capturing._routers import RouterWatch
@@ -32,11 +33,13 @@ def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
     facts = facts_of(model)
     builder = Builder(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
+    norms, take, join = with_norms(builder, model, keeping)
     options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
     try:
         with (
             followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
-            Watch(model, inputs.count, unfollowed(builder.take), unfollowed(builder.join)),
+            norms,
+            Watch(model, inputs.count, unfollowed(take), unfollowed(join)),
             routers,
         ):
             outputs = model(**arguments, **options)
@@ -54,6 +57,14 @@ def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
         f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space models "
         "do), or computes it in a form that headscope does not know"
     )
+
+
+def with_norms(builder: Builder, model: nn.Module, keeping: Keeping) -> tuple[AbstractContextManager, Any, Any]:
+    """A context that follows what becomes of attention's outputs, where wanted, and what to call with calls in it."""
+    if "norms" not in keeping.what:
+        return nullcontext(), builder.take, builder.join
+    builder.norms = norms = NormsWatch(model)
+    return norms, norms.unseen(builder.take), norms.unseen(builder.join)
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def report(found: Any, out: Path | None, plot: Path | None) -> None:
     """
     say(str(found) if out is None else repr(found))
     if out is not None:
-        _write(found, out)
+        write_table(found, out)
         say(f"Wrote {out.resolve()}")
     if plot is not None:
         with status("Drawing"):
@@ -111,7 +111,8 @@ def _left_out(number: int, error: HeadscopeError) -> None:
     print(f"headscope: text {number + 1} was left out: {error}", file=sys.stderr)  # noqa: T201
 
 
-def _write(found: Any, out: Path) -> None:
+def write_table(found: Any, out: Path) -> None:
+    """Write a table as .csv, .json or .parquet, whole or not at all."""
     from headscope.storage import written_whole
 
     columns = found.columns()

@@ -3,5 +3,7 @@
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
+from headscope.studies._norm_plot import check_plot
+from headscope.studies._norms import NormStudy, load_norm_study, norm_study
 
-__all__ = ["embedding_role", "heads", "mechanism"]
+__all__ = ["NormStudy", "check_plot", "embedding_role", "heads", "load_norm_study", "mechanism", "norm_study"]
