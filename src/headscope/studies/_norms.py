@@ -136,13 +136,13 @@ class NormStudy:
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
-        import pandas as pd  # ty: ignore[import-not-found]
+        import pandas as pd
 
         return pd.DataFrame(self.columns())
 
     def to_arrow(self) -> Any:
         """The table as an Arrow table."""
-        import pyarrow as pa  # ty: ignore[import-not-found]
+        import pyarrow as pa
 
         return pa.table(self.columns())
 
