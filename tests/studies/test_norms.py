@@ -196,7 +196,11 @@ def test_one_text_gives_means_without_intervals(folder, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "match"),
-    [([], "Give one text"), (["a", "--plot", "x.gif"], "drawn as .svg"), (["a", "--out", "x.txt"], "written as .csv")],
+    [
+        ([], "Give one text"),
+        (["a", "--plot", "x.gif"], "written as .svg"),
+        (["a", "--out", "x.txt"], "written as .csv"),
+    ],
 )
 def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -207,5 +211,5 @@ def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monke
 
 
 def test_a_plot_of_another_kind_is_refused(study, tmp_path):
-    with pytest.raises(FigureError, match=r"drawn as .svg, .pdf, .png"):
+    with pytest.raises(FigureError, match=r"written as .svg, .pdf, .png"):
         study.plot(tmp_path / "x.gif")
