@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from torch import nn
 from typing_extensions import Unpack
@@ -69,7 +69,10 @@ def watch(
     model, seen = unwrapped(model), Watched()
     sides = tuple(side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens)
     builder = Builder(Inputs({}, (), sides=sides), keeping_of(options), model)
-    with at_rest(model), uncompiled(model), Watch(model, batch, builder.take):
+    with ExitStack() as inside:
+        for block in (at_rest(model), uncompiled(model), *(one.on(model) for one in options.get("interventions", ()))):
+            inside.enter_context(block)
+        inside.enter_context(Watch(model, batch, builder.take))
         yield seen
     if not builder.seen:
         raise CaptureError(

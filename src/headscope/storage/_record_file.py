@@ -67,6 +67,7 @@ def save(record: Record, path: str | os.PathLike) -> Path:
             tensors |= {f"{stack.name}.{layer.layer}.statistics.{name}": a for name, a in _counted(layer).items()}
             layers.append(
                 {name: getattr(layer, name) for name in LAYER_FACTS}
+                | ({"changes": layer.changes} if layer.changes else {})
                 | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
             )
         tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
@@ -139,6 +140,7 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
         layers.append(
             Layer(
                 **{name: facts[name] for name in LAYER_FACTS},
+                changes=tuple(facts.get("changes", ())),
                 **arrays,
                 visible=_mask(tensors, prefix, len(key)),
                 rotary=_rotary(facts["rotary"]),
