@@ -54,6 +54,7 @@ class Part:
             ``[batch head query key]``, outputs ``[batch query head feature]``.
         rows: positions among the real tokens that are changed; None for all.
         said: what is done, in words.
+        route: on which the layer is seen.
         size: number of all heads and of features of the tensor, where queries, keys or values are changed.
     """
 
@@ -62,6 +63,7 @@ class Part:
     make: Callable[[torch.Tensor, At], torch.Tensor]
     rows: tuple[int, ...] | None
     said: str
+    route: str
     size: tuple[int, int] | None = None
 
 
@@ -128,11 +130,11 @@ def unseen() -> Any:
     return torch._C.DisableTorchFunction()
 
 
-def edit_of(module: nn.Module | None) -> Edit | None:
-    """What is to be changed in a module's attention; None for nothing."""
+def edit_of(module: nn.Module | None, route: str) -> Edit | None:
+    """What is to be changed in a module's attention, where it is seen on this route; None for nothing."""
     if module is None or not _sessions.get():
         return None
-    found = [(session, part) for session in _sessions.get() for part in session.parts(module)]
+    found = [(session, part) for session in _sessions.get() for part in session.parts(module) if part.route == route]
     return Edit(module, found[0][0], tuple(part for _, part in found)) if found else None
 
 
@@ -230,6 +232,8 @@ class _Changing:
             old, new = new[:, chosen], new.clone()
             new[:, chosen] = part.make(old, at).to(old.dtype).where(rows[..., None], old)
             touched[:, chosen] |= rows
+        alive = _visible_of(self._call, self._sight, index)
+        touched &= True if alive is None else alive.any(-1)  # rows that may look at nothing stay what they are
         shared = index // (self._call.size[1] // self._call.value.shape[1])
         made = (new @ self._call.value[:, shared].to(new.dtype)).transpose(1, 2).to(self._context.dtype)
         old = self._context[:, :, index]

@@ -69,7 +69,7 @@ class InterfaceWatch:
             if module not in self._trail:
                 with self._inside():
                     return others(module, query, key, value, attention_mask, *args, **options)
-            tensors, edit = (query, key, value, attention_mask), edit_of(module)
+            tensors, edit = (query, key, value, attention_mask), edit_of(module, "interface")
             eager = implementation == "eager"
             if edit is not None:
                 tensors = self._operands(edit, tensors, options, eager=eager)

@@ -31,17 +31,24 @@ def with_operands(edit: Edit, act: tuple[Callable, tuple, dict], split: Split) -
         return _fused(edit, args, options)
     if func is torch.einsum:
         return _einsum(edit, args), options
-    first = 0 if trace_of(args[0]) is not None or len(args) == 2 else 1  # baddbmm adds to its first argument
-    if len(args) < first + 2:
-        return args, options
-    left, right = args[first : first + 2]
-    found = [*args]
-    if (trace := trace_of(left)) is not None and trace.is_weights:
-        found[first + 1] = _of(edit, "value", right, split)
-    elif trace is None:
-        found[first] = _of(edit, "query", left, split)
-        found[first + 1] = _of(edit, "key", right, lambda tensor: _turned(split(tensor)), turned=True)
-    return tuple(found), options
+    if func in (torch.baddbmm, torch.Tensor.baddbmm):
+        given = dict(zip(("input", "batch1", "batch2"), args, strict=False)) | options
+        left, right = _factors(edit, (given["batch1"], given["batch2"]), split)
+        rest = {name: value for name, value in options.items() if name not in ("input", "batch1", "batch2")}
+        return (given["input"], left, right), rest
+    return (*_factors(edit, args[:2], split), *args[2:]), options
+
+
+def _factors(edit: Edit, factors: tuple, split: Split) -> tuple:
+    """Queries and turned keys, or weights and values, changed."""
+    left, right = factors
+    if not all(isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 for tensor in factors):
+        return factors
+    trace = trace_of(left)
+    if trace is None:
+        right = _of(edit, "key", right, lambda tensor: _turned(split(tensor)), turned=True)
+        return _of(edit, "query", left, split), right
+    return (left, _of(edit, "value", right, split)) if trace.is_weights else factors
 
 
 def operands_of_multi_head(edit: Edit, seen: dict[str, Any]) -> dict[str, Any]:

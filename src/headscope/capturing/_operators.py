@@ -7,6 +7,7 @@ away. It does not matter what the model's parts are called, nor which library th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -56,6 +57,8 @@ class OperatorWatch(TorchFunctionMode):
         trail: knows the model's modules, and which of them is running.
         tell: is called with each `Call`; None where nobody wants to know, and attention is only to be changed.
         batch: number of texts, which some models fold into the heads.
+
+    ``made`` counts the products of activations of each module, by its id.
     """
 
     def __init__(self, trail: Trail, tell: Callable[[Call], None] | None, batch: int) -> None:
@@ -63,6 +66,7 @@ class OperatorWatch(TorchFunctionMode):
         self._trail, self._tell, self.batch = trail, tell, batch
         self._outer: OperatorWatch | None = None
         self._away = 0
+        self.made: Counter[int] = Counter()
 
     def __enter__(self) -> OperatorWatch:
         self._outer = _changing.get()
@@ -108,7 +112,7 @@ class OperatorWatch(TorchFunctionMode):
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
-        return None if self._away else edit_of(self._trail.innermost())
+        return None if self._away else edit_of(self._trail.innermost(), "operators")
 
     def _look(self, func: Callable, args: tuple, options: dict, result: torch.Tensor) -> torch.Tensor:
         if func is functional.scaled_dot_product_attention:
@@ -142,6 +146,7 @@ class OperatorWatch(TorchFunctionMode):
             query, key = self._split(left), self._split(right)
             known = () if query is None or key is None else (Product(query, key.transpose(-1, -2)),)
             remember(result, Trace(known))
+            self.made[id(self._trail.innermost())] += 1
         return result
 
     def _weighted(self, trace: Trace, tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
@@ -161,7 +166,7 @@ class OperatorWatch(TorchFunctionMode):
         with self.looking_away():
             if self._tell is not None:
                 known = queries_and_keys(trace, weights, split)
-            if known.get("mask") is None and edit_of(self._trail.innermost()) is not None:
+            if known.get("mask") is None and edit_of(self._trail.innermost(), "operators") is not None:
                 known["mask"] = visible_in(trace, weights, split)
         return known | {"products": len(trace.products)}
 
@@ -252,7 +257,7 @@ class OperatorWatch(TorchFunctionMode):
     ) -> Call | None:
         """Tell of a call; returned is how a session changed it, or None where none did."""
         module = self._trail.innermost()
-        edit = edit_of(module)
+        edit = edit_of(module, "operators")
         if module is None or (edit is None and self._tell is None):
             return None
         with self.looking_away():

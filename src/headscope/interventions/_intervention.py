@@ -90,6 +90,7 @@ class Intervention(ABC):
             make=self.maker(place, heads),
             rows=self.queries,  # ty: ignore[invalid-argument-type]
             said=self.said(heads),
+            route=place.route,
         )
 
     @abstractmethod

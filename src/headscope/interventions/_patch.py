@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -27,7 +28,8 @@ class Patch(Intervention):
     projection; in the record its rows are zero, since nothing it looked at in this run went further.
 
     Args:
-        record: of the other run, with queries, keys and values kept (``keep="auto"``).
+        record: of the other run, with queries, keys and values kept (``keep="auto"``); or one for each text of a
+            batch.
         what: ``"queries"``, ``"keys"``, ``"values"`` or ``"output"``.
         positions: the tokens that are patched: queries for queries and output, keys for keys and values; all by
             default, the text then having as many tokens as the record.
@@ -44,14 +46,14 @@ class Patch(Intervention):
         >>> capture(model, tokenizer, "The cat sat.", interventions=[Patch(record=other, what="values", layer=1)])
     """
 
-    record: Record
+    record: Record | Sequence[Record]
     what: What
     positions: Numbers = None
     source: Numbers = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.record, Record) or self.what not in WHERE:
+        if not self.records or self.what not in WHERE or not all(isinstance(one, Record) for one in self.records):
             raise InterventionError(f"Patch needs a record and one of {', '.join(WHERE)}; not {self.what!r}")
         if self.queries is not None:
             raise InterventionError("Patch takes positions=, the tokens that are patched, and not queries=")
@@ -65,10 +67,16 @@ class Patch(Intervention):
         object.__setattr__(self, "positions", given)
         object.__setattr__(self, "source", given if self.source is None else source)
 
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """One record, or one for each text."""
+        return tuple(self.record) if isinstance(self.record, list | tuple) else (self.record,)  # ty: ignore
+
     def check(self, place: Place) -> None:
         """See `Intervention`."""
         needs_whole(place, "token")
-        if self.what in ("queries", "keys") and (place.products > 1 or not place.features[0]):
+        expected = 1 if place.route == "operators" else 0
+        if self.what in ("queries", "keys") and (place.products > expected or not place.features[0]):
             raise InterventionError(
                 f"{place.name} ({place.module}) makes its scores of more than queries times keys; they cannot be "
                 "patched there. Patch values or output, or give weights with headscope.Given"
@@ -82,17 +90,21 @@ class Patch(Intervention):
         kind = "key/value heads" if self.what in ("keys", "values") else "heads"
         said = f"{self.what} patched ({kind} {', '.join(map(str, heads))})"
         size = (count, place.features[number]) if number < 3 else None
-        return Part(WHERE[self.what], heads, self.maker(place, heads), self.positions, said, size)  # ty: ignore
+        make = self.maker(place, heads)
+        return Part(WHERE[self.what], heads, make, self.positions, said, place.route, size)  # ty: ignore
 
     def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        found = torch.from_numpy(np.array(self._array(layer_of(self.record, place), heads)))
+        arrays = [torch.from_numpy(np.array(self._array(layer_of(one, place), heads))) for one in self.records]
 
         def make(old: torch.Tensor, at: At) -> torch.Tensor:
+            if len(arrays) not in (1, len(at.queries)):
+                raise InterventionError(f"{len(arrays)} records were given, and the batch has {len(at.queries)} texts")
             new = old.clone()
             rows = new.transpose(1, 2) if self.what == "output" else new
             sides = at.keys if self.what in ("keys", "values") else at.queries
             for example, places in enumerate(sides):
+                found = arrays[example % len(arrays)]
                 to, of = self._positions(len(places), found.shape[1], f"{place.name}, text {example}")
                 rows[example, :, places[to]] = found[:, of].to(new)
             return new

@@ -37,7 +37,7 @@ class Place:
         route: how it was seen.
         roles: whether queries and keys are of the source or of the target; empty where of neither.
         features: of queries, keys and values; 0 where not known.
-        products: how many products of activations went into the scores, where these were seen.
+        products: how many products of activations went into the scores, or were made beside the interface.
         whole: whether the layer works on each example at once, and not on windows or one picture after the other.
     """
 

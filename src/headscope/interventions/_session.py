@@ -19,6 +19,7 @@ from headscope.capturing._interface import InterfaceWatch
 from headscope.capturing._operators import OperatorWatch
 from headscope.capturing._origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
 from headscope.capturing._run import uncompiled, unwrapped
+from headscope.capturing._weights import sight_of
 from headscope.capturing._trail import Trail, names_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
@@ -105,6 +106,11 @@ class ModelSession:
                 undo.callback(module.register_forward_pre_hook(self._visit).remove)
             yield
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
+
     def prepare(self, model: nn.Module, inputs: Inputs) -> None:
         """See `headscope.capturing._edit.Session`."""
         if model is self.model:
@@ -121,17 +127,23 @@ class ModelSession:
     def positions(self, module: nn.Module, call: Call) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
         """See `headscope.capturing._edit.Session`."""
         batch, _, queries, keys = call.size
-        roles, device = self._places[self._names[id(module)]].roles, call.context.device
-        return self._real(roles[0], (batch, queries), device), self._real(roles[1], (batch, keys), device)
+        roles = self._places[self._names[id(module)]].roles
+        seen = _looked_at(call)
+        found = [
+            self._real(role, (batch, size), seen if size == keys else None)
+            for role, size in zip(roles, (queries, keys), strict=True)
+        ]
+        return found[0], found[1]
 
-    def _real(self, role: str, shape: tuple[int, int], device: Any) -> list[torch.Tensor]:
+    def _real(self, role: str, shape: tuple[int, int], seen: torch.Tensor | None) -> list[torch.Tensor]:
+        """By the mask that the model was given, else by what its attention hides from all."""
         mask = self._arguments.get(MASKS.get(role, ""))
-        if not isinstance(mask, torch.Tensor) or mask.ndim != 2 or len(mask) != shape[0]:
-            return [torch.arange(shape[1], device=device)] * shape[0]
-        steps = _is_filled(self._arguments.get("past_key_values"))
-        if mask.shape[1] == shape[1] or (steps and mask.shape[1] > shape[1]):
-            return [row.nonzero()[:, 0].to(device) for row in mask[:, -shape[1] :]]
-        return [torch.arange(shape[1], device=device)] * shape[0]
+        found = torch.ones(shape) if seen is None else seen.expand(shape)
+        if isinstance(mask, torch.Tensor) and mask.ndim == 2 and len(mask) == shape[0]:
+            steps = _is_filled(self._arguments.get("past_key_values"))
+            if mask.shape[1] == shape[1] or (steps and mask.shape[1] > shape[1]):
+                found = mask[:, -shape[1] :]
+        return [row.nonzero()[:, 0].to(self.device) for row in found]
 
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running += 1
@@ -173,6 +185,12 @@ class ModelSession:
         for intervention in self._interventions:
             for place, part in intervention.parts(plan):
                 self._parts.setdefault((place.module, place.visit), []).append(part)
+
+
+def _looked_at(call: Call) -> torch.Tensor | None:
+    """``[batch key]``, True for keys that some query may look at; batch may be 1."""
+    visible = sight_of(call).visible if call.mask is not None else None
+    return None if visible is None else visible.any(dim=2).any(dim=1)
 
 
 def _encoders(model: nn.Module) -> list[nn.Module]:
