@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -67,6 +67,7 @@ class Part:
     size: tuple[int, int] | None = None
 
 
+@runtime_checkable
 class Session(Protocol):
     """Somebody who changes layers.
 
@@ -89,6 +90,7 @@ class Session(Protocol):
         ...
 
 
+@runtime_checkable
 class Opens(Protocol):
     """What `capture` is given as an intervention."""
 
@@ -178,7 +180,6 @@ class Edit:
             return call
         with unseen():
             return _Changing(self, call, told).call()
-
 
     def _note(self, part: Part) -> None:
         if id(part) in self.session.done:

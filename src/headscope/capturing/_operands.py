@@ -77,9 +77,10 @@ def _fused(edit: Edit, args: tuple, options: dict) -> tuple[tuple, dict]:
 def _einsum(edit: Edit, args: tuple) -> tuple:
     equation, *operands = args
     held = len(operands) == 1 and isinstance(operands[0], list | tuple)
-    left, right = operands[0] if held else (*operands, None, None)[:2]
-    if right is None or (len(operands[0]) if held else len(operands)) != 2:
+    factors = operands[0] if held else operands
+    if len(factors) != 2:
         return args
+    left, right = factors
     trace = trace_of(left)
     if trace is not None and trace.is_weights:
         axes = attention_axes(equation)

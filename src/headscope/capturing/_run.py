@@ -28,6 +28,7 @@ def run(
     model: nn.Module,
     inputs: Inputs,
     keeping: Keeping,
+    *,
     note: Callable[[Call], None] | None = None,
     interventions: Sequence[Opens] = (),
 ) -> list[Record]:

@@ -105,6 +105,6 @@ def _check(given: torch.Tensor, seen: torch.Tensor, name: str) -> None:
     if hidden.max() > HIDDEN_AT_MOST:
         head, query, key = (hidden == hidden.max()).nonzero()[0].tolist()
         raise InterventionError(
-            f"{name}: the weight {hidden.max().item():.3g} was given to row {head}, query {query}, key {key}, which the "
-            "query may not look at"
+            f"{name}: the weight {hidden.max().item():.3g} was given to row {head}, query {query}, key {key}, which "
+            "the query may not look at"
         )

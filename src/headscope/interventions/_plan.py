@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from headscope.capturing._call import Call
@@ -125,7 +126,7 @@ def plan_of(model: Any, inputs: Inputs) -> Plan:
 
     keeping = Keeping(frozenset({"qk", "values"}), auto=False)
     with intact(), at_rest(model), torch.random.fork_rng():
-        record = run(model, inputs, keeping, note)[0]
+        record = run(model, inputs, keeping, note=note)[0]
     by_module: dict[str, list[_Note]] = {}
     for entry in notes:
         by_module.setdefault(entry.module, []).append(entry)
@@ -156,9 +157,11 @@ def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, i
         kv_heads=layer.kv_heads,
         route=layer.route,
         roles=notes[0].roles if notes and not stack.startswith(SEEN) else ("", ""),
-        features=tuple(
-            0 if array is None else array.shape[-1] for array in (layer.queries, layer.keys, layer.values)
-        ),
+        features=(_width(layer.queries), _width(layer.keys), _width(layer.values)),
         products=notes[0].products if notes else 0,
         whole=len(notes) == uses and all(note.size[0] == count for note in notes),
     )
+
+
+def _width(array: np.ndarray | None) -> int:
+    return 0 if array is None else array.shape[-1]

@@ -19,8 +19,8 @@ from headscope.capturing._interface import InterfaceWatch
 from headscope.capturing._operators import OperatorWatch
 from headscope.capturing._origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
 from headscope.capturing._run import uncompiled, unwrapped
-from headscope.capturing._weights import sight_of
 from headscope.capturing._trail import Trail, names_of
+from headscope.capturing._weights import sight_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
 from headscope.interventions._plan import Place, Plan, plan_of
@@ -193,7 +193,7 @@ def _looked_at(call: Call) -> torch.Tensor | None:
     return None if visible is None else visible.any(dim=2).any(dim=1)
 
 
-def _encoders(model: nn.Module) -> list[nn.Module]:
+def _encoders(model: Any) -> list[nn.Module]:
     """The encoder that generation runs by itself."""
     if not getattr(getattr(model, "config", None), "is_encoder_decoder", False) or not hasattr(model, "get_encoder"):
         return []
@@ -253,5 +253,3 @@ def _tokens(tensors: Mapping[str, torch.Tensor], role: str) -> tuple[Tokens, ...
     if given is None:
         return ()
     return (Tokens(pieces=tuple(map(str, range(given.shape[1])))),) * len(given)
-
-
