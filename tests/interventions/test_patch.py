@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_said(options, message, tokenizer):
 def test_a_record_of_another_length_or_model_is_refused(tokenizer):
     model = tiny_model("bert")
     longer = hs.capture(model, tokenizer, "on it she ran home")
-    with pytest.raises(InterventionError, match="has 12 tokens, and the record 17; say with positions= and source="):
+    with pytest.raises(InterventionError, match="has 12 tokens, and the record 16; say with positions= and source="):
         hs.capture(model, tokenizer, TEXT, interventions=[hs.Patch(record=longer, what="values")])
     with pytest.raises(InterventionError, match="is it of this model"):
         other = hs.capture(tiny_model("llama"), tokenizer, TEXT)
@@ -123,7 +123,6 @@ def test_queries_that_also_meet_positions_are_not_patched_by_half(family, tokeni
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"what": "query"}, "one of queries, keys, values, output; not 'query'"),
         ({"what": "output", "queries": [1]}, "takes positions=, the tokens that are patched"),
         ({"what": "output", "positions": [1, 2], "source": [0]}, "give as many of both"),
         ({"what": "output", "source": [0]}, "give as many of both"),

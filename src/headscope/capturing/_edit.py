@@ -100,6 +100,7 @@ class Opens(Protocol):
 
 
 _sessions: ContextVar[tuple[Session, ...]] = ContextVar("headscope_sessions", default=())
+_level: ContextVar[int] = ContextVar("headscope_intact_level", default=0)
 
 
 def sessions() -> tuple[Session, ...]:
@@ -119,12 +120,18 @@ def changing(session: Session) -> Generator[None]:
 
 @contextmanager
 def intact() -> Generator[None]:
-    """Change nothing while the block is open."""
-    token = _sessions.set(())
+    """Change nothing while the block is open, and let no watch see it that was open before."""
+    token, level = _sessions.set(()), _level.set(_level.get() + 1)
     try:
         yield
     finally:
+        _level.reset(level)
         _sessions.reset(token)
+
+
+def level() -> int:
+    """How many blocks of `intact` are open."""
+    return _level.get()
 
 
 def unseen() -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from headscope.capturing._call import Call
-from headscope.capturing._edit import Edit, alike, edit_of
+from headscope.capturing._edit import Edit, alike, edit_of, level
 from headscope.capturing._einsum import attention_axes, product_axes
 from headscope.capturing._multi_head import seen_in_multi_head
 from headscope.capturing._operands import operands_of_multi_head, with_operands
@@ -65,11 +65,11 @@ class OperatorWatch(TorchFunctionMode):
         super().__init__()
         self._trail, self._tell, self.batch = trail, tell, batch
         self._outer: OperatorWatch | None = None
-        self._away = 0
+        self._away = self._level = 0
         self.made: Counter[int] = Counter()
 
     def __enter__(self) -> OperatorWatch:
-        self._outer = _changing.get()
+        self._outer, self._level = _changing.get(), level()
         if self._tell is None:
             _changing.set(self)
         super().__enter__()
@@ -83,15 +83,19 @@ class OperatorWatch(TorchFunctionMode):
     @contextmanager
     def looking_away(self) -> Generator[None]:
         """See nothing inside: what happens there is told by somebody else."""
+        outer = nullcontext() if self._outer is None else self._outer.looking_away()
         self._away += 1
         try:
-            yield
+            with outer:
+                yield
         finally:
             self._away -= 1
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
         options = kwargs or {}
+        if level() != self._level:
+            return func(*args, **options)
         if func in HOLD_OPERANDS and (edit := self._edit()) is not None:
             with self.looking_away():
                 args, options = with_operands(edit, (func, args, options), self._split)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -33,7 +33,7 @@ _plans: WeakKeyDictionary[nn.Module, dict[tuple, Plan]] = WeakKeyDictionary()
 
 
 @contextmanager
-def intervene(model: nn.Module, *interventions: Intervention) -> Generator[None]:
+def intervene(model: nn.Module, *interventions: Intervention) -> Generator[ModelSession]:
     """Change a model's attention while the block is open, however the model is called.
 
     The first call within the block runs the model once more beforehand, as it is: to find its layers and to check
@@ -45,6 +45,9 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[None]
     Args:
         model: a transformers model, or any other torch model with one batch axis, the first.
         *interventions: what is done; see `Intervention`.
+
+    Yields:
+        What is known of the block; its ``plan`` names the layers of the model once this was called.
 
     Raises:
         InterventionError: in the first call, where a layer, head or token is not there or a change cannot be made.
@@ -66,7 +69,20 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[None]
             undo.enter_context(operators)
         undo.enter_context(session.hooked())
         undo.enter_context(changing(session))
-        yield
+        yield session
+
+
+def plan_on(model: nn.Module, act: Callable[[], Any]) -> Plan:
+    """The places of a model on the inputs that it is given in an act.
+
+    Raises:
+        InterventionError: where the act does not run the model.
+    """
+    with intervene(model) as session, torch.no_grad():
+        act()
+    if session.plan is None:
+        raise InterventionError(f"The loss does not run {type(model).__name__}; give the model that it runs")
+    return session.plan
 
 
 class ModelSession:
@@ -105,6 +121,11 @@ class ModelSession:
             for module in self.model.modules():
                 undo.callback(module.register_forward_pre_hook(self._visit).remove)
             yield
+
+    @property
+    def plan(self) -> Plan | None:
+        """The layers of the model; None as long as it was not run."""
+        return self._bound
 
     @property
     def device(self) -> torch.device:
