@@ -100,8 +100,8 @@ def test_a_record_of_another_length_or_model_is_refused(tokenizer):
     longer = hs.capture(model, tokenizer, "on it she ran home")
     with pytest.raises(InterventionError, match="has 12 tokens, and the record 16; say with positions= and source="):
         hs.capture(model, tokenizer, TEXT, interventions=[hs.Patch(record=longer, what="values")])
+    other = hs.capture(tiny_model("llama"), tokenizer, TEXT)
     with pytest.raises(InterventionError, match="is it of this model"):
-        other = hs.capture(tiny_model("llama"), tokenizer, TEXT)
         hs.capture(model, tokenizer, TEXT, interventions=[hs.Patch(record=other, what="values", layer=0)])
 
 

@@ -38,9 +38,14 @@ def test_without_interventions_nothing_changes_to_the_last_bit(batch, states):
 def test_it_comes_back_after_an_error(batch, states):
     model, inputs = tiny_model("gptj"), batch()
     intact, hooks = states(model, **inputs), hooks_of(model)
-    with pytest.raises(ZeroDivisionError), hs.intervene(model, hs.Zero(layer=0)):
-        assert not torch.equal(states(model, **inputs), intact)
-        raise ZeroDivisionError
+
+    def fail():
+        with hs.intervene(model, hs.Zero(layer=0)):
+            assert not torch.equal(states(model, **inputs), intact)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert torch.equal(states(model, **inputs), intact)
     assert hooks_of(model) == hooks
 

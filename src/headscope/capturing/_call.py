@@ -64,7 +64,7 @@ class Call:
     norm: str = ""
     rotary: Rotary | None = None
     products: int = 0
-    changes: tuple[str, ...] = ()
+    changes: tuple = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
     added: torch.Tensor | None = None
 
     @property
