@@ -58,7 +58,7 @@ class OperatorWatch(TorchFunctionMode):
         tell: is called with each `Call`; None where nobody wants to know, and attention is only to be changed.
         batch: number of texts, which some models fold into the heads.
 
-    ``made`` counts the products of activations of each module, by its id.
+    ``made`` counts the products of activations of each module, by its id; while it is ``idle`` nothing is seen.
     """
 
     def __init__(self, trail: Trail, tell: Callable[[Call], None] | None, batch: int) -> None:
@@ -66,6 +66,7 @@ class OperatorWatch(TorchFunctionMode):
         self._trail, self._tell, self.batch = trail, tell, batch
         self._outer: OperatorWatch | None = None
         self._away = self._level = 0
+        self.idle = False
         self.made: Counter[int] = Counter()
 
     def __enter__(self) -> OperatorWatch:
@@ -94,7 +95,7 @@ class OperatorWatch(TorchFunctionMode):
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
         options = kwargs or {}
-        if level() != self._level:
+        if self.idle or level() != self._level:
             return func(*args, **options)
         if func in HOLD_OPERANDS and (edit := self._edit()) is not None:
             with self.looking_away():

@@ -64,6 +64,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         if not any(isinstance(other, ModelSession) and other.model is model for other in sessions()):
             trail = undo.enter_context(Trail(model))
             operators = OperatorWatch(trail, None, 1)
+            operators.idle = True  # until there is something to change on this route
             session.operators = operators
             undo.enter_context(InterfaceWatch(trail, None, inside=operators.looking_away))
             undo.enter_context(operators)
@@ -206,6 +207,13 @@ class ModelSession:
         for intervention in self._interventions:
             for place, part in intervention.parts(plan):
                 self._parts.setdefault((place.module, place.visit), []).append(part)
+                if part.route == "operators":
+                    self._wake()
+
+    def _wake(self) -> None:
+        for other in sessions():
+            if isinstance(other, ModelSession) and other.model is self.model and other.operators is not None:
+                other.operators.idle = False
 
 
 def _looked_at(call: Call) -> torch.Tensor | None:
