@@ -143,6 +143,19 @@ def test_generation_step_by_step_is_what_a_run_without_a_cache_gives(family, tok
     assert (found[0][0] - plain[0]).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("family", ["gpt2", "gptj"])
+def test_a_generation_that_is_recorded(family, tokenizer):
+    with hs.intervene(
+        model := tiny_model(family, writes=True), hs.Uniform(layer=0, heads=1), hs.Zero(layer=1, heads=0)
+    ):
+        record = hs.generate(model, tokenizer, "the cat", max_new_tokens=4)
+    size = len(record["self"].query)
+    np.testing.assert_allclose(record["self"].weights(0, 1)[-1], 1 / size, atol=1e-6)
+    assert not record["self"].weights(1, 0).any()
+    assert record["self"].layer(1).changes == ("output set to zero (heads 0)",)
+    assert record.verified < 1e-5
+
+
 def test_torchs_own_multi_head_attention():
     torch.manual_seed(0)
     layer = nn.MultiheadAttention(12, 3, batch_first=True).eval()

@@ -135,7 +135,11 @@ class ModelSession:
 
     def prepare(self, model: nn.Module, inputs: Inputs) -> None:
         """See `headscope.capturing._edit.Session`."""
-        if model is self.model:
+        if model is not self.model:
+            return
+        if getattr(getattr(model, "config", None), "is_encoder_decoder", False) and not inputs.target:
+            self._learn(_inputs_of(model, inputs.arguments, whole=False))
+        else:
             self._learn(inputs)
 
     def parts(self, module: nn.Module) -> Sequence[Part]:
