@@ -12,6 +12,8 @@ from playwright.sync_api import sync_playwright
 
 import find_chromium
 import headscope as hs
+from headscope.capturing import load_model
+from picture_texts import TEXTS
 
 PAIR = ("The rabbit quickly hopped across the road.", "The turtle slowly crawled behind it because it was tired.")
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
@@ -26,15 +28,26 @@ PICTURES = {
     "pair_view": ("view=pair&query=15&key=2", "light"),
 }
 """File name: what the page's address says, and the colours."""
+WITH_EVIDENCE = {
+    "model_view_labels": ("view=model&label=delimiter", "light"),
+    "scatter_view": ("view=scatter&layer=1&heads=8", "light"),
+    "scatter_view_map": ("view=scatter&x=map&label=delimiter&layer=4&heads=5", "dark"),
+    "head_card": ("view=head&layer=1&heads=8", "light"),
+}
+"""The same of the page with evidence."""
 
 
 def main() -> None:
     """Open the page once for each picture."""
-    record = hs.capture(None, text=PAIR[0], text_pair=PAIR[1])
+    model, tokenizer = load_model(None)
+    record = hs.capture(model, tokenizer, *PAIR)
+    found = hs.heads(hs.capture_many(model, tokenizer, list(TEXTS)))
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
-        page = hs.page(record).save(Path(folder) / "page.html")
+        plain = hs.page(record).save(Path(folder) / "page.html")
+        labelled = hs.page(record, evidence=found).save(Path(folder) / "evidence.html")
         browser = playwright.chromium.launch(executable_path=find_chromium.needed(), args=find_chromium.FLAGS)
-        for name, (selection, scheme) in PICTURES.items():
+        for name, (selection, scheme) in (PICTURES | WITH_EVIDENCE).items():
+            page = labelled if name in WITH_EVIDENCE else plain
             tab = browser.new_page(viewport={"width": 1240, "height": 760}, color_scheme=scheme)
             tab.goto(f"{page.as_uri()}#v=2&{selection}")
             tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")

@@ -38,7 +38,7 @@ def _without_titles(node):
     if "$ref" in kept and len(kept) > 1:  # beside a description the reference would become a type of its own
         kept["allOf"] = [{"$ref": kept.pop("$ref")}]
     if kept.get("type") == "object":
-        kept["additionalProperties"] = False
+        kept.setdefault("additionalProperties", False)
     return kept
 
 

@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 
 /** Bytes that each bundle may have. */
-const MOST_BYTES = { "page.js": 136_000, "live.js": 140_000, "frame.js": 1_500 };
+const MOST_BYTES = { "page.js": 186_000, "live.js": 190_000, "frame.js": 1_500 };
 /** frame.js stands in every output of a notebook and holds nothing of others. */
 const WITH_LICENCES = ["page.js", "live.js"];
 const root = new URL("../", import.meta.url);

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         neuron_view,
         page,
         pair_view,
+        scatter_view,
         text_view,
         view,
     )
@@ -104,6 +105,7 @@ _PLACES = {
         "neuron_view",
         "page",
         "pair_view",
+        "scatter_view",
         "text_view",
         "view",
     ),
@@ -160,6 +162,7 @@ __all__ = [
     "page",
     "pair_view",
     "save",
+    "scatter_view",
     "text_view",
     "view",
     "watch",

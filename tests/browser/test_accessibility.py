@@ -49,6 +49,17 @@ def test_axe_finds_nothing_where_scores_are_shown_and_sinks_left_out(show, recor
         assert grave(show(record, view=name, quantity="score", sinks=False, query=3)) == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_axe_finds_nothing_where_other_quantities_are_shown(name, scheme, show, record, rng):
+    for layer in record["self"].layers:
+        object.__setattr__(layer, "value_norms", rng.random((4, 9)))
+    rollout = {"rollout": [rng.random((9, 9)) for _ in range(3)]}
+    for quantity in ("score", "contribution", "rollout"):
+        view = show(record, view=name, scheme=scheme, quantity=quantity, quantities=rollout, query=3, key=5)
+        assert grave(view) == []
+
+
 def test_axe_is_seen_to_fail(show, record):
     view = show(record)
     shadow = "document.querySelector('#headscope').shadowRoot"

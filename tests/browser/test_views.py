@@ -139,11 +139,11 @@ def test_scores_are_shown_with_how_far_they_agree_with_weights(show, scored):
     plain = view.colours("matrix")
     view.page.locator('[data-option="score"]').click()
     said = view.text("[data-agreement]")
-    assert f"same top key for 100 % of {len(QUERIES)} queries" in said
+    assert f"same top key in 100 % of {len(QUERIES)} rows" in said
     weights, scores = scored["cross"].weights(0, 2), scored["cross"].scores(0, 2)
     seen = np.isfinite(scores)
-    ranks = [values[seen].argsort().argsort() for values in (weights, scores)]
-    assert printed(said.split("rank correlation")[1]) == near(np.corrcoef(*ranks)[0, 1])
+    assert (weights[seen].argsort() == scores[seen].argsort()).mean() < 1  # over all rows their orders differ
+    assert printed(said.split("rank correlation")[1]) == 1  # and in each row they are the same
     assert view.colours("matrix") != plain
     bar = view.text("[data-scale]")
     assert float(bar.split("\n")[-1]) == pytest.approx(np.abs(scores[seen]).max(), rel=0.05)

@@ -52,3 +52,49 @@ def test_what_was_not_seen_is_said():
 def test_the_users_own_error_comes_through():
     with pytest.raises(ZeroDivisionError), hs.watch(nn.Linear(3, 3)):
         1 / 0  # noqa: B018
+
+
+class Attention(nn.Module):
+    """Two heads of six features, in windows or with its heads mixed where asked."""
+
+    def __init__(self, *, windows: int = 1, axes: int = 4, mixed: bool = False):
+        super().__init__()
+        self.windows, self.axes, self.mixed = windows, axes, mixed
+        self.qkv, self.out = nn.Linear(12, 36), nn.Linear(12, 12)
+        self.mix = nn.Linear(2, 2)
+
+    def forward(self, states):
+        batch, size, _ = states.shape
+        leading = (batch, self.windows) if self.axes == 5 else (batch * self.windows,)
+        parts = self.qkv(states).reshape(*leading, size // self.windows, 3, 2, 6)
+        query, key, value = (part.transpose(-2, -3) for part in parts.unbind(-3))
+        if self.axes == 5:
+            context = nn.functional.scaled_dot_product_attention(query, key, value)
+        else:
+            weights = (query @ key.transpose(-1, -2) / 6**0.5).softmax(-1)
+            weights = self.mix(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) if self.mixed else weights
+            context = weights @ value
+        return self.out(context.transpose(-2, -3).reshape(batch, size, 12))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"windows": 4}, "computes attention on 4 rows where the model was given 1"),
+        ({"windows": 4, "axes": 5}, r"attention on \[1, 4, 2, 2, 6\], where \[batch head query feature\] is wanted"),
+        ({"mixed": True}, "no softmax: one of these weights is -"),
+    ],
+)
+def test_windows_and_mixed_heads_are_refused_with_the_reason(options, reason):
+    torch.manual_seed(6)
+    model, states = Attention(**options), torch.randn(1, 8, 12)
+    with pytest.raises(CaptureError, match=reason), hs.watch(model):
+        model(states)
+
+
+def test_the_same_attention_without_windows_or_mixing_is_captured():
+    torch.manual_seed(6)
+    with hs.watch(model := Attention(), keep="weights") as seen:
+        model(torch.randn(1, 8, 12))
+    assert seen.record["self"].weights(0).shape == (2, 8, 8)
+    assert seen.record.verified < 1e-6

@@ -149,6 +149,11 @@ def test_what_is_shown_first_can_be_chosen(rng):
         "mute": False,
         "sinks": True,
         "share": None,
+        "label": None,
+        "least": 0,
+        "sort": None,
+        "x": None,
+        "y": None,
     }
     assert page.header["selection"] == usual | {"stack": "cross", "layer": 2, "heads": [0, 2], "theme": "dark"}
     assert [[layer["layer"] for layer in stack["layers"]] for stack in page.header["stacks"]] == [[1], [1, 2]]
@@ -173,14 +178,23 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         "heads": [0],
         "query": [0],
         "key": [0, 6],
-        "quantity": "score",
+        "quantity": "effect",
         "filter": "all",
         "mute": True,
         "sinks": False,
         "share": 30,
+        "label": "sink",
+        "least": 40,
+        "sort": "-entropy",
+        "x": "map",
+        "y": "sink",
         "theme": "light",
     }
-    assert hs.page(random_record(), **chosen).header["selection"] == chosen
+    effect = {"effect": [np.zeros((5, 7)), np.ones((5, 7))]}
+    assert (
+        hs.page(random_record(), quantities=effect, evidence=hs.heads(random_record()), **chosen).header["selection"]
+        == chosen
+    )
     assert set(chosen) == set(_contract.PageSelection.__annotations__)
     assert hs.page(random_record(), query=3).header["selection"]["query"] == [3]
 
@@ -212,7 +226,7 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
         ({"include_heads": [1], "heads": [0]}, PageError, "include_heads= leaves some of them out"),
         ({"query": 5}, PageError, r"query=\[5\]: there are the query tokens 0 to 4"),
         ({"key": [0, -1]}, PageError, r"key=\[0, -1\]: there are the key tokens 0 to 6"),
-        ({"view": "film"}, PageError, "view must be 'head', .* or 'pair', not 'film'"),
+        ({"view": "film"}, PageError, "view must be 'head', .* or 'scatter', not 'film'"),
         ({"share": 0}, PageError, "share must be a whole number from 1 to 100"),
         ({"theme": "blue"}, PageError, "not 'blue'"),
         ({"stack": "self"}, RecordError, "has the stacks 'cross', not 'self'"),

@@ -33,6 +33,14 @@ def test_each_view_has_a_function_that_opens_it(name):
     assert made.html == hs.view(random_record(), view=name, layer=1, heads=[2]).html
 
 
+def test_the_scatter_has_a_function_that_needs_evidence():
+    found = hs.heads(random_record())
+    made = hs.scatter_view(random_record(), evidence=found, x="map")
+    assert made.header["selection"] | {"view": "scatter", "x": "map"} == made.header["selection"]
+    with pytest.raises(PageError, match="view='scatter' needs evidence"):
+        hs.scatter_view(random_record())
+
+
 def test_a_named_view_shows_no_other():
     with pytest.raises(PageError, match=r"head_view cannot show view='matrix'; call view\(record, view='matrix'\)"):
         hs.head_view(random_record(), view="matrix")

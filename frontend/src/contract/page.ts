@@ -16,7 +16,15 @@ export interface Page {
    */
   verified: number | null;
   stacks: PageStack[];
+  /**
+   * All that some layer has beside weights and scores.
+   */
+  quantities?: PageQuantity[];
   selection: PageSelection;
+  /**
+   * Where the page was given some.
+   */
+  evidence?: PageEvidence;
 }
 export interface PageModel {
   /**
@@ -111,6 +119,17 @@ export interface PageLayer {
    * less where part of a row's mass went to a learned sink that is no token.
    */
   row_sums: "one" | "less";
+  /**
+   * Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
+   * From it the page works out the quantity contribution: weight times value norm.
+   */
+  value_norms?: PageArray;
+  /**
+   * Further quantities of this layer by name; axes head, query, key, or query, key for all heads together.
+   */
+  quantities?: {
+    [k: string]: PageArray;
+  };
 }
 /**
  * An array that travels as bytes, little-endian, in C order, gzipped.
@@ -127,9 +146,14 @@ export interface PageArray {
   shape: number[];
   dtype: "uint8" | "float16" | "float32" | "int32";
   /**
-   * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2.
+   * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2, signed means
+   * c * |c| for c = (b - 128) / 127.
    */
-  encoding: "plain" | "sqrt";
+  encoding: "plain" | "sqrt" | "signed";
+  /**
+   * What the value is then multiplied by; 1 where it is absent.
+   */
+  most?: number;
 }
 /**
  * All that scores and weights are recomputed from.
@@ -182,10 +206,29 @@ export interface PageRotary {
   start: number;
 }
 /**
+ * A quantity that the page can show in place of the weights.
+ */
+export interface PageQuantity {
+  name: string;
+  label: string;
+  /**
+   * What it is, in one sentence.
+   */
+  explanation: string;
+  /**
+   * False where it is never below 0.
+   */
+  signed: boolean;
+  /**
+   * layer where there is one map for all heads together.
+   */
+  per: "head" | "layer";
+}
+/**
  * What the page shows when it opens.
  */
 export interface PageSelection {
-  view: "head" | "model" | "matrix" | "text" | "neuron" | "pair";
+  view: "head" | "model" | "matrix" | "text" | "neuron" | "pair" | "scatter";
   stack: string;
   layer: number;
   /**
@@ -200,7 +243,7 @@ export interface PageSelection {
    * Pinned key tokens.
    */
   key: number[];
-  quantity: "weight" | "score";
+  quantity: string;
   /**
    * Which text of a pair queries and keys come from: a the first, b the second.
    */
@@ -217,5 +260,159 @@ export interface PageSelection {
    * Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn.
    */
   share: number | null;
+  /**
+   * Pattern whose heads stand out among the labels; None for all patterns.
+   */
+  label: string | null;
+  /**
+   * Percent that the score of a label must reach for its head to stand out.
+   */
+  least: number;
+  /**
+   * Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads.
+   */
+  sort: string | null;
+  /**
+   * Measure of the scatter, from left to right; "map" for the map of heads, None for the usual one.
+   */
+  x: string | null;
+  /**
+   * Measure of the scatter, from bottom to top.
+   */
+  y: string | null;
   theme: "auto" | "light" | "dark";
+}
+/**
+ * What kinds of heads there are, and how sure that is: measured over texts, of which the page shows one at most.
+ */
+export interface PageEvidence {
+  /**
+   * The stack whose heads were measured.
+   */
+  stack: string;
+  /**
+   * The model of those texts.
+   */
+  model: string;
+  texts: number;
+  /**
+   * Of the intervals.
+   */
+  confidence: number;
+  /**
+   * Chance of a false label that was accepted.
+   */
+  alpha: number;
+  /**
+   * For trying many heads and patterns.
+   */
+  correction: string;
+  /**
+   * What keeps anything from being told; empty where nothing does.
+   */
+  caution: string;
+  patterns: PagePattern[];
+  /**
+   * Axes pattern, layer, head: 0 for no label, 1 for one seen on one text only, 2 for one that holds.
+   */
+  status: PageArray;
+  /**
+   * Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts; NaN where unknown.
+   */
+  numbers: PageArray;
+  measures: PageMeasure[];
+  /**
+   * Axes measure, layer, head: means over texts; NaN where unknown.
+   */
+  values: PageArray;
+  /**
+   * None where there is a single head, or too many to be placed quickly.
+   */
+  map: PageMap | null;
+  /**
+   * Texts, cut where they are long.
+   */
+  examples: string[];
+  /**
+   * For the labels that are told.
+   */
+  shown: PageShown[];
+}
+/**
+ * Something that a head may do, with what its evidence was measured against.
+ */
+export interface PagePattern {
+  name: string;
+  /**
+   * What the head does, in a few words.
+   */
+  says: string;
+  source: string;
+  /**
+   * Least mean score of a label.
+   */
+  threshold: number;
+  /**
+   * The baselines, between commas.
+   */
+  against: string;
+}
+/**
+ * A number of each head.
+ */
+export interface PageMeasure {
+  name: string;
+  says: string;
+  /**
+   * Empty for shares from 0 to 1.
+   */
+  unit: string;
+}
+/**
+ * Heads as points, like heads close together: directions and axes have no meaning.
+ */
+export interface PageMap {
+  /**
+   * Axes layer, head, direction.
+   */
+  places: PageArray;
+  /**
+   * How badly the points keep the distances: 0 exactly, above 0.2 a map is held to be poor.
+   */
+  stress: number;
+  /**
+   * Rows of the shown text that the distances were taken from.
+   */
+  queries: number;
+}
+/**
+ * What to look at for one label of one head.
+ */
+export interface PageShown {
+  /**
+   * Place among the patterns.
+   */
+  pattern: number;
+  layer: number;
+  head: number;
+  /**
+   * Places among the examples: the texts with the highest scores, best first.
+   */
+  texts: number[];
+  /**
+   * The score of each of them.
+   */
+  scores: number[];
+  /**
+   * Strongest first; none where the pattern is not one of single pairs.
+   */
+  pairs: PagePair[];
+}
+/**
+ * A query and a key of the shown text that show a label.
+ */
+export interface PagePair {
+  query: number;
+  key: number;
+  weight: number;
 }

@@ -1,37 +1,40 @@
 /** How far two quantities agree. */
 export interface Agreement {
-  /** Queries that were compared. */
-  readonly queries: number;
+  /** Rows that were compared. */
+  readonly rows: number;
   /** Part of them whose strongest key is the same. */
   readonly sameTop: number;
-  /** Spearman's rank correlation over all compared pairs of query and key. */
+  /** Mean of their rank correlations (Spearman), of those rows where it is defined; NaN where there is none. */
   readonly rank: number;
 }
 
-const MOST_QUERIES = 96;
-const MOST_PAIRS = 20_000;
+const MOST_ROWS = 192;
+const MOST_PAIRS = 60_000;
 
-type Rows = (query: number) => Float32Array;
+type Row = (row: number) => Float32Array;
 
-/** Compares two quantities over evenly spaced queries; pairs where one is not finite do not count. */
-export function agreement(one: Rows, other: Rows, queries: number): Agreement | null {
-  const count = Math.min(queries, MOST_QUERIES);
-  const [a, b]: [number[], number[]] = [[], []];
-  let [compared, same] = [0, 0];
+/** Compares two quantities over evenly spaced rows; pairs where one is not finite do not count. */
+export function agreement(one: Row, other: Row, rows: number): Agreement | null {
+  const count = Math.min(rows, MOST_ROWS);
+  let [compared, same, ranked, sum] = [0, 0, 0, 0];
   for (let at = 0; at < count; at++) {
-    const query = Math.floor((at * queries) / count);
-    const [rowA, rowB] = [one(query), other(query)];
-    const pairs = [...rowA.keys()].filter((key) => Number.isFinite(rowA[key]) && Number.isFinite(rowB[key]));
+    const row = Math.floor((at * rows) / count);
+    const [a, b] = [one(row), other(row)];
+    const pairs = [...a.keys()].filter((key) => Number.isFinite(a[key]) && Number.isFinite(b[key]));
     if (pairs.length === 0) continue;
     compared++;
-    if (topOf(rowA, pairs) === topOf(rowB, pairs)) same++;
+    if (topOf(a, pairs) === topOf(b, pairs)) same++;
     const skip = Math.max(1, Math.floor((pairs.length * count) / MOST_PAIRS));
-    for (let i = at % skip; i < pairs.length; i += skip) {
-      a.push(rowA[pairs[i]]);
-      b.push(rowB[pairs[i]]);
-    }
+    const some = pairs.filter((_, place) => place % skip === at % skip);
+    const rank = rankCorrelation(
+      some.map((key) => a[key]),
+      some.map((key) => b[key]),
+    );
+    if (Number.isNaN(rank)) continue;
+    ranked++;
+    sum += rank;
   }
-  return compared > 0 ? { queries: compared, sameTop: same / compared, rank: rankCorrelation(a, b) } : null;
+  return compared > 0 ? { rows: compared, sameTop: same / compared, rank: sum / ranked } : null;
 }
 
 function topOf(row: Float32Array, pairs: readonly number[]): number {

@@ -1,8 +1,8 @@
 import type { Mask } from "./mask";
 import { type Focus, otherSide } from "./place";
-import { type LayerWeights, WEIGHT } from "./weights";
+import { codeOf, type LayerValues, largest, topOf } from "./values";
 
-/** The attention between some tokens (their mean) and all tokens of the other side. */
+/** What some tokens (their mean) and all tokens of the other side have between them; 0 where that is not told. */
 export interface TokenAttention {
   /** Axes head (as chosen), token of the other side. */
   readonly byHead: readonly Float32Array[];
@@ -11,7 +11,7 @@ export interface TokenAttention {
 }
 
 export function tokenAttention(
-  weights: LayerWeights,
+  weights: LayerValues,
   heads: readonly number[],
   mask: Mask,
   { side, tokens }: Focus,
@@ -24,7 +24,9 @@ export function tokenAttention(
     const sum = new Float32Array(count);
     for (const token of used) {
       const values = read(head, token);
-      for (let other = 0; other < count; other++) if (shown[other]) sum[other] += values[other] / used.length;
+      for (let other = 0; other < count; other++) {
+        if (shown[other] && values[other] !== Number.NEGATIVE_INFINITY) sum[other] += values[other] / used.length;
+      }
     }
     return sum;
   });
@@ -32,23 +34,23 @@ export function tokenAttention(
 }
 
 export function strongestWeight({ byHead }: TokenAttention): number {
-  let most = 0;
-  for (const head of byHead) for (const weight of head) most = Math.max(most, weight);
-  return most;
+  return byHead.reduce((most, head) => Math.max(most, largest(head)), 0);
 }
 
-/** The attention each key receives, as mean over the queries. */
-export function received(weights: LayerWeights, heads: readonly number[], mask: Mask): TokenAttention {
+/** What each key receives, as mean over the queries. */
+export function received(weights: LayerValues, heads: readonly number[], mask: Mask): TokenAttention {
   const { queries, keys } = weights;
   const byHead = heads.map((head) => {
     const bytes = weights.bytes(head);
+    const { parts } = codeOf(weights);
+    const top = topOf(weights, head);
     const sums = new Float32Array(keys);
     for (let query = 0; query < queries; query++) {
       if (!mask.query[query]) continue;
       const row = query * keys;
-      for (let key = 0; key < keys; key++) sums[key] += WEIGHT[bytes[row + key]];
+      for (let key = 0; key < keys; key++) sums[key] += parts[bytes[row + key]];
     }
-    return sums.map((sum, key) => (mask.key[key] ? sum / queries : 0));
+    return sums.map((sum, key) => (mask.key[key] ? (sum * top) / queries : 0));
   });
   return { byHead, mean: meanOf(byHead, keys) };
 }
@@ -59,12 +61,23 @@ function meanOf(byHead: readonly Float32Array[], count: number): Float32Array {
   return mean;
 }
 
-/** The tokens with most attention, strongest first; those with none are left out. */
-export function strongest(attention: Float32Array, most: number): number[] {
+/** The tokens with most attention, largest first, by size or by value; those with none are left out. */
+export function strongest(attention: Float32Array, most: number, order = Math.abs): number[] {
   return Array.from(attention.keys())
-    .filter((token) => attention[token] > 0)
-    .sort((a, b) => attention[b] - attention[a] || a - b)
+    .filter((token) => attention[token] !== 0)
+    .sort((a, b) => order(attention[b]) - order(attention[a]) || a - b)
     .slice(0, most);
+}
+
+/** The colours of bars: of each map, or of values above and below 0. */
+export type BarColors = { readonly maps: readonly string[] } | { readonly signs: readonly [string, string] };
+
+/** A bar for what a token has: its length as part of `full`, and its colours. */
+export function barOf({ mean, byHead }: TokenAttention, token: number, full: number, colors: BarColors) {
+  const length = `${(100 * Math.abs(mean[token])) / full}%`;
+  if ("signs" in colors) return { length, parts: stackedBar([1], [colors.signs[mean[token] < 0 ? 1 : 0]]) };
+  const parts = byHead.map((head) => head[token]);
+  return { length, parts: stackedBar(parts, colors.maps) };
 }
 
 /** A CSS background of coloured parts side by side, each as wide as its share of the sum. */

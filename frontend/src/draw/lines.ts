@@ -1,11 +1,14 @@
 import type { Column } from "./columns";
 import type { Mask } from "./mask";
 import type { Focus } from "./place";
-import { type LayerWeights, WEIGHT } from "./weights";
+import { codeOf, type LayerValues, sharedTop, topOf } from "./values";
 
-/** Lines from query to key, head by head; heights in pixels from the top of the picture. */
+/** Lines from query to key, colour by colour; heights in pixels from the top of the picture. */
 export interface Lines {
-  /** Where each head's lines begin in the arrays; one entry more than heads. */
+  /**
+   * Where the lines of each colour begin in the arrays, and their end: one colour for each head, or for values of
+   * both signs one for those above 0 and one for those below.
+   */
   readonly offsets: Uint32Array;
   /** Height at the query. */
   readonly starts: Float32Array;
@@ -19,74 +22,84 @@ export interface LineOptions {
   readonly query: Column;
   readonly key: Column;
   readonly mask: Mask;
-  /** For each of the heads: the smallest byte drawn of each query, at least 1; more than 255 draws nothing. */
+  /** For each of the heads: the smallest level drawn of each query, at least 1; more than 255 draws nothing. */
   readonly cutoffs: readonly Uint16Array[];
   /** Height over which the heads are spread at each token, so that their colours do not pile up on one point. */
   readonly spread: number;
   /** How far a line reaches beyond its middle. */
   readonly reach: number;
-  /** The strength of each weight: gain * weight ** gamma. */
+  /** The strength of each value: gain * size ** gamma, size as part of the largest that these heads can have. */
   readonly gain: number;
   readonly gamma: number;
   /** Only the lines of these tokens. */
   readonly only?: Focus | null;
 }
 
-/** The cutoffs that draw every weight inside a mask, or every one whose byte is not smaller. */
+/** The cutoffs that draw every value inside a mask, or every one whose level is not smaller. */
 export function everyLine(mask: Mask, least = 1): Uint16Array {
   return Uint16Array.from(mask.query, (shown) => (shown ? least : 256));
 }
 
 /** The lines of some heads that touch the picture. */
-export function collectLines(weights: LayerWeights, heads: readonly number[], options: LineOptions): Lines {
+export function collectLines(values: LayerValues, heads: readonly number[], options: LineOptions): Lines {
   const store = new GrowingLines();
-  const offsets = new Uint32Array(heads.length + 1);
-  const strength = WEIGHT.map((weight) => options.gain * weight ** options.gamma);
-  heads.forEach((head, index) => {
-    const port = heads.length > 1 ? ((index + 0.5) / heads.length - 0.5) * options.spread : 0;
-    collectHead(weights, head, port, options.cutoffs[index], strength, options, store);
-    offsets[index + 1] = store.length;
-  });
-  return { offsets, ...store.arrays() };
+  const code = codeOf(values);
+  const most = sharedTop(values, heads);
+  const ends: number[] = [];
+  for (const sign of code.signed ? [1, -1] : [1]) {
+    heads.forEach((head, index) => {
+      const part = topOf(values, head) / most;
+      collectHead(values, head, options, store, {
+        port: heads.length > 1 ? ((index + 0.5) / heads.length - 0.5) * options.spread : 0,
+        cutoffs: options.cutoffs[index],
+        levels: code.parts.map((value, byte) => (sign * value > 0 ? code.levels[byte] : 0)),
+        strength: code.parts.map((value) => options.gain * (Math.abs(value) * part) ** options.gamma),
+      });
+      if (!code.signed || index === heads.length - 1) ends.push(store.length);
+    });
+  }
+  return { offsets: Uint32Array.of(0, ...ends), ...store.arrays() };
 }
 
-function collectHead(
-  weights: LayerWeights,
-  head: number,
-  port: number,
-  cutoffs: Uint16Array,
-  strength: Float32Array,
-  options: LineOptions,
-  store: GrowingLines,
-): void {
+/** How the lines of one head are drawn. */
+interface HeadPen {
+  /** How far from the middle of a token they begin and end. */
+  readonly port: number;
+  readonly cutoffs: Uint16Array;
+  /** The level of each byte, 0 for those that are not drawn. */
+  readonly levels: Float32Array;
+  /** The strength of each byte. */
+  readonly strength: Float32Array;
+}
+
+function collectHead(values: LayerValues, head: number, options: LineOptions, store: GrowingLines, pen: HeadPen): void {
   const { query: from, mask, only } = options;
-  const bytes = weights.bytes(head);
-  const { queries, keys } = weights;
+  const bytes = values.bytes(head);
+  const { queries, keys } = values;
   const allowed =
     only?.side === "key" ? mask.key.map((shown, key) => (only.tokens.includes(key) ? shown : 0)) : mask.key;
   const someQueries = only?.side === "query" ? only.tokens : null;
   for (let at = 0; at < (someQueries?.length ?? queries); at++) {
     const query = someQueries ? someQueries[at] : at;
-    if (cutoffs[query] > 255) continue;
-    const start = from.top + (query + 0.5) * from.pitch + port;
+    if (pen.cutoffs[query] > 255) continue;
+    const start = from.top + (query + 0.5) * from.pitch + pen.port;
     const row = bytes.subarray(query * keys, (query + 1) * keys);
-    collectRow(row, start, port, cutoffs[query], strength, allowed, options, store);
+    collectRow(row, start, pen.cutoffs[query], allowed, options, store, pen);
   }
 }
 
 function collectRow(
   row: Uint8Array,
   start: number,
-  port: number,
   cutoff: number,
-  strength: Float32Array,
   allowed: Uint8Array,
   { height, key: to, reach }: LineOptions,
   store: GrowingLines,
+  { port, levels, strength }: HeadPen,
 ): void {
   for (let key = 0; key < row.length; key++) {
     const byte = row[key];
-    if (byte < cutoff || !allowed[key]) continue;
+    if (levels[byte] < cutoff || !allowed[key]) continue;
     const end = to.top + (key + 0.5) * to.pitch + port;
     if (Math.max(start, end) < -reach || Math.min(start, end) > height + reach) continue;
     store.add(start, end - start, strength[byte]);

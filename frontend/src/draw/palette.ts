@@ -19,6 +19,11 @@ const DARK = {
     #a6d6ac #75b79c #96c0cf #4b997b`,
 };
 
+/** Above 0 and below 0, in every picture of values that have both signs. */
+export function signColors(dark: boolean): readonly [above: string, below: string] {
+  return dark ? ["#68a6ff", "#ff9a4d"] : ["#2460be", "#d96214"];
+}
+
 /** One colour for each head; beyond 32 heads colours are used again. */
 export function headColors(heads: number, dark: boolean): string[] {
   const colors = (dark ? DARK : LIGHT)[heads <= 12 ? 12 : heads <= 16 ? 16 : 32].split(/\s+/);

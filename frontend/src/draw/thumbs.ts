@@ -2,9 +2,10 @@ import type { RGB } from "./color";
 import { exposure } from "./exposure";
 import { ink } from "./ink";
 import { collectLines } from "./lines";
+import type { Mask } from "./mask";
 import type { Ramp } from "./ramps";
-import { cutoffsAt, headShares, SHARES } from "./share";
-import { type LayerWeights, WEIGHT } from "./weights";
+import { cutoffsAt, drawn, headShares, SHARES } from "./share";
+import { arrayValues, codeOf, type LayerValues, sharedTop, topOf } from "./values";
 
 /** Where the thumbnails of a grid stand, in device pixels. */
 export interface ThumbGrid {
@@ -24,16 +25,17 @@ export function gridPixels({ rows, columns, pitch }: ThumbGrid): { width: number
 }
 
 /** The thumbnails as matrices, one ramp for all: head number row * columns + column. */
-export function thumbMatrices(thumbs: LayerWeights, grid: ThumbGrid, ramp: Ramp): Uint8ClampedArray<ArrayBuffer> {
+export function thumbMatrices(thumbs: LayerValues, grid: ThumbGrid, ramp: Ramp): Uint8ClampedArray<ArrayBuffer> {
   const { width, height } = gridPixels(grid);
   const pixels = new Uint32Array(width * height);
   const { queries, keys } = thumbs;
-  eachThumb(grid, (head, left, top) => {
+  const { levels } = codeOf(thumbs);
+  eachThumb(grid, thumbs.heads, (head, left, top) => {
     const bytes = thumbs.bytes(head);
     for (let y = 0; y < grid.size; y++) {
       const row = blockOf(y, grid.size, queries);
       for (let x = 0; x < grid.size; x++) {
-        const byte = strongest(bytes, keys, row, blockOf(x, grid.size, keys));
+        const byte = bytes[strongest(bytes, levels, keys, row, blockOf(x, grid.size, keys))];
         pixels[(top + y) * width + left + x] = ramp[byte];
       }
     }
@@ -41,9 +43,9 @@ export function thumbMatrices(thumbs: LayerWeights, grid: ThumbGrid, ramp: Ramp)
   return new Uint8ClampedArray(pixels.buffer);
 }
 
-/** The thumbnails as lines, each head in its colour and all equally strong for the same weight. */
+/** The thumbnails as lines, all equally strong for the same value: in the head's colour, or in those of both signs. */
 export function thumbLines(
-  thumbs: LayerWeights,
+  thumbs: LayerValues,
   grid: ThumbGrid,
   colors: readonly RGB[],
 ): Uint8ClampedArray<ArrayBuffer> {
@@ -52,8 +54,11 @@ export function thumbLines(
   const { queries, keys } = thumbs;
   const { size } = grid;
   const mask = { query: new Uint8Array(queries).fill(1), key: new Uint8Array(keys).fill(1) };
-  const gain = exposure({ mass: queries, lineWidth: 1, height: size, aim: size < 48 ? 0.5 : 0.9, most: 1.6 });
-  eachThumb(grid, (head, left, top) => {
+  const { signed } = codeOf(thumbs);
+  const gain = thumbs.free
+    ? freeGain(thumbs, grid, mask)
+    : exposure({ mass: queries, lineWidth: 1, height: size, aim: size < 48 ? 0.5 : 0.9, most: 1.6 });
+  eachThumb(grid, thumbs.heads, (head, left, top) => {
     const cutoffs = cutoffsAt(headShares(thumbs, head, mask), SHARES.indexOf(THUMB_SHARE));
     const lines = collectLines(thumbs, [head], {
       height: size,
@@ -66,7 +71,8 @@ export function thumbLines(
       gain,
       gamma: 0.8,
     });
-    const thumb = ink(lines, [colors[head % grid.columns]], { width: size, height: size, lineWidth: 1 });
+    const used = signed ? colors : [colors[head % colors.length]];
+    const thumb = ink(lines, used, { width: size, height: size, lineWidth: 1 });
     for (let y = 0; y < size; y++) {
       pixels.set(thumb.subarray(4 * y * size, 4 * (y + 1) * size), 4 * ((top + y) * width + left));
     }
@@ -74,11 +80,21 @@ export function thumbLines(
   return pixels;
 }
 
-function eachThumb({ rows, columns, pitch }: ThumbGrid, draw: (head: number, left: number, top: number) => void): void {
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      draw(row * columns + column, Math.round(column * pitch), Math.round(row * pitch));
-    }
+/** The gain that draws a thumbnail as dark as those of weights are, on the mean of all. */
+function freeGain(thumbs: LayerValues, { size }: ThumbGrid, mask: Mask): number {
+  const heads = [...Array(thumbs.heads).keys()];
+  const shares = heads.map((head) => headShares(thumbs, head, mask));
+  const mass = drawn(shares, SHARES.indexOf(THUMB_SHARE)).mass / sharedTop(thumbs, heads) / thumbs.heads;
+  return exposure({ mass, lineWidth: 1, height: size, aim: size < 48 ? 0.35 : 0.6, most: 6 });
+}
+
+function eachThumb(
+  { columns, pitch }: ThumbGrid,
+  count: number,
+  draw: (head: number, left: number, top: number) => void,
+): void {
+  for (let head = 0; head < count; head++) {
+    draw(head, Math.round((head % columns) * pitch), Math.round(Math.floor(head / columns) * pitch));
   }
 }
 
@@ -88,20 +104,58 @@ function blockOf(pixel: number, size: number, tokens: number): readonly [number,
   return [first, Math.max(first + 1, Math.floor(((pixel + 1) * tokens) / size))];
 }
 
+/** Where the largest byte of a block stands. */
 function strongest(
   bytes: Uint8Array,
+  levels: Uint8Array,
   keys: number,
   [firstRow, endRow]: readonly [number, number],
   [first, end]: readonly [number, number],
 ): number {
-  let most = 0;
+  let most = firstRow * keys + first;
   for (let row = firstRow; row < endRow; row++) {
-    for (let key = first; key < end; key++) most = Math.max(most, bytes[row * keys + key]);
+    for (let at = row * keys + first; at < row * keys + end; at++) {
+      if (levels[bytes[at]] > levels[bytes[most]]) most = at;
+    }
   }
   return most;
 }
 
-/** The largest weight of a thumbnail. */
-export function thumbPeak(thumbs: LayerWeights, head: number): number {
-  return WEIGHT[thumbs.bytes(head).reduce((most, byte) => Math.max(most, byte), 0)];
+/** The value of largest size in a thumbnail. */
+export function thumbPeak(thumbs: LayerValues, head: number): number {
+  const { levels, parts } = codeOf(thumbs);
+  const peak = thumbs.bytes(head).reduce((most, byte) => (levels[byte] > levels[most] ? byte : most));
+  return parts[peak] * topOf(thumbs, head);
+}
+
+/** Rows and columns of a thumbnail, at most. */
+const MOST_SIDE = 48;
+
+/** The matrix of a head made small: of each block the value of largest size. */
+export function pooled(values: LayerValues, head: number): Float32Array {
+  const { levels, parts } = codeOf(values);
+  const [bytes, top, { queries, keys }] = [values.bytes(head), topOf(values, head), thumbShape(values)];
+  return Float32Array.from({ length: queries * keys }, (_, at) => {
+    const row = blockOf(Math.floor(at / keys), queries, values.queries);
+    return parts[bytes[strongest(bytes, levels, values.keys, row, blockOf(at % keys, keys, values.keys))]] * top;
+  });
+}
+
+/** How large a thumbnail of a matrix is. */
+export function thumbShape({ queries, keys }: { queries: number; keys: number }) {
+  return { queries: Math.min(MOST_SIDE, queries), keys: Math.min(MOST_SIDE, keys) };
+}
+
+/** Thumbnails beside each other, on one scale. */
+export function thumbsOf(
+  made: readonly Float32Array[],
+  shape: { queries: number; keys: number },
+  signed: boolean,
+): LayerValues {
+  const size = shape.queries * shape.keys;
+  const numbers = new Float32Array(made.length * size);
+  made.forEach((thumb, at) => {
+    numbers.set(thumb, at * size);
+  });
+  return arrayValues(numbers, { ...shape, heads: made.length }, signed);
 }

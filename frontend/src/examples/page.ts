@@ -50,6 +50,11 @@ export function examplePage(...stacks: readonly StackOptions[]): Example {
       mute: false,
       sinks: true,
       share: null,
+      label: null,
+      least: 0,
+      sort: null,
+      x: null,
+      y: null,
       theme: "auto",
     },
   };

@@ -1,17 +1,52 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
 import { useEffect, useRef } from "preact/hooks";
-import { weightRamp } from "../draw/ramps";
+import type { PageQuantity } from "../contract/page";
+import { parseHex, type RGB } from "../draw/color";
+import { signColors } from "../draw/palette";
+import { signedRamp, weightRamp } from "../draw/ramps";
 import { gridPixels, type ThumbGrid, thumbLines, thumbMatrices, thumbPeak } from "../draw/thumbs";
+import { type LayerValues, reordered } from "../draw/values";
+import { headWords } from "../state/evidence";
+import { valueText, WEIGHT_FACTS } from "../state/quantity";
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
-import { shortWeight } from "../state/words";
 import { density, putPixels, watchWidth } from "./canvas";
+import { isDimmed, TileLabels } from "./TileLabels";
 
 export type ThumbStyle = "lines" | "matrices";
 
+/** Thumbnails, and how they are drawn. */
+export interface GridThumbs {
+  readonly values: LayerValues;
+  readonly quantity: PageQuantity;
+  readonly style: ThumbStyle;
+}
+
+/** The thumbnails of the weights, which every page has. */
+export function weightThumbs({ thumbs }: Store, style: ThumbStyle): GridThumbs | null {
+  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style };
+}
+
+export function thumbPixels(
+  store: Store,
+  { values, quantity, style }: GridThumbs,
+  grid: ThumbGrid,
+  inks: readonly RGB[] = store.inks.value,
+) {
+  const dark = store.dark.value;
+  if (style === "matrices") return thumbMatrices(values, grid, (quantity.signed ? signedRamp : weightRamp)(dark));
+  return thumbLines(values, grid, quantity.name === "weight" ? inks : thumbInks(store, quantity, inks));
+}
+
+function thumbInks({ dark }: Store, { signed, per }: PageQuantity, inks: readonly RGB[]): readonly RGB[] {
+  const signs = signColors(dark.value).map((hex) => parseHex(hex));
+  return signed ? signs : per === "layer" ? signs.slice(0, 1) : inks;
+}
+
 interface HeadGridProps {
   store: Store;
-  style: ThumbStyle;
+  thumbs: ReadonlySignal<GridThumbs | null>;
   /** Largest side of a thumbnail, in CSS pixels. */
   most: number;
   /** Least distance between two thumbnails. */
@@ -24,7 +59,7 @@ interface HeadGridProps {
 const LABELS = 26;
 
 /** All heads of all layers: one canvas, with a button over each thumbnail. */
-export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridProps) {
+export function HeadGrid({ store, thumbs, most, gap, onOpen, onDrawn }: HeadGridProps) {
   const root = useRef<HTMLDivElement>(null);
   const width = useSignal(0);
   useEffect(() => {
@@ -35,7 +70,7 @@ export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridP
   }, [width]);
   const { layers, heads } = store.stack.value;
   const pitch = Math.max(5, Math.min(most + gap, Math.floor((width.value - LABELS) / heads)));
-  useThumbs(root, { store, style, pitch, gap, width, onDrawn });
+  useThumbs(root, { store, thumbs, pitch, gap, width, onDrawn });
   const open = (row: number, head: number, add: boolean) => {
     const { head_numbers, layers } = store.stack.value;
     store.select((now) => openHead(now, layers[row].layer, head_numbers[head], store.stack.value, add));
@@ -61,7 +96,15 @@ export function HeadGrid({ store, style, most, gap, onOpen, onDrawn }: HeadGridP
           <canvas data-canvas="grid" />
         </div>
         {layers.map(({ layer, kv_heads }, row) => (
-          <GridRow key={layer} store={store} row={row} kvHeads={kv_heads} onOpen={open} />
+          <GridRow
+            key={layer}
+            store={store}
+            thumbs={thumbs}
+            row={row}
+            kvHeads={kv_heads}
+            side={pitch - gap}
+            onOpen={open}
+          />
         ))}
       </div>
     </div>
@@ -85,12 +128,15 @@ function HeadNumbers({ store, pitch }: { store: Store; pitch: number }) {
 
 interface GridRowProps {
   store: Store;
+  thumbs: ReadonlySignal<GridThumbs | null>;
   row: number;
   kvHeads: number;
+  /** Of a thumbnail, in CSS pixels. */
+  side: number;
   onOpen: (row: number, head: number, add: boolean) => void;
 }
 
-function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
+function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer } = layers[row];
   const current = store.layerNumber.value === layer;
@@ -108,12 +154,23 @@ function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
           class="grid-cell"
           data-cell={`${layer}-${number}`}
           aria-selected={current && store.heads.value.includes(index)}
-          aria-label={cellLabel(store, row, index)}
-          title={`Layer ${layer}, head ${number}`}
+          aria-label={cellLabel(store, thumbs.value, row, index)}
+          title={[`Layer ${layer}, head ${number}`, evidenceWords(store, row * heads + index)]
+            .filter(Boolean)
+            .join(": ")}
+          data-dim={isDimmed(store, row * heads + index) || undefined}
           tabIndex={tabbed && index === (store.heads.value[0] ?? 0) ? 0 : -1}
           style={{ "--color": store.palette.value[index], gridColumn: index + 2 }}
           onClick={(event) => onOpen(row, index, event.shiftKey)}
-        />
+          onPointerEnter={() => {
+            store.hoverHead.value = row * heads + index;
+          }}
+          onPointerLeave={() => {
+            store.hoverHead.value = null;
+          }}
+        >
+          <TileLabels store={store} head={row * heads + index} side={side} />
+        </button>
       ))}
       {kvHeads < heads &&
         Array.from({ length: kvHeads }, (_, kv) => (
@@ -123,13 +180,20 @@ function GridRow({ store, row, kvHeads, onOpen }: GridRowProps) {
   );
 }
 
-function cellLabel(store: Store, row: number, index: number): string {
+function cellLabel(store: Store, thumbs: GridThumbs | null, row: number, index: number): string {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer, kv_heads: kvHeads } = layers[row];
-  const thumbs = store.thumbs.value;
-  const peak = thumbs ? `, strongest weight ${shortWeight(thumbPeak(thumbs, row * heads + index))}` : "";
+  const peak = thumbs
+    ? `, strongest ${thumbs.quantity.label} ${valueText(thumbs.quantity)(thumbPeak(thumbs.values, row * heads + index))}`
+    : "";
   const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";
-  return `Layer ${layer}, head ${numbers[index]}${shared}${peak}`;
+  const said = evidenceWords(store, row * heads + index);
+  return `Layer ${layer}, head ${numbers[index]}${shared}${peak}${said && `; ${said}`}`;
+}
+
+/** What the labels of a head are, and how sure; empty where nothing is known. */
+function evidenceWords({ evidence }: Store, head: number): string {
+  return evidence.value ? headWords(evidence.value, head) : "";
 }
 
 /** Columns of the heads that share a key/value head. */
@@ -140,36 +204,37 @@ function frameOf(kv: number, kvHeads: number, heads: number): { gridColumn: stri
 
 interface ThumbsOptions {
   store: Store;
-  style: ThumbStyle;
+  /** Heads in another order than that of layers, in rows of so many. */
+  order?: { readonly heads: readonly number[]; readonly columns: number };
+  thumbs: ReadonlySignal<GridThumbs | null>;
   pitch: number;
   gap: number;
   width: Signal<number>;
   onDrawn: ((canvas: HTMLElement) => void) | undefined;
 }
 
-function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
-  const { store, style, pitch, gap, width, onDrawn } = options;
+export function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
+  const { store, pitch, gap, width, onDrawn, order } = options;
   const draw = () => {
-    const thumbs = store.thumbs.value;
+    const thumbs = options.thumbs.value;
     const canvas = root.current?.querySelector("canvas");
     const { layers, heads } = store.stack.value;
-    if (!thumbs || !canvas || width.value === 0 || thumbs.heads !== layers.length * heads) return;
+    if (!thumbs || !canvas || width.value === 0 || thumbs.values.heads !== layers.length * heads) return;
     const scale = density();
+    const columns = order?.columns ?? heads;
     const grid: ThumbGrid = {
-      rows: layers.length,
-      columns: heads,
+      rows: order ? Math.ceil(order.heads.length / columns) : layers.length,
+      columns,
       pitch: pitch * scale,
       size: Math.max(2, Math.round((pitch - gap) * scale)),
     };
-    const pixels =
-      style === "lines"
-        ? thumbLines(thumbs, grid, store.inks.value)
-        : thumbMatrices(thumbs, grid, weightRamp(store.dark.value));
-    putPixels(canvas, pixels, gridPixels(grid));
+    const inks = order?.heads.map((head) => store.inks.value[head % heads]);
+    const shown = order ? { ...thumbs, values: reordered(thumbs.values, order.heads) } : thumbs;
+    putPixels(canvas, thumbPixels(store, shown, grid, inks), gridPixels(grid));
     onDrawn?.(canvas);
   };
   useSignalEffect(draw);
-  useEffect(draw, [style, pitch]);
+  useEffect(draw, [pitch, order?.heads.join()]);
 }
 
 const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {
@@ -184,7 +249,7 @@ const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> 
 };
 
 /** Moves the keyboard focus from cell to cell. */
-function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number, rows: number): void {
+export function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns: number, rows: number): void {
   const step = STEPS[event.key];
   const cells = [...event.currentTarget.querySelectorAll<HTMLElement>(".grid-cell")];
   const at = cells.indexOf(event.target as HTMLElement);
@@ -194,7 +259,7 @@ function moveCell(event: KeyboardEvent & { currentTarget: HTMLElement }, columns
   const row = inside(Math.floor(at / columns) + step[0], rows);
   const column = inside((at % columns) + step[1], columns);
   for (const cell of cells) cell.tabIndex = -1;
-  const next = cells[row * columns + column];
+  const next = cells[Math.min(cells.length - 1, row * columns + column)];
   next.tabIndex = 0;
   next.focus();
 }

@@ -1,17 +1,21 @@
-import { useSignal } from "@preact/signals";
+import { useComputed, useSignal } from "@preact/signals";
 import { weightRamp } from "../draw/ramps";
 import type { Store } from "../state/store";
-import { HeadGrid, type ThumbStyle } from "./HeadGrid";
+import { HeadGrid, type ThumbStyle, weightThumbs } from "./HeadGrid";
 import { Scale, WEIGHT_TICKS } from "./Scale";
 
 /** The map: all heads of all layers, small. */
 export function Overview({ store }: { store: Store }) {
   const style = useSignal<ThumbStyle>("lines");
+  const thumbs = useComputed(() => weightThumbs(store, style.value));
   const other = style.value === "lines" ? "matrices" : "lines";
   return (
     <section class="card overview" aria-label="All heads">
       <div class="card-head">
-        <strong>All heads</strong>
+        <strong>
+          All heads
+          {store.quantity.value.name !== "weight" && <small class="view-note"> · weights</small>}
+        </strong>
         <button
           type="button"
           class="quiet"
@@ -22,7 +26,7 @@ export function Overview({ store }: { store: Store }) {
           as {other}
         </button>
       </div>
-      <HeadGrid store={store} style={style.value} most={34} gap={2} />
+      <HeadGrid store={store} thumbs={thumbs} most={34} gap={2} />
       {style.value === "matrices" && <Scale ramp={weightRamp(store.dark.value)} ticks={WEIGHT_TICKS} label="weight" />}
     </section>
   );

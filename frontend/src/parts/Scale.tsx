@@ -1,5 +1,5 @@
 import { type Ramp, rampGradient } from "../draw/ramps";
-import { shortWeight } from "../state/words";
+import { ticksOf, WEIGHT_FACTS } from "../state/quantity";
 
 interface ScaleProps {
   ramp: Ramp;
@@ -25,9 +25,5 @@ export function Scale({ ramp, ticks, label }: ScaleProps) {
   );
 }
 
-/** Ticks of a weight scale that ends at `top`, on which equal steps are equal steps of the square root. */
-export function ticksTo(top: number): ScaleProps["ticks"] {
-  return [0, 0.05, 0.25, 0.5, 1].map((part) => [Math.sqrt(part), part === 0 ? "0" : shortWeight(part * top)]);
-}
-
-export const WEIGHT_TICKS = ticksTo(1);
+/** Ticks of a weight scale, on which equal steps are equal steps of the square root. */
+export const WEIGHT_TICKS = ticksOf(WEIGHT_FACTS, 1);

@@ -32,6 +32,7 @@ export function reportDrawn(
   if (!root) return;
   Object.assign(root.dataset, {
     view: store.view.value,
+    quantity: store.quantity.value.name,
     stack: stack.name,
     layer: String(layer.layer),
     heads: store.heads.value.map((head) => stack.head_numbers[head]).join(),

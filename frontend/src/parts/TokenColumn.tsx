@@ -3,6 +3,9 @@ import type { PageTokens } from "../contract/page";
 import type { Side } from "../draw/place";
 import { readable } from "../state/label";
 
+/** Longer labels may be cut in a narrow column. */
+export const LONG_LABEL = 14;
+
 interface TokenColumnProps {
   side: Side;
   tokens: PageTokens;
@@ -55,7 +58,7 @@ function Token({ side, token, label, continues, special }: TokenProps) {
       role="option"
       aria-selected="false"
       tabIndex={token === 0 ? 0 : -1}
-      title={label.length > 14 ? label : undefined}
+      title={label.length > LONG_LABEL ? label : undefined}
       data-side={side}
       data-token={token}
       data-special={special || undefined}

@@ -1,4 +1,4 @@
-import { effect, type Signal, signal } from "@preact/signals-core";
+import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ComponentType, render } from "preact";
 import type { Source } from "../source/source";
 import { type Selection, stepLayer } from "../state/selection";
@@ -29,7 +29,7 @@ export interface MountedView {
 export interface ViewParts {
   store: Store;
   /** Height in pixels that the picture may take. */
-  room: Signal<number>;
+  room: ReadonlySignal<number>;
 }
 
 const HEIGHT = 560;

@@ -29,6 +29,18 @@ export function floats(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Float3
   return Float32Array.from(halves, (half) => HALVES[half]);
 }
 
+/** The numbers of an array, whichever way they are stored. */
+export function decoded(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Float32Array {
+  const { dtype, encoding, most = 1 } = array;
+  if (dtype !== "uint8") return floats(array, bytes).map((value) => value * most);
+  const zero = encoding === "signed" ? 128 : 0;
+  const values = Float32Array.from({ length: 256 }, (_, byte) => {
+    const root = (byte - zero) / (255 - zero);
+    return most * root * Math.abs(root);
+  });
+  return Float32Array.from(checkedBytes(array, bytes), (byte) => values[byte]);
+}
+
 export function integers(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Int32Array {
   const { buffer, byteOffset } = checkedBytes(array, bytes);
   return new Int32Array(buffer, byteOffset, arraySize(array));

@@ -49,6 +49,14 @@ function checkLayer(stack: PageStack, layer: PageLayer): void {
   const where = `layer ${layer.layer} of “${stack.name}”`;
   if (!weights && !scores) throw new PageError(`In this page ${where} has neither weights nor queries and keys.`);
   const most = (array: PageArray) => Math.min(stack.heads, Math.max(1, array.shape[0]));
+  const further = Object.values(layer.quantities ?? {});
+  for (const array of further) {
+    const all = array.axes.length === 2;
+    const sizes = all ? [queries, keys] : [most(array), queries, keys];
+    checkArray(array, all ? "query, key" : "head, query, key", sizes, `uint8, sqrt|uint8, signed|${FLOATS}`, where);
+  }
+  const norms = layer.value_norms;
+  if (norms) checkArray(norms, "head, key", [most(norms), keys], FLOATS, where);
   if (weights) checkArray(weights, "head, query, key", [most(weights), queries, keys], "uint8, sqrt", where);
   if (!scores) return;
   const features = scores.queries.shape[2];
@@ -67,6 +75,6 @@ function checkArray(array: PageArray, axes: string, sizes: readonly number[], ki
   }
   const kind = `${array.dtype}, ${array.encoding}`;
   if (!kinds.split("|").includes(kind)) {
-    throw new PageError(`“${array.chunk}” of ${where} is ${kind}; wanted: ${kinds.replace("|", " or ")}.`);
+    throw new PageError(`“${array.chunk}” of ${where} is ${kind}; wanted: ${kinds.replaceAll("|", " or ")}.`);
   }
 }

@@ -10,18 +10,23 @@ const USUAL: Partial<Selection> = {
   mute: false,
   sinks: true,
   share: null,
+  label: null,
+  least: 0,
+  sort: null,
+  x: null,
+  y: null,
   theme: "auto",
 };
 
 /** The Python call that opens a page with this selection; its option names are those of PageOptions. */
-export function pythonCall(selection: Selection, several: boolean): string {
+export function pythonCall(selection: Selection, several: boolean, evidence = false): string {
   const named = { view: selection.view, ...(several && { stack: selection.stack }), layer: selection.layer };
   const rest = (Object.keys(USUAL) as (keyof Selection)[]).filter(
     (name) => literal(selection[name]) !== literal(USUAL[name]),
   );
   const chosen = { ...named, ...Object.fromEntries(rest.map((name) => [name, selection[name]])) };
   const options = Object.entries(chosen).map(([name, value]) => `${name}=${literal(value)}`);
-  return `hs.view(record, ${options.join(", ")})`;
+  return `hs.view(record, ${evidence ? "evidence=found, " : ""}${options.join(", ")})`;
 }
 
 function literal(value: unknown): string {

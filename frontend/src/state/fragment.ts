@@ -1,5 +1,5 @@
 import { FILTERS } from "../draw/mask";
-import { QUANTITIES, type Selection, THEMES, VIEWS } from "./selection";
+import { type Selection, THEMES, VIEWS } from "./selection";
 
 // A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.
 const VERSION = "2";
@@ -17,11 +17,16 @@ const PARTS: { readonly [Key in keyof Selection]: Part<Selection[Key]> } = {
   heads: { write: (heads) => heads?.join(",") ?? "all", read: readHeads },
   query: { write: (tokens) => tokens.join(","), read: readNumbers },
   key: { write: (tokens) => tokens.join(","), read: readNumbers },
-  quantity: oneOf(QUANTITIES),
+  quantity: { write: (name) => name, read: (name) => (/^[a-z][a-z0-9-]*$/.test(name) ? name : undefined) },
   filter: oneOf(FILTERS),
   mute: { write: writeFlag, read: readFlag },
   sinks: { write: writeFlag, read: readFlag },
   share: { write: (share) => String(share ?? "auto"), read: (text) => (text === "auto" ? null : readNumber(text)) },
+  label: { write: writeName, read: readName },
+  least: { write: String, read: readNumber },
+  sort: { write: writeName, read: readName },
+  x: { write: writeName, read: readName },
+  y: { write: writeName, read: readName },
   theme: oneOf(THEMES),
 };
 
@@ -57,6 +62,14 @@ function encode(text: string): string {
 
 function oneOf<Word extends string>(words: readonly Word[]): Part<Word> {
   return { write: (word) => word, read: (text) => words.find((word) => word === text) };
+}
+
+function writeName(name: string | null): string {
+  return name ?? "";
+}
+
+function readName(text: string): string | null {
+  return text || null;
 }
 
 function writeFlag(flag: boolean): string {

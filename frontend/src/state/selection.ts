@@ -2,13 +2,13 @@ import type { Page, PageSelection, PageStack } from "../contract/page";
 import { FILTERS, isPair } from "../draw/mask";
 import type { Place, Side } from "../draw/place";
 import { SHARES } from "../draw/share";
+import { fitChoice } from "./evidence";
+import { quantitiesOf } from "./quantity";
 
-export const VIEWS = ["head", "model", "matrix", "text", "neuron", "pair"] as const;
-export const QUANTITIES = ["weight", "score"] as const;
+export const VIEWS = ["head", "model", "matrix", "text", "neuron", "pair", "scatter"] as const;
 export const THEMES = ["auto", "light", "dark"] as const;
 
 export type View = PageSelection["view"];
-export type Quantity = PageSelection["quantity"];
 export type Theme = PageSelection["theme"];
 
 /**
@@ -33,9 +33,11 @@ export function fitSelection(selection: Selection, page: Page): Selection {
     layer: nearestLayer(stack, selection.layer),
     heads: fitHeads(selection.heads, stack),
     filter: isPair(stack) && FILTERS.includes(selection.filter) ? selection.filter : "all",
+    quantity: fitQuantity(selection.quantity, page),
     share: selection.share !== null && SHARES.includes(selection.share) ? selection.share : null,
     query: fitTokens(selection.query, stack.query.labels.length),
     key: fitTokens(selection.key, stack.key.labels.length),
+    ...fitChoice(selection, page),
   };
 }
 
@@ -103,6 +105,12 @@ export function pinPair(selection: Selection, pair: Record<Side, number>): Selec
 
 export function releasePins(selection: Selection): Selection {
   return { ...selection, query: [], key: [] };
+}
+
+/** The wanted quantity where some stack has it: another stack may show weights meanwhile. */
+function fitQuantity(wanted: string, page: Page): string {
+  const known = page.stacks.flatMap((stack) => quantitiesOf(page, stack));
+  return known.find(({ name }) => name === wanted)?.name ?? "weight";
 }
 
 function nearestLayer(stack: PageStack, wanted: number): number {

@@ -1,25 +1,33 @@
 import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
-import type { PageLayer, PageStack } from "../contract/page";
+import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
 import { parseHex } from "../draw/color";
-import { received, type TokenAttention, tokenAttention } from "../draw/focus";
+import { type BarColors, received, type TokenAttention, tokenAttention } from "../draw/focus";
 import { everyToken, filterMask, type Mask, muteSpecial, withoutSinks } from "../draw/mask";
-import { headColors } from "../draw/palette";
+import { headColors, signColors } from "../draw/palette";
 import type { Focus, Side } from "../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
+import { type LayerValues, largest } from "../draw/values";
 import { type LayerWeights, withoutKeys } from "../draw/weights";
+import { type Evidence, loadEvidence } from "../source/evidence";
 import { LayerCache, type LoadedLayer } from "../source/layers";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
+import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "./quantity";
 import { chosenHeads, findStack, fitSelection, pageSelection, releasePins, type Selection } from "./selection";
 
 /** More lines than this are drawn only on request: they would make a layer change slow and a picture grey. */
 export const LINE_BUDGET = 30_000;
 
+/** Lines of both signs are more, and grey sooner. */
+const SIGNED_BUDGET = 1500;
+
 /** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
 export interface Shown extends LoadedLayer {
   readonly stack: PageStack;
   readonly layer: PageLayer;
+  /** What is shown of it: the chosen quantity, or weights where this layer has it not. */
+  readonly quantity: PageQuantity;
 }
 
 /** What the pointer or the keyboard is at: a token of one side, or a pair. */
@@ -35,6 +43,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const hover = signal<Hover>({});
   const shown = signal<Shown | null>(null);
   const failure = signal<unknown>(null);
+  const evidence = signal<Evidence | null>(null);
+  const hoverHead = signal<number | null>(null);
 
   const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
   const [view, stackName, layerNumber, theme, filter] = [
@@ -44,7 +54,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     part("theme"),
     part("filter"),
   ];
-  const [mute, keepSinks, share, quantity] = [part("mute"), part("sinks"), part("share"), part("quantity")];
+  const [mute, keepSinks, share, wantedQuantity] = [part("mute"), part("sinks"), part("share"), part("quantity")];
   const headsKey = computed(() => selection.value.heads?.join() ?? "all");
   const pinsKey = computed(() => `${selection.value.query.join()}|${selection.value.key.join()}`);
   const pins = computed((): Record<Side, readonly number[]> => {
@@ -68,6 +78,16 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     return numbers.map((number) => colors[number]);
   });
   const inks = computed(() => palette.value.map(parseHex));
+  const quantity = computed(() => shown.value?.quantity ?? WEIGHT_FACTS);
+  /** Where the maps that are drawn stand: those of the chosen heads, or the one that the layer has. */
+  const maps = computed(() => (quantity.value.per === "layer" ? [0] : heads.value));
+  const mapColors = computed(() =>
+    quantity.value.per === "layer" ? [signColors(dark.value)[0]] : heads.value.map((head) => palette.value[head]),
+  );
+  /** The colours of lines: of each map, or of both signs. */
+  const lineInks = computed(() =>
+    (quantity.value.signed ? signColors(dark.value) : mapColors.value).map((hex) => parseHex(hex)),
+  );
 
   const overall = computed(
     () => shown.value && received(shown.value.weights, heads.value, everyToken(shown.value.stack)),
@@ -78,6 +98,21 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     const kept = new Uint8Array(shown.value.weights.keys).fill(1);
     for (const { key } of sinks.value) kept[key] = 0;
     return withoutKeys(shown.value.weights, kept);
+  });
+  /** The chosen quantity as it is shown; what is no weight is not renormalised. */
+  const values = computed((): LayerValues | null =>
+    quantity.value === WEIGHT_FACTS ? weights.value : (shown.value?.values.get(quantity.value.name) ?? null),
+  );
+  /** What each key adds when it has all the weight, as mean over the chosen heads; null where it is not known. */
+  const valueNorms = computed(() => {
+    const norms = shown.value?.valueNorms;
+    if (!norms || !shown.value) return null;
+    const { keys } = shown.value.weights;
+    const values = new Float32Array(keys);
+    for (const head of heads.value) {
+      for (let key = 0; key < keys; key++) values[key] += norms[head * keys + key] / heads.value.length;
+    }
+    return { values, most: largest(values) };
   });
   const unmuted = computed(() => {
     if (!shownStack.value) return null;
@@ -94,8 +129,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   );
   const focus = computed(() => focusIn(pins.value, mask.value) ?? focusIn(asLists(hover.value), mask.value));
   const attention = computed((): TokenAttention | null =>
-    weights.value && mask.value && focus.value
-      ? tokenAttention(weights.value, heads.value, mask.value, focus.value)
+    values.value && mask.value && focus.value
+      ? tokenAttention(values.value, maps.value, mask.value, focus.value)
       : null,
   );
   /** The query and the key that are looked at together: pinned, or else under the pointer. */
@@ -104,16 +139,17 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     return { query: at("query"), key: at("key") };
   });
 
-  const sharesOf = computed(() => lazyShares(weights.value, mask.value));
+  const sharesOf = computed(() => lazyShares(values.value, mask.value));
   const step = computed(() => {
     if (share.value !== null) return SHARES.indexOf(share.value);
-    return affordableStep(heads.value.map(sharesOf.value), LINE_BUDGET);
+    const budget = quantity.value.signed ? SIGNED_BUDGET : LINE_BUDGET;
+    return affordableStep(maps.value.map(sharesOf.value), budget);
   });
-  const summary = computed(() => drawn(heads.value.map(sharesOf.value), step.value));
+  const summary = computed(() => drawn(maps.value.map(sharesOf.value), step.value));
   const mutedPart = computed(() => {
     if (!mute.value || !unmuted.value) return 0;
-    const all = heads.value.map(lazyShares(weights.value, unmuted.value));
-    const rest = heads.value.map(sharesOf.value);
+    const all = maps.value.map(lazyShares(values.value, unmuted.value));
+    const rest = maps.value.map(sharesOf.value);
     const last = SHARES.length - 1;
     return drawn(all, last).part - drawn(rest, last).part;
   });
@@ -123,7 +159,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const stopLoading = effect(() => {
     const wantedStack = stack.value;
     const number = layerNumber.value;
-    void showLayer(wantedStack, number);
+    void showLayer(wantedStack, number, wantedQuantity.value);
   });
   const stopThumbs = effect(() => {
     const wantedStack = stack.value;
@@ -138,14 +174,31 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     );
   });
 
-  async function showLayer(wantedStack: PageStack, number: number): Promise<void> {
-    const current = () => stack.peek() === wantedStack && layerNumber.peek() === number;
+  loadEvidence(source, page).then(
+    (loaded) => {
+      evidence.value = loaded;
+    },
+    (error) => {
+      failure.value = error;
+    },
+  );
+
+  /** A quantity of the page that a layer has; else the weights. */
+  function quantityFor(wantedStack: PageStack, layer: PageLayer, name: string): PageQuantity {
+    const known = quantitiesOf(page, wantedStack).find((quantity) => quantity.name === name);
+    return known && hasQuantity(layer, name) ? known : WEIGHT_FACTS;
+  }
+
+  async function showLayer(wantedStack: PageStack, number: number, name: string): Promise<void> {
+    const current = () =>
+      stack.peek() === wantedStack && layerNumber.peek() === number && wantedQuantity.peek() === name;
     const at = wantedStack.layers.findIndex(({ layer }) => layer === number);
     const layer = wantedStack.layers[at];
     try {
-      const loaded = await layers.load(wantedStack, layer);
+      const wanted = quantityFor(wantedStack, layer, name);
+      const loaded = await layers.load(wantedStack, layer, wanted);
       if (!current()) return;
-      shown.value = { stack: wantedStack, layer, ...loaded };
+      shown.value = { stack: wantedStack, layer, quantity: wanted, ...loaded };
       for (const next of [at + 1, at - 1]) if (next in wantedStack.layers) prefetch(wantedStack, next, current);
     } catch (error) {
       if (current()) failure.value = error;
@@ -156,15 +209,18 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     whenIdle(() => {
       if (!current()) return;
       // A neighbour that cannot be loaded is reported when the reader asks for it.
-      const loading = layers.load(wantedStack, wantedStack.layers[at]).catch(() => null);
+      const wanted = quantity.peek();
+      const loading = layers.load(wantedStack, wantedStack.layers[at], wanted).catch(() => null);
       void loading.then((loaded) => {
         // One head at a time, so that the page answers in between.
-        for (const head of loaded ? heads.peek() : []) whenIdle(() => current() && loaded?.weights.bytes(head));
+        const values = loaded?.values.get(wanted.name);
+        for (const map of values ? maps.peek() : []) whenIdle(() => current() && values?.bytes(map));
       });
     });
   }
 
   function select(change: (selection: Selection) => Selection): void {
+    hoverHead.value = null;
     selection.value = fitSelection(change(selection.peek()), page);
   }
 
@@ -188,8 +244,14 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     failure: failure as ReadonlySignal<unknown>,
     thumbs: thumbs as ReadonlySignal<LayerWeights | null>,
     hover: hover as ReadonlySignal<Hover>,
+    /** What is known of the heads of the chosen stack. */
+    evidence: computed(() => (evidence.value?.stack === stack.value ? evidence.value : null)),
+    /** The head under the pointer, as its thumbnail is numbered. */
+    hoverHead: hoverHead as Signal<number | null>,
     view,
     quantity,
+    /** The quantities that the chosen stack has. */
+    quantities: computed(() => quantitiesOf(page, stack.value)),
     layerNumber,
     stack,
     shownStack,
@@ -197,13 +259,18 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     heads,
     palette,
     inks,
+    maps,
+    mapColors,
+    lineInks,
     mask,
     pins,
     focus,
     pair,
     /** The weights as they are shown: without sinks and renormalised where the reader wants that. */
     weights,
-    /** The attention of the tokens in focus. */
+    values,
+    valueNorms,
+    /** What the tokens in focus have of the chosen quantity. */
     attention,
     sinks,
     keepSinks,
@@ -211,8 +278,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     step,
     summary,
     mutedPart,
-    /** A layer of the chosen stack, loaded. */
-    load: (layer: PageLayer) => layers.load(stack.peek(), layer),
+    /** A layer of the chosen stack, loaded, with a quantity. */
+    load: (layer: PageLayer, quantity?: PageQuantity) => layers.load(stack.peek(), layer, quantity),
     select,
     preview,
     release,
@@ -223,11 +290,16 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   };
 }
 
+/** The colours of bars that stand for what is shown. */
+export function barColors({ quantity, mapColors, dark }: Store): BarColors {
+  return quantity.value.signed ? { signs: signColors(dark.value) } : { maps: mapColors.value };
+}
+
 /** The shares of each head, worked out when first asked for. */
-function lazyShares(weights: LayerWeights | null, mask: Mask | null): (head: number) => HeadShares {
+function lazyShares(values: LayerValues | null, mask: Mask | null): (head: number) => HeadShares {
   const known = new Map<number, HeadShares>();
   return (head) => {
-    const shares = known.get(head) ?? (weights && mask ? headShares(weights, head, mask) : NO_SHARES);
+    const shares = known.get(head) ?? (values && mask ? headShares(values, head, mask) : NO_SHARES);
     known.set(head, shares);
     return shares;
   };
@@ -237,6 +309,7 @@ const NO_SHARES: HeadShares = {
   cutoffs: new Uint16Array(0),
   lines: new Float64Array(SHARES.length),
   mass: new Float64Array(SHARES.length),
+  counted: new Float64Array(SHARES.length),
   total: 0,
 };
 

@@ -8,6 +8,11 @@ export function shortWeight(weight: number): string {
   return weight > 0 ? "<.001" : "0";
 }
 
+/** "1.83", ".42", "213": a number that is not below 0 and may be above 1. */
+export function amount(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value >= 0.995 ? value.toFixed(2) : shortWeight(value);
+}
+
 /** "86 %", and never "0 %" or "100 %" for something in between. */
 export function percent(part: number): string {
   if (part > 0 && part < 0.005) return "<1 %";
@@ -42,5 +47,5 @@ export function magnitude(number: number): string {
 export function signedNumber(value: number): string {
   const size = Math.abs(value);
   const text = size === Number.POSITIVE_INFINITY ? "∞" : size >= 100 ? size.toFixed(0) : size.toFixed(2);
-  return value < 0 ? `−${text}` : text;
+  return value < 0 && text !== "0.00" ? `−${text}` : text;
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { collectLines, everyLine, type LineOptions, type Lines } from "../../src/draw/lines";
+import { arrayValues } from "../../src/draw/values";
 import { byteWeights, WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../../src/examples/page";
 
@@ -91,4 +92,21 @@ test("more lines than first made room for are all there", () => {
   const lines = collectLines(large, [0], options(1, { mask, cutoffs: [everyLine(mask)], height: 9000 }));
   expect(lines.starts).toHaveLength(9900);
   expect(lines.strengths.every((strength) => strength > 0)).toBe(true);
+});
+
+test("values of both signs are two colours of lines, as strong as their size on one scale", () => {
+  const numbers = Float32Array.of(-6, 3, 0, 1.5, 6, -3);
+  const values = arrayValues(numbers, { heads: 2, queries: 1, keys: 3 }, true);
+  const mask = { query: Uint8Array.of(1), key: Uint8Array.of(1, 1, 1) };
+  const lines = collectLines(values, [0, 1], options(2, { mask, cutoffs: [everyLine(mask), everyLine(mask)] }));
+  expect([...lines.offsets]).toEqual([0, 3, 5]);
+  const wanted = [3, 1.5, 6, 6, 3].map((size) => expect.closeTo((2 * size) / 6, 1));
+  expect([...lines.strengths]).toEqual(wanted);
+});
+
+test("heads with scales of their own are drawn on the largest of them", () => {
+  const values = { ...byteWeights(new Uint8Array(105).fill(255), SHAPE), top: (head: number) => [1, 4, 2][head] };
+  const lines = collectLines(values, [0, 1], options(2));
+  expect(lines.strengths[0]).toBeCloseTo(2 / 4, 6);
+  expect(lines.strengths[lines.offsets[1]]).toBeCloseTo(2, 6);
 });

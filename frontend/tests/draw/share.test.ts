@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Mask } from "../../src/draw/mask";
 import { affordableStep, countRow, cutoffsAt, drawn, headShares, SHARES } from "../../src/draw/share";
+import { arrayValues } from "../../src/draw/values";
 import { byteWeights, WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../../src/examples/page";
 
@@ -97,4 +98,24 @@ test("the largest share that fits the budget is affordable", () => {
   const step = affordableStep(heads, 30);
   expect(drawn(heads, step).lines).toBeLessThanOrEqual(30);
   expect(drawn(heads, step + 1).lines).toBeGreaterThan(30);
+});
+
+test("where rows sum to anything, each counts alike for the part that is drawn", () => {
+  const numbers = Float32Array.of(8, 1, 1, 0.1, 0.1, 0.2, 0, 0, 0);
+  const values = arrayValues(numbers, { heads: 1, queries: 3, keys: 3 }, false);
+  const mask = { query: Uint8Array.of(1, 1, 1), key: Uint8Array.of(0, 1, 1) };
+  const shares = headShares(values, 0, mask);
+  const last = SHARES.length - 1;
+  expect(shares.total).toBeCloseTo(2, 6);
+  expect(drawn([shares], last).mass).toBeCloseTo(2.3, 1);
+  expect(drawn([shares], last).part).toBeCloseTo((0.2 + 0.75) / 2, 1);
+});
+
+test("of values of both signs the largest sizes are kept", () => {
+  const values = arrayValues(Float32Array.of(-6, 4, 1, 0), { heads: 1, queries: 1, keys: 4 }, true);
+  const shares = headShares(values, 0, { query: Uint8Array.of(1), key: new Uint8Array(4).fill(1) });
+  expect(shares.lines[SHARES.indexOf(50)]).toBe(1);
+  expect(shares.lines[SHARES.indexOf(90)]).toBe(2);
+  expect(shares.lines.at(-1)).toBe(3);
+  expect(shares.mass.at(-1)).toBeCloseTo(11, 1);
 });

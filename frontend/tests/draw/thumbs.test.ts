@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { RGB } from "../../src/draw/color";
-import { gridPixels, thumbLines, thumbMatrices, thumbPeak } from "../../src/draw/thumbs";
+import { gridPixels, pooled, thumbLines, thumbMatrices, thumbPeak, thumbShape, thumbsOf } from "../../src/draw/thumbs";
+import { arrayValues } from "../../src/draw/values";
 import { byteWeights } from "../../src/draw/weights";
 import { exampleBytes } from "../../src/examples/page";
 
@@ -47,4 +48,49 @@ test("lines have the colour of their head and leave the others alone", () => {
     expect(x >= 12 && x < 22 && y >= 12 && y < 22).toBe(true);
     expect([...pixels.subarray(4 * pixel, 4 * pixel + 3)]).toEqual([0, 255, 0]);
   }
+});
+
+test("a thumbnail of a quantity holds the value of largest size of each block, with its sign", () => {
+  const numbers = new Float32Array(2 * 100 * 60);
+  numbers[99 * 60 + 59] = -5;
+  numbers[99 * 60 + 58] = 3;
+  const values = arrayValues(numbers, { heads: 2, queries: 100, keys: 60 }, true);
+  const shape = thumbShape(values);
+  expect(shape).toEqual({ queries: 48, keys: 48 });
+  const small = pooled(values, 0);
+  expect(small.at(-1)).toBeCloseTo(-5, 5);
+  const thumbs = thumbsOf([small, pooled(values, 1)], shape, true);
+  expect([thumbs.heads, thumbPeak(thumbs, 0), thumbPeak(thumbs, 1)]).toEqual([2, expect.closeTo(-5, 5), 0]);
+});
+
+test("thumbnails of both signs have the two colours, those that a grid has no cell for are not asked for", () => {
+  const numbers = new Float32Array(5 * 6).fill(0);
+  numbers[0] = 2;
+  numbers[4 * 6 + 5] = -2;
+  const thumbs = arrayValues(numbers, { heads: 5, queries: 2, keys: 3 }, true);
+  const pixels = thumbLines(thumbs, GRID, [
+    [0, 0, 255],
+    [255, 128, 0],
+  ]);
+  const colorsIn = (left: number, top: number) => {
+    const found = new Set<string>();
+    for (let y = top; y < top + 10; y++) {
+      for (let x = left; x < left + 10; x++) {
+        const at = 4 * (y * 36 + x);
+        if (pixels[at + 3] > 0) found.add(pixels.subarray(at, at + 3).join());
+      }
+    }
+    return [...found];
+  };
+  expect(colorsIn(0, 0)).toEqual(["0,0,255"]);
+  expect(colorsIn(12, 12)).toEqual(["255,128,0"]);
+  expect(colorsIn(24, 12)).toEqual([]);
+});
+
+test("one colour stands for all thumbnails, however many are beside each other", () => {
+  const thumbs = arrayValues(new Float32Array(3 * 6).fill(1), { heads: 3, queries: 2, keys: 3 }, false);
+  const pixels = thumbLines(thumbs, { rows: 1, columns: 3, pitch: 12, size: 10 }, [[9, 80, 200]]);
+  const found = new Set<string>();
+  for (let at = 0; at < pixels.length; at += 4) if (pixels[at + 3] > 0) found.add(pixels.subarray(at, at + 3).join());
+  expect([...found]).toEqual(["9,80,200"]);
 });

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
+import type { PageLayer } from "../../src/contract/page";
 import { examplePage } from "../../src/examples/page";
 import { parseHeader } from "../../src/source/header";
+import { quantityPage } from "../quantities";
 
 function changed(change: (page: ReturnType<typeof examplePage>["page"]) => void): string {
   const { page } = structuredClone({ page: examplePage().page });
@@ -9,8 +11,19 @@ function changed(change: (page: ReturnType<typeof examplePage>["page"]) => void)
 }
 
 test("a good header is read as it is", () => {
-  const { page } = examplePage();
-  expect(parseHeader(JSON.stringify(page))).toEqual(page);
+  for (const { page } of [examplePage(), quantityPage()]) expect(parseHeader(JSON.stringify(page))).toEqual(page);
+});
+
+test("value norms and quantities have to fit their layer", () => {
+  const bad = (change: (layer: PageLayer) => void) => () => {
+    const { page } = structuredClone({ page: quantityPage().page });
+    change(page.stacks[0].layers[1]);
+    parseHeader(JSON.stringify(page));
+  };
+  expect(bad((layer) => layer.value_norms?.shape.splice(0, 2, 3, 5))).toThrow(/layer 2.*3 × 5.*head, key and 3 × 7/);
+  expect(bad((layer) => layer.quantities?.rollout.shape.reverse())).toThrow(/7 × 5.*query, key and 5 × 7/);
+  expect(bad((layer) => layer.quantities?.difference.axes.reverse())).toThrow(/axes key, query, head/);
+  expect(bad((layer) => Object.assign(layer.quantities?.rollout ?? {}, { dtype: "int32" }))).toThrow(/int32, sqrt/);
 });
 
 test.each<[RegExp, string]>([

@@ -2,6 +2,7 @@ import { expect, test, vi } from "vitest";
 import { WEIGHT } from "../../src/draw/weights";
 import { type Example, examplePage, exampleSource } from "../../src/examples/page";
 import { LayerCache } from "../../src/source/layers";
+import { BYTES, DIFFERENCE, NORMS, quantityPage, ROLLOUT } from "../quantities";
 
 const example = examplePage({ layers: [0, 1, 2, 3, 7] });
 const [stack] = example.page.stacks;
@@ -78,3 +79,25 @@ const RUNS = [
   [2, 5, 7],
   [4, 2, 6],
 ] as const;
+
+test("a quantity is fetched when it is asked for, once, and decoded as it is stored", async () => {
+  const from = quantityPage();
+  const [{ layers }] = from.page.stacks;
+  const source = countingSource(from);
+  const cache = new LayerCache(source);
+  const plain = await cache.load(from.page.stacks[0], layers[0]);
+  expect([...plain.values.keys()]).toEqual(["weight", "contribution"]);
+  expect(plain.valueNorms).toEqual(NORMS);
+  expect(source.chunk.mock.calls.flat()).not.toContain("rollout");
+  for (let again = 0; again < 2; again++) await cache.load(from.page.stacks[0], layers[0], ROLLOUT);
+  expect(source.chunk.mock.calls.flat().filter((name) => name === "rollout")).toHaveLength(1);
+  const rollout = plain.values.get("rollout");
+  expect(rollout).toMatchObject({ heads: 1, queries: 5, keys: 7 });
+  expect(rollout?.row(0, 4)[6]).toBeCloseTo(0.5 * (BYTES.rollout[34] / 255) ** 2, 6);
+  const { values } = await cache.load(from.page.stacks[0], layers[1], DIFFERENCE);
+  const lowest = BYTES.difference.indexOf(Math.min(...BYTES.difference.subarray(70)), 70) - 70;
+  const root = (BYTES.difference[70 + lowest] - 128) / 127;
+  expect(root).toBeLessThan(-0.1);
+  const row = values.get("difference")?.row(2, Math.floor(lowest / 7));
+  expect(row?.[lowest % 7]).toBeCloseTo(-4 * root * root, 6);
+});

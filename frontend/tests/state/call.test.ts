@@ -12,12 +12,27 @@ test("the call says view and layer, and else what differs from the usual", () =>
 
 test("numbers, lists and truth values are written as Python has them", () => {
   const chosen = { ...start, heads: [0, 2], query: [0], mute: true, sinks: false, share: 40 };
-  expect(pythonCall({ ...chosen, view: "matrix", quantity: "score", theme: "dark" }, false)).toBe(
-    'hs.view(record, view="matrix", layer=0, heads=[0, 2], query=[0], quantity="score", mute=True, sinks=False, ' +
+  expect(pythonCall({ ...chosen, view: "matrix", quantity: "rollout", theme: "dark" }, false)).toBe(
+    'hs.view(record, view="matrix", layer=0, heads=[0, 2], query=[0], quantity="rollout", mute=True, sinks=False, ' +
       'share=40, theme="dark")',
   );
 });
 
 test("a stack may have any name", () => {
   expect(pythonCall({ ...start, stack: 'a "b" \\' }, true)).toContain(String.raw`stack="a \"b\" \\"`);
+});
+
+test("a page with evidence is opened with evidence", () => {
+  const chosen = {
+    ...start,
+    view: "scatter",
+    label: "next",
+    least: 60,
+    sort: "-entropy",
+    x: "map",
+    y: "same",
+  } as const;
+  expect(pythonCall(chosen, false, true)).toBe(
+    'hs.view(record, evidence=found, view="scatter", layer=0, label="next", least=60, sort="-entropy", x="map", y="same")',
+  );
 });

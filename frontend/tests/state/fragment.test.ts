@@ -14,6 +14,11 @@ const DEFAULTS: Selection = {
   mute: false,
   sinks: true,
   share: null,
+  label: null,
+  least: 0,
+  sort: null,
+  x: null,
+  y: null,
   theme: "auto",
 };
 
@@ -29,6 +34,11 @@ const FULL: Selection = {
   mute: true,
   sinks: false,
   share: 85,
+  label: "a & b, c",
+  least: 60,
+  sort: "-class vertical + diagonal",
+  x: "map",
+  y: "same-other",
   theme: "dark",
 };
 
@@ -51,6 +61,7 @@ test.each<[string, Selection, Selection]>([
   ["head 0", { ...DEFAULTS, heads: [0] }, DEFAULTS],
   ["all heads where some are default", { ...DEFAULTS, heads: null }, { ...DEFAULTS, heads: [1] }],
   ["query 0", { ...DEFAULTS, query: [0] }, DEFAULTS],
+  ["no label where one is default", { ...DEFAULTS, label: null }, { ...DEFAULTS, label: "next" }],
   ["no query where some are default", DEFAULTS, { ...DEFAULTS, query: [0, 3] }],
   ["mute off where on is default", DEFAULTS, { ...DEFAULTS, mute: true }],
 ])("%s comes back from a link as it was", (_, selection, defaults) => {
@@ -62,7 +73,7 @@ test.each<[string, Selection, Selection]>([
 test.each([
   "layer=0",
   "v=1&layer=0",
-  "v=2&view=film&layer=two&heads=1,,2&filter=ac&mute=yes&share=-5&query=a&key=1,&quantity=mass&theme=pink",
+  "v=2&view=film&layer=two&heads=1,,2&filter=ac&mute=yes&share=-5&query=a&key=1,&quantity=Mass!&theme=pink",
   "v=2&query=-1&heads=&layer=1e3&unknown=4",
   "%E0%A4%A",
 ])("nonsense changes nothing: %s", (fragment) => {

@@ -2,6 +2,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { examplePage, exampleSource } from "../../src/examples/page";
 import { allHeads, chooseLayer, chooseStack, toggleHead, togglePin } from "../../src/state/selection";
 import { createStore, type Store } from "../../src/state/store";
+import { BYTES, NORMS, quantityPage, ROLLOUT } from "../quantities";
 
 const stores: Store[] = [];
 afterEach(() => {
@@ -93,4 +94,51 @@ test("the theme follows the system until it is chosen", async () => {
   store.select((now) => ({ ...now, theme: "light" }));
   expect(store.dark.value).toBe(false);
   expect(store.palette.value).not.toEqual(night);
+});
+
+async function showing(store: Store, quantity: string): Promise<void> {
+  store.select((now) => ({ ...now, quantity }));
+  await vi.waitFor(() => expect(store.quantity.value.name).toBe(quantity));
+}
+
+test("the chosen quantity takes the place of the weights, which stay", async () => {
+  const store = await loaded(quantityPage(), { heads: [0, 2], query: [1] });
+  const weights = store.weights.value;
+  await showing(store, "contribution");
+  expect(store.weights.value).toBe(weights);
+  const row = weights?.row(2, 1) ?? new Float32Array();
+  expect([...(store.attention.value?.byHead[1] ?? [])]).toEqual(
+    [...row].map((weight, key) => expect.closeTo(weight * NORMS[2 * 7 + key], 6)),
+  );
+  expect(store.summary.value.part).toBeCloseTo(1, 6);
+  await showing(store, "difference");
+  expect(store.lineInks.value).toHaveLength(2);
+  expect(store.attention.value?.mean.some((value) => value < 0)).toBe(true);
+});
+
+test("a quantity of the whole layer has one map whatever heads are chosen", async () => {
+  const store = await loaded(quantityPage(), { quantity: "rollout", heads: [2], query: [4] });
+  expect(store.quantity.value).toEqual(ROLLOUT);
+  expect([store.heads.value, store.maps.value]).toEqual([[2], [0]]);
+  const { mean, byHead } = store.attention.value ?? { mean: new Float32Array(), byHead: [] };
+  expect(byHead).toHaveLength(1);
+  const wanted = [...BYTES.rollout.subarray(28, 35)].map((byte) => expect.closeTo(0.5 * (byte / 255) ** 2, 6));
+  expect([...mean]).toEqual(wanted);
+});
+
+test("a layer that has not the quantity shows weights, and the next one has it again", async () => {
+  const store = await loaded(quantityPage(), { quantity: "rollout" });
+  store.select((now) => chooseLayer(now, 5));
+  await vi.waitFor(() => expect(store.shown.value?.layer.layer).toBe(5));
+  expect([store.quantity.value.name, store.selection.value.quantity]).toEqual(["weight", "rollout"]);
+  expect(store.values.value).toBe(store.weights.value);
+  store.select((now) => chooseLayer(now, 2));
+  await vi.waitFor(() => expect(store.quantity.value.name).toBe("rollout"));
+});
+
+test("value norms are the mean of the chosen heads", async () => {
+  const store = await loaded(quantityPage(), { heads: [0, 1] });
+  expect(store.valueNorms.value?.values[3]).toBeCloseTo((NORMS[3] + NORMS[7 + 3]) / 2, 6);
+  store.select((now) => chooseLayer(now, 5));
+  await vi.waitFor(() => expect(store.valueNorms.value).toBeNull());
 });

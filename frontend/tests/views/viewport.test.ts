@@ -6,7 +6,7 @@ const FIT = fitted(ROOM);
 
 test("the whole matrix fits, and a small one is not blown up", () => {
   expect(FIT).toEqual({ left: 0, top: 0, cell: 0.4 });
-  expect(fitted({ ...ROOM, rows: 3, columns: 5 }).cell).toBe(30);
+  expect(fitted({ ...ROOM, rows: 3, columns: 5 }).cell).toBe(44);
 });
 
 test("zoom keeps the cell under the pointer and ends at the whole matrix", () => {

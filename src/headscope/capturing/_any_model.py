@@ -9,6 +9,7 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing._build import Builder
+from headscope.capturing._call import Call
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._options import KeepOptions, keeping_of
@@ -69,10 +70,19 @@ def watch(
     model, seen = unwrapped(model), Watched()
     sides = tuple(side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens)
     builder = Builder(Inputs({}, (), sides=sides), keeping_of(options), model)
+
+    def take(call: Call) -> None:
+        if call.size[0] != batch:
+            raise CaptureError(
+                f"{call.name} computes attention on {call.size[0]} rows where the model was given {batch}; give their "
+                "number as batch=, unless it works within windows: that cannot be captured yet"
+            )
+        builder.take(call)
+
     with ExitStack() as inside:
         for block in (at_rest(model), uncompiled(model), *(one.on(model) for one in options.get("interventions", ()))):
             inside.enter_context(block)
-        inside.enter_context(Watch(model, batch, builder.take))
+        inside.enter_context(Watch(model, batch, take))
         yield seen
     if not builder.seen:
         raise CaptureError(

@@ -18,8 +18,9 @@ from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._routers import block_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._stacks import Group, name_groups, number_layers
-from headscope.capturing._statistics import StatisticsPlan, statistics_of_call
-from headscope.capturing._weights import Sight, difference, recomputed, sight_of, weights_of
+from headscope.capturing._statistics import StatisticsPlan, fill_weights, statistics_of_call
+from headscope.capturing._untouched import untouched_zeros
+from headscope.capturing._weights import Sight, difference, has_own_weights, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
 from headscope.record import Layer, Mask, ModelFacts, Record, Stack, Statistics
 
@@ -149,6 +150,7 @@ class Builder:
         keeps_weights = self._keeps_weights or ("qk" in what and call.query is None)
         rows = spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
+        _check_softmax(weights, call.name)
         _without_padding(weights, cut)
         return {
             "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
@@ -297,6 +299,15 @@ def _explained(call: Call, sight: Sight, side: Side) -> bool:
     return True
 
 
+def _check_softmax(weights: torch.Tensor, name: str) -> None:
+    """Raise where weights are negative, as where heads are mixed after the softmax: talking heads."""
+    if weights.numel() and weights.min().item() < 0:
+        raise CaptureError(
+            f"{name} multiplies values with what is no softmax: one of these weights is {weights.min().item():.3g}; "
+            "attention whose heads are mixed after the softmax cannot be captured"
+        )
+
+
 def _check_sizes(call: Call) -> None:
     """Weights must lead from every query to every key: not from landmarks, nor within blocks."""
     if call.weights is not None and tuple(call.weights.shape) != call.size:
@@ -307,12 +318,15 @@ def _check_sizes(call: Call) -> None:
 
 
 def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
-    """Weights ``[head query key]`` of the real tokens, a few rows at a time, so that no more than these are there."""
-    _, heads, _, keys = cut.call.size
-    found = np.empty((heads, len(cut.queries), len(cut.keys)), dtype)
+    """Weights ``[head query key]`` of the real tokens, in tiles, so that no more than these are there."""
+    call = cut.call
+    found = untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype)
+    if not has_own_weights(call):
+        fill_weights(call, cut.example, cut.queries, cut.keys, found=torch.from_numpy(found))
+        return found
     first, precision = 0, getattr(torch, dtype.name)
-    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (heads * keys))):
-        real = _without_padding(weights_of(cut.call, sight, cut.example, rows), cut)
+    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (call.size[1] * call.size[3]))):
+        real = _without_padding(weights_of(call, sight, cut.example, rows), cut)
         found[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
         first += len(rows)
     return found

@@ -34,6 +34,7 @@ from headscope.capturing._trace import (
     visible_in,
 )
 from headscope.capturing._trail import Trail
+from headscope.errors import CaptureError
 
 PRODUCTS = {
     torch.matmul,
@@ -215,7 +216,13 @@ class OperatorWatch(TorchFunctionMode):
         given = dict(zip(names, args, strict=False)) | options
         query, mask, scale = given["query"], given.get("attn_mask"), given.get("scale")
         if query.ndim != 4 or (mask is not None and mask.ndim > 4):
-            return result
+            module = self._trail.innermost()
+            if module is None or self._tell is None:
+                return result
+            raise CaptureError(
+                f"{self._trail.name_of(module)} computes attention on {list(query.shape)}, where [batch head query "
+                "feature] is wanted; attention within windows or blocks of its own cannot be captured yet"
+            )
         if mask is not None:
             mask = mask[(None,) * (4 - mask.ndim)]
         changed = self._report(

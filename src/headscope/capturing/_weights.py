@@ -55,12 +55,20 @@ def sight_of(call: Call) -> Sight:
     return Sight(visible=None if visible is None or visible.all() else visible, bias=bias)
 
 
+def has_own_weights(call: Call) -> bool:
+    """Whether the weights that the model handed over are the ones to keep.
+
+    Those of a model in half precision are rounded: where queries and keys were seen, they are recomputed.
+    """
+    return call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64))
+
+
 def weights_of(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> torch.Tensor:
     """Weights ``[head query key]`` of some queries, in float32 or better: the model's own where it gave them.
 
-    Otherwise they are recomputed from queries and keys; so are those of a model in half precision, which rounds them.
+    Otherwise they are recomputed from queries and keys.
     """
-    if call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64)):
+    if call.weights is not None and has_own_weights(call):
         own = call.weights[example][:, rows]
         visible = sight.visible_rows(call, example, rows)
         return _without_dead_rows(own.to(torch.promote_types(own.dtype, torch.float32)), visible)

@@ -150,6 +150,13 @@ class Heads:
         )
         return "\n".join([first, *lines, note, *self._too_few()])
 
+    @property
+    def caution(self) -> str:
+        """What keeps anything from being told: one text only, or too few; empty where nothing does."""
+        if self.texts == 1:
+            return "Seen on one text only: nothing can be said of others"
+        return "".join(self._too_few())
+
     def _too_few(self) -> list[str]:
         """Say so where there are too few texts for any label: the least p of n texts is 2^-n."""
         tests = len([label for label in self.all_labels if label.texts > 1])

@@ -8,6 +8,7 @@ from headscope.views._view import (
     model_view,
     neuron_view,
     pair_view,
+    scatter_view,
     text_view,
     view,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "neuron_view",
     "page",
     "pair_view",
+    "scatter_view",
     "text_view",
     "view",
 ]

@@ -15,8 +15,9 @@ from typing_extensions import TypedDict
 
 PAGE_FORMAT = 2
 
-ViewName = Literal["head", "model", "matrix", "text", "neuron", "pair"]
-Quantity = Literal["weight", "score"]
+ViewName = Literal["head", "model", "matrix", "text", "neuron", "pair", "scatter"]
+Quantity = str
+"""weight, score, or the name of one of the page's further quantities."""
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 Theme = Literal["auto", "light", "dark"]
 Dtype = Literal["uint8", "float16", "float32", "int32"]
@@ -31,8 +32,11 @@ class PageArray(TypedDict):
     """Axis names, outermost first, such as head, query, key."""
     shape: list[int]
     dtype: Dtype
-    encoding: Literal["plain", "sqrt"]
-    """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2."""
+    encoding: Literal["plain", "sqrt", "signed"]
+    """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2, signed means
+    c * |c| for c = (b - 128) / 127."""
+    most: NotRequired[float]
+    """What the value is then multiplied by; 1 where it is absent."""
 
 
 class PageTokens(TypedDict):
@@ -102,6 +106,11 @@ class PageLayer(TypedDict):
     """Largest absolute difference between a weight as this page has it and the exact one."""
     row_sums: Literal["one", "less"]
     """less where part of a row's mass went to a learned sink that is no token."""
+    value_norms: NotRequired[PageArray]
+    """Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
+    From it the page works out the quantity contribution: weight times value norm."""
+    quantities: NotRequired[dict[str, PageArray]]
+    """Further quantities of this layer by name; axes head, query, key, or query, key for all heads together."""
 
 
 class PageStack(TypedDict):
@@ -126,6 +135,19 @@ class PageModel(TypedDict):
     """As in the configuration, such as bert; empty for bare arrays."""
 
 
+class PageQuantity(TypedDict):
+    """A quantity that the page can show in place of the weights."""
+
+    name: str
+    label: str
+    explanation: str
+    """What it is, in one sentence."""
+    signed: bool
+    """False where it is never below 0."""
+    per: Literal["head", "layer"]
+    """layer where there is one map for all heads together."""
+
+
 class PageSelection(TypedDict):
     """What the page shows when it opens."""
 
@@ -147,7 +169,105 @@ class PageSelection(TypedDict):
     """Keys that take most of the mass are kept; False leaves them out and renormalises the rest."""
     share: int | None
     """Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn."""
+    label: str | None
+    """Pattern whose heads stand out among the labels; None for all patterns."""
+    least: int
+    """Percent that the score of a label must reach for its head to stand out."""
+    sort: str | None
+    """Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads."""
+    x: str | None
+    """Measure of the scatter, from left to right; "map" for the map of heads, None for the usual one."""
+    y: str | None
+    """Measure of the scatter, from bottom to top."""
     theme: Theme
+
+
+class PagePattern(TypedDict):
+    """Something that a head may do, with what its evidence was measured against."""
+
+    name: str
+    says: str
+    """What the head does, in a few words."""
+    source: str
+    threshold: float
+    """Least mean score of a label."""
+    against: str
+    """The baselines, between commas."""
+
+
+class PageMeasure(TypedDict):
+    """A number of each head."""
+
+    name: str
+    says: str
+    unit: str
+    """Empty for shares from 0 to 1."""
+
+
+class PageMap(TypedDict):
+    """Heads as points, like heads close together: directions and axes have no meaning."""
+
+    places: PageArray
+    """Axes layer, head, direction."""
+    stress: float
+    """How badly the points keep the distances: 0 exactly, above 0.2 a map is held to be poor."""
+    queries: int
+    """Rows of the shown text that the distances were taken from."""
+
+
+class PagePair(TypedDict):
+    """A query and a key of the shown text that show a label."""
+
+    query: int
+    key: int
+    weight: float
+
+
+class PageShown(TypedDict):
+    """What to look at for one label of one head."""
+
+    pattern: int
+    """Place among the patterns."""
+    layer: int
+    head: int
+    texts: list[int]
+    """Places among the examples: the texts with the highest scores, best first."""
+    scores: list[float]
+    """The score of each of them."""
+    pairs: list[PagePair]
+    """Strongest first; none where the pattern is not one of single pairs."""
+
+
+class PageEvidence(TypedDict):
+    """What kinds of heads there are, and how sure that is: measured over texts, of which the page shows one at most."""
+
+    stack: str
+    """The stack whose heads were measured."""
+    model: str
+    """The model of those texts."""
+    texts: int
+    confidence: float
+    """Of the intervals."""
+    alpha: float
+    """Chance of a false label that was accepted."""
+    correction: str
+    """For trying many heads and patterns."""
+    caution: str
+    """What keeps anything from being told; empty where nothing does."""
+    patterns: list[PagePattern]
+    status: PageArray
+    """Axes pattern, layer, head: 0 for no label, 1 for one seen on one text only, 2 for one that holds."""
+    numbers: PageArray
+    """Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts; NaN where unknown."""
+    measures: list[PageMeasure]
+    values: PageArray
+    """Axes measure, layer, head: means over texts; NaN where unknown."""
+    map: PageMap | None
+    """None where there is a single head, or too many to be placed quickly."""
+    examples: list[str]
+    """Texts, cut where they are long."""
+    shown: list[PageShown]
+    """For the labels that are told."""
 
 
 class Page(TypedDict):
@@ -161,4 +281,8 @@ class Page(TypedDict):
     verified: float | None
     """Largest difference between the recomputed and the model's own layer output; None for bare arrays."""
     stacks: list[PageStack]
+    quantities: NotRequired[list[PageQuantity]]
+    """All that some layer has beside weights and scores."""
     selection: PageSelection
+    evidence: NotRequired[PageEvidence]
+    """Where the page was given some."""

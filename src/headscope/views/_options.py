@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict, get_args
 
 from headscope.errors import PageError
+from headscope.patterns import Heads
 from headscope.record import Record, Stack
 from headscope.views._contract import Filter, PageSelection, Quantity, Theme, ViewName
 
@@ -14,7 +15,8 @@ class PageOptions(TypedDict, total=False):
     """Options of `view`; each is also a part of the page's address, and of the call that the page shows."""
 
     view: ViewName
-    """``"head"`` (default), ``"model"``, ``"matrix"``, ``"text"``, ``"neuron"`` or ``"pair"``."""
+    """``"head"`` (default), ``"model"``, ``"matrix"``, ``"text"``, ``"neuron"``, ``"pair"``, or ``"scatter"`` where
+    there is evidence."""
     stack: str
     """Stack that is shown first; by default the first one."""
     layer: int
@@ -28,7 +30,11 @@ class PageOptions(TypedDict, total=False):
     key: int | Sequence[int]
     """Key tokens that are pinned."""
     quantity: Quantity
-    """``"weight"`` (default), or ``"score"`` for what goes into the softmax."""
+    """``"weight"`` (default), ``"score"`` for what goes into the softmax, ``"contribution"`` for weight times value
+    norm, or another that the record has or ``quantities`` gives."""
+    quantities: Mapping[str, Any]
+    """Further quantities to show, by name: for each layer of the record's stack, or for each stack by name such a
+    list, an array ``[query key]`` for all heads together or ``[head query key]``, or None where a layer has none."""
     filter: Filter
     """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so on."""
     mute: bool
@@ -37,6 +43,20 @@ class PageOptions(TypedDict, total=False):
     """Whether keys that take most of the mass are kept; else the rest is renormalised. By default kept."""
     share: int
     """Percent of each row's mass that is drawn as lines, 1 to 100; by default as much as is quickly drawn."""
+    evidence: Heads
+    """What `headscope.heads` found, over this text or over many: labels, measures and the map of heads go into the
+    page."""
+    label: str
+    """Pattern whose heads stand out, such as ``"next"``; by default all. This and all below need evidence."""
+    least: int
+    """Percent that the score of a label must reach for its head to stand out, 0 (default) to 100."""
+    sort: str
+    """Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first; ``"-entropy"`` for
+    the lowest first. By default layer and head."""
+    x: str
+    """Measure of the scatter from left to right, or ``"map"`` for the map of heads."""
+    y: str
+    """Measure of the scatter from bottom to top."""
     theme: Theme
     """``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system says."""
     title: str
@@ -47,7 +67,7 @@ class PageOptions(TypedDict, total=False):
     """Heads that the page holds; by default all."""
 
 
-CHOICES = {"view": ViewName, "quantity": Quantity, "filter": Filter, "theme": Theme}
+CHOICES = {"view": ViewName, "filter": Filter, "theme": Theme}
 QUICK = 2**25
 """Weights of a layer up to which all heads are shown at first."""
 
@@ -71,6 +91,12 @@ def check_options(options: Any) -> None:
     share = options.get("share", 100)
     if not isinstance(share, int) or not 1 <= share <= 100:
         raise PageError(f"share must be a whole number from 1 to 100 (percent), not {share!r}")
+    least = options.get("least", 0)
+    if not isinstance(least, int) or not 0 <= least <= 100:
+        raise PageError(f"least must be a whole number from 0 to 100 (percent), not {least!r}")
+    if not isinstance(options.get("evidence"), Heads | None):
+        given = type(options["evidence"]).__name__
+        raise PageError(f"evidence must be what headscope.heads found, not a {given}; give evidence=hs.heads(records)")
 
 
 def first_selection(record: Record, options: PageOptions, held: dict[str, list[int]]) -> PageSelection:
@@ -97,6 +123,11 @@ def first_selection(record: Record, options: PageOptions, held: dict[str, list[i
         "mute": options.get("mute", False),
         "sinks": options.get("sinks", True),
         "share": options.get("share"),
+        "label": options.get("label"),
+        "least": options.get("least", 0),
+        "sort": options.get("sort"),
+        "x": options.get("x"),
+        "y": options.get("y"),
         "theme": options.get("theme", "auto"),
     }
 

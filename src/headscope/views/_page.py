@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,8 +11,18 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
+from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
 from headscope.views._payload import Chunks, made_layer
+from headscope.views._quantities import (
+    Given,
+    check_quantity,
+    further_quantities,
+    given_quantities,
+    put_quantities,
+    quantities_of,
+    quantity_names,
+)
 
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
@@ -35,9 +45,15 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
     shown = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
-    _check_size(shown, LARGEST if largest is None else largest)
+    given = given_quantities(record, options.get("quantities", {}))
+    _check_size(shown, given, LARGEST if largest is None else largest)
     chunks = Chunks()
-    stacks = [_stack(record[name], layers, options.get("include_heads"), chunks) for name, layers in shown.items()]
+    stacks = [
+        _stack(record[name], layers, options.get("include_heads"), given=given[name], chunks=chunks)
+        for name, layers in shown.items()
+    ]
+    further = further_quantities(stacks)
+    check_quantity(options.get("quantity", "weight"), quantity_names(stacks, further))
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
@@ -47,12 +63,19 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
         "stacks": stacks,
         "selection": first_selection(record, options, held),
     }
+    if (found := options.get("evidence")) is not None:
+        header["evidence"] = page_evidence(found, record, stacks, chunks)
+    check_choice(header["selection"], header.get("evidence"))
+    if further:
+        header["quantities"] = further
     return header, chunks.found
 
 
-def _check_size(shown: dict[str, list[Layer]], largest: int) -> None:
+def _check_size(shown: dict[str, list[Layer]], given: Mapping[str, Given], largest: int) -> None:
     layers = [layer for layers in shown.values() for layer in layers]
     size = sum(map(_least_bytes, layers))
+    for name, held in shown.items():
+        size += sum(array.size for layer in held for array in quantities_of(layer, given[name]).values())
     if size > largest:
         fits = max(1, len(layers) * largest // size)
         raise PageError(
@@ -69,7 +92,9 @@ def _least_bytes(layer: Layer) -> int:
     return min(weights, 2 * (layer.queries.size + layer.keys.size))
 
 
-def _stack(stack: Stack, layers: list[Layer], numbers: Sequence[int] | None, chunks: Chunks) -> PageStack:
+def _stack(
+    stack: Stack, layers: list[Layer], numbers: Sequence[int] | None, *, given: Given, chunks: Chunks
+) -> PageStack:
     heads = held_heads(stack, numbers)
     made = [
         made_layer(stack.name, layer, [head for head in heads if head < layer.heads], chunks, room=ROOM // len(layers))
@@ -78,6 +103,9 @@ def _stack(stack: Stack, layers: list[Layer], numbers: Sequence[int] | None, chu
     thumbs = np.zeros((len(made), len(heads), *made[0].thumbs.shape[1:]), np.uint8)
     for row, layer in zip(thumbs, made, strict=True):
         row[: len(layer.thumbs)] = layer.thumbs
+    for layer, put in zip(layers, made, strict=True):
+        own = [head for head in heads if head < layer.heads]
+        put_quantities(put.header, layer, own, given, stack=stack.name, chunks=chunks)
     return {
         "name": stack.name,
         "heads": len(heads),

@@ -7,7 +7,9 @@ from typing import Any, cast
 
 from headscope.errors import PageError
 from headscope.views._contract import Page, PageSelection, PageStack
+from headscope.views._evidence import check_choice
 from headscope.views._options import check_options
+from headscope.views._quantities import check_quantity, quantity_names
 
 
 def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str, Any]) -> PageSelection:
@@ -34,10 +36,13 @@ def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str
         fits = now["layer"] if now["layer"] in layers else layers[0]
         now = {**now, "stack": stack["name"], "layer": fits, "heads": None, "query": [], "key": []}
     found: dict[str, Any] = {**now, **changes}
+    check_quantity(found["quantity"], quantity_names(header["stacks"], header.get("quantities", [])))
     _check("layer", [found["layer"]], layers)
     for name, held in (("query", stack["query"]), ("key", stack["key"]), ("heads", stack["head_numbers"])):
         found[name] = _numbers(name, found[name], held if isinstance(held, list) else range(len(held["pieces"])))
-    return cast(PageSelection, found)
+    selection = cast(PageSelection, found)
+    check_choice(selection, header.get("evidence"))
+    return selection
 
 
 def _stack(header: Page, name: str) -> PageStack:

@@ -145,6 +145,11 @@ def pair_view(record: Record, **options: Unpack[PageOptions]) -> View:
     return _named("pair", record, options)
 
 
+def scatter_view(record: Record, **options: Unpack[PageOptions]) -> View:
+    """Heads as dots by two of their measures, or on the map of like heads, as `view`; needs ``evidence=``."""
+    return _named("scatter", record, options)
+
+
 def open_page(address: str) -> None:
     """Open an address in the user's browser.
 

@@ -1,12 +1,16 @@
+import { useComputed } from "@preact/signals";
 import type { ComponentType } from "preact";
+import { HeadCard } from "../../parts/HeadCard";
 import type { ViewParts } from "../../parts/mount";
 import { Overview } from "../../parts/Overview";
+import { QuantityNote } from "../../parts/QuantityNote";
 import type { View } from "../../state/selection";
 import { HeadView } from "../head/HeadView";
 import { MatrixView } from "../matrix/MatrixView";
 import { ModelView } from "../model/ModelView";
 import { NeuronView } from "../neuron/NeuronView";
 import { PairView } from "../pair/PairView";
+import { ScatterView } from "../scatter/ScatterView";
 import { TextView } from "../text/TextView";
 import { Footer } from "./Footer";
 import { Inspector } from "./Inspector";
@@ -21,15 +25,20 @@ const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
   text: TextView,
   neuron: NeuronView,
   pair: PairView,
+  scatter: ScatterView,
 };
 
 /** Views that need the whole width: their numbers are in them. */
-const WIDE: readonly View[] = ["model", "neuron"];
+const WIDE: readonly View[] = ["model", "neuron", "scatter"];
+
+/** Height of what is said of a quantity. */
+const NOTE = 56;
 
 /** All views of a record, linked by one selection, with the map of all heads beside them. */
 export function App({ store, room }: ViewParts) {
   const view = store.view.value;
   const View = VIEWS[view];
+  const left = useComputed(() => room.value - (store.quantity.value.name === "weight" ? 0 : NOTE));
   return (
     <>
       <Title store={store} />
@@ -38,9 +47,11 @@ export function App({ store, room }: ViewParts) {
         {view !== "model" && <Overview store={store} />}
         <section class="card stage" id="view" role="tabpanel" aria-label={`${view} view`}>
           <SinkStrip store={store} />
-          <View store={store} room={room} />
+          <View store={store} room={left} />
+          <QuantityNote store={store} />
         </section>
         {!WIDE.includes(view) && <Inspector store={store} />}
+        {view !== "model" && <HeadCard store={store} />}
       </div>
       <Footer store={store} />
     </>

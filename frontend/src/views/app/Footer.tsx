@@ -1,12 +1,13 @@
 import { useSignal } from "@preact/signals";
+import { largest } from "../../draw/values";
 import { pythonCall } from "../../state/call";
-import type { Store } from "../../state/store";
+import type { Shown, Store } from "../../state/store";
 import { bound, magnitude } from "../../state/words";
 
 /** The Python call that opens this picture, for copying, and how exact the page is. */
 export function Footer({ store }: { store: Store }) {
   const said = useSignal("");
-  const call = pythonCall(store.selection.value, store.page.stacks.length > 1);
+  const call = pythonCall(store.selection.value, store.page.stacks.length > 1, store.page.evidence !== undefined);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(call);
@@ -38,8 +39,21 @@ export function Footer({ store }: { store: Store }) {
 
 function finePrint({ page, shown }: Store): string {
   const checked = page.verified === null ? [] : [`checked against the model: ${magnitude(page.verified)}`];
-  const layer = shown.value?.layer;
-  if (!layer) return checked.join();
+  if (!shown.value) return checked.join();
+  const { layer, quantity } = shown.value;
   const form = layer.weights ? "8-bit square roots" : "from float16 q, k";
-  return [...checked, `error of a weight ≤ ${bound(layer.error)} (${form})`].join(" · ");
+  const further = quantity.name === "weight" ? [] : errorOf(shown.value);
+  return [...checked, `error of a weight ≤ ${bound(layer.error)} (${form})`, ...further].join(" · ");
+}
+
+/** How exact another quantity is: a byte has 255 steps to the largest size, with a sign 127. */
+function errorOf({ layer, quantity, valueNorms }: Shown): string[] {
+  const array = layer.quantities?.[quantity.name];
+  const step = array?.encoding === "signed" ? 127 : 255;
+  const most = array
+    ? (array.most ?? 1) / step
+    : quantity.name === "score"
+      ? null
+      : layer.error * largest(valueNorms ?? []);
+  return most === null ? [] : [`of ${quantity.label} ≤ ${bound(most)}`];
 }

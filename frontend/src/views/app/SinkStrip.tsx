@@ -12,6 +12,7 @@ export function SinkStrip({ store }: { store: Store }) {
   const stack = store.shownStack.value;
   if (sinks.length === 0 || !stack || !WITH_SINKS.includes(store.view.value)) return null;
   const kept = store.keepSinks.value;
+  const weights = store.quantity.value.name === "weight";
   const part = sinks.reduce((sum, sink) => sum + sink.part, 0);
   return (
     <div class="sink-strip" data-sinks>
@@ -20,6 +21,7 @@ export function SinkStrip({ store }: { store: Store }) {
         title="Keys that receive at least 10 % of all attention of the chosen heads, and four times the mean"
       >
         {counted(sinks.length, "key")} {sinks.length === 1 ? "takes" : "take"} {percent(part)}
+        {!weights && " of the weight"}
       </span>
       <span class="sink-bars">
         {sinks.map(({ key, part }) => (
@@ -29,7 +31,10 @@ export function SinkStrip({ store }: { store: Store }) {
           </span>
         ))}
       </span>
-      <label class="choice" title="Leave these keys out and renormalise the rest of each row">
+      <label
+        class="choice"
+        title={weights ? "Leave these keys out and renormalise the rest of each row" : "Leave these keys out"}
+      >
         <input
           type="checkbox"
           data-without-sinks
@@ -41,7 +46,7 @@ export function SinkStrip({ store }: { store: Store }) {
         />
         <span>leave out</span>
       </label>
-      {!kept && <small data-removed>{percent(part)} removed, the rest renormalised</small>}
+      {!kept && weights && <small data-removed>{percent(part)} removed, the rest renormalised</small>}
     </div>
   );
 }

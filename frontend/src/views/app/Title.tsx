@@ -16,11 +16,11 @@ export function Title({ store }: { store: Store }) {
   );
 }
 
-function ViewChoice({ store: { view, select } }: { store: Store }) {
+function ViewChoice({ store: { page, view, select } }: { store: Store }) {
   return (
     <Segmented
       label="View"
-      options={VIEWS}
+      options={page.evidence ? VIEWS : VIEWS.filter((name) => name !== "scatter")}
       chosen={view.value}
       onChoose={(chosen) => select((now) => ({ ...now, view: chosen as View }))}
     />

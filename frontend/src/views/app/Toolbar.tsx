@@ -3,17 +3,7 @@ import { SHARES } from "../../draw/share";
 import { HeadChips } from "../../parts/HeadChips";
 import { LayerStepper } from "../../parts/LayerStepper";
 import { Segmented } from "../../parts/Segmented";
-import {
-  allHeads,
-  chooseLayer,
-  chooseStack,
-  QUANTITIES,
-  type Quantity,
-  soloHead,
-  stepLayer,
-  toggleHead,
-  type View,
-} from "../../state/selection";
+import { allHeads, chooseLayer, chooseStack, soloHead, stepLayer, toggleHead, type View } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { percent } from "../../state/words";
 
@@ -36,23 +26,47 @@ export function Toolbar({ store }: { store: Store }) {
       {WITH_MASK.includes(view) && isPair(stack) && <FilterChoice store={store} />}
       {WITH_MASK.includes(view) && hasSpecial(stack) && <MuteChoice store={store} />}
       {view === "head" && <ShareChoice store={store} />}
-      {WITH_SCORES.includes(view) && store.shown.value?.scores && <QuantityChoice store={store} />}
+      {store.quantities.value.length > 1 && <QuantityChoice store={store} />}
     </div>
   );
 }
 
 /** Views of some tokens, not of all or of a pair. */
 const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
-/** Views that can show scores in place of weights. */
-const WITH_SCORES: readonly View[] = ["matrix", "text", "pair"];
 
-function QuantityChoice({ store: { quantity, select } }: { store: Store }) {
+/** Quantities whose names have more letters than this do not stand beside each other. */
+const MOST_BESIDE = 48;
+
+function QuantityChoice({ store: { quantities, selection, select } }: { store: Store }) {
+  if (quantities.value.reduce((letters, { label }) => letters + label.length, 0) > MOST_BESIDE) {
+    return (
+      <label class="choice">
+        <select
+          data-quantities
+          aria-label="Quantity"
+          value={selection.value.quantity}
+          onChange={(event) => {
+            const quantity = event.currentTarget.value;
+            select((now) => ({ ...now, quantity }));
+          }}
+        >
+          {quantities.value.map(({ name, label, explanation }) => (
+            <option key={name} value={name} title={explanation}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+    );
+  }
+  const labels = Object.fromEntries(quantities.value.map(({ name, label }) => [name, label]));
   return (
     <Segmented
       label="Quantity"
-      options={QUANTITIES}
-      chosen={quantity.value}
-      onChoose={(chosen) => select((now) => ({ ...now, quantity: chosen as Quantity }))}
+      options={Object.keys(labels)}
+      labels={labels}
+      chosen={selection.value.quantity}
+      onChoose={(quantity) => select((now) => ({ ...now, quantity }))}
     />
   );
 }

@@ -1,4 +1,4 @@
-import { type Signal, useSignalEffect } from "@preact/signals";
+import { type ReadonlySignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { scrollTo, visibleTokens } from "../../draw/columns";
 import { isPair } from "../../draw/mask";
@@ -10,8 +10,8 @@ import type { Hover, Shown, Store } from "../../state/store";
 import { createLayout, type Layout } from "./geometry";
 import { neighbour } from "./keyboard";
 import { paintAll, paintToken } from "./paint";
-import { markFocus, markHidden, tokenElements, writeReadouts } from "./readouts";
-import { Summary } from "./Summary";
+import { markFocus, markHidden, tokenElements, writeNorms, writeReadouts } from "./readouts";
+import { NormName, Summary } from "./Summary";
 
 /** Above this, style transitions cost more than all drawing. */
 const MOST_ANIMATED = 96;
@@ -19,7 +19,7 @@ const MOST_ANIMATED = 96;
 interface PictureProps {
   store: Store;
   /** Height that the picture may take. */
-  room: Signal<number>;
+  room: ReadonlySignal<number>;
   onDrawn: (canvas: HTMLElement, shown: Shown) => void;
 }
 
@@ -44,6 +44,7 @@ export function Picture({ store, room, onDrawn }: PictureProps) {
       ref={root}
       data-large={large || undefined}
       data-pair={pair || undefined}
+      data-norms={store.valueNorms.value !== null || undefined}
       style={{ "--pitch": `${pitch}px`, "--height": `${height}px`, "--longest": `${longest}px` }}
       onScroll={(event) => {
         layout.scroll.value = event.currentTarget.scrollTop;
@@ -60,7 +61,7 @@ export function Picture({ store, room, onDrawn }: PictureProps) {
           <div class="column-names">
             <span>from (query)</span>
             <Summary store={store} />
-            <span>to (key)</span>
+            <NormName store={store} />
           </div>
           <div class="picture">
             <TokenColumn key={`${stack.name}-query`} side="query" tokens={stack.query} pair={pair} />
@@ -141,6 +142,10 @@ function useReadouts(root: Root, store: Store, { geometry }: Layout): void {
   useSignalEffect(() => {
     if (root.current) writeReadouts(root.current, store, geometry.value, store.attention.value);
   });
+  useEffect(() => {
+    const keys = root.current && tokenElements(root.current, "key");
+    return keys ? store.valueNorms.subscribe((norms) => writeNorms(keys, norms)) : undefined;
+  }, [root, store, stack]);
   // Needs the elements of the new stack, which are there only after rendering.
   useEffect(() => {
     const sides = root.current && {

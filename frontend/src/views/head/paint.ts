@@ -5,7 +5,7 @@ import { collectLines, everyLine, type LineOptions } from "../../draw/lines";
 import type { Mask } from "../../draw/mask";
 import type { Focus } from "../../draw/place";
 import { cutoffsAt } from "../../draw/share";
-import { type LayerWeights, WEIGHT } from "../../draw/weights";
+import { codeOf, sharedTop } from "../../draw/values";
 import { putPixels } from "../../parts/canvas";
 import type { Store } from "../../state/store";
 import type { Layout } from "./geometry";
@@ -26,35 +26,35 @@ interface Pen {
 
 /** Draws all chosen lines; false where there is nothing to draw on or from yet. */
 export function paintAll(canvas: HTMLCanvasElement, store: Store, layout: Layout): boolean {
-  const [weights, mask] = [store.weights.value, store.mask.value];
+  const [values, mask] = [store.values.value, store.mask.value];
   const { width } = layout.lineArea.value;
-  if (!weights || !mask || width === 0) return false;
-  const heads = store.heads.value;
-  const lineWidth = heads.length === 1 ? 1.9 : 1.5;
+  if (!values || !mask || width === 0) return false;
+  const maps = store.maps.value;
+  const lineWidth = maps.length === 1 ? 1.9 : 1.5;
   const gain = exposure({
-    mass: store.summary.value.mass,
+    mass: store.summary.value.mass / sharedTop(values, maps),
     lineWidth,
     height: layout.geometry.value.longest,
     aim: store.dark.value ? AIM.dark : AIM.light,
     most: 2.8,
   });
-  const cutoffs = heads.map((head) => cutoffsAt(store.sharesOf.value(head), store.step.value));
-  paint(canvas, store, layout, weights, { lineWidth, gain, gamma: 1 }, { mask, cutoffs });
+  const cutoffs = maps.map((map) => cutoffsAt(store.sharesOf.value(map), store.step.value));
+  paint(canvas, store, layout, { lineWidth, gain, gamma: 1 }, { mask, cutoffs });
   return true;
 }
 
 /** Draws all lines of one token, the strongest always equally dark. */
 export function paintToken(canvas: HTMLCanvasElement, store: Store, layout: Layout, only: Focus): void {
-  const [weights, mask, attention] = [store.weights.value, store.mask.value, store.attention.value];
-  if (!weights || !mask || !attention || layout.lineArea.value.width === 0) return;
-  const heads = store.heads.value;
+  const [values, mask, attention] = [store.values.value, store.mask.value, store.attention.value];
+  if (!values || !mask || !attention || layout.lineArea.value.width === 0) return;
+  const maps = store.maps.value;
   const gamma = 0.85;
-  const most = strongestWeight(attention);
+  const most = strongestWeight(attention) / sharedTop(values, maps);
   const gain = Math.min(12, 2.2 / most ** gamma);
-  const visible = WEIGHT.findIndex((weight) => gain * weight ** gamma >= FAINTEST);
+  const visible = codeOf(values).sizes.findIndex((size) => gain * size ** gamma >= FAINTEST);
   const every = everyLine(mask, Math.max(1, visible));
-  const cutoffs = heads.map(() => every);
-  paint(canvas, store, layout, weights, { lineWidth: 2, gain, gamma }, { mask, cutoffs, only });
+  const cutoffs = maps.map(() => every);
+  paint(canvas, store, layout, { lineWidth: 2, gain, gamma }, { mask, cutoffs, only });
 }
 
 interface Choice {
@@ -63,21 +63,14 @@ interface Choice {
   readonly only?: Focus;
 }
 
-function paint(
-  canvas: HTMLCanvasElement,
-  store: Store,
-  layout: Layout,
-  weights: LayerWeights,
-  pen: Pen,
-  choice: Choice,
-): void {
+function paint(canvas: HTMLCanvasElement, store: Store, layout: Layout, pen: Pen, choice: Choice): void {
   const { width, density } = layout.lineArea.value;
-  const heads = store.heads.value;
+  const values = store.values.value;
+  if (!values) return;
   const options = lineOptions(layout, pen, choice);
-  const lines = collectLines(weights, heads, options);
+  const lines = collectLines(values, store.maps.value, options);
   const size = { width: Math.round(width * density), height: Math.round(options.height) };
-  const colors = heads.map((head) => store.inks.value[head]);
-  const pixels = ink(lines, colors, { ...size, lineWidth: pen.lineWidth * density });
+  const pixels = ink(lines, store.lineInks.value, { ...size, lineWidth: pen.lineWidth * density });
   putPixels(canvas, pixels, size);
 }
 

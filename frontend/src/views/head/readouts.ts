@@ -1,8 +1,11 @@
 import { visibleTokens } from "../../draw/columns";
-import { stackedBar, type TokenAttention } from "../../draw/focus";
+import { barOf, type TokenAttention } from "../../draw/focus";
 import { otherSide, type Side } from "../../draw/place";
-import type { Store } from "../../state/store";
-import { shortWeight } from "../../state/words";
+import { largest } from "../../draw/values";
+import { LONG_LABEL } from "../../parts/TokenColumn";
+import { valueText } from "../../state/quantity";
+import { barColors, type Store } from "../../state/store";
+import { amount } from "../../state/words";
 import type { Geometry } from "./geometry";
 
 // What a hover changes at the tokens is written here, straight to the elements: with hundreds of tokens the virtual
@@ -50,12 +53,11 @@ export function writeReadouts(root: HTMLElement, store: Store, geometry: Geometr
   if (focus && attention) {
     const side = otherSide(focus.side);
     const elements = root.querySelector(`[data-column="${side}"] .tokens`)?.children ?? [];
-    const most = attention.mean.reduce((a, b) => Math.max(a, b), 0);
-    const full = Math.max(FULL_BAR, most);
-    const least = Math.min(LEAST, most / 10);
+    const most = largest(attention.mean);
+    const { full, least } = barScale(most, store.values.value?.free);
     const [first, end] = visibleTokens(geometry[side], geometry.height);
     for (let token = first; token < end; token++) {
-      if (most === 0 || attention.mean[token] < least) continue;
+      if (most === 0 || Math.abs(attention.mean[token]) < least) continue;
       const element = elements[token] as HTMLElement;
       writeReadout(element, store, attention, token, full);
       lit.add(element);
@@ -65,25 +67,35 @@ export function writeReadouts(root: HTMLElement, store: Store, geometry: Geometr
     if (!lit.has(element)) element.removeAttribute("data-lit");
 }
 
+/** What has a full bar and what has none; what has no mass to share counts against the strongest. */
+function barScale(most: number, free = false) {
+  if (free) return { full: most, least: most / 50 };
+  return { full: Math.max(FULL_BAR, most), least: Math.min(LEAST, most / 10) };
+}
+
 function writeReadout(
   element: HTMLElement,
   store: Store,
-  { mean, byHead }: TokenAttention,
+  attention: TokenAttention,
   token: number,
   full: number,
 ): void {
   const [bar, number] = readoutElements(element);
-  const parts = byHead.map((head) => head[token]);
-  bar.style.setProperty("--length", `${(100 * mean[token]) / full}%`);
-  bar.style.setProperty(
-    "--parts",
-    stackedBar(
-      parts,
-      store.heads.value.map((head) => store.palette.value[head]),
-    ),
-  );
-  number.textContent = shortWeight(mean[token]);
+  const { length, parts } = barOf(attention, token, full, barColors(store));
+  bar.style.setProperty("--length", length);
+  bar.style.setProperty("--parts", parts);
+  number.textContent = valueText(store.quantity.value)(attention.mean[token]);
   element.setAttribute("data-lit", "");
+}
+
+/** Writes the length of what each key adds beside it. */
+export function writeNorms(elements: readonly HTMLElement[], norms: Store["valueNorms"]["value"]): void {
+  elements.forEach((element, key) => {
+    element.style.setProperty("--norm", norms ? String(norms.values[key] / (norms.most || 1)) : "0");
+    const label = element.querySelector(".label")?.textContent ?? "";
+    const cut = label.length > LONG_LABEL ? label : "";
+    element.title = norms ? `${label} · ‖f(x)‖ ${amount(norms.values[key])}` : cut;
+  });
 }
 
 /** The bar and the number of a token, made when first needed. */

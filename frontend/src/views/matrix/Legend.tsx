@@ -2,7 +2,8 @@ import type { ReadonlySignal, Signal } from "@preact/signals-core";
 import { levelFor } from "../../draw/heat";
 import { weightRamp } from "../../draw/ramps";
 import { density } from "../../parts/canvas";
-import { Scale, ticksTo } from "../../parts/Scale";
+import { Scale } from "../../parts/Scale";
+import { ticksOf } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { counted } from "../../state/words";
 import type { Picture } from "./picture";
@@ -19,11 +20,12 @@ interface LegendProps {
 /** The scale of a matrix, its looks without colour, and what was put together. */
 export function Legend({ store, picture, view, stretch }: LegendProps) {
   if (!picture) return null;
-  const { most, levels, colors, looks } = picture;
+  const { levels, colors, looks, top } = picture;
+  const facts = store.quantity.value;
   const heads = store.heads.value;
   const number = store.shown.value?.stack.head_numbers[heads[0]];
-  const alone = heads.length === 1 || most !== null;
-  const what = alone ? `head ${number}` : `mean of ${counted(heads.length, "head")}`;
+  const some = heads.length === 1 ? `head ${number}` : `mean of ${counted(heads.length, "head")}`;
+  const what = facts.per === "layer" ? "all heads together" : some;
   return (
     <div class="view-bar">
       <small class="view-note">
@@ -36,39 +38,29 @@ export function Legend({ store, picture, view, stretch }: LegendProps) {
             {look}
           </small>
         ))}
-        {most === null && (
-          <small class="look" data-look="near zero">
-            near zero
-          </small>
-        )}
+        <small class="look" data-look="near zero">
+          near zero
+        </small>
       </span>
-      {most === null ? (
-        <>
-          <button
-            type="button"
-            class="quiet"
-            data-stretch
-            aria-pressed={stretch.value}
-            title="Let the scale end at the strongest weight of this picture, not at 1"
-            onClick={() => {
-              stretch.value = !stretch.value;
-            }}
-          >
-            stretch
-          </button>
-          <Scale ramp={weightRamp(store.dark.value)} ticks={ticksTo(picture.top)} label="weight" />
-        </>
-      ) : (
-        <Scale
-          ramp={colors.ramp}
-          ticks={[
-            [0, `−${most.toPrecision(2)}`],
-            [0.5, "0"],
-            [1, most.toPrecision(2)],
-          ]}
-          label="score"
-        />
+      {facts.name === "weight" && (
+        <button
+          type="button"
+          class="quiet"
+          data-stretch
+          aria-pressed={stretch.value}
+          title="Let the scale end at the strongest value of this picture"
+          onClick={() => {
+            stretch.value = !stretch.value;
+          }}
+        >
+          stretch
+        </button>
       )}
+      <Scale
+        ramp={facts.signed ? colors.ramp : weightRamp(store.dark.value)}
+        ticks={ticksOf(facts, top)}
+        label={facts.label}
+      />
     </div>
   );
 }

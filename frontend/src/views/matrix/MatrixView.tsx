@@ -2,7 +2,6 @@ import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { heat } from "../../draw/heat";
-import { AgreementLine } from "../../parts/AgreementLine";
 import { density, putPixels, watchWidth } from "../../parts/canvas";
 import type { ViewParts } from "../../parts/mount";
 import { reportDrawn } from "../../parts/Themed";
@@ -10,6 +9,7 @@ import { pinPair } from "../../state/selection";
 import { Axis } from "./Axis";
 import { gestures } from "./gestures";
 import { Legend } from "./Legend";
+import { NormStrip } from "./NormStrip";
 import { createPicture, type Picture } from "./picture";
 import { Status } from "./Status";
 import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewport";
@@ -24,24 +24,30 @@ export function MatrixView({ store, room }: ViewParts) {
   const size = useComputed((): Room => {
     const { query, key } = store.shownStack.value ?? store.stack.value;
     const [rows, columns] = [query.labels.length, key.labels.length];
-    const full = { width: width.value, height: room.value - 96, rows, columns };
+    const full = {
+      width: Math.max(20, width.value - axisSize(query, 104)),
+      height: room.value - (store.valueNorms.value ? 120 : 96),
+      rows,
+      columns,
+    };
     const { cell } = fitted(full);
     return { ...full, height: Math.max(40, Math.min(full.height, rows * cell)) };
   });
   const view = useComputed(() => (wanted.value ? clamped(wanted.value, size.value) : fitted(size.value)));
   useEffect(() => {
-    const plane = root.current?.querySelector(".matrix-plane");
-    if (!plane) return;
-    return watchWidth(plane, (now) => {
+    const matrix = root.current?.querySelector(".matrix");
+    if (!matrix) return;
+    return watchWidth(matrix, (now) => {
       width.value = now;
     });
   }, [width]);
+  const planeWidth = useComputed(() => Math.min(size.value.width, size.value.columns * view.value.cell));
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");
     const [now, shown, scale] = [picture.value, store.shown.value, density()];
-    const { width, height } = size.value;
-    if (!canvas || !now || !shown || width <= 0) return;
-    const pixels = { width: Math.round(width * scale), height: Math.round(height * scale) };
+    const { height } = size.value;
+    if (!canvas || !now || !shown || width.value <= 0) return;
+    const pixels = { width: Math.round(planeWidth.value * scale), height: Math.round(height * scale) };
     const { left, top, cell } = view.value;
     putPixels(canvas, heat(now.levels, { ...pixels, left, top, cell: cell * scale }, now.colors, now.rules), pixels);
     reportDrawn(canvas, store, shown, { cell: cell.toFixed(3) });
@@ -83,8 +89,9 @@ export function MatrixView({ store, room }: ViewParts) {
         class="matrix"
         style={{
           "--matrix-height": `${height}px`,
-          "--key-axis": axisSize(stack.key, 88),
-          "--query-axis": axisSize(stack.query, 104),
+          "--matrix-width": `${planeWidth.value}px`,
+          "--key-axis": `${axisSize(stack.key, 88)}px`,
+          "--query-axis": `${axisSize(stack.query, 104)}px`,
         }}
       >
         <Axis side="key" tokens={stack.key} view={view} size={size} store={store} />
@@ -102,17 +109,17 @@ export function MatrixView({ store, room }: ViewParts) {
           </div>
           <Cross store={store} view={view} size={size} />
         </div>
+        <NormStrip store={store} view={view} width={planeWidth} />
       </div>
       <Legend store={store} picture={picture.value} view={view} stretch={stretch} />
-      {store.quantity.value === "score" && <AgreementLine store={store} />}
     </div>
   );
 }
 
 /** Room for the longest label, as far as there is some. */
-function axisSize({ labels }: PageTokens, most: number): string {
+function axisSize({ labels }: PageTokens, most: number): number {
   const longest = labels.reduce((length, label) => Math.max(length, label.length), 0);
-  return `${Math.min(most, 18 + 7 * longest)}px`;
+  return Math.min(most, 18 + 7 * longest);
 }
 
 interface CrossProps {

@@ -1,5 +1,6 @@
 import { readable } from "../../state/label";
 import { pairValues } from "../../state/pair";
+import { valueText } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { shortWeight, signedNumber } from "../../state/words";
 
@@ -8,6 +9,8 @@ export function Status({ store }: { store: Store }) {
   const { query, key } = store.pair.value;
   const stack = store.shownStack.value;
   const values = pairValues(store);
+  const { name, label } = store.quantity.value;
+  const further = name !== "weight" && name !== "score";
   if (!stack || query === null || key === null || !values) {
     return <span class="status">Point at a cell; click to pin it, drag to move, + and − to zoom.</span>;
   }
@@ -16,6 +19,11 @@ export function Status({ store }: { store: Store }) {
       <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
       <b>{shortWeight(values.weight)}</b>
       {values.score !== null && <small>score {signedNumber(values.score)}</small>}
+      {further && values.value !== null && (
+        <small>
+          {label} {valueText(store.quantity.value)(values.value)}
+        </small>
+      )}
     </span>
   );
 }

@@ -15,7 +15,7 @@ export interface Room {
 }
 
 const LARGEST_CELL = 48;
-const LARGEST_FITTED = 30;
+const LARGEST_FITTED = 44;
 
 /** The whole matrix, as large as there is room. */
 export function fitted({ width, height, rows, columns }: Room): View {

@@ -1,20 +1,41 @@
-import { useSignal } from "@preact/signals";
-import { weightRamp } from "../../draw/ramps";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { signedRamp, weightRamp } from "../../draw/ramps";
 import { THUMB_SHARE } from "../../draw/thumbs";
-import { HeadGrid, type ThumbStyle } from "../../parts/HeadGrid";
+import { type LayerValues, topOf } from "../../draw/values";
+import { AxisChoice, EvidenceBar } from "../../parts/EvidenceBar";
+import { type GridThumbs, HeadGrid, type ThumbStyle, weightThumbs } from "../../parts/HeadGrid";
 import type { ViewParts } from "../../parts/mount";
-import { Scale, WEIGHT_TICKS } from "../../parts/Scale";
+import { RankedGrid } from "../../parts/RankedGrid";
+import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { reportDrawn } from "../../parts/Themed";
+import { ticksOf } from "../../state/quantity";
+import { LayerGrid } from "./LayerGrid";
+import { thumbLoader } from "./thumbs";
 
 /** Sides of a thumbnail and the distance between two, in pixels. */
-const [LEAST, MOST, GAP] = [34, 110, 8];
+const [LEAST, MOST, GAP] = [34, 200, 8];
 
 /** All heads of all layers as thumbnails; a click opens one in the head view. */
 export function ModelView({ store, room }: ViewParts) {
   const style = useSignal<ThumbStyle>("lines");
+  const evidence = store.evidence.value;
+  const { sort } = store.selection.value;
+  const thumbs = useQuantityThumbs(store, style);
+  const together = store.quantity.value.per === "layer";
+  const common = {
+    store,
+    thumbs,
+    onOpen: () => store.select((now) => ({ ...now, view: "head" as const })),
+    onDrawn: (canvas: HTMLElement) => store.shown.value && reportDrawn(canvas, store, store.shown.value),
+  };
+  const rows = store.stack.value.layers.length;
   return (
     <div class="model-view">
+      <EvidenceBar store={store}>
+        <SortChoice store={store} />
+      </EvidenceBar>
       <div class="view-bar">
         <Segmented
           label="Thumbnails"
@@ -24,38 +45,110 @@ export function ModelView({ store, room }: ViewParts) {
             style.value = option as ThumbStyle;
           }}
         />
-        <ThumbNote store={store} style={style.value} />
+        <ThumbNote store={store} thumbs={thumbs.value} style={style.value} />
       </div>
-      <HeadGrid
-        store={store}
-        style={style.value}
-        most={Math.max(LEAST, Math.min(MOST, Math.floor((room.value - 40) / store.stack.value.layers.length) - GAP))}
-        gap={GAP}
-        onOpen={() => store.select((now) => ({ ...now, view: "head" }))}
-        onDrawn={(canvas) => store.shown.value && reportDrawn(canvas, store, store.shown.value)}
-      />
+      {together ? (
+        <LayerGrid {...common} room={room} />
+      ) : evidence && sort ? (
+        <RankedGrid {...common} evidence={evidence} sort={sort} gap={GAP} />
+      ) : (
+        <HeadGrid
+          {...common}
+          most={Math.max(LEAST, Math.min(MOST, Math.floor((room.value - 40) / rows) - GAP))}
+          gap={GAP}
+        />
+      )}
     </div>
   );
 }
 
+/** By layer and head, or by a measure, from either end. */
+function SortChoice({ store }: { store: ViewParts["store"] }) {
+  const evidence = store.evidence.value;
+  if (!evidence) return null;
+  const { sort } = store.selection.value;
+  const low = sort?.startsWith("-") ?? false;
+  const choose = (name: string, first: boolean) =>
+    store.select((now) => ({ ...now, sort: (name && `${first ? "-" : ""}${name}`) || null }));
+  return (
+    <>
+      <AxisChoice
+        evidence={evidence}
+        label="sort by"
+        chosen={sort?.replace(/^-/, "") ?? ""}
+        first={[["", "layer and head"]]}
+        onChoose={(name) => choose(name, low)}
+      />
+      {sort && (
+        <button type="button" class="quiet" data-sort-end onClick={() => choose(sort.replace(/^-/, ""), !low)}>
+          {low ? "lowest first" : "highest first"}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** The thumbnails of the chosen quantity; null until they are made. */
+function useQuantityThumbs(store: ViewParts["store"], style: { readonly value: ThumbStyle }) {
+  const made = useSignal<{ values: LayerValues; name: string } | null>(null);
+  const load = useRef(
+    thumbLoader(store, (values) => {
+      made.value = { values, name: store.quantity.peek().name };
+    }),
+  );
+  useSignalEffect(() => {
+    const [quantity, stack] = [store.quantity.value, store.stack.value];
+    if (quantity.name !== "weight") void load.current(stack, quantity);
+  });
+  return useComputed((): GridThumbs | null => {
+    const quantity = store.quantity.value;
+    if (quantity.name === "weight") return weightThumbs(store, style.value);
+    const now = made.value;
+    return now?.name === quantity.name ? { values: now.values, quantity, style: style.value } : null;
+  });
+}
+
+interface ThumbNoteProps {
+  store: ViewParts["store"];
+  thumbs: GridThumbs | null;
+  style: ThumbStyle;
+}
+
 /** What thumbnails hide, and their scale. */
-export function ThumbNote({ store, style }: { store: ViewParts["store"]; style: ThumbStyle }) {
-  const { thumbs, query, key } = store.stack.value;
-  const [, , rows, columns] = thumbs.shape;
+export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
+  const { thumbs: array, query, key } = store.stack.value;
+  const [, , rows, columns] = array.shape;
+  const { per, label, signed, name } = store.quantity.value;
+  const all = per === "layer" ? "all layers" : "all heads";
   const pooled = rows < query.labels.length || columns < key.labels.length;
-  const note = pooled ? `largest weight of each of ${rows} × ${columns} blocks` : "every weight";
+  const word = name === "weight" ? "weight" : "value";
+  const note = pooled ? `largest ${word} of each of ${rows} × ${columns} blocks` : `every ${word}`;
+  const facts = store.quantity.value;
+  const scale = (style === "matrices" || name !== "weight") && thumbs && (
+    <Scale
+      ramp={(signed ? signedRamp : weightRamp)(store.dark.value)}
+      ticks={ticksOf(facts, topOf(thumbs.values, 0))}
+      label={label}
+    />
+  );
   if (style === "matrices") {
     return (
       <>
-        <small class="view-note">{note} · all heads on one scale</small>
-        <Scale ramp={weightRamp(store.dark.value)} ticks={WEIGHT_TICKS} label="weight" />
+        <small class="view-note">
+          {note} · {all} on one scale
+        </small>
+        {scale}
       </>
     );
   }
   return (
-    <small class="view-note">
-      {note} · of each row the top {THUMB_SHARE} % · from queries on the left to keys on the right · equal weights are
-      equally dark
-    </small>
+    <>
+      <small class="view-note">
+        {note} · of each row the top {THUMB_SHARE} % · from queries on the left to keys on the right · equal values are
+        equally dark
+        {signed && " · blue above 0, orange below"}
+      </small>
+      {scale}
+    </>
   );
 }

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { density, putPixels, watchWidth } from "../../parts/canvas";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
+import { valueText } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { shortWeight, signedNumber } from "../../state/words";
 import { layoutOf, neuronPixels, PITCH, type Sizes } from "./paint";
@@ -17,6 +18,8 @@ interface KeyRowsProps {
 }
 
 const HEADING = 58;
+/** Width of the column of another quantity. */
+const FURTHER = 120;
 
 /** One row for each key: its numbers, their products with those of the query, and what follows from them. */
 export function KeyRows({ store, room, table, open }: KeyRowsProps) {
@@ -33,7 +36,13 @@ export function KeyRows({ store, room, table, open }: KeyRowsProps) {
     const height = Math.min(count * PITCH, Math.max(6 * PITCH, room.value - HEADING));
     const first = Math.max(0, Math.floor(scroll.value / PITCH));
     const end = Math.min(count, Math.ceil((scroll.value + height) / PITCH) + 1);
-    return { ...layoutOf(width.value, features, opened.value), height, first, end, offset: scroll.value };
+    return {
+      ...layoutOf(width.value - (table.value?.further ? FURTHER : 0), features, opened.value),
+      height,
+      first,
+      end,
+      offset: scroll.value,
+    };
   });
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");
@@ -53,6 +62,7 @@ export function KeyRows({ store, room, table, open }: KeyRowsProps) {
       class="key-rows"
       ref={root}
       data-open={open || undefined}
+      data-further={now.further !== null || undefined}
       style={{
         "--band": `${band}px`,
         "--band-gap": `${open ? gap : 0}px`,
@@ -70,6 +80,7 @@ export function KeyRows({ store, room, table, open }: KeyRowsProps) {
         <span>q · k</span>
         <span>score</span>
         <span>softmax</span>
+        {now.further && <span>{store.quantity.value.label}</span>}
       </div>
       <div
         class="key-scroll"
@@ -128,7 +139,24 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
         <i style={{ width: `${100 * weight}%` }} />
         <b>{masked ? "" : shortWeight(weight)}</b>
       </span>
+      {table.further && <Further store={store} table={table} value={table.further[token]} />}
     </li>
+  );
+}
+
+/** The chosen quantity of a key. */
+function Further({ store, table, value }: { store: Store; table: NeuronTable; value: number }) {
+  const facts = store.quantity.value;
+  const finite = Number.isFinite(value);
+  return (
+    <span class="softmax further" data-further={finite ? value : undefined}>
+      {facts.signed ? (
+        <SignedBar value={finite ? value : 0} most={table.most.further} />
+      ) : (
+        <i style={{ width: `${(100 * value) / (table.most.further || 1)}%` }} />
+      )}
+      {facts.name !== "score" && <b>{finite ? valueText(facts)(value) : ""}</b>}
+    </span>
   );
 }
 

@@ -1,6 +1,7 @@
 import { added, addedOverall, carried, keyOf, queryOf, ranked } from "../../draw/neurons";
 import { byPair } from "../../draw/rotary";
 import { scoreRow } from "../../draw/scores";
+import { largest } from "../../draw/values";
 import type { Store } from "../../state/store";
 
 export const ORDERS = ["as they are", "by what they add"] as const;
@@ -22,6 +23,8 @@ export interface NeuronTable {
   /** After scale, cap and bias; -Infinity where the query may not look. */
   readonly scores: Float32Array;
   readonly weights: Float32Array;
+  /** What is shown in place of the weights, of each key; null for weights. */
+  readonly further: Float32Array | null;
   /** Largest sizes, for the scales of the columns. */
   readonly most: {
     readonly q: number;
@@ -29,6 +32,7 @@ export interface NeuronTable {
     readonly product: number;
     readonly dot: number;
     readonly score: number;
+    readonly further: number;
   };
   /** What each neuron adds to what sets the attended keys apart. */
   readonly overall: Float32Array;
@@ -57,13 +61,18 @@ export function neuronTable(store: Store, order: Order): NeuronTable | null {
         ? byPair(rotary, parts.features)
         : [...q.keys()];
   const productAt = (key: number) => added(parts, head, query, key);
-  const keyMost = keys.map((key) => sizeOf(keyOf(parts, head, key)));
+  const further =
+    store.quantity.value.name === "weight"
+      ? null
+      : (store.values.value?.row(store.quantity.value.per === "layer" ? 0 : head, query) ?? null);
+  const keyMost = keys.map((key) => largest(keyOf(parts, head, key)));
   const most = {
-    q: sizeOf(q),
+    q: largest(q),
     k: Math.max(...keyMost),
-    product: Math.max(...keys.map((key) => sizeOf(productAt(key)))),
-    dot: sizeOf(dots),
-    score: sizeOf(scores.filter(Number.isFinite)),
+    product: Math.max(...keys.map((key) => largest(productAt(key)))),
+    dot: largest(dots),
+    score: largest(scores),
+    further: largest(further ?? []),
   };
   return {
     head,
@@ -76,14 +85,11 @@ export function neuronTable(store: Store, order: Order): NeuronTable | null {
     dots,
     scores,
     weights,
+    further,
     most,
     overall,
     carried: carried(overall, biggest),
   };
-}
-
-function sizeOf(values: Float32Array): number {
-  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 }
 
 /** The smallest number of neurons that carry this part. */

@@ -6,12 +6,12 @@ import type { Side } from "../../draw/place";
 import { cssColor, type Ramp, rampColor, signedByte, signedRamp, weightRamp } from "../../draw/ramps";
 import { toByte } from "../../draw/weights";
 import type { ViewParts } from "../../parts/mount";
-import { Scale, WEIGHT_TICKS } from "../../parts/Scale";
+import { Scale } from "../../parts/Scale";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
-import { openHead } from "../../state/selection";
+import { ticksOf, valueText } from "../../state/quantity";
+import { chooseLayer, openHead } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { shortWeight, signedNumber } from "../../state/words";
 import { type PairTile, strongestCells, tileLoader } from "./tile";
 
 /** One query and one key: what every head of every layer has between them. */
@@ -29,32 +29,25 @@ export function PairView({ store }: ViewParts) {
   });
   if (!pair.value) return null;
   const { query, key } = store.stack.value;
-  const score = quantity.value === "score";
-  const ramp = score ? signedRamp(store.dark.value) : weightRamp(store.dark.value);
-  const most = tile.value?.most ?? 1;
+  const facts = quantity.value;
+  const ramp = (facts.signed ? signedRamp : weightRamp)(store.dark.value);
+  const top = facts.name === "weight" ? 1 : (tile.value?.most ?? 1);
   return (
     <div class="pair-view" ref={root}>
       <div class="view-bar">
         <TokenChoice store={store} side="query" tokens={query} chosen={pair.value.query} />
         <span aria-hidden="true">→</span>
         <TokenChoice store={store} side="key" tokens={key} chosen={pair.value.key} />
-        {score ? (
-          <Scale
-            ramp={ramp}
-            ticks={[
-              [0, signedNumber(-most)],
-              [0.5, "0"],
-              [1, signedNumber(most)],
-            ]}
-            label="score"
-          />
-        ) : (
-          <Scale ramp={ramp} ticks={WEIGHT_TICKS} label="weight" />
-        )}
+        <Scale ramp={ramp} ticks={ticksOf(facts, top)} label={facts.label} />
       </div>
-      {tile.value && <Tile store={store} tile={tile.value} ramp={ramp} score={score} />}
-      {tile.value && <Strongest tile={tile.value} score={score} />}
-      <p class="note">All heads of all layers on one scale; nothing is left out or renormalised here.</p>
+      {tile.value && <Tile store={store} tile={tile.value} ramp={ramp} />}
+      {tile.value && <Strongest tile={tile.value} />}
+      <p class="note">
+        {facts.per === "layer"
+          ? "All layers on one scale, in each all heads together"
+          : "All heads of all layers on one scale"}
+        ; nothing is left out or renormalised here.
+      </p>
     </div>
   );
 }
@@ -107,13 +100,18 @@ interface TileProps {
   store: Store;
   tile: PairTile;
   ramp: Ramp;
-  score: boolean;
 }
 
-function Tile({ store, tile, ramp, score }: TileProps) {
-  const { layers, head_numbers: numbers } = store.stack.value;
-  const open = (layer: number, head: number, add: boolean) =>
-    store.select((now) => openHead(now, layer, head, store.stack.value, add));
+function Tile({ store, tile, ramp }: TileProps) {
+  const { layers, head_numbers } = store.stack.value;
+  const { quantity } = tile;
+  const together = quantity.per === "layer";
+  const numbers = together ? [null] : head_numbers;
+  const print = valueText(quantity);
+  const open = (layer: number, head: number | null, add: boolean) =>
+    store.select((now) =>
+      head === null ? chooseLayer(now, layer) : openHead(now, layer, head, store.stack.value, add),
+    );
   return (
     <div
       class="pair-tile"
@@ -127,7 +125,7 @@ function Tile({ store, tile, ramp, score }: TileProps) {
         </span>
         {numbers.map((number) => (
           <span key={number} class="grid-layer" role="columnheader">
-            {number}
+            {number ?? "all heads together"}
           </span>
         ))}
       </div>
@@ -138,18 +136,19 @@ function Tile({ store, tile, ramp, score }: TileProps) {
           </span>
           {numbers.map((number, head) => {
             const value = tile.values[row]?.[head];
-            const color = rampColor(ramp, byteOf(value, score, tile.most));
-            const text = value === undefined ? "" : score ? signedNumber(value) : shortWeight(value);
+            const color = rampColor(ramp, byteOf(value, tile));
+            const text = value === undefined ? "" : print(value);
+            const name = together ? `Layer ${layer}` : `Layer ${layer}, head ${number}`;
             return (
               <button
                 type="button"
                 role="gridcell"
                 key={number}
                 class="pair-cell"
-                data-pair-cell={`${layer}-${number}`}
-                aria-selected={store.layerNumber.value === layer && store.heads.value.includes(head)}
-                aria-label={`Layer ${layer}, head ${number}: ${text || "not in this page"}`}
-                title={`Layer ${layer}, head ${number}`}
+                data-pair-cell={together ? `${layer}` : `${layer}-${number}`}
+                aria-selected={store.layerNumber.value === layer && (together || store.heads.value.includes(head))}
+                aria-label={`${name}: ${text || "not in this page"}`}
+                title={name}
                 style={{ background: cssColor(color), color: textOn(color) }}
                 onClick={(event) => open(layer, number, event.shiftKey)}
               >
@@ -163,17 +162,20 @@ function Tile({ store, tile, ramp, score }: TileProps) {
   );
 }
 
-function byteOf(value: number | undefined, score: boolean, most: number): number {
-  if (value === undefined || !Number.isFinite(value)) return score ? 128 : 0;
-  return score ? signedByte(value, most) : toByte(value);
+function byteOf(value: number | undefined, { quantity, most }: PairTile): number {
+  if (value === undefined || !Number.isFinite(value)) return quantity.signed ? 128 : 0;
+  if (quantity.signed) return signedByte(value, most);
+  return toByte(quantity.name === "weight" ? value : value / most);
 }
 
-function Strongest({ tile, score }: { tile: PairTile; score: boolean }) {
+function Strongest({ tile }: { tile: PairTile }) {
+  const print = valueText(tile.quantity);
   const cells = strongestCells(tile, 5);
   return (
     <p class="note" data-strongest>
-      strongest (layer-head):{" "}
-      {cells.map(({ name, value }) => `${name} ${score ? signedNumber(value) : shortWeight(value)}`).join(" · ")}
+      {tile.quantity.name === "score" ? "highest" : "strongest"} (
+      {tile.quantity.per === "layer" ? "layer" : "layer-head"}
+      ): {cells.map(({ name, value }) => `${name} ${print(value)}`).join(" · ")}
     </p>
   );
 }

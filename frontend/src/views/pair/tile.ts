@@ -1,14 +1,15 @@
-import type { PageStack } from "../../contract/page";
+import type { PageQuantity, PageStack } from "../../contract/page";
 import type { Side } from "../../draw/place";
-import { scoreAt } from "../../draw/scores";
+import { largest } from "../../draw/values";
 import type { LoadedLayer } from "../../source/layers";
-import type { Quantity } from "../../state/selection";
+import { hasQuantity } from "../../state/quantity";
 import type { Store } from "../../state/store";
 
 /** What every head has between one query and one key; layers are filled as they come. */
 export interface PairTile {
   readonly stack: PageStack;
-  /** Axes layer, head; empty where a page cannot tell. */
+  readonly quantity: PageQuantity;
+  /** Axes layer, head, or one for the layer; empty where a page cannot tell. */
   readonly values: readonly (readonly number[])[];
   /** The largest size of a value. */
   readonly most: number;
@@ -18,39 +19,41 @@ export interface PairTile {
 /** A function that loads a tile and shows it layer by layer; a newer call ends an older one. */
 export function tileLoader(store: Store, show: (tile: PairTile) => void) {
   let newest = 0;
-  return async (stack: PageStack, pair: Record<Side, number>, quantity: Quantity) => {
+  return async (stack: PageStack, pair: Record<Side, number>, quantity: PageQuantity) => {
     const number = ++newest;
     const values: number[][] = [];
     for (const layer of stack.layers) {
-      const loaded = await store.load(layer);
+      const has = hasQuantity(layer, quantity.name);
+      const loaded = await store.load(layer, quantity);
       if (number !== newest) return;
-      values.push(valuesOf(loaded, pair, quantity));
+      values.push(has ? valuesOf(loaded, pair, quantity) : []);
       const complete = values.length === stack.layers.length;
-      if (complete || values.length % 4 === 0) show({ stack, values: [...values], most: mostOf(values), complete });
+      if (complete || values.length % 4 === 0)
+        show({ stack, quantity, values: [...values], most: mostOf(values), complete });
     }
   };
 }
 
-function valuesOf(
-  { weights, scores }: LoadedLayer,
-  { query, key }: Record<Side, number>,
-  quantity: Quantity,
-): number[] {
-  const heads = [...Array(weights.heads).keys()];
-  if (quantity === "weight") return heads.map((head) => weights.row(head, query)[key]);
-  return scores ? heads.map((head) => scoreAt(scores, head, query, key)) : [];
+function valuesOf({ values }: LoadedLayer, { query, key }: Record<Side, number>, { name }: PageQuantity): number[] {
+  const of = values.get(name);
+  return of ? Array.from({ length: of.heads }, (_, head) => of.row(head, query)[key]) : [];
 }
 
 function mostOf(values: readonly (readonly number[])[]): number {
-  return values.flat().reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 1e-6);
+  return largest(values.flat()) || 1e-6;
 }
 
-export function strongestCells({ stack, values }: PairTile, most: number): { name: string; value: number }[] {
+/** The cells with most: of scores the highest, of other quantities the largest in size. */
+export function strongestCells({ stack, quantity, values }: PairTile, most: number) {
+  const order = quantity.name === "score" ? Number : Math.abs;
   return values
     .flatMap((row, layer) =>
-      row.map((value, head) => ({ name: `${stack.layers[layer].layer}-${stack.head_numbers[head]}`, value })),
+      row.map((value, head) => {
+        const of = stack.layers[layer].layer;
+        return { name: quantity.per === "layer" ? `${of}` : `${of}-${stack.head_numbers[head]}`, value };
+      }),
     )
     .filter(({ value }) => Number.isFinite(value))
-    .sort((a, b) => b.value - a.value)
+    .sort((a, b) => order(b.value) - order(a.value))
     .slice(0, most);
 }

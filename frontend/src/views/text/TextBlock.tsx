@@ -7,9 +7,9 @@ import type { Side } from "../../draw/place";
 import { cssColor, type Ramp, rampColor, signedByte, signedRamp, wordRamp } from "../../draw/ramps";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
+import { valueText } from "../../state/quantity";
 import { togglePin } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { shortWeight, signedNumber } from "../../state/words";
 import type { Heat } from "./TextView";
 
 interface TextBlockProps {
@@ -32,6 +32,12 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
     if (!root.current || !now || !shown) return;
     paint(root.current, store, both || now.side === side ? now : null);
     reportDrawn(root.current, store, shown);
+  });
+  const normed = both || side === "key";
+  useSignalEffect(() => {
+    const norms = store.valueNorms.value;
+    void store.shownStack.value;
+    if (root.current && normed) hangNorms(root.current, norms);
   });
   // The same element again and again, so that nothing of it is rendered twice.
   const words = useMemo(() => <Words side={side} tokens={tokens} />, [side, tokens]);
@@ -67,9 +73,18 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
   );
 }
 
+/** Texts up to this many tokens are written large. */
+const SHORT = 48;
+
 function Words({ side, tokens }: { side: Side; tokens: PageTokens }) {
   return (
-    <div class="words" role="listbox" aria-label={`Text, ${side} tokens`} aria-orientation="horizontal">
+    <div
+      class="words"
+      data-short={tokens.labels.length <= SHORT || undefined}
+      role="listbox"
+      aria-label={`Text, ${side} tokens`}
+      aria-orientation="horizontal"
+    >
       {tokens.labels.map((label, token) => [
         // Without a space between two words a browser would break lines inside words.
         tokens.continues[token] ? null : " ",
@@ -107,7 +122,7 @@ function Word({ side, token, label, tokens }: WordProps) {
 
 function paint(root: HTMLElement, store: Store, heat: Heat | null): void {
   const dark = store.dark.value;
-  const ramp = heat?.signed ? signedRamp(dark) : wordRamp(dark);
+  const ramp = heat?.facts.signed ? signedRamp(dark) : wordRamp(dark);
   const [focus, mask, pins] = [store.focus.value, store.mask.value, store.pins.value];
   for (const element of root.querySelectorAll<HTMLElement>("[data-token]")) {
     const token = Number(element.dataset.token);
@@ -120,20 +135,28 @@ function paint(root: HTMLElement, store: Store, heat: Heat | null): void {
   }
 }
 
+/** Hangs the length of what each key adds under its word. */
+function hangNorms(root: HTMLElement, norms: Store["valueNorms"]["value"]): void {
+  root.toggleAttribute("data-norms", norms !== null);
+  root.querySelectorAll<HTMLElement>("[data-token]").forEach((element, key) => {
+    element.style.setProperty("--norm", String(norms ? norms.values[key] / (norms.most || 1) : 0));
+  });
+}
+
 function colour(element: HTMLElement, ramp: Ramp, heat: Heat | null, token: number): void {
   const label = element.textContent ?? "";
   const value = heat?.values[token] ?? 0;
   const byte = heat ? heatByte(value, heat) : 0;
-  const empty = !heat || byte === (heat.signed ? 128 : 0);
+  const empty = !heat || byte === (heat.facts.signed ? 128 : 0);
   const color = rampColor(ramp, byte);
   element.style.background = empty ? "" : cssColor(color);
   element.style.color = empty ? "" : textOn(color);
-  element.title = heat ? (heat.signed ? signedNumber : shortWeight)(value) : "";
+  element.title = heat ? valueText(heat.facts)(value) : "";
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }
 
-function heatByte(value: number, { most, signed }: Heat): number {
-  if (signed) return Number.isFinite(value) ? signedByte(value, most) : 128;
+function heatByte(value: number, { most, facts }: Heat): number {
+  if (facts.signed) return Number.isFinite(value) ? signedByte(value, most) : 128;
   return Math.round(255 * Math.sqrt(Math.min(1, value / most)));
 }
 

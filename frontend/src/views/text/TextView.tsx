@@ -1,19 +1,21 @@
 import { useComputed, useSignal } from "@preact/signals";
-import type { PageStack } from "../../contract/page";
+import type { PageQuantity, PageStack } from "../../contract/page";
 import { received } from "../../draw/focus";
 import { otherSide, type Side } from "../../draw/place";
 import { signedRamp, wordRamp } from "../../draw/ramps";
-import { scoreRow } from "../../draw/scores";
-import { AgreementLine } from "../../parts/AgreementLine";
+import { largest } from "../../draw/values";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
+import { readable } from "../../state/label";
+import { ticksOf } from "../../state/quantity";
 import type { Store } from "../../state/store";
-import { counted, shortWeight, signedNumber } from "../../state/words";
+import { amount, counted } from "../../state/words";
 import { TextBlock } from "./TextBlock";
 
 const DIRECTIONS = ["received", "given"] as const;
 type Direction = (typeof DIRECTIONS)[number];
+const PINNED = "pinned";
 
 /** How strongly each token of one side is coloured. */
 export interface Heat {
@@ -21,7 +23,7 @@ export interface Heat {
   readonly values: Float32Array;
   /** The value that has the full colour. */
   readonly most: number;
-  readonly signed: boolean;
+  readonly facts: PageQuantity;
 }
 
 /** The words themselves, with heat by the attention that they receive or give. */
@@ -29,6 +31,7 @@ export function TextView({ store }: ViewParts) {
   const direction = useSignal<Direction>("received");
   const heat = useComputed(() => heatOf(store, direction.value));
   const stack = store.shownStack.value ?? store.stack.value;
+  const pinned = pinnedName(store);
   const acting: Side = direction.value === "received" ? "query" : "key";
   const sides = sameText(stack) ? [acting] : (["query", "key"] as const);
   return (
@@ -36,13 +39,17 @@ export function TextView({ store }: ViewParts) {
       <div class="view-bar">
         <Segmented
           label="Direction"
-          options={DIRECTIONS}
-          chosen={direction.value}
+          options={pinned ? [...DIRECTIONS, PINNED] : DIRECTIONS}
+          labels={{ [PINNED]: pinned ?? "" }}
+          chosen={pinned ? PINNED : direction.value}
           onChoose={(option) => {
+            if (option === PINNED) return;
             direction.value = option as Direction;
+            store.release();
           }}
         />
         <small class="view-note">{noteOf(store, direction.value)}</small>
+        <NormNote store={store} />
         {heat.value && <HeatScale heat={heat.value} dark={store.dark.value} />}
       </div>
       {sides.map((side) => (
@@ -56,9 +63,18 @@ export function TextView({ store }: ViewParts) {
           both={sides.length === 1}
         />
       ))}
-      {store.quantity.value === "score" && <AgreementLine store={store} />}
     </div>
   );
+}
+
+/** "from berries": what is shown while tokens are pinned; null where none is. */
+function pinnedName({ pins, shownStack, stack }: Store): string | null {
+  const side = pins.value.query.length > 0 ? "query" : "key";
+  const [first, ...more] = pins.value[side];
+  if (first === undefined) return null;
+  const name = readable((shownStack.value ?? stack.value)[side].labels[first]).text;
+  const who = more.length > 0 ? `${name} and ${more.length} more` : name;
+  return side === "query" ? `from ${who}` : `to ${who}`;
 }
 
 function sameText({ query, key }: PageStack): boolean {
@@ -66,59 +82,54 @@ function sameText({ query, key }: PageStack): boolean {
 }
 
 function heatOf(store: Store, direction: Direction): Heat | null {
-  const [shown, weights, mask] = [store.shown.value, store.weights.value, store.mask.value];
-  if (!shown || !weights || !mask) return null;
-  const [focus, heads] = [store.focus.value, store.heads.value];
-  if (focus?.side === "query" && store.quantity.value === "score" && shown.scores) {
-    const values = scoreRow(shown.scores, heads[0], focus.tokens[0]);
-    const finite = values.filter((value) => Number.isFinite(value));
-    return { side: "key", values, most: Math.max(...finite.map(Math.abs), 1e-6), signed: true };
-  }
+  const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
+  if (!shown || !values || !mask) return null;
+  const focus = store.focus.value;
   const side = focus ? otherSide(focus.side) : direction === "received" ? "key" : "query";
-  const values = focus
+  const heat = focus
     ? (store.attention.value?.mean ?? new Float32Array())
     : side === "key"
-      ? received(weights, heads, mask).mean
+      ? received(values, store.maps.value, mask).mean
       : strongestGiven(store);
-  return { side, values, most: Math.max(...values, 1e-6), signed: false };
+  return { side, values: heat, most: largest(heat) || 1e-6, facts: store.quantity.value };
 }
 
-/** The strongest weight that each query gives, as mean over the heads. */
+/** The value of largest size that each query gives, as mean over the maps. */
 function strongestGiven(store: Store): Float32Array {
-  const [weights, mask, heads] = [store.weights.value, store.mask.value, store.heads.value];
-  if (!weights || !mask) return new Float32Array();
-  return Float32Array.from({ length: weights.queries }, (_, query) => {
+  const [values, mask, maps] = [store.values.value, store.mask.value, store.maps.value];
+  if (!values || !mask) return new Float32Array();
+  const larger = (a: number, b: number) => (Math.abs(b) > Math.abs(a) ? b : a);
+  const strongest = (row: Float32Array) =>
+    row.reduce((most, value, key) => (mask.key[key] && Number.isFinite(value) ? larger(most, value) : most), 0);
+  return Float32Array.from({ length: values.queries }, (_, query) => {
     if (!mask.query[query]) return 0;
-    const strongest = heads.map((head) =>
-      weights.row(head, query).reduce((most, weight, key) => (mask.key[key] ? Math.max(most, weight) : most), 0),
-    );
-    return strongest.reduce((sum, weight) => sum + weight, 0) / heads.length;
+    return maps.reduce((sum, map) => sum + strongest(values.row(map, query)), 0) / maps.length;
   });
 }
 
 function noteOf(store: Store, direction: Direction): string {
   const heads = store.heads.value;
   const numbers = store.shownStack.value?.head_numbers ?? [];
-  const who = heads.length === 1 ? `head ${numbers[heads[0]]}` : `mean of ${counted(heads.length, "head")}`;
+  const { name, label, per } = store.quantity.value;
+  const some = heads.length === 1 ? `head ${numbers[heads[0]]}` : `mean of ${counted(heads.length, "head")}`;
+  const who = per === "layer" ? "all heads together" : some;
+  const what = name === "weight" ? "attention" : label;
   const focus = store.focus.value;
-  if (focus?.side === "query" && store.quantity.value === "score")
-    return `scores of its keys, head ${numbers[heads[0]]}`;
-  if (focus) return `${focus.side === "query" ? "where it looks" : "who looks at it"} · ${who}`;
-  const what = direction === "received" ? "attention received, mean over queries" : "strongest weight given";
-  return `${what} · ${who}`;
+  if (focus) return `${what}: ${focus.side === "query" ? "where it looks" : "who looks at it"} · ${who}`;
+  return `${direction === "received" ? `${what} received, mean over queries` : `strongest ${label} given`} · ${who}`;
 }
 
-function HeatScale({ heat: { most, signed }, dark }: { heat: Heat; dark: boolean }) {
-  const ticks = signed
-    ? ([
-        [0, signedNumber(-most)],
-        [0.5, "0"],
-        [1, signedNumber(most)],
-      ] as const)
-    : ([
-        [0, "0"],
-        [0.5, shortWeight(most / 4)],
-        [1, shortWeight(most)],
-      ] as const);
-  return <Scale ramp={signed ? signedRamp(dark) : wordRamp(dark)} ticks={ticks} label={signed ? "score" : "weight"} />;
+function NormNote({ store: { valueNorms } }: { store: Store }) {
+  if (!valueNorms.value) return null;
+  return (
+    <small class="norm-note" title="Length of what a key adds when it has all the weight, mean of the chosen heads">
+      under the words: ‖f(x)‖ ≤ {amount(valueNorms.value.most)}
+    </small>
+  );
+}
+
+function HeatScale({ heat: { most, facts }, dark }: { heat: Heat; dark: boolean }) {
+  const ticks = ticksOf(facts, most);
+  const few = facts.signed ? ticks : [ticks[0], ticks[2], ticks[4]];
+  return <Scale ramp={(facts.signed ? signedRamp : wordRamp)(dark)} ticks={few} label={facts.label} />;
 }

@@ -10,6 +10,7 @@ the keys receive, and nothing where there are soft caps, biases or sinks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,17 +18,17 @@ import torch
 from headscope.capturing._call import Call
 from headscope.capturing._statistics._ledger import Ledger
 from headscope.capturing._statistics._plan import StatisticsPlan
-from headscope.capturing._statistics._sight import sight_of
-from headscope.capturing._statistics._tile import FromScores, FromWeights, Tile
+from headscope.capturing._statistics._sight import Sight, sight_of
+from headscope.capturing._statistics._tile import FromScores, FromWeights, Rows, Tile
 from headscope.errors import CaptureError
 from headscope.record import Statistics
 
 TILE = 2**20
 """Weights in a tile, at most: two arrays of 4 MiB in single precision."""
+TILE_IN_CACHE = 2**18
+"""Where nothing but the weights is wanted: two arrays of 1 MiB, so that each is still in the cache when it is read."""
 ROWS_AT_ONCE = 128
 LOST_AT_MOST = 1e-5
-Placed = tuple[Tile, slice, slice]
-"""A tile, its heads, and its part of the rows."""
 
 
 @torch.no_grad()
@@ -49,7 +50,7 @@ def statistics_of_call(
     Raises:
         CaptureError: where real tokens look at padding, so that it cannot be cut off.
     """
-    found, scratch = [], _scratch(call)
+    found, scratch = [], _scratch(call, TILE)
     for example, (queries, keys) in enumerate(zip(kept_queries, kept_keys, strict=True)):
         covered = plan.sampled(len(queries))
         rows = torch.arange(len(queries)) if covered is None else torch.from_numpy(covered)
@@ -57,11 +58,37 @@ def statistics_of_call(
         marks = plan.marks(example, queries, keys)
         ledger = Ledger(marks, rows, heads=call.size[1], keys=len(keys), top=plan.top)
         kept = keys.cpu().numpy()
-        for tile, heads, part in _tiles(call, example, queries[rows], scratch):
+        for place in _places(call, example, queries[rows], scratch):
+            tile, measured = place.source.measured(place.heads, place.rows, place.sight)
             real = _without_padding(tile, kept, keys, call.name)
             if real.weights.shape[-1]:
-                ledger.enter(real, heads, part)
+                ledger.enter(real, measured, place.heads, place.part)
         found.append(ledger.statistics(covered, len(queries)))
+    return found
+
+
+@torch.no_grad()
+def fill_weights(
+    call: Call, example: int, queries: torch.Tensor, keys: torch.Tensor, *, found: torch.Tensor
+) -> torch.Tensor:
+    """Write the weights of one example, recomputed from queries and keys, into zeros ``[head query key]``; return it.
+
+    Memory that no weight comes to, such as most of what is after the queries of a causal model, is never touched.
+
+    Args:
+        call: with queries and keys, or with weights.
+        example: which of the batch.
+        queries: positions of the real queries, rising.
+        keys: the same of the keys.
+        found: zeros of any precision and on any device.
+
+    Raises:
+        CaptureError: where real tokens look at padding, so that it cannot be cut off.
+    """
+    kept = keys.cpu().numpy()
+    for place in _places(call, example, queries, _scratch(call, TILE_IN_CACHE)):
+        tile = _without_padding(place.source.tile(place.heads, place.rows, place.sight), kept, keys, call.name)
+        found[place.heads, place.part, tile.start : tile.start + tile.weights.shape[-1]] = tile.shared
     return found
 
 
@@ -73,17 +100,25 @@ def weights_of_rows(call: Call, example: int, rows: torch.Tensor) -> torch.Tenso
     may look at nothing are zero. The rows are positions, padding included, and must rise.
     """
     found = call.context.new_zeros(call.size[1], len(rows), call.size[3], dtype=_dtype(call))
-    for tile, heads, part in _tiles(call, example, rows, _scratch(call)):
-        share = 1.0 if tile.share is None else tile.share.unsqueeze(-1)
-        found[heads, part, tile.start : tile.start + tile.weights.shape[-1]] = tile.weights * share
-    return found
+    return fill_weights(call, example, rows, torch.arange(call.size[3], device=rows.device), found=found)
 
 
-def _tiles(call: Call, example: int, positions: torch.Tensor, scratch: torch.Tensor) -> Iterator[Placed]:
+@dataclass(frozen=True)
+class Place:
+    """Where a tile is: its heads, rows as positions, and their part of all rows that are asked for."""
+
+    source: FromScores | FromWeights
+    heads: slice
+    rows: Rows
+    part: slice
+    sight: Sight
+
+
+def _places(call: Call, example: int, positions: torch.Tensor, scratch: torch.Tensor) -> Iterator[Place]:
     """Tiles of all heads and of the rows at these positions of one example."""
     source, shared = _source(call, example, scratch)
     heads, together = call.size[1], _together(call, shared)
-    rows_at_once = min(ROWS_AT_ONCE, max(1, TILE // (together * call.size[3])))
+    rows_at_once = min(ROWS_AT_ONCE, max(1, scratch.shape[1] // (together * call.size[3])))
     for first_row in range(0, len(positions), rows_at_once):
         part = slice(first_row, min(len(positions), first_row + rows_at_once))
         rows = positions[part]
@@ -91,8 +126,7 @@ def _tiles(call: Call, example: int, positions: torch.Tensor, scratch: torch.Ten
         sight = sight_of(call, example, rows, scratch.dtype)
         heads_at_once = shared * max(1, scratch.shape[1] // (shared * len(rows) * (sight.stop - sight.start)))
         for first in range(0, heads, heads_at_once):
-            chosen = slice(first, min(heads, first + heads_at_once))
-            yield source.tile(chosen, run, sight), chosen, part
+            yield Place(source, slice(first, min(heads, first + heads_at_once)), run, part, sight)
 
 
 def _run(rows: torch.Tensor) -> torch.Tensor | slice:
@@ -117,9 +151,9 @@ def _together(call: Call, shared: int) -> int:
     return call.size[1] if any(tensor is not None and tensor.shape[1] > 1 for tensor in added) else shared
 
 
-def _scratch(call: Call) -> torch.Tensor:
+def _scratch(call: Call, tile: int) -> torch.Tensor:
     _, heads, queries, keys = call.size
-    size = min(max(TILE, heads * keys), heads * queries * keys)
+    size = min(max(tile, heads * keys), heads * queries * keys)
     return torch.empty(2, size, dtype=_dtype(call), device=call.context.device)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from headscope.capturing._statistics._plan import Marks
-from headscope.capturing._statistics._tile import Tile
+from headscope.capturing._statistics._tile import Measured, Tile
 from headscope.record import OFFSETS, Statistics
 
 COLUMNS = ("entropy", "largest", "first", "special", "same_token", "offsets", "segments")
@@ -36,13 +36,13 @@ class Ledger:
         self._equal: tuple[tuple, torch.Tensor] | None = None
         self._offsets = torch.tensor(OFFSETS, device=rows.device)
 
-    def enter(self, tile: Tile, heads: slice, part: slice) -> None:
+    def enter(self, tile: Tile, measured: Measured, heads: slice, part: slice) -> None:
         """Enter some heads of some of the rows; the tile's spare memory is written over."""
         weights, marks = tile.weights, self._marks
         stop = tile.start + weights.shape[-1]
         found = self._columns[:, heads, part]
-        found[0] = tile.entropy
-        found[1] = tile.largest
+        found[0] = measured.entropy
+        found[1] = measured.largest
         if tile.start == 0:
             found[2] = weights[..., 0]
         if marks.special is not None:
@@ -57,7 +57,7 @@ class Ledger:
             column[:] = weights.sum(-1) if segment is None else _product(weights, segment[tile.start : stop])
         if tile.share is not None:
             found[1:] = tile.scaled(found[1:])
-        share = torch.ones_like(tile.entropy) if tile.share is None else tile.share
+        share = torch.ones_like(measured.entropy) if tile.share is None else tile.share
         self._received[heads, tile.start : stop] += torch.bmm(share.unsqueeze(1), weights)[:, 0]
         if self._top:
             self._name_largest(tile, heads, part)

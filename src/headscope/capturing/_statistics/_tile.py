@@ -16,12 +16,10 @@ Rows = torch.Tensor | slice
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tile:
-    """Rows of weights, and what follows from their scores.
+    """Rows of weights.
 
     Args:
         weights: ``[head row key]`` without what goes to the sink: to be multiplied by ``share``.
-        entropy: ``[head row]`` in nats, of the weights times ``share``.
-        largest: ``[head row]``, largest of the weights.
         start: position of the first key.
         share: ``[head row]``, what the sinks leave of each row, and 0 for rows that may look at nothing; None where
             it is 1.
@@ -29,11 +27,14 @@ class Tile:
     """
 
     weights: torch.Tensor
-    entropy: torch.Tensor
-    largest: torch.Tensor
     start: int
     share: torch.Tensor | None
     spare: torch.Tensor
+
+    @property
+    def shared(self) -> torch.Tensor:
+        """The weights ``[head row key]`` times ``share``: what the rows hold."""
+        return self.weights if self.share is None else self.weights * self.share.unsqueeze(-1)
 
     def scaled(self, values: torch.Tensor) -> torch.Tensor:
         """Values ``[... head row]`` that are linear in the weights, times ``share``."""
@@ -47,6 +48,19 @@ class Tile:
         """Only some keys of the tile, whose places in it are given."""
         part = self.weights[..., keys]
         return replace(self, weights=part, spare=torch.empty_like(part))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """What is known of the rows of a tile, padding included.
+
+    Args:
+        entropy: ``[head row]`` in nats, of the weights times the tile's ``share``.
+        largest: ``[head row]``, largest of the weights.
+    """
+
+    entropy: torch.Tensor
+    largest: torch.Tensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +81,17 @@ class FromScores:
 
     def tile(self, heads: slice, rows: Rows, sight: Sight) -> Tile:
         """The weights of these heads and rows; the tile before is written over."""
-        query = self.query[heads, rows].to(self.scratch.dtype) * self.call.scale
+        query = self._scaled(heads, rows)
+        weights, spare = _memory(self.scratch, query.shape[:2], sight)
+        scores = self._scores(heads, query, sight, weights)
+        log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
+        share = self._share(heads, log_sum, sight)
+        torch.softmax(scores, -1, out=weights)
+        return Tile(weights=weights, start=sight.start, share=share, spare=spare)
+
+    def measured(self, heads: slice, rows: Rows, sight: Sight) -> tuple[Tile, Measured]:
+        """The same, and what follows from the scores."""
+        query = self._scaled(heads, rows)
         weights, spare = _memory(self.scratch, query.shape[:2], sight)
         scores = self._scores(heads, query, sight, spare)
         top = scores.amax(-1)
@@ -78,7 +102,12 @@ class FromScores:
         share = self._share(heads, top + rest, sight)
         if share is not None:
             entropy = share * entropy + torch.special.entr(share)
-        return Tile(weights=weights, entropy=entropy, largest=largest, start=sight.start, share=share, spare=spare)
+        tile = Tile(weights=weights, start=sight.start, share=share, spare=spare)
+        return tile, Measured(entropy=entropy, largest=largest)
+
+    def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
+        """Queries ``[head row feature]`` times the scale."""
+        return self.query[heads, rows].to(self.scratch.dtype) * self.call.scale
 
     def _scores(self, heads: slice, query: torch.Tensor, sight: Sight, out: torch.Tensor) -> torch.Tensor:
         """Scores ``[head row key]`` of scaled queries; heads that share their keys are one product with more rows."""
@@ -118,11 +147,13 @@ class FromWeights:
         given = self.weights[heads, rows, sight.start : sight.stop]
         weights, spare = _memory(self.scratch, given.shape[:2], sight)
         weights.copy_(given)
-        entropy = torch.special.entr(weights, out=spare).sum(-1)
-        share = _alive(heads, entropy, sight)
-        entropy = entropy if share is None else entropy * share
-        largest = weights.amax(-1)
-        return Tile(weights=weights, entropy=entropy, largest=largest, start=sight.start, share=share, spare=spare)
+        return Tile(weights=weights, start=sight.start, share=_alive(heads, weights[..., 0], sight), spare=spare)
+
+    def measured(self, heads: slice, rows: Rows, sight: Sight) -> tuple[Tile, Measured]:
+        """The same, and what follows from the weights."""
+        tile = self.tile(heads, rows, sight)
+        entropy = tile.scaled(torch.special.entr(tile.weights, out=tile.spare).sum(-1))
+        return tile, Measured(entropy=entropy, largest=tile.weights.amax(-1))
 
 
 def _memory(scratch: torch.Tensor, size: tuple[int, ...], sight: Sight) -> tuple[torch.Tensor, torch.Tensor]:

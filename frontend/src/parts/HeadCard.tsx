@@ -1,0 +1,157 @@
+import type { Evidence } from "../source/evidence";
+import { type HeadLabel, headName, headPlace, labelsOf, measured, measureNumber, toldLabels } from "../state/evidence";
+import { openHead } from "../state/selection";
+import type { Store } from "../state/store";
+import { counted, percent, shortWeight } from "../state/words";
+import { LabelEvidence } from "./LabelEvidence";
+import { Mark, useMarks } from "./Mark";
+
+/** What is known of the head under the pointer, or of the only chosen one; else what the heads of the layer do. */
+export function HeadCard({ store }: { store: Store }) {
+  const evidence = store.evidence.value;
+  if (!evidence) return null;
+  const head = store.hoverHead.value ?? onlyHead(store, evidence);
+  const name = head === null ? "" : headName(evidence, head);
+  return (
+    <aside class="card head-card" aria-label="Evidence" data-head-card={name}>
+      {head === null ? (
+        <LayerLabels store={store} evidence={evidence} />
+      ) : (
+        <OneHead store={store} evidence={evidence} head={head} />
+      )}
+      <p class="fine">{method(evidence)}</p>
+    </aside>
+  );
+}
+
+function onlyHead(store: Store, { stack }: Evidence): number | null {
+  const row = stack.layers.findIndex(({ layer }) => layer === store.layerNumber.value);
+  return row >= 0 && store.heads.value.length === 1 ? row * stack.heads + store.heads.value[0] : null;
+}
+
+function method({ said }: Evidence): string {
+  if (said.texts === 1) return "Measured on one text: more texts give intervals, and labels that hold.";
+  const interval = `${Math.round(100 * said.confidence)} % intervals over ${counted(said.texts, "text")}`;
+  return `${interval}; ${said.correction} correction over all heads and patterns.`;
+}
+
+interface HeadProps {
+  store: Store;
+  evidence: Evidence;
+  head: number;
+}
+
+function OneHead({ store, evidence, head }: HeadProps) {
+  const labels = labelsOf(evidence, head);
+  const told = labels.filter(({ status }) => status !== "none");
+  const rest = labels.filter(({ status }) => status === "none");
+  return (
+    <>
+      <div class="heading">
+        <small>head</small>
+        <strong>{headName(evidence, head)}</strong>
+      </div>
+      {evidence.said.caution && <p class="caution">{evidence.said.caution}.</p>}
+      {told.length === 0 && <p class="hint">No label: of {counted(labels.length, "pattern")} none holds here.</p>}
+      {told.map((label, place) => (
+        <LabelEvidence
+          key={label.name}
+          store={store}
+          evidence={evidence}
+          head={head}
+          label={label}
+          open={place === 0}
+        />
+      ))}
+      {rest.length > 0 && <Rest evidence={evidence} labels={rest} />}
+      <Measures evidence={evidence} head={head} />
+    </>
+  );
+}
+
+/** Patterns that the head does not follow, or not enough. */
+function Rest({ evidence, labels }: { evidence: Evidence; labels: readonly HeadLabel[] }) {
+  return (
+    <details>
+      <summary>{counted(labels.length, "pattern")} without a label</summary>
+      <ul class="rest">
+        {labels.map(({ name, score, pattern }) => (
+          <li key={name}>
+            <bdi>{name}</bdi>
+            <span class="number">{shortWeight(score)}</span>
+            <small>of {evidence.said.patterns[pattern].threshold}</small>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Measures({ evidence, head }: { evidence: Evidence; head: number }) {
+  const names = evidence.said.measures.map(({ name }) => name).filter((name) => name !== "layer");
+  const value = (name: string) => measured(evidence, name)[head];
+  const classes = names
+    .filter((name) => name.startsWith("class ") && value(name) > 0)
+    .sort((a, b) => value(b) - value(a))
+    .map((name) => `${name.slice(6)} ${percent(value(name))}`);
+  return (
+    <dl class="measures">
+      {names
+        .filter((name) => !name.startsWith("class ") && !Number.isNaN(value(name)))
+        .map((name) => (
+          <div key={name} title={evidence.said.measures.find((measure) => measure.name === name)?.says}>
+            <dt>{name}</dt>
+            <dd>{measureNumber(evidence, name, value(name))}</dd>
+          </div>
+        ))}
+      <div title="Kovaleva's classes of maps, as shares of the texts">
+        <dt>maps</dt>
+        <dd>{classes.join(", ")}</dd>
+      </div>
+    </dl>
+  );
+}
+
+/** The chosen heads of the layer with their labels. */
+function LayerLabels({ store, evidence }: { store: Store; evidence: Evidence }) {
+  const marks = useMarks(store);
+  const { stack } = evidence;
+  const row = Math.max(
+    0,
+    stack.layers.findIndex(({ layer }) => layer === store.layerNumber.value),
+  );
+  const heads = store.heads.value.map((head) => row * stack.heads + head);
+  return (
+    <>
+      <div class="heading">
+        <small>what heads do</small>
+        <strong>Layer {stack.layers[row].layer}</strong>
+      </div>
+      {evidence.said.caution && <p class="caution">{evidence.said.caution}.</p>}
+      <ul class="layer-labels">
+        {heads.map((head) => {
+          const labels = toldLabels(evidence, head);
+          const { layer, head: number } = headPlace(stack, head);
+          return (
+            <li key={head}>
+              <button
+                type="button"
+                data-open-head={headName(evidence, head)}
+                onClick={() => store.select((now) => openHead(now, layer, number, stack, false))}
+              >
+                <b>{headName(evidence, head)}</b>
+                {labels.length === 0 && <small>no label</small>}
+                {labels.map((label) => (
+                  <span key={label.name} class="tile-label" data-once={label.status === "once" || undefined}>
+                    <Mark shape={marks[label.pattern]} size={10} />
+                    <bdi>{label.name}</bdi> {shortWeight(label.score)}
+                  </span>
+                ))}
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}

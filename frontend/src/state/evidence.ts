@@ -1,0 +1,187 @@
+import type { Page, PageShown, PageStack } from "../contract/page";
+import { type Evidence, NUMBERS } from "../source/evidence";
+import type { Selection } from "./selection";
+import { counted, shortWeight } from "./words";
+
+/** A pattern of one head with what stands behind it. */
+export interface HeadLabel extends Readonly<Record<(typeof NUMBERS)[number], number>> {
+  readonly pattern: number;
+  readonly name: string;
+  /** Held over many texts, seen on one text only, or not told. */
+  readonly status: "held" | "once" | "none";
+  readonly threshold: number;
+}
+
+const STATUS = ["none", "once", "held"] as const;
+export const MAP = "map";
+
+const rank = ({ status }: HeadLabel) => (status === "none" ? 1 : 0);
+
+const known = new WeakMap<Evidence, Map<number, readonly HeadLabel[]>>();
+
+/** Every pattern of a head that some text can show: those that are told, in their order, then the rest by score. */
+export function labelsOf(evidence: Evidence, head: number): readonly HeadLabel[] {
+  const heads = known.get(evidence) ?? new Map<number, readonly HeadLabel[]>();
+  known.set(evidence, heads);
+  const labels = heads.get(head) ?? readLabels(evidence, head);
+  heads.set(head, labels);
+  return labels;
+}
+
+function readLabels(evidence: Evidence, head: number): readonly HeadLabel[] {
+  const { said, stack, status, numbers } = evidence;
+  const heads = stack.layers.length * stack.heads;
+  const patterns = said.patterns.length;
+  const all = said.patterns.map(({ name, threshold }, pattern): HeadLabel => {
+    const at = (number: number) => numbers[(number * patterns + pattern) * heads + head];
+    const found = Object.fromEntries(NUMBERS.map((name, number) => [name, at(number)]));
+    return {
+      ...(found as Record<(typeof NUMBERS)[number], number>),
+      pattern,
+      name,
+      threshold,
+      status: STATUS[status[pattern * heads + head]] ?? "none",
+    };
+  });
+  return all
+    .filter(({ score }) => !Number.isNaN(score))
+    .sort((a, b) => rank(a) - rank(b) || (a.status === "none" ? b.score - a.score : a.pattern - b.pattern));
+}
+
+/** The labels of a head that are told. */
+export function toldLabels(evidence: Evidence, head: number): readonly HeadLabel[] {
+  return labelsOf(evidence, head).filter(({ status }) => status !== "none");
+}
+
+/** The told labels of a head that the reader asks for; a head without one is dimmed. */
+export function wantedLabels(
+  evidence: Evidence,
+  head: number,
+  { label, least }: Pick<Selection, "label" | "least">,
+): readonly HeadLabel[] {
+  return toldLabels(evidence, head).filter(
+    ({ name, score }) => (label === null || name === label) && 100 * score >= least,
+  );
+}
+
+/** Whether the reader asks for some heads at all. */
+export function isFiltered({ label, least }: Pick<Selection, "label" | "least">): boolean {
+  return label !== null || least > 0;
+}
+
+/** Names of what can be sorted and drawn by: measures, classes of maps, scores of patterns. */
+export function axisGroups({ said }: Evidence): Readonly<Record<string, readonly string[]>> {
+  const measures = said.measures.map(({ name }) => name);
+  return {
+    measures: measures.filter((name) => !name.startsWith("class ")),
+    "scores of patterns": said.patterns.map(({ name }) => name),
+    "classes of maps": measures.filter((name) => name.startsWith("class ")),
+  };
+}
+
+/** One number for each head; NaN where it is not known. */
+export function measured(evidence: Evidence, name: string): Float32Array {
+  const { said, stack, values, numbers } = evidence;
+  const heads = stack.layers.length * stack.heads;
+  const measure = said.measures.findIndex((other) => other.name === name);
+  if (measure >= 0) return values.subarray(measure * heads, (measure + 1) * heads);
+  const pattern = said.patterns.findIndex((other) => other.name === name);
+  return pattern < 0
+    ? new Float32Array(heads).fill(Number.NaN)
+    : numbers.subarray(pattern * heads, (pattern + 1) * heads);
+}
+
+/** "entropy, nats", "score of next": what stands at an axis. */
+export function axisTitle({ said }: Evidence, name: string): string {
+  const measure = said.measures.find((other) => other.name === name);
+  if (!measure) return `score of ${name}`;
+  if (name.startsWith("class ")) return `share of ${name.slice(6)} maps`;
+  return measure.unit ? `${name}, ${measure.unit}` : name;
+}
+
+/** Heads by a measure, the highest first, or the lowest where the name begins with "-"; unknown ones last. */
+export function ranked(evidence: Evidence, sort: string): readonly number[] {
+  const low = sort.startsWith("-");
+  const values = measured(evidence, low ? sort.slice(1) : sort);
+  const sign = low ? 1 : -1;
+  return [...values.keys()]
+    .filter((head) => exists(evidence, head))
+    .sort((a, b) => {
+      if (Number.isNaN(values[a]) || Number.isNaN(values[b])) {
+        return Number(Number.isNaN(values[a])) - Number(Number.isNaN(values[b])) || a - b;
+      }
+      return sign * (values[a] - values[b]) || a - b;
+    });
+}
+
+/** Layers may have fewer heads than others. */
+function exists({ values }: Evidence, head: number): boolean {
+  return !Number.isNaN(values[head]);
+}
+
+/** Layer and head as they are numbered in the model. */
+export function headPlace(stack: PageStack, head: number): { layer: number; head: number } {
+  return { layer: stack.layers[Math.floor(head / stack.heads)].layer, head: stack.head_numbers[head % stack.heads] };
+}
+
+/** "2-0" */
+export function headName({ stack }: Pick<Evidence, "stack">, at: number): string {
+  const { layer, head } = headPlace(stack, at);
+  return `${layer}-${head}`;
+}
+
+/** The heads that carry each label. */
+export function labelCounts(evidence: Evidence): readonly number[] {
+  const heads = evidence.stack.layers.length * evidence.stack.heads;
+  return evidence.said.patterns.map(
+    (_, pattern) =>
+      evidence.status.subarray(pattern * heads, (pattern + 1) * heads).filter((status) => status > 0).length,
+  );
+}
+
+/** What to look at for a label. */
+export function shownFor({ said, stack }: Evidence, head: number, pattern: number): PageShown | undefined {
+  const at = headPlace(stack, head);
+  return said.shown.find((shown) => shown.pattern === pattern && shown.layer === at.layer && shown.head === at.head);
+}
+
+/** "next .65, 95 % interval .64 to .66 over 120 texts": a label as a sentence says it. */
+export function labelWords({ name, score, low, high, texts, status }: HeadLabel, confidence: number): string {
+  const least = `${name} ${shortWeight(score)}`;
+  if (status === "once" || texts === 1) return `${least}, seen on one text only`;
+  const interval = `${Math.round(100 * confidence)} % interval ${shortWeight(low)} to ${shortWeight(high)}`;
+  return `${least}, ${interval} over ${counted(texts, "text")}`;
+}
+
+/** All told labels of a head as a sentence; empty where nothing is told. */
+export function headWords(evidence: Evidence, head: number): string {
+  return toldLabels(evidence, head)
+    .map((label) => labelWords(label, evidence.said.confidence))
+    .join("; ");
+}
+
+/** A number of a measure as it is printed. */
+export function measureNumber({ said }: Evidence, name: string, value: number): string {
+  if (Number.isNaN(value)) return "–";
+  if (name === "layer") return String(value);
+  const unit = said.measures.find((other) => other.name === name)?.unit;
+  return unit ? `${value.toFixed(2)} ${unit}` : shortWeight(value);
+}
+
+/** What the reader may ask for on this page: nothing where it has no evidence, or where a name is not in it. */
+export function fitChoice(selection: Selection, { evidence }: Page): Partial<Selection> {
+  const view = selection.view === "scatter" && !evidence ? "head" : selection.view;
+  const patterns = evidence?.patterns.map(({ name }) => name) ?? [];
+  const axes = [...patterns, ...(evidence?.measures.map(({ name }) => name) ?? [])];
+  const among = (name: string | null, names: readonly string[]) =>
+    name !== null && names.includes(name) ? name : null;
+  const { sort, least } = selection;
+  return {
+    view,
+    label: among(selection.label, patterns),
+    least: evidence && Number.isInteger(least) && least > 0 && least <= 100 ? least : 0,
+    sort: among(sort?.replace(/^-/, "") ?? null, axes) && sort,
+    x: among(selection.x, evidence?.map ? [...axes, MAP] : axes),
+    y: among(selection.y, axes),
+  };
+}

@@ -1,0 +1,69 @@
+"""Evidence of heads for commands that write a page."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.cli._run import ModelOptions, quiet, status
+from headscope.cli._texts import SUFFIXES, read_texts
+from headscope.errors import FileError, HeadscopeError, TextError
+
+if TYPE_CHECKING:
+    from headscope.patterns import Heads
+    from headscope.record import Record
+
+TALLY = ".npz"
+
+
+def check_evidence(this_text: bool, file: Path | None) -> None:
+    """Raise where evidence is asked for that cannot be had, before any work.
+
+    Raises:
+        TextError: where both kinds are asked for.
+        FileError: where the file is not there, or no file of texts.
+    """
+    if file is None:
+        return
+    if this_text:
+        raise TextError("--evidence is of this one text, and --evidence-of of a file of texts; give one of them")
+    if file.suffix not in (*SUFFIXES, TALLY):
+        raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join((*SUFFIXES, TALLY))}")
+    if file.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise FileError(f"{file} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
+    if file.suffix != TALLY:
+        read_texts(file)
+    elif not file.is_file():
+        raise FileError(f"{file} is not there")
+
+
+def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Heads:
+    """What kinds of heads there are: over the texts of a file, or on the record alone.
+
+    Args:
+        record: what the page shows.
+        file: texts, or a tally that `headscope.patterns.Tally.save` kept; checked by `check_evidence`.
+        options: which model reads the texts.
+
+    Raises:
+        HeadscopeError: whatever is wrong with the texts or the model.
+    """
+    from headscope.patterns import Heads, heads, load_tally
+
+    if file is None:
+        return heads(record)
+    if file.suffix == TALLY:
+        return Heads(load_tally(file))
+    from headscope.capturing import capture_many, load_model
+
+    with status(f"Loading {options.model or 'the demo model'}"), quiet():
+        model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
+    shows = sys.stderr.isatty()
+    texts = read_texts(file)
+    return heads(capture_many(model, tokenizer, texts, truncate=options.truncate, progress=shows, on_error=_left_out))
+
+
+def _left_out(number: int, error: HeadscopeError) -> None:
+    print(f"headscope: text {number + 1} of the evidence was left out: {error}", file=sys.stderr)  # noqa: T201

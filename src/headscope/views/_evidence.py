@@ -1,0 +1,224 @@
+"""What is known of heads, as a page holds it: labels with their evidence, measures, the map, what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headscope.axes import HEAD, LAYER
+from headscope.errors import PageError
+from headscope.patterns import CLASSES, Heads, Label
+from headscope.record import Record
+from headscope.views._contract import (
+    PageEvidence,
+    PageMeasure,
+    PagePattern,
+    PageSelection,
+    PageShown,
+    PageStack,
+)
+from headscope.views._examples import Pairs, Texts
+from headscope.views._head_map import page_map
+from headscope.views._payload import Chunks
+
+NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
+NONE, ONE_TEXT, HOLDS = 0, 1, 2
+MOST_SHOWN = 1000
+"""Labels for which the page says what to look at; the highest scores first."""
+MAP = "map"
+WORDS: Mapping[str, tuple[str, str]] = {
+    "layer": ("number of the layer, from 0", ""),
+    "entropy": ("how widely a query spreads its attention, mean over queries and texts", "nats"),
+    "confidence": ("the largest weight of a query, mean over queries and texts", ""),
+    "distance": ("how far away the attention goes, mean over queries and texts", "tokens"),
+    "self": ("mass on the token itself", ""),
+    "special": ("mass on special tokens", ""),
+}
+"""What a measure says, and its unit."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where the heads of a page stand among those that were measured."""
+
+    layers: list[int]
+    heads: list[int]
+    known: dict[tuple[int, int], int]
+
+    def __contains__(self, cell: tuple[int, int]) -> bool:
+        return cell[0] in self.layers and cell[1] in self.heads
+
+    def place(self, layer: int, head: int) -> tuple[int, int]:
+        """Row and column of a head in the page."""
+        return self.layers.index(layer), self.heads.index(head)
+
+    def grid(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
+        """One value for each measured head, as layers x heads of the page; NaN where there is no such head."""
+        found = np.full((len(self.layers), len(self.heads)), np.nan, np.float32)
+        for (layer, head), at in self.known.items():
+            if (layer, head) in self:
+                found[self.place(layer, head)] = values[at]
+        return found
+
+
+def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chunks: Chunks) -> PageEvidence:
+    """The evidence of the heads that a page holds.
+
+    Args:
+        found: of the same model, over any texts.
+        record: what the page shows.
+        stacks: what the page holds of it.
+        chunks: where the bytes go.
+
+    Raises:
+        PageError: where the heads are not those of the record, or the page leaves their stack out.
+        HeadscopeError: without scikit-learn, which places the heads on their map.
+    """
+    stack = _stack(found, record, stacks)
+    known = {cell: at for at, cell in enumerate(found.cells)}
+    cells = Cells([layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known)
+    labels = [label for label in found.all_labels if (label.layer, label.head) in cells]
+    measures = {name: (WORDS.get(name, ("", "")), values) for name, values in found.measures.items()}
+    depth = np.array([layer for layer, _ in found.cells])
+    classes = {f"class {name}": ((f"share of texts whose map is {name}", ""), found.classes[name]) for name in CLASSES}
+    rows = {"layer": (WORDS["layer"], depth)} | measures | classes
+    texts = Texts(found)
+    return {
+        "stack": stack["name"],
+        "model": _valid(found.tally.model),
+        "texts": found.texts,
+        "confidence": found.confidence,
+        "alpha": found.alpha,
+        "correction": found.correction,
+        "caution": found.caution,
+        "patterns": [_pattern(found, number) for number in range(len(found.tally.patterns))],
+        "status": chunks.add(
+            f"status/{stack['name']}", _status(found, labels, cells), ("pattern", LAYER, HEAD), sqrt=False
+        ),
+        "numbers": chunks.add(
+            f"numbers/{stack['name']}", _numbers(found, labels, cells), ("number", "pattern", LAYER, HEAD)
+        ),
+        "measures": [_measure(name, says, unit) for name, ((says, unit), _) in rows.items()],
+        "values": chunks.add(
+            f"values/{stack['name']}",
+            np.stack([cells.grid(values) for _, values in rows.values()]),
+            ("measure", LAYER, HEAD),
+        ),
+        "map": page_map(record[stack["name"]], stack, chunks),
+        "shown": _shown(found, labels, texts, Pairs(found.tally.patterns, record[stack["name"]])),
+        "examples": [_valid(text) for text in texts.kept],
+    }
+
+
+def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> None:
+    """Raise where what is shown first needs evidence that the page does not hold.
+
+    Raises:
+        PageError: naming the option, what was given and what there is.
+    """
+    given = {name: selection[name] for name in ("label", "sort", "x", "y")}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if evidence is None:
+        _check_plain(selection, chosen)
+        return
+    patterns = [pattern["name"] for pattern in evidence["patterns"]]
+    axes = [measure["name"] for measure in evidence["measures"]] + patterns
+    known = {"label": patterns, "sort": axes, "x": [*axes, MAP], "y": axes}
+    for name, value in chosen.items():
+        if value.removeprefix("-" if name == "sort" else "") not in known[name]:
+            raise PageError(f"{name}={value!r}: this evidence has {', '.join(known[name])}")
+    if selection["x"] == MAP and evidence["map"] is None:
+        raise PageError("x='map': there is no map of a single head, or of so many; choose a measure")
+
+
+def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
+    """Raise where something is chosen that only evidence has."""
+    wanted: dict[str, str | int] = dict(chosen)
+    if selection["least"]:
+        wanted["least"] = selection["least"]
+    if selection["view"] == "scatter":
+        wanted["view"] = "scatter"
+    if wanted:
+        name, value = next(iter(wanted.items()))
+        raise PageError(
+            f"{name}={value!r} needs evidence of what heads do; give evidence=hs.heads(records) "
+            "(--evidence, --evidence-of)"
+        )
+
+
+def _stack(found: Heads, record: Record, stacks: Sequence[PageStack]) -> PageStack:
+    name = found.tally.stack or next(iter(record.stacks))
+    wanted = [(layer.layer, head) for layer in record[name] for head in range(layer.heads)]
+    if found.cells != wanted:
+        raise PageError(
+            f"The evidence is of {len(found.cells)} heads, {_ends(found.cells)}, and stack {name!r} of this record has "
+            f"{len(wanted)}, {_ends(wanted)}; give what hs.heads found for the same model"
+        )
+    for stack in stacks:
+        if stack["name"] == name:
+            return stack
+    raise PageError(f"The evidence is of stack {name!r}, and include_layers= leaves it out of the page")
+
+
+def _ends(cells: Sequence[tuple[int, int]]) -> str:
+    return " to ".join(f"{layer}-{head}" for layer, head in (cells[0], cells[-1]))
+
+
+def _pattern(found: Heads, number: int) -> PagePattern:
+    pattern = found.tally.patterns[number]
+    against = next((label.against for label in found.all_labels if label.pattern == pattern.name), "")
+    return {
+        "name": _valid(pattern.name),
+        "says": _valid(pattern.says),
+        "source": _valid(pattern.source),
+        "threshold": pattern.threshold,
+        "against": against,
+    }
+
+
+def _measure(name: str, says: str, unit: str) -> PageMeasure:
+    return {"name": name, "says": says, "unit": unit}
+
+
+def _status(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
+    names = [pattern.name for pattern in found.tally.patterns]
+    status = np.full((len(names), len(cells.layers), len(cells.heads)), NONE, np.uint8)
+    for label in labels:
+        value = HOLDS if label.holds else ONE_TEXT if label.only_one_text else NONE
+        status[(names.index(label.pattern), *cells.place(label.layer, label.head))] = value
+    return status
+
+
+def _numbers(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
+    names = [pattern.name for pattern in found.tally.patterns]
+    numbers = np.full((len(NUMBERS), len(names), len(cells.layers), len(cells.heads)), np.nan, np.float32)
+    for label in labels:
+        place = (names.index(label.pattern), *cells.place(label.layer, label.head))
+        numbers[(slice(None), *place)] = [getattr(label, name) for name in NUMBERS]
+    return numbers
+
+
+def _shown(found: Heads, labels: Sequence[Label], texts: Texts, pairs: Pairs) -> list[PageShown]:
+    names = [pattern.name for pattern in found.tally.patterns]
+    told = sorted((label for label in labels if label.holds or label.only_one_text), key=lambda label: -label.score)
+    shown: list[PageShown] = []
+    for label in told[:MOST_SHOWN]:
+        best = texts.best(label)
+        shown.append(
+            {
+                "pattern": names.index(label.pattern),
+                "layer": label.layer,
+                "head": label.head,
+                "texts": [text for text, _ in best],
+                "scores": [score for _, score in best],
+                "pairs": pairs.strongest(names.index(label.pattern), label.layer, label.head),
+            }
+        )
+    return shown
+
+
+def _valid(text: str) -> str:
+    """The text without lone surrogates, which no UTF-8 file can hold."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,94 @@
+"""What to look at for a label: the texts that show it best, and the pairs of tokens that show it on this text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from jaxtyping import Bool
+
+from headscope.patterns import PATTERNS, Heads, Label, Pattern, Sides
+from headscope.record import Stack
+from headscope.views._contract import PagePair
+
+EXAMPLES = 3
+LONGEST = 200
+"""Characters of an example; longer ones are cut."""
+MOST_TEXTS = 400
+"""Different examples in a page."""
+
+PLACES: Mapping[str, Callable[[Sides], np.ndarray]] = {
+    "next": lambda sides: _beside(sides, 1) & sides.own_sentence,
+    "previous": lambda sides: _beside(sides, -1) & sides.own_sentence,
+    "positional-next": lambda sides: _beside(sides, 1) & sides.own_sentence,
+    "positional-previous": lambda sides: _beside(sides, -1) & sides.own_sentence,
+    "previous-token": lambda sides: _beside(sides, -1),
+    "delimiter": lambda sides: np.broadcast_to(sides.delimiters, sides.words.shape),
+    "sink": lambda sides: np.broadcast_to(np.arange(len(sides.key)) == 0, sides.words.shape),
+}
+"""Where heads of our patterns look that are no patterns of content; ``bag`` is shown by no single pair."""
+
+
+class Texts:
+    """The best texts of every label, each kept once."""
+
+    def __init__(self, found: Heads) -> None:
+        statistic = found.tally.statistic
+        self._values = statistic.values
+        self._texts = [found.tally.shown[text] for text in statistic.texts]
+        self._rows = {name: row for row, name in enumerate(found.tally.rows)}
+        self._cells = {cell: place for place, cell in enumerate(found.cells)}
+        self._places: dict[str, int] = {}
+
+    @property
+    def kept(self) -> list[str]:
+        """Texts that labels name."""
+        return list(self._places)
+
+    def best(self, label: Label) -> list[tuple[int, float]]:
+        """Place among the kept texts, and score; fewer where the page holds enough texts."""
+        scores = self._values[:, self._rows[label.pattern], self._cells[label.layer, label.head]]
+        order = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
+        found = []
+        for place in order[: min(EXAMPLES, label.texts)]:
+            text, score = self._texts[place], float(scores[place])
+            cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\u2026"
+            if cut in self._places or len(self._places) < MOST_TEXTS:
+                found.append((self._places.setdefault(cut, len(self._places)), score))
+        return found
+
+
+class Pairs:
+    """The pairs of tokens of one text that show a pattern most."""
+
+    def __init__(self, patterns: tuple[Pattern, ...], stack: Stack) -> None:
+        self._patterns, self._stack = patterns, stack
+        self._sides = Sides(stack.query, stack.key)
+        self._wanted: dict[int, Bool[np.ndarray, "query key"] | None] = {}
+
+    def strongest(self, pattern: int, layer: int, head: int) -> list[PagePair]:
+        """The strongest pair of each of the queries that show a pattern most."""
+        if pattern not in self._wanted:
+            self._wanted[pattern] = self._pairs(self._patterns[pattern])
+        wanted = self._wanted[pattern]
+        if wanted is None:
+            return []
+        shown = np.where(wanted, self._stack.layer(layer).weights_of(head), 0.0)
+        keys = shown.argmax(axis=1)
+        peaks = shown[np.arange(len(keys)), keys]
+        order = np.argsort(-peaks, kind="stable")[:EXAMPLES]
+        return [
+            {"query": int(query), "key": int(keys[query]), "weight": float(peaks[query])}
+            for query in order
+            if peaks[query] > 0
+        ]
+
+    def _pairs(self, pattern: Pattern) -> Bool[np.ndarray, "query key"] | None:
+        if pattern.pairs is not None:
+            return pattern.wanted(self._sides)
+        place = PLACES.get(pattern.name) if pattern in PATTERNS else None
+        return None if place is None else place(self._sides)
+
+
+def _beside(sides: Sides, offset: int) -> np.ndarray:
+    return np.eye(len(sides.query), len(sides.key), k=offset, dtype=bool)

@@ -1,0 +1,94 @@
+"""headscope view with evidence: of one text, of a file of texts, of a tally that was kept."""
+
+import json
+import re
+
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import random_record, tiny_model, tiny_tokenizer
+from headscope.views import _html
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def header_of(path):
+    found = re.search(r'id="headscope-page">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)
+    return json.loads(found[1])
+
+
+def test_evidence_of_this_text_alone(here, folder, capsys):
+    asked = ["view", "the cat sat", "it sat", "--model", folder, "--evidence", "--view", "scatter", "--x", "map"]
+    assert run([*asked, "--out", "page.html"]) == 0
+    header = header_of(here / "page.html")
+    assert header["evidence"]["texts"] == 1
+    assert header["evidence"]["caution"].startswith("Seen on one text only")
+    assert (header["selection"]["view"], header["selection"]["x"]) == ("scatter", "map")
+    assert capsys.readouterr().err == ""
+
+
+def test_evidence_of_a_file_of_texts(here, folder):
+    (here / "texts.jsonl").write_text('"the cat sat"\n["it sat", "the cat"]\n{"text": "a cat"}\n', encoding="utf-8")
+    asked = ["view", "the cat", "--model", folder, "--evidence-of", "texts.jsonl", "--view", "model"]
+    assert run([*asked, "--label", "next", "--least", "30", "--sort", "-entropy", "--y", "same"]) == 0
+    header = header_of(here / "headscope.html")
+    assert header["evidence"]["texts"] == 3
+    assert "the cat" in header["title"]
+    chosen = {name: header["selection"][name] for name in ("label", "least", "sort", "y")}
+    assert chosen == {"label": "next", "least": 30, "sort": "-entropy", "y": "same"}
+
+
+def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
+    (here / "texts.txt").write_text("the cat\n" + "a " * 99 + "\nit sat\n", encoding="utf-8")
+    assert run(["view", "the cat", "--model", folder, "--evidence-of", "texts.txt"]) == 0
+    assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
+    assert capsys.readouterr().err.startswith("headscope: text 2 of the evidence was left out: The text has 101 tokens")
+
+
+def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
+    record = random_record(layers=2)
+    hs.save(record, "run.safetensors")
+    hs.heads([record, random_record(layers=2, seed=4)]).tally.save("tally.npz")
+    assert run(["view", "run.safetensors", "--evidence", "--out", "one.html"]) == 0
+    assert run(["view", "run.safetensors", "--evidence-of", "tally.npz", "--out", "two.html"]) == 0
+    assert [header_of(here / name)["evidence"]["texts"] for name in ("one.html", "two.html")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--evidence", "--evidence-of", "a.txt"], "headscope: --evidence is of this one text"),
+        (["--evidence-of", "gone.txt"], "headscope: gone.txt is not there"),
+        (["--evidence-of", "a.pdf"], "headscope: --evidence-of is a.pdf; evidence is read from .txt, .jsonl"),
+        (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no text"),
+        (["--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),
+        (["--evidence", "--label", "nxt"], "headscope: label='nxt': this evidence has next, previous"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value),
+)
+def test_bad_input_is_one_line_and_leaves_no_page(arguments, line, here, folder, capsys):
+    (here / "empty.txt").write_text("\n", encoding="utf-8")
+    assert run(["view", "the cat", "--model", folder, *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert out == ""
+    assert not (here / "headscope.html").exists()

@@ -1,0 +1,343 @@
+"""Evidence of heads in a page, read back as the viewer reads it."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+import headscope as hs
+from headscope import HeadscopeError, PageError
+from headscope.measures import head_distances, stress
+from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, Tally, load_tally, sketch
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.testing import random_record, random_weights
+from headscope.views import _contract, _evidence, _examples, _head_map, _html
+
+LAYERS, HEADS = 2, 3
+WORDS = ("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper")
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"run('{name}')")
+
+
+def text_of(rng, size):
+    words = rng.choice(WORDS, size - 3)
+    pieces = ("[CLS]", *map(str, words[:3]), "[SEP]", *map(str, words[3:]), "[SEP]")
+    return Tokens(pieces=pieces, segments=(0,) * 5 + (1,) * (size - 5))
+
+
+def record_of(rng, size, heads=HEADS):
+    """Head 0-1 looks at the next word, 1-2 rests on [SEP], the others at anything."""
+    tokens = text_of(rng, size)
+    layers = []
+    for number in range(LAYERS):
+        weights = random_weights(rng, (heads, size, size))
+        special = {0: np.eye(size, k=1), 1: np.broadcast_to(np.array(tokens.special) * 1.0, (size, size))}[number]
+        special = np.where(special.any(axis=1, keepdims=True), special, 1.0)
+        at = min(number + 1, heads - 1)
+        weights[at] = 0.9 * special / special.sum(axis=1, keepdims=True) + 0.1 * weights[at]
+        layers.append(Layer(layer=number, weights=weights.astype(np.float32)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
+    return Record(stacks={"self": stack}, model=ModelFacts(name="planted"))
+
+
+@pytest.fixture(scope="module")
+def records():
+    rng = np.random.default_rng(3)
+    return [record_of(rng, int(size)) for size in rng.integers(9, 14, 20)]
+
+
+@pytest.fixture(scope="module")
+def found(records):
+    return hs.heads(records)
+
+
+def array(view, described):
+    values = np.frombuffer(view.chunks[described["chunk"]], described["dtype"])
+    return values.reshape(described["shape"])
+
+
+def test_every_label_comes_back_with_its_numbers(records, found):
+    view = hs.view(records[0], evidence=found)
+    evidence = view.header["evidence"]
+    status, numbers = array(view, evidence["status"]), array(view, evidence["numbers"])
+    assert status.shape == (len(PATTERNS), LAYERS, HEADS)
+    assert numbers.shape == (7, len(PATTERNS), LAYERS, HEADS)
+    names = [pattern["name"] for pattern in evidence["patterns"]]
+    assert {(label.pattern, label.layer, label.head) for label in found.labels} == {
+        (names[pattern], layer, head) for pattern, layer, head in np.argwhere(status == 2).tolist()
+    }
+    assert {("next", 0, 1), ("delimiter", 1, 2)} <= {(label.pattern, label.layer, label.head) for label in found.labels}
+    seen = np.zeros(status.shape, bool)
+    for label in found.all_labels:
+        place = (names.index(label.pattern), label.layer, label.head)
+        wanted = (label.score, label.low, label.high, label.baseline, label.effect, label.corrected, label.texts)
+        np.testing.assert_allclose(numbers[(slice(None), *place)], wanted, rtol=1e-6)
+        seen[place] = True
+    assert np.isnan(numbers[:, ~seen]).all()
+
+
+def test_measures_come_back_with_layers_and_classes(records, found):
+    view = hs.view(records[0], evidence=found)
+    evidence = view.header["evidence"]
+    values = array(view, evidence["values"])
+    names = [measure["name"] for measure in evidence["measures"]]
+    assert names == ["layer", *found.measures, *(f"class {name}" for name in CLASSES)]
+    assert values[0].tolist() == [[0] * HEADS, [1] * HEADS]
+    for name, wanted in {**found.measures, **{f"class {name}": found.classes[name] for name in CLASSES}}.items():
+        np.testing.assert_allclose(values[names.index(name)].ravel(), wanted, rtol=1e-6)
+    units = {measure["name"]: measure["unit"] for measure in evidence["measures"]}
+    assert (units["entropy"], units["distance"], units["self"]) == ("nats", "tokens", "")
+    assert all(measure["says"] for measure in evidence["measures"])
+
+
+def test_evidence_says_over_what_it_was_measured(records, found):
+    evidence = hs.view(records[0], evidence=found).header["evidence"]
+    assert (evidence["stack"], evidence["model"], evidence["texts"]) == ("self", "planted", 20)
+    assert (evidence["confidence"], evidence["alpha"], evidence["correction"]) == (0.95, 0.05, "holm")
+    assert evidence["caution"] == ""
+    same = next(pattern for pattern in evidence["patterns"] if pattern["name"] == "same")
+    assert (same["threshold"], same["against"]) == (0.3, "uniform, shuffled")
+
+
+def test_the_header_follows_the_contract(records, found):
+    header = hs.view(records[0], evidence=found).header
+    TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
+    assert json.loads(json.dumps(header, allow_nan=False)) == header
+
+
+def test_one_text_is_told_as_such(records):
+    view = hs.view(records[0], evidence=hs.heads(records[0]))
+    evidence = view.header["evidence"]
+    assert evidence["texts"] == 1
+    assert evidence["caution"] == "Seen on one text only: nothing can be said of others"
+    assert set(array(view, evidence["status"]).ravel().tolist()) == {0, 1}
+    assert evidence["shown"]
+    json.dumps(view.header, allow_nan=False)
+
+
+def test_too_few_texts_are_told_as_such(records):
+    evidence = hs.view(records[0], evidence=hs.heads(records[:4])).header["evidence"]
+    assert evidence["caution"].startswith("4 texts are too few to tell")
+    assert evidence["shown"] == []
+
+
+def test_a_page_of_some_heads_has_their_evidence(records, found):
+    view = hs.view(records[0], evidence=found, include_layers=[1], include_heads=[2, 0])
+    evidence = view.header["evidence"]
+    whole = hs.view(records[0], evidence=found)
+    for name in ("status", "numbers", "values"):
+        all_of = array(whole, whole.header["evidence"][name])
+        np.testing.assert_array_equal(array(view, evidence[name]), all_of[..., [1], :][..., [0, 2]])
+    assert array(view, evidence["map"]["places"]).shape == (1, 2, 2)
+    assert {(shown["layer"], shown["head"]) for shown in evidence["shown"]} <= {(1, 0), (1, 2)}
+
+
+def test_pairs_are_the_strongest_of_the_shown_text(records, found):
+    record = records[5]
+    evidence = hs.view(record, evidence=found).header["evidence"]
+    places = [(PATTERNS[shown["pattern"]].name, shown["layer"], shown["head"]) for shown in evidence["shown"]]
+    shown = evidence["shown"][places.index(("next", 0, 1))]
+    weights = record["self"].weights(0, 1)
+    segments, special = record["self"].query.segments, record["self"].query.special
+    inside = [
+        (weights[i, i + 1], i)
+        for i in range(len(weights) - 1)
+        if segments[i] == segments[i + 1] and not special[i] and not special[i + 1]
+    ]
+    wanted = sorted(inside, reverse=True)[:3]
+    assert [(pair["query"], pair["key"]) for pair in shown["pairs"]] == [(i, i + 1) for _, i in wanted]
+    assert [pair["weight"] for pair in shown["pairs"]] == pytest.approx([weight for weight, _ in wanted])
+    delimiter = evidence["shown"][places.index(("delimiter", 1, 2))]
+    assert all(special[pair["key"]] for pair in delimiter["pairs"])
+
+
+def test_a_pattern_of_ones_own_shows_pairs_where_it_is_made_of_them(records):
+    stone = sketch('any -> "stone"')
+    score = Pattern(name="next", says="a", source="b", threshold=0.01, score=lambda maps: maps.weights[:, 0, 0])
+    found = hs.heads(records, patterns=(stone, score))
+    found = Heads(found.tally, alpha=1.1)
+    evidence = hs.view(records[2], evidence=found).header["evidence"]
+    pieces = records[2]["self"].key.pieces
+    for shown in evidence["shown"]:
+        if shown["pattern"] == 1:
+            assert shown["pairs"] == []
+        else:
+            assert {pieces[pair["key"]] for pair in shown["pairs"]} <= {"stone"}
+    assert {shown["pattern"] for shown in evidence["shown"]} >= {1}
+
+
+def test_examples_are_the_best_texts_each_kept_once(records, found):
+    evidence = hs.view(records[0], evidence=found).header["evidence"]
+    assert len(set(evidence["examples"])) == len(evidence["examples"])
+    for shown in evidence["shown"]:
+        card = found.head(shown["layer"], shown["head"])
+        best = card.examples(PATTERNS[shown["pattern"]].name)
+        texts = [evidence["examples"][text] for text in shown["texts"]]
+        assert list(zip(texts, shown["scores"], strict=True)) == best
+
+
+def test_examples_have_bounds(records, found, monkeypatch):
+    long = Heads(load_like(found, {name: f"{name} " + "word " * 500 for name in found.tally.shown}))
+    evidence = hs.view(records[0], evidence=long).header["evidence"]
+    assert max(map(len, evidence["examples"])) == _examples.LONGEST + 1
+    monkeypatch.setattr(_examples, "MOST_TEXTS", 2)
+    monkeypatch.setattr(_evidence, "MOST_SHOWN", 3)
+    evidence = hs.view(records[0], evidence=found).header["evidence"]
+    assert len(evidence["examples"]) == 2
+    assert len(evidence["shown"]) == 3
+    assert {text for shown in evidence["shown"] for text in shown["texts"]} <= {0, 1}
+
+
+def load_like(found, shown):
+    """The same values with other texts."""
+    tally = Tally(found.tally.patterns)
+    tally.cells, tally.statistic, tally.model, tally.shown = found.cells, found.tally.statistic, "planted", shown
+    return tally
+
+
+def test_evidence_adds_little_to_a_page(rng, monkeypatch):
+    monkeypatch.setattr(_head_map, "MOST_HEADS", 1)
+    layers, heads, size = 24, 16, 12
+    tokens = text_of(rng, size)
+    made = []
+    for _ in range(3):
+        each = [Layer(layer=n, weights=random_weights(rng, (heads, size, size)).astype("f4")) for n in range(layers)]
+        stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(each))
+        made.append(Record(stacks={"self": stack}, model=ModelFacts(name="large")))
+    view = hs.view(made[0], evidence=hs.heads(made))
+    evidence = view.header["evidence"]
+    assert len(json.dumps(evidence)) < 20_000
+    names = [evidence[name]["chunk"] for name in ("status", "numbers", "values")]
+    bytes_of_each = 1 * 11 + 4 * 7 * 11 + 4 * 11
+    assert sum(len(view.chunks[name]) for name in names) == layers * heads * bytes_of_each
+
+
+def test_hostile_names_and_texts_stay_inert(records, found):
+    hostile = "</script><script>broken()</script>\u2028\ud800<img src=x onerror=broken()>"
+    pattern = dataclasses.replace(PATTERNS[0], name=hostile, says=hostile, source=hostile)
+    named = hs.heads(records, patterns=(pattern, *PATTERNS[1:]))
+    named = Heads(dataclasses.replace(named).tally)
+    named.tally.shown.update(dict.fromkeys(named.tally.shown, hostile))
+    named.tally.model = hostile
+    page = hs.view(records[0], evidence=named, label=hostile.replace("\ud800", "?"))
+    text = page.html
+    text.encode("utf-8")
+    assert text.count("<script") == text.count("</script>") == 2 + len(page.chunks)
+    assert "<img" not in text
+    assert page.header["evidence"]["examples"] == [hostile.replace("\ud800", "?")]
+
+
+def test_the_map_keeps_distances_of_the_shown_text(records, found):
+    view = hs.view(records[4], evidence=found)
+    described = view.header["evidence"]["map"]
+    places = array(view, described["places"]).reshape(LAYERS * HEADS, 2)
+    distances = head_distances(np.concatenate([records[4]["self"].weights(layer) for layer in range(LAYERS)]))
+    assert described["stress"] == pytest.approx(stress(distances, places.astype(np.float64)), abs=1e-6)
+    assert described["stress"] < 0.3
+    assert described["queries"] == len(records[4]["self"].query)
+
+
+def test_the_map_of_a_long_text_is_of_some_queries_and_says_so(records, found, monkeypatch):
+    monkeypatch.setattr(_head_map, "MOST_VALUES", 36 * 4 * len(records[4]["self"].key) // 2)
+    described = hs.view(records[4], evidence=found).header["evidence"]["map"]
+    assert described["queries"] == 4
+
+
+def test_there_is_no_map_of_one_head_or_of_very_many(records, found, monkeypatch):
+    one = hs.view(records[0], evidence=found, include_layers=[0], include_heads=[1])
+    assert one.header["evidence"]["map"] is None
+    monkeypatch.setattr(_head_map, "MOST_HEADS", 5)
+    assert hs.view(records[0], evidence=found).header["evidence"]["map"] is None
+    with pytest.raises(PageError, match="there is no map of a single head, or of so many; choose a measure"):
+        hs.view(records[0], evidence=found, x="map")
+
+
+def test_what_the_map_needs_is_said(records, found, monkeypatch):
+    monkeypatch.setattr(_head_map, "find_spec", lambda name: None)
+    with pytest.raises(HeadscopeError, match=r"needs scikit-learn.*pip install 'headscope\[statistics\]'"):
+        hs.view(records[0], evidence=found)
+
+
+def test_evidence_of_a_tally_that_was_kept(records, found, tmp_path):
+    tally = load_tally(found.tally.save(tmp_path / "tally.npz"))
+    evidence = hs.view(records[0], evidence=Heads(tally)).header["evidence"]
+    assert evidence["model"] == ""
+    assert evidence["texts"] == 20
+
+
+def test_evidence_of_a_second_stack(rng):
+    record = hs.from_weights(
+        encoder=random_weights(rng, (2, 3, 4, 4)),
+        cross=random_weights(rng, (3, 3, 5, 4)),
+        encoder_tokens=list("abcd"),
+        decoder_tokens=list("vwxyz"),
+    )
+    view = hs.view(record, evidence=hs.heads(record, stack="cross"))
+    assert view.header["evidence"]["stack"] == "cross"
+    assert view.header["evidence"]["status"]["shape"][1:] == [3, 3]
+    first = hs.heads(record)
+    assert hs.view(record, evidence=first, include_layers=[1]).header["evidence"]["stack"] == "encoder"
+    with pytest.raises(PageError, match="evidence is of stack 'encoder', and include_layers= leaves it out"):
+        hs.view(record, evidence=first, include_layers=[2])
+
+
+def test_what_stands_out_first_can_be_chosen(records, found):
+    chosen = {"label": "next", "least": 60, "sort": "-class vertical", "x": "map", "y": "same"}
+    view = hs.scatter_view(records[0], evidence=found, **chosen)
+    selection = view.header["selection"]
+    assert {name: selection[name] for name in chosen} == chosen
+    assert selection["view"] == "scatter"
+    usual = hs.view(records[0], evidence=found).header["selection"]
+    assert {name: usual[name] for name in chosen} == {"label": None, "least": 0, "sort": None, "x": None, "y": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "nxt"}, r"label='nxt': this evidence has next, previous, same"),
+        ({"sort": "--entropy"}, r"sort='--entropy': this evidence has layer, entropy"),
+        ({"y": "map"}, "y='map': this evidence has layer"),
+        ({"x": "film"}, "x='film': .*previous-token, map"),
+        ({"least": 101}, "least must be a whole number from 0 to 100"),
+        ({"least": 0.5}, "least must be a whole number from 0 to 100"),
+    ],
+)
+def test_what_the_evidence_does_not_have_cannot_be_shown(options, message, records, found):
+    with pytest.raises(PageError, match=message):
+        hs.view(records[0], evidence=found, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"view": "scatter"}, {"label": "next"}, {"least": 5}, {"sort": "entropy"}, {"x": "map"}, {"y": "self"}]
+)
+def test_what_needs_evidence_says_how_to_give_it(options):
+    ((name, value),) = options.items()
+    with pytest.raises(PageError, match=rf"{name}={value!r} needs evidence .*evidence=hs.heads\(records\)"):
+        hs.view(random_record(), **options)
+
+
+def test_evidence_of_other_heads_is_refused(records, found, rng):
+    with pytest.raises(PageError, match="6 heads, 0-0 to 1-2, and stack 'self' of this record has 8, 0-0 to 1-3"):
+        hs.view(record_of(rng, 9, heads=4), evidence=found)
+    with pytest.raises(PageError, match="evidence must be what headscope.heads found, not a list"):
+        hs.view(records[0], evidence=[found])
+
+
+def test_a_live_view_may_change_what_stands_out(records, found):
+    from headscope.views._selection import changed_selection
+
+    header = hs.view(records[0], evidence=found).header
+    now = header["selection"]
+    assert changed_selection(header, now, {"view": "scatter", "x": "map", "label": "next"})["x"] == "map"
+    with pytest.raises(PageError, match="label='film'"):
+        changed_selection(header, now, {"label": "film"})
+    plain = hs.view(records[0]).header
+    with pytest.raises(PageError, match="view='scatter' needs evidence"):
+        changed_selection(plain, plain["selection"], {"view": "scatter"})
+    with pytest.raises(PageError, match="evidence cannot change while a view is shown"):
+        changed_selection(header, now, {"evidence": found})

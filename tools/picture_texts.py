@@ -1,0 +1,28 @@
+"""Sentence pairs over which the pictures of the documentation measure heads."""
+
+TEXTS = (
+    ("The baker opened the shop before sunrise.", "The shop smelled of warm bread."),
+    ("A child lost her red mitten in the park.", "The mitten was found under a bench."),
+    ("Our train was late because of the storm.", "The storm had blocked the northern line."),
+    ("He planted three apple trees last spring.", "Two of the trees already bear fruit."),
+    ("The museum keeps an old map of the city.", "The map shows a river that is gone."),
+    ("She wrote a letter to her grandmother.", "Her grandmother answered within a week."),
+    ("The engineers tested the bridge at night.", "At night there was hardly any traffic."),
+    ("My neighbour repairs clocks and radios.", "The clocks in his window never agree."),
+    ("The recipe needs flour, butter and salt.", "Butter and salt were sold out."),
+    ("A fox crossed the frozen lake.", "The lake was white and silent."),
+    ("The choir practised a song in Latin.", "Nobody in the choir speaks Latin."),
+    ("They painted the kitchen a pale yellow.", "The yellow looked green in the evening."),
+    ("The doctor asked him to rest for a week.", "He went back to work after a day."),
+    ("We rented a small boat for the weekend.", "The boat had no engine, only oars."),
+    ("The teacher drew a circle on the board.", "Inside the circle she wrote a number."),
+    ("An owl lives in the tower of the church.", "The church is open on Sundays."),
+    ("The football match ended without a goal.", "The fans went home early."),
+    ("His sister studies the language of bees.", "Bees dance to tell where flowers are."),
+    ("The lamp on the desk flickered twice.", "Then the whole house went dark."),
+    ("A parcel arrived from an unknown sender.", "The parcel held a single blue key."),
+    ("The farmers pray for rain in April.", "Rain in April saves the harvest."),
+    ("She can play the piano and the cello.", "The cello belonged to her uncle."),
+    ("The city council voted for a new library.", "The library will open next year."),
+    ("I forgot my umbrella on the bus.", "The bus driver kept the umbrella for me."),
+)
