@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from torch import nn
 from typing_extensions import Unpack
@@ -81,7 +81,11 @@ def watch(
             )
         checked(call)
 
-    with at_rest(model), uncompiled(model), norms, Watch(model, batch, take):
+    with ExitStack() as inside:
+        for block in (at_rest(model), uncompiled(model), *(one.on(model) for one in options.get("interventions", ()))):
+            inside.enter_context(block)
+        inside.enter_context(norms)
+        inside.enter_context(Watch(model, batch, take))
         yield seen
     if not builder.seen:
         raise CaptureError(

@@ -184,6 +184,7 @@ class Builder:
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
             "rotary": call.rotary,
+            "changes": call.changes,
             "verified": verified(cut, weights, rows),
         }
 

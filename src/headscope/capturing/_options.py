@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from headscope.capturing._edit import Opens
 from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
 from headscope.errors import CaptureError
 
@@ -26,6 +27,8 @@ class KeepOptions(TypedDict, total=False):
     """How many of the largest weights of each row the statistics name; by default none."""
     routers: bool
     """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
+    interventions: Sequence[Opens]
+    """What is done to the model meanwhile, such as ``[headscope.Zero(layer=2, heads=[0])]``; by default nothing."""
 
 
 class CaptureOptions(KeepOptions, total=False):
@@ -49,7 +52,8 @@ class CaptureOptions(KeepOptions, total=False):
 
 def keeping_of(options: Mapping) -> Keeping:
     """What the options say is to be kept."""
-    return parse_keep(**{name: options[name] for name in KeepOptions.__annotations__ if name in options})
+    kept = (name for name in KeepOptions.__annotations__ if name != "interventions")
+    return parse_keep(**{name: options[name] for name in kept if name in options})
 
 
 def check_options(options: Mapping) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
 from headscope.capturing._build import Builder
+from headscope.capturing._call import Call
+from headscope.capturing._edit import Opens, sessions
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
@@ -23,23 +25,50 @@ from headscope.errors import CaptureError
 from headscope.record import Record
 
 
-def run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
-    """Run a model once and build one record for each example; see `capture` for what is raised."""
-    with uncompiled(model):
-        return _run(model, inputs, keeping)
+def run(
+    model: nn.Module,
+    inputs: Inputs,
+    keeping: Keeping,
+    *,
+    note: Callable[[Call], None] | None = None,
+    interventions: Sequence[Opens] = (),
+) -> list[Record]:
+    """Run a model once and build one record for each example; see `capture` for what is raised.
+
+    Args:
+        model: what to run.
+        inputs: what on.
+        keeping: what to keep.
+        note: is called with each call as the model made it.
+        interventions: what is done to the model meanwhile.
+    """
+    with uncompiled(model), ExitStack() as changed:
+        for intervention in interventions:
+            changed.enter_context(intervention.on(model))
+        for session in sessions():
+            session.prepare(model, inputs)
+        return _run(model, inputs, keeping, note)
 
 
-def _run(model: nn.Module, inputs: Inputs, keeping: Keeping) -> list[Record]:
+def _run(
+    model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None = None
+) -> list[Record]:
     facts = facts_of(model)
     builder = Builder(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
     norms, take, join = with_norms(builder, model, keeping)
     options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
+
+    def noted(call: Call) -> Call | None:
+        if note is not None:
+            note(call)
+        return join(call)
+
     try:
         with (
             followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
             norms,
-            Watch(model, inputs.count, unfollowed(take), unfollowed(join)),
+            Watch(model, inputs.count, unfollowed(take), unfollowed(noted)),
             routers,
         ):
             outputs = model(**arguments, **options)
@@ -105,4 +134,4 @@ def uncompiled(model: nn.Module) -> Generator[None]:
 
 
 def _without_cache(model: nn.Module) -> dict[str, bool]:
-    return {"use_cache": False} if hasattr(model.config, "use_cache") else {}
+    return {"use_cache": False} if hasattr(getattr(model, "config", None), "use_cache") else {}

@@ -47,6 +47,8 @@ class Layer:
         projection: name of the output projection, found by watching; empty where something stands in between.
         route: how it was captured: ``"interface"`` (of transformers) or ``"operators"`` (of torch).
         verified: largest difference between the layer output recomputed from this layer and the model's own.
+        changes: what was done to the layer on purpose, in words (see `headscope.intervene`); rows may then sum to less
+            than 1, or to 0 where a head's output was replaced.
 
     Raises:
         RecordError: where the arrays do not fit together or hold what weights cannot be.
@@ -72,6 +74,7 @@ class Layer:
     projection: str = ""
     route: str = ""
     verified: float | None = None
+    changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -143,7 +146,7 @@ class Layer:
             found = self.weights[chosen]
             if is_on_disk(self.weights):
                 found = np.array(found)
-                check_weights(found, self._name("weights"), sinks=self.sinks is not None, dead=self.dead)
+                check_weights(found, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
         return found if head is None else found[0]
 
     def scores_of(self, head: int | None = None) -> Floating:
@@ -228,6 +231,11 @@ class Layer:
             visible=None if self.visible is None else self.visible.dense(),
         )
 
+    @property
+    def _may_be_less(self) -> bool:
+        """Whether rows may sum to less than 1."""
+        return self.sinks is not None or bool(self.changes)
+
     def _chosen(self, head: int | None) -> slice:
         if head is None:
             return slice(None)
@@ -283,7 +291,7 @@ class Layer:
             if array is not None and not is_on_disk(array):
                 check_finite(array, self._name(name))
         if self.weights is not None and not is_on_disk(self.weights):
-            check_weights(self.weights, self._name("weights"), sinks=self.sinks is not None, dead=self.dead)
+            check_weights(self.weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
 
 
 ARRAYS = {

@@ -73,6 +73,7 @@ def save(record: Record, path: str | os.PathLike) -> Path:
             layers.append(
                 {name: getattr(layer, name) for name in LAYER_FACTS}
                 | _said_of(layer.contributions)
+                | ({"changes": layer.changes} if layer.changes else {})
                 | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
             )
         tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
@@ -145,6 +146,7 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
         layers.append(
             Layer(
                 **{name: facts[name] for name in LAYER_FACTS},
+                changes=tuple(facts.get("changes", ())),
                 **arrays,
                 visible=_mask(tensors, prefix, len(key)),
                 rotary=_rotary(facts["rotary"]),
