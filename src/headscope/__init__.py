@@ -14,20 +14,24 @@ from typing import TYPE_CHECKING, Any
 from headscope._version import __version__
 
 if TYPE_CHECKING:
-    from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch
+    from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch, without_embedding
     from headscope.errors import (
         CaptureError,
         FigureError,
         FileError,
         HeadscopeError,
+        InterventionError,
         ModelError,
         PageError,
         RecordError,
         TextError,
     )
-    from headscope.patterns import Heads, heads
+    from headscope.interventions import Cut, Given, Intervention, Mean, MeanOutput, Patch, Uniform, Zero, intervene
+    from headscope.norms import flow, rollout
+    from headscope.patterns import Heads, Mechanism
     from headscope.record import (
         Candidate,
+        Contributions,
         Generation,
         Layer,
         Mask,
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
+    from headscope.studies import NormStudy, embedding_role, heads, load_norm_study, mechanism, norm_study
     from headscope.views import (
         View,
         head_view,
@@ -53,23 +58,45 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import figure
+    from headscope.views.figures import figure, heads_figure, mechanism_figure
 
 _PLACES = {
-    "headscope.capturing": ("budget", "capture", "capture_encoded", "capture_many", "generate", "watch"),
+    "headscope.capturing": (
+        "budget",
+        "capture",
+        "capture_encoded",
+        "capture_many",
+        "generate",
+        "watch",
+        "without_embedding",
+    ),
     "headscope.errors": (
         "CaptureError",
         "FigureError",
         "FileError",
         "HeadscopeError",
+        "InterventionError",
         "ModelError",
         "PageError",
         "RecordError",
         "TextError",
     ),
-    "headscope.patterns": ("Heads", "heads"),
+    "headscope.interventions": (
+        "Cut",
+        "Given",
+        "Intervention",
+        "Mean",
+        "MeanOutput",
+        "Patch",
+        "Uniform",
+        "Zero",
+        "intervene",
+    ),
+    "headscope.norms": ("flow", "rollout"),
+    "headscope.patterns": ("Heads", "Mechanism"),
     "headscope.record": (
         "Candidate",
+        "Contributions",
         "Generation",
         "Layer",
         "Mask",
@@ -83,6 +110,7 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
+    "headscope.studies": ("NormStudy", "embedding_role", "heads", "load_norm_study", "mechanism", "norm_study"),
     "headscope.views": (
         "View",
         "head_view",
@@ -95,53 +123,75 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("figure",),
+    "headscope.views.figures": ("figure", "heads_figure", "mechanism_figure"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "Candidate",
     "CaptureError",
+    "Contributions",
+    "Cut",
     "FigureError",
     "FileError",
     "Generation",
+    "Given",
     "Heads",
     "HeadscopeError",
+    "Intervention",
+    "InterventionError",
     "Layer",
     "Mask",
+    "Mean",
+    "MeanOutput",
+    "Mechanism",
     "ModelError",
     "ModelFacts",
+    "NormStudy",
     "PageError",
+    "Patch",
     "Record",
     "RecordError",
     "Rotary",
     "Stack",
     "TextError",
     "Tokens",
+    "Uniform",
     "View",
+    "Zero",
     "__version__",
     "budget",
     "capture",
     "capture_encoded",
     "capture_many",
+    "embedding_role",
     "figure",
+    "flow",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
     "generate",
     "head_view",
     "heads",
+    "heads_figure",
+    "intervene",
     "load",
+    "load_norm_study",
     "matrix_view",
+    "mechanism",
+    "mechanism_figure",
     "model_view",
     "neuron_view",
+    "norm_study",
     "page",
     "pair_view",
+    "rollout",
     "save",
     "scatter_view",
     "text_view",
     "view",
     "watch",
+    "without_embedding",
 ]
 
 

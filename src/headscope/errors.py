@@ -6,6 +6,7 @@ HeadscopeError
 ├── TextError       an empty text, or one that the model has no positions for
 ├── ModelError      a model or tokenizer that cannot be loaded
 ├── CaptureError    a model whose attention could not be captured exactly
+├── InterventionError   a change that a model's attention cannot carry, or a head or token that is not there
 ├── FileError       a file that cannot be read or written, or is not what it should be
 ├── PageError       a page that cannot be made
 └── FigureError     a figure that cannot be drawn
@@ -35,6 +36,10 @@ class ModelError(HeadscopeError):
 
 class CaptureError(HeadscopeError):
     """A model whose attention could not be captured exactly; nothing wrong is returned in its place."""
+
+
+class InterventionError(HeadscopeError, ValueError):
+    """A change that a model's attention cannot carry, or a head or token that is not there."""
 
 
 class FileError(HeadscopeError, OSError):

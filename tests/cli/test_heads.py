@@ -2,8 +2,6 @@
 
 import csv
 import json
-import sys
-import types
 
 import pytest
 
@@ -47,21 +45,60 @@ def test_files_of_texts(name, count, here, folder, capsys):
     assert f"{count} texts" in capsys.readouterr().out.splitlines()[0]
 
 
-def test_parquet_is_read_and_written_by_pyarrow(here, folder, monkeypatch, capsys):
-    kept = {}
-    parquet = types.SimpleNamespace(
-        read_table=lambda path: types.SimpleNamespace(to_pylist=lambda: [{"text": "a cat"}, {"text": "it sat"}]),
-        write_table=lambda table, path: kept.update(table),
-    )
-    monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=parquet, table=dict))
-    monkeypatch.setattr("headscope.cli._heads.find_spec", lambda name: name)
-    assert run(["heads", "--texts", "a.parquet", "--model", folder, "--out", "b.parquet"]) == 0
-    assert "pattern" in kept
-    assert "2 texts" in capsys.readouterr().out
+def test_parquet_is_read(here, folder, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    import pyarrow as pa
+
+    table = pa.table({"id": [1, 2], "text": ["the cat sat", "it sat"], "text_b": [None, "the cat"]})
+    parquet.write_table(table, "a.parquet")
+    assert run(["heads", "--texts", "a.parquet", "--model", folder]) == 0
+    assert "2 texts" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_all_kinds_of_tables_say_the_same(here, folder):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    (here / "a.csv").write_text(FILES["a.csv"], encoding="utf-8")
+    for name in ("b.csv", "b.json", "b.parquet"):
+        assert run(["heads", "--texts", "a.csv", "--model", folder, "--out", name]) == 0
+    found = parquet.read_table("b.parquet").to_pydict()
+    rows = json.loads((here / "b.json").read_text(encoding="utf-8"))
+    with (here / "b.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(found["pattern"]) == len(rows) == len(lines) > 40
+    for number, (row, line) in enumerate(zip(rows, lines, strict=True)):
+        kept = {name: values[number] for name, values in found.items()}
+        assert [str(value) for value in kept.values()] == list(line.values())
+        assert [kept["pattern"], kept["score"], kept["holds"]] == [row["pattern"], row["score"], row["holds"]]
+
+
+def test_baselines_of_a_model_are_one_option_each(here, folder):
+    (here / "a.txt").write_text(FILES["a.txt"], encoding="utf-8")
+    options = ["--random-weights", "--position-mean"]
+    assert run(["heads", "--texts", "a.txt", "--model", folder, "--out", "b.json", *options]) == 0
+    found = json.loads((here / "b.json").read_text(encoding="utf-8"))
+    assert {row["against"] for row in found} >= {
+        "uniform, random weights",
+        "uniform, shuffled, position, random weights",
+    }
+
+
+def test_a_figure_is_drawn(here, folder, capsys):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    (here / "a.txt").write_text(FILES["a.txt"], encoding="utf-8")
+    assert run(["heads", "--texts", "a.txt", "--model", folder, "--plot", "b.svg"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("b.svg")
+    text = (here / "b.svg").read_text(encoding="utf-8")
+    assert "map of all heads" in text
+    assert ">delimiter<" in text
+
+
+def test_predictive_words_need_a_trained_head(here, folder, capsys):
+    assert run(["heads", "a cat", "--predictive"]) == 1
+    assert capsys.readouterr().err.startswith("headscope: all-MiniLM-L6-v2 has no trained masked-word head")
 
 
 def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys):
-    monkeypatch.setattr("headscope.cli._heads.find_spec", lambda name: None)
+    monkeypatch.setattr("headscope.cli._study.find_spec", lambda name: None)
     assert run(["heads", "--texts", "a.parquet"]) == 1
     assert capsys.readouterr().err.startswith("headscope: a.parquet needs pyarrow, which is not installed: pip")
     monkeypatch.setattr("headscope.patterns._heads.find_spec", lambda name: None)
@@ -101,6 +138,7 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
         (["--texts", "bad.csv"], 'headscope: bad.csv, row 1 holds no text; wanted is a field "text"'),
         (["a", "--out", "b.xlsx"], "headscope: --out is b.xlsx; the table can be written as .csv, .json, .parquet"),
         (["a " * 99], "headscope: The text has 101 tokens"),
+        (["a", "--plot", "b.jpg"], "headscope: --plot is b.jpg; the figure can be written as .svg, .pdf, .png"),
         ([""], "headscope: The text is empty"),
         (["a", "--target", "b"], "headscope: --target and --target-tokenizer belong to one text"),
         (["a", "--stack", "decoder"], "headscope: This record has the stacks 'self', not 'decoder'"),

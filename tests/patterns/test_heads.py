@@ -1,8 +1,5 @@
 """Planted heads are found with evidence, and nothing else is."""
 
-import sys
-import types
-
 import numpy as np
 import pytest
 
@@ -135,18 +132,6 @@ def test_a_head_card_has_labels_measures_and_best_texts(found):
     assert str(card).startswith("Head 0-2 (layer and head from 0)\n  same ")
     with pytest.raises(RecordError, match="no head 1-0; heads go from 0-0 to 0-8"):
         found.head(1, 0)
-
-
-def test_the_table_goes_to_frames(found, monkeypatch):
-    columns = found.columns()
-    assert set(map(len, columns.values())) == {len(found.all_labels)}
-    for module, name, call in (
-        ("pandas", "DataFrame", "to_pandas"),
-        ("polars", "DataFrame", "to_polars"),
-        ("pyarrow", "table", "to_arrow"),
-    ):
-        monkeypatch.setitem(sys.modules, module, types.SimpleNamespace(**{name: dict}))
-        assert getattr(found, call)() == columns
 
 
 def test_shares_of_classes_add_up_to_one(found):

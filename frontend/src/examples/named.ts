@@ -1,5 +1,6 @@
-import type { PageTokens } from "../contract/page";
+import type { PageArray, PageQuantity, PageTokens } from "../contract/page";
 import type { Selection } from "../state/selection";
+import { exampleEvidence } from "./evidence";
 import { type Example, examplePage, tokens } from "./page";
 
 // Each view with something worth seeing: the playground, the snapshots and the pictures of docs/examples.md.
@@ -113,4 +114,43 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
     selection: { view: "matrix", layer: 0, heads: [2], theme: "dark" },
     make: () => examplePage({ heads: 3, layers: [0], query: LONG, key: LONG, row: row(LONG) }),
   },
+  labels: {
+    title: "Evidence of what heads do: labels in the grid, heads by two of their measures, and a card for one of them",
+    selection: { view: "scatter", layer: 0, heads: [1], x: "distance", y: "entropy" },
+    make: () => exampleEvidence(),
+  },
+  contribution: {
+    title: "What keys add in place of weights: a short value makes the most attended key count for little",
+    selection: { view: "head", layer: 1, heads: [2], query: [3], quantity: "contribution" },
+    make: () =>
+      withValueNorms(examplePage({ heads: 4, layers: [0, 1, 2], ...CAUSAL }), (key) =>
+        key === 0 ? 0.1 : 1 + noise(key),
+      ),
+  },
 };
+
+/** The example with value norms of every key, the same in all heads. */
+function withValueNorms({ page, chunks }: Example, normOf: (key: number) => number): Example {
+  const [stack] = page.stacks;
+  const keys = stack.key.labels.length;
+  const norms = Float32Array.from({ length: stack.heads * keys }, (_, at) => normOf(at % keys));
+  const array: PageArray = {
+    chunk: "value_norms",
+    axes: ["head", "key"],
+    shape: [stack.heads, keys],
+    dtype: "float32",
+    encoding: "plain",
+  };
+  const contribution: PageQuantity = {
+    name: "contribution",
+    label: "contribution",
+    explanation: "weight × ‖f(x)‖: the length of the vector that a key adds through a head",
+    signed: false,
+    per: "head",
+  };
+  const layers = stack.layers.map((layer) => ({ ...layer, value_norms: array }));
+  return {
+    page: { ...page, stacks: [{ ...stack, layers }], quantities: [contribution] },
+    chunks: new Map([...chunks, ["value_norms", new Uint8Array(norms.buffer)]]),
+  };
+}

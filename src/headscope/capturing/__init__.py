@@ -4,14 +4,18 @@ from headscope.capturing._any_model import watch
 from headscope.capturing._budget import budget
 from headscope.capturing._capture import capture, capture_encoded, capture_ids
 from headscope.capturing._demo import demo_model
+from headscope.capturing._embeddings import without_embedding
 from headscope.capturing._generate import generate
 from headscope.capturing._inputs import check_text
-from headscope.capturing._load import load_bare_model, load_model, load_tokenizer, loader_of
+from headscope.capturing._load import load_bare_model, load_masked_model, load_model, load_tokenizer, loader_of
 from headscope.capturing._many import capture_many
+from headscope.capturing._masking import Masking, masking_drops
 from headscope.capturing._options import CaptureOptions
+from headscope.capturing._random_twin import random_twin
 
 __all__ = [
     "CaptureOptions",
+    "Masking",
     "budget",
     "capture",
     "capture_encoded",
@@ -21,8 +25,12 @@ __all__ = [
     "demo_model",
     "generate",
     "load_bare_model",
+    "load_masked_model",
     "load_model",
     "load_tokenizer",
     "loader_of",
+    "masking_drops",
+    "random_twin",
     "watch",
+    "without_embedding",
 ]

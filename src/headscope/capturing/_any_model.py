@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from torch import nn
 from typing_extensions import Unpack
@@ -13,7 +13,7 @@ from headscope.capturing._call import Call
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._options import KeepOptions, keeping_of
-from headscope.capturing._run import at_rest, uncompiled, unwrapped
+from headscope.capturing._run import at_rest, uncompiled, unwrapped, with_norms
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
@@ -69,7 +69,9 @@ def watch(
     """
     model, seen = unwrapped(model), Watched()
     sides = tuple(side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens)
-    builder = Builder(Inputs({}, (), sides=sides), keeping_of(options), model)
+    keeping = keeping_of(options)
+    builder = Builder(Inputs({}, (), sides=sides), keeping, model)
+    norms, checked, _ = with_norms(builder, model, keeping)
 
     def take(call: Call) -> None:
         if call.size[0] != batch:
@@ -77,9 +79,13 @@ def watch(
                 f"{call.name} computes attention on {call.size[0]} rows where the model was given {batch}; give their "
                 "number as batch=, unless it works within windows: that cannot be captured yet"
             )
-        builder.take(call)
+        checked(call)
 
-    with at_rest(model), uncompiled(model), Watch(model, batch, take):
+    with ExitStack() as inside:
+        for block in (at_rest(model), uncompiled(model), *(one.on(model) for one in options.get("interventions", ()))):
+            inside.enter_context(block)
+        inside.enter_context(norms)
+        inside.enter_context(Watch(model, batch, take))
         yield seen
     if not builder.seen:
         raise CaptureError(

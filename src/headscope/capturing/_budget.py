@@ -13,12 +13,14 @@ from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._options import CaptureOptions, keeping_of
 from headscope.capturing._run import at_rest, run
-from headscope.record import Layer, Record
+from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
 TRIED = (8, 7, 6)
 """So many tokens of the source are tried, then of the target; never as many as the other side has."""
 STATISTICS_OF_A_ROW, STATISTICS_OF_A_KEY, TOP_OF_A_ROW = 52, 4, 8
 """Bytes for each head: see `headscope.record.Statistics`."""
+FLOAT, NORMS_OF_A_ROW = 4, 4
+"""Bytes of a norm, and how many each query has beside its maps: see `headscope.record.Contributions`."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Budget:
         statistics: statistics of the rows.
         kept: of these together, as asked for.
         what: names of what is kept.
+        norms: value norms and contributions, at most.
     """
 
     qk: int
@@ -40,11 +43,13 @@ class Budget:
     statistics: int
     kept: int
     what: tuple[str, ...]
+    norms: int = 0
 
     def __str__(self) -> str:
         names = {"qk": "queries and keys", "values": "values", "weights": "weights", "statistics": "statistics"}
         parts = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name in self.what]
         rest = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name not in self.what]
+        parts += [f"norms {_size(self.norms)}"] * ("norms" in self.what)
         return f"keeps {_size(self.kept)}: {', '.join(parts)}" + (f"; not {', '.join(rest)}" if rest else "")
 
 
@@ -105,7 +110,7 @@ def _shortened(name: str, tensor: torch.Tensor, whole: dict[str, int], left: dic
 
 
 def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
-    parts = dict.fromkeys(("qk", "values", "weights", "statistics"), 0)
+    parts = dict.fromkeys(("qk", "values", "weights", "statistics", "norms"), 0)
     for stack in record.stacks.values():
         for layer in stack:
             queries, keys = (sizes.get(count, count) for count in layer.size)
@@ -128,6 +133,7 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[s
         "values": shared * keys * (0 if layer.values is None else layer.values.shape[2]) * item,
         "statistics": heads * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
     }
+    found["norms"] = FLOAT * (heads * keys + (len(CONTRIBUTION_KINDS) * keys + NORMS_OF_A_ROW) * queries)
     if layer.queries is not None:
         bias = 0 if layer.bias is None else layer.bias.shape[0] * queries * keys
         found["qk"] = (layer.queries.shape[2] * (heads * queries + shared * keys) + bias) * item

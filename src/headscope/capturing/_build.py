@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,7 +22,11 @@ from headscope.capturing._statistics import StatisticsPlan, fill_weights, statis
 from headscope.capturing._untouched import untouched_zeros
 from headscope.capturing._weights import Sight, difference, has_own_weights, recomputed, sight_of, weights_of
 from headscope.errors import CaptureError
-from headscope.record import Layer, Mask, ModelFacts, Record, Stack, Statistics
+from headscope.record import CONTRIBUTION_KINDS as KINDS
+from headscope.record import Contributions, Layer, Mask, ModelFacts, Record, Stack, Statistics
+
+if TYPE_CHECKING:
+    from headscope.capturing._norms import NormsWatch
 
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
 HALF_TOLERANCE = 3e-2
@@ -61,6 +65,7 @@ class Builder:
         self._bytes, self._model = 0, model
         self._plans: dict[tuple, StatisticsPlan] = {}
         self.seen: dict[int, Seen] = {}
+        self.norms: NormsWatch | None = None
         self.routers: dict[str, list[np.ndarray]] = {}
 
     def join(self, call: Call) -> Call | None:
@@ -74,7 +79,7 @@ class Builder:
             CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
         """
         _check_sizes(call)
-        call = self._sides.laid_out(call)
+        whole, call = call, self._sides.laid_out(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
         if not _explained(call, sight, sides[0]):
@@ -90,10 +95,14 @@ class Builder:
             sides=sides,
             layers=layers,
         )
+        if self.norms is not None:
+            self.norms.expect(whole, call, (sides, sight), layers)
 
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
         self._sides.check_joined()
+        if "norms" in self._keeping.what:
+            self._refuse_unwatched_norms()
         seen = [self.seen[number] for number in sorted(self.seen)]
         names = name_groups([entry.group for entry in seen])
         stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
@@ -115,6 +124,13 @@ class Builder:
         return [
             Record(stacks={name: found[name] for name in sorted(found, key=_order)}, model=facts) for found in stacks
         ]
+
+    def _refuse_unwatched_norms(self) -> None:
+        for entry in self.seen.values():
+            for layer in entry.layers:
+                if "contributions" not in layer:
+                    reason = "the model tells of its weights only when it has run, so that nothing could be watched"
+                    layer["contributions"] = Contributions(missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}"))
 
     def _routers_of(self, path: str, positions: torch.Tensor, example: int) -> dict[int, np.ndarray]:
         """Router scores ``[token expert]`` of the blocks of a list, by number."""
@@ -168,6 +184,7 @@ class Builder:
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
             "rotary": call.rotary,
+            "changes": call.changes,
             "verified": verified(cut, weights, rows),
         }
 

@@ -37,6 +37,9 @@ class Call:
         number: of the call, counted from the beginning of the pass.
         norm: the class of the norm that queries went through, if any.
         rotary: how positions turned queries and keys, where they did.
+        products: how many products of activations went into the scores, where these were seen.
+        changes: what was done to the call on purpose, in words.
+        added: ``[batch query head feature]``, what was handed on beside weights times values.
     """
 
     module: nn.Module
@@ -60,6 +63,9 @@ class Call:
     number: int = 0
     norm: str = ""
     rotary: Rotary | None = None
+    products: int = 0
+    changes: tuple = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
+    added: torch.Tensor | None = None
 
     @property
     def size(self) -> tuple[int, int, int, int]:

@@ -49,6 +49,7 @@ def capture(
         TextError: an empty text, or one longer than the model's positions.
         ModelError: a model that cannot be loaded.
         CaptureError: a model whose attention could not be captured exactly.
+        InterventionError: an intervention that this model cannot carry.
 
     Example:
         >>> record = capture("bert-base-uncased", text="The cat sat.", text_pair="It slept.")
@@ -56,7 +57,7 @@ def capture(
     """
     model, inputs = prepared(model, tokenizer, (text, text_pair), options)
     with at_rest(model):
-        return run(model, inputs, keeping_of(options))[0]
+        return run(model, inputs, keeping_of(options), interventions=options.get("interventions", ()))[0]
 
 
 def prepared(
@@ -108,7 +109,8 @@ def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, **options: Un
         raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
     origins = origins_of(model, arguments) if more else None
     with at_rest(model):
-        return run(model, Inputs(arguments, source, target, origins), keeping_of(options))
+        inputs = Inputs(arguments, source, target, origins)
+        return run(model, inputs, keeping_of(options), interventions=options.get("interventions", ()))
 
 
 def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:

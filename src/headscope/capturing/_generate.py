@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
+from headscope.capturing._edit import sessions
 from headscope.capturing._facts import facts_of
 from headscope.capturing._facts import positions_of as kind_of_positions
 from headscope.capturing._generation_options import check_count, parse_options
-from headscope.capturing._inputs import encode, positions_of
+from headscope.capturing._inputs import Inputs, encode, positions_of
 from headscope.capturing._join import Joiner
 from headscope.capturing._keep import Keeping
 from headscope.capturing._load import load_model
@@ -143,6 +144,9 @@ class _Run:
         model = self.model
         given = torch.tensor([source], device=model.device)
         name = "decoder_input_ids" if getattr(model.config, "is_encoder_decoder", False) else "input_ids"
+        prompt = {"input_ids": given, "attention_mask": torch.ones_like(given)}
+        for session in sessions():
+            session.prepare(model, Inputs(prompt, (tokens_from_ids(self.tokenizer, source),)))
         with Watch(model, 1, joiner.take) as watch:
 
             def end_step(_module: Any, _args: tuple, options: dict, output: Any) -> None:
@@ -159,7 +163,7 @@ class _Run:
             if "stop_strings" in arguments:
                 arguments["tokenizer"] = self.tokenizer
             try:
-                found = model.generate(given, attention_mask=torch.ones_like(given), **_padded(arguments, model))
+                found = model.generate(given, attention_mask=prompt["attention_mask"], **_padded(arguments, model))
             except HeadscopeError:
                 raise
             except ValueError as error:

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._call import Call
+from headscope.capturing._edit import OPERANDS, Edit, alike, edit_of
 from headscope.capturing._trail import Trail
 from headscope.errors import CaptureError
 
@@ -31,7 +32,7 @@ class InterfaceWatch:
 
     Args:
         trail: knows the model's modules.
-        tell: is called with each `Call`.
+        tell: is called with each `Call`; None where nobody wants to know, and attention is only to be changed.
         inside: a block to be opened around the model's own attention function.
 
     Raises:
@@ -39,14 +40,18 @@ class InterfaceWatch:
             that cannot be read.
     """
 
-    def __init__(self, trail: Trail, tell: Callable[[Call], None], inside: Callable[[], Any] = nullcontext) -> None:
+    def __init__(
+        self, trail: Trail, tell: Callable[[Call], None] | None, inside: Callable[[], Any] = nullcontext
+    ) -> None:
         self._trail, self._tell, self._inside = trail, tell, inside
+        self._outer: InterfaceWatch | None = None
         self._exit = ExitStack()
 
     def __enter__(self) -> InterfaceWatch:
         with ExitStack() as undo:
             _install()
             undo.callback(_uninstall)
+            self._outer = _watching.get()
             undo.callback(_watching.reset, _watching.set(self))
             self._exit = undo.pop_all()
         return self
@@ -55,19 +60,39 @@ class InterfaceWatch:
         self._exit.close()
 
     def wrap(self, function: Callable, implementation: str | None) -> Callable:
-        """The model's attention function, looked at but not changed."""
+        """The model's attention function, looked at, and changed only where a session is to change it."""
+        others = function if self._outer is None else self._outer.wrap(function, implementation)
 
         def watched(  # noqa: PLR0917 - the signature of the interface
             module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any = None, *args: Any, **options: Any
         ) -> tuple:
+            if module not in self._trail:
+                with self._inside():
+                    return others(module, query, key, value, attention_mask, *args, **options)
+            tensors, edit = (query, key, value, attention_mask), edit_of(module, "interface")
+            eager = implementation == "eager"
+            if edit is not None:
+                tensors = self._operands(edit, tensors, options, eager=eager)
             with self._inside():
-                result = function(module, query, key, value, attention_mask, *args, **options)
-            if module in self._trail:
-                tensors = (query, key, value, attention_mask)
-                self._tell(self._call(module, tensors, options, result, eager=implementation == "eager"))
+                result = function(module, *tensors, *args, **options)
+            if self._tell is None and edit is None:
+                return result
+            call = self._call(module, tensors, options, result, eager=eager)
+            if edit is not None:
+                call = edit.changed(call, told=self._tell is not None or call.weights is not None)
+                result = (call.context, _weights_like(result[1:], call), *result[2:])
+            if self._tell is not None:
+                self._tell(call)
             return result
 
         return watched
+
+    def _operands(self, edit: Edit, tensors: tuple, options: dict, *, eager: bool) -> tuple:
+        """Queries, keys and values as they are to be, and the mask."""
+        *operands, mask = tensors
+        module, (query, _, _) = edit.module, operands
+        call = self._call(module, tensors, options, (query.transpose(1, 2),), eager=eager)
+        return (*(edit.operand(name, given, call) for name, given in zip(OPERANDS, operands, strict=True)), mask)
 
     def _call(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, eager: bool) -> Call:
         query, key, value, mask = tensors
@@ -99,6 +124,12 @@ class InterfaceWatch:
             context=result[0],
             weights=weights if isinstance(weights, torch.Tensor) and weights.ndim == 4 else None,
         )
+
+
+def _weights_like(returned: tuple, call: Call) -> Any:
+    """The weights of a changed call in place of those that were returned; None where none were."""
+    own = returned[0] if returned else None
+    return alike(call.weights.to(own.dtype), own) if isinstance(own, torch.Tensor) and call.weights is not None else own
 
 
 def _install() -> None:

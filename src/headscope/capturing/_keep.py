@@ -10,7 +10,7 @@ import numpy as np
 
 from headscope.errors import CaptureError
 
-Keepable = Literal["weights", "qk", "values", "statistics"]
+Keepable = Literal["weights", "qk", "values", "statistics", "norms"]
 Keep = Literal["auto"] | Keepable | Collection[Keepable]
 Precision = Literal["float32", "float16"]
 
@@ -22,7 +22,7 @@ class Keeping:
     """The choice of what is kept, parsed.
 
     Args:
-        what: any of weights, qk (queries and keys), values, statistics.
+        what: any of weights, qk (queries and keys), values, statistics, norms.
         auto: whether weights are kept only while all of them stay below 256 MiB.
         precision: of the arrays.
         rows: how many rows the statistics sample; None for all.
@@ -60,6 +60,8 @@ def parse_keep(
         what = frozenset([keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep)
         if not what or what - set(names):
             raise CaptureError(f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}")
+        if what == {"norms"}:
+            return Keeping(what | {"weights", "qk"}, True, precision, routers=bool(routers))
         if what == {"values"}:
             raise CaptureError("values alone have no attention in them; keep 'qk', 'weights' or 'statistics' too")
     if "statistics" not in what and (rows is not None or top):

@@ -56,6 +56,25 @@ def load_bare_model(name: str | Path, *, trust_remote_code: bool = False, writes
     return _loaded(loader_of(config, writes=writes), name, trust_remote_code).eval()
 
 
+def load_masked_model(name: str | Path | None, *, trust_remote_code: bool = False) -> Any:
+    """A model with the head that guesses masked words, in evaluation mode.
+
+    Raises:
+        ModelError: where there is none, or it was kept without that head: guesses of an untrained one say nothing.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    name = demo_model() if name is None else name
+    found = _loaded(AutoModelForMaskedLM, name, trust_remote_code, output_loading_info=True)
+    model, missing = found[0], sorted(found[1]["missing_keys"])
+    if missing:
+        raise ModelError(
+            f"{display_name(model)} has no trained masked-word head: its files lack {missing[0]} and "
+            f"{len(missing) - 1} more; take a model that was kept with it, such as google-bert/bert-base-uncased"
+        )
+    return model.eval()
+
+
 def loader_of(config: Any, *, writes: bool = False) -> Any:
     """The class of transformers that makes a model of this configuration: with its head where it has a decoder.
 
@@ -96,11 +115,11 @@ def display_name(model: Any) -> str:
     return path.name if path.is_dir() or path.is_absolute() else str(path)
 
 
-def _loaded(loader: Any, name: str | Path, trust_remote_code: bool) -> Any:
+def _loaded(loader: Any, name: str | Path, trust_remote_code: bool, **options: Any) -> Any:
     if not Path(name).exists() and not HUB_NAME.fullmatch(str(name)):
         raise ModelError(f"There is no folder {str(name)!r}, and a hub name looks like 'google-bert/bert-base-uncased'")
     try:
-        return loader.from_pretrained(str(name), trust_remote_code=trust_remote_code)
+        return loader.from_pretrained(str(name), trust_remote_code=trust_remote_code, **options)
     except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
         what = next((part for part in ("tokenizer", "processor") if part.title() in loader.__name__), "model")
         raise ModelError(

@@ -143,7 +143,9 @@ class _Many:
         masks = [_filled([1] * len(entry), longest) for entry in batch]
         arguments["attention_mask"] = torch.tensor(masks, device=self.model.device)
         with at_rest(self.model):
-            return run(self.model, Inputs(arguments, tuple(entry.tokens for entry in batch)), keeping_of(self.options))
+            inputs = Inputs(arguments, tuple(entry.tokens for entry in batch))
+            interventions = self.options.get("interventions", ())
+            return run(self.model, inputs, keeping_of(self.options), interventions=interventions)
 
 
 def _filled(values: list[int], length: int) -> list[int]:

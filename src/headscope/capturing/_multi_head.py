@@ -23,7 +23,7 @@ def seen_in_multi_head(args: tuple, options: dict, output: torch.Tensor) -> dict
         output: what it returned, ``[query batch feature]``, or ``[query feature]`` without a batch.
 
     Returns:
-        Arguments of a `Call`, and ``weight``, the matrix of the output projection.
+        Arguments of a `Call`, and ``weight`` and ``shift``, matrix and bias of the output projection.
     """
     given: dict[str, Any] = inspect.signature(forward).bind(*args, **options).arguments
     again = given | {"need_weights": True, "average_attn_weights": False}
@@ -45,6 +45,7 @@ def seen_in_multi_head(args: tuple, options: dict, output: torch.Tensor) -> dict
         "context": (weights @ value).transpose(1, 2),
         "output": (output if batched else output[:, None]).transpose(0, 1),
         "weight": given["out_proj_weight"],
+        "shift": given["out_proj_bias"],
         "cross": given["key"] is not given["query"],
     }
 

@@ -7,8 +7,10 @@ away. It does not matter what the model's parts are called, nor which library th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -16,9 +18,21 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from headscope.capturing._call import Call
+from headscope.capturing._edit import Edit, alike, edit_of, level
 from headscope.capturing._einsum import attention_axes, product_axes
 from headscope.capturing._multi_head import seen_in_multi_head
-from headscope.capturing._trace import OVER, TIMES, Product, Trace, passed_on, queries_and_keys, remember, trace_of
+from headscope.capturing._operands import operands_of_multi_head, with_operands
+from headscope.capturing._trace import (
+    OVER,
+    TIMES,
+    Product,
+    Trace,
+    passed_on,
+    queries_and_keys,
+    remember,
+    trace_of,
+    visible_in,
+)
 from headscope.capturing._trail import Trail
 from headscope.errors import CaptureError
 
@@ -31,6 +45,10 @@ PRODUCTS = {
 }
 SUMS_OF_PRODUCTS = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES = {torch.softmax, torch.Tensor.softmax, functional.softmax}
+HOLD_OPERANDS = PRODUCTS | SUMS_OF_PRODUCTS | {functional.scaled_dot_product_attention, torch.einsum}
+
+_changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
+"""The innermost watch that tells nobody: it is there to change attention."""
 
 
 class OperatorWatch(TorchFunctionMode):
@@ -38,45 +56,79 @@ class OperatorWatch(TorchFunctionMode):
 
     Args:
         trail: knows the model's modules, and which of them is running.
-        tell: is called with each `Call`.
+        tell: is called with each `Call`; None where nobody wants to know, and attention is only to be changed.
         batch: number of texts, which some models fold into the heads.
+
+    ``made`` counts the products of activations of each module, by its id; while it is ``idle`` nothing is seen.
     """
 
-    def __init__(self, trail: Trail, tell: Callable[[Call], None], batch: int) -> None:
+    def __init__(self, trail: Trail, tell: Callable[[Call], None] | None, batch: int) -> None:
         super().__init__()
-        self._trail, self._tell, self._batch = trail, tell, batch
-        self._away = 0
+        self._trail, self._tell, self.batch = trail, tell, batch
+        self._outer: OperatorWatch | None = None
+        self._away = self._level = 0
+        self.idle = False
+        self.made: Counter[int] = Counter()
+
+    def __enter__(self) -> OperatorWatch:
+        self._outer, self._level = _changing.get(), level()
+        if self._tell is None:
+            _changing.set(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        super().__exit__(exc_type, exc_val, exc_tb)
+        if self._tell is None:
+            _changing.set(self._outer)
 
     @contextmanager
     def looking_away(self) -> Generator[None]:
         """See nothing inside: what happens there is told by somebody else."""
+        outer = nullcontext() if self._outer is None else self._outer.looking_away()
         self._away += 1
         try:
-            yield
+            with outer:
+                yield
         finally:
             self._away -= 1
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """Run one torch function as it is, then note what it did."""
+        """Run one torch function as it is, or as a session changes it, then note what it did."""
         options = kwargs or {}
-        result = func(*args, **options)
+        if self.idle or level() != self._level:
+            return func(*args, **options)
+        if func in HOLD_OPERANDS and (edit := self._edit()) is not None:
+            with self.looking_away():
+                args, options = with_operands(edit, (func, args, options), self._split)
+        result = self._run(func, args, options)
         if self._away:
             return result
         if func is functional.multi_head_attention_forward:
-            self._multi_head(args, options, result[0])
-        elif isinstance(result, torch.Tensor) and result.ndim >= 3:
-            self._look(func, args, options, result)
+            return self._multi_head(args, options, result)
+        if isinstance(result, torch.Tensor) and result.ndim >= 3:
+            return self._look(func, args, options, result)
         return result
 
-    def _look(self, func: Callable, args: tuple, options: dict, result: torch.Tensor) -> None:
+    def _run(self, func: Callable, args: tuple, options: dict) -> Any:
+        """The function's own result; a watch further out that would change it too does not see it."""
+        if self._outer is None or not (self._away or self._trail.innermost() is not None):
+            return func(*args, **options)
+        with self._outer.looking_away():
+            return func(*args, **options)
+
+    def _edit(self) -> Edit | None:
+        return None if self._away else edit_of(self._trail.innermost(), "operators")
+
+    def _look(self, func: Callable, args: tuple, options: dict, result: torch.Tensor) -> torch.Tensor:
         if func is functional.scaled_dot_product_attention:
-            self._fused(args, options, result)
-        elif func in PRODUCTS:
-            self._product(args[0], args[1], result)
-        elif func in SUMS_OF_PRODUCTS:
+            return self._fused(args, options, result)
+        if func in PRODUCTS:
+            return self._product(args[0], args[1], result)
+        if func in SUMS_OF_PRODUCTS:
             self._sum_of_products(args, options, result)
         elif func is torch.einsum:
-            self._einsum(args, result)
+            return self._einsum(args, result)
         elif func in SOFTMAXES:
             self._softmax(args[0], result)
         elif trace_of(result) is None:
@@ -85,27 +137,44 @@ class OperatorWatch(TorchFunctionMode):
                 remember(result, trace)
         elif func in TIMES | OVER:  # in place: the result is the tensor itself
             remember(result, passed_on(func, args) or Trace())
+        return result
 
     def _softmax(self, scores: torch.Tensor, result: torch.Tensor) -> None:
         trace = trace_of(scores)
         if trace is not None and not trace.is_weights:
             remember(result, Trace(trace.products, scores))
 
-    def _product(self, left: Any, right: Any, result: torch.Tensor) -> None:
+    def _product(self, left: Any, right: Any, result: torch.Tensor) -> torch.Tensor:
         trace = trace_of(left)
         if trace is not None and trace.is_weights:
-            self._weighted(trace, (left, right, result))
-        elif _is_activation(left) and _is_activation(right):
+            return self._weighted(trace, (left, right, result))
+        if _is_activation(left) and _is_activation(right):
             query, key = self._split(left), self._split(right)
             known = () if query is None or key is None else (Product(query, key.transpose(-1, -2)),)
             remember(result, Trace(known))
+            self.made[id(self._trail.innermost())] += 1
+        return result
 
-    def _weighted(self, trace: Trace, tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
+    def _weighted(self, trace: Trace, tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
         weights, value, context = map(self._split, tensors)
-        if weights is not None and value is not None and context is not None:
-            with self.looking_away():
-                known = queries_and_keys(trace, weights, self._split)
-            self._report(weights=weights, value=value, context=context.transpose(1, 2), **known)
+        if weights is None or value is None or context is None:
+            return tensors[2]
+        known = self._known(trace, weights, self._split)
+        context = context.transpose(1, 2)
+        changed = self._report(weights=weights, value=value, context=context, **known)
+        if changed is None:
+            return tensors[2]
+        return alike(changed.context.transpose(1, 2).reshape(tensors[2].shape), tensors[2])
+
+    def _known(self, trace: Trace, weights: torch.Tensor, split: Callable) -> dict[str, Any]:
+        """What is known of how these weights came about, as arguments of a `Call`."""
+        known: dict[str, Any] = {}
+        with self.looking_away():
+            if self._tell is not None:
+                known = queries_and_keys(trace, weights, split)
+            if known.get("mask") is None and edit_of(self._trail.innermost(), "operators") is not None:
+                known["mask"] = visible_in(trace, weights, split)
+        return known | {"products": len(trace.products)}
 
     def _sum_of_products(self, args: tuple, options: dict, result: torch.Tensor) -> None:
         factors = [*args[1:3], *(options[name] for name in ("batch1", "batch2") if name in options)]
@@ -117,43 +186,46 @@ class OperatorWatch(TorchFunctionMode):
             known = (Product(query, key.transpose(-1, -2), float(options.get("alpha", 1.0))),)
         remember(result, Trace(known))
 
-    def _einsum(self, args: tuple, result: torch.Tensor) -> None:
+    def _einsum(self, args: tuple, result: torch.Tensor) -> torch.Tensor:
         equation, *operands = args
         operands = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
         if len(operands) != 2:
-            return
+            return result
         trace = trace_of(operands[0])
         if trace is not None and trace.is_weights:
             axes = attention_axes(equation)
             if axes is not None:
                 order, of_value, of_context = axes
                 weights = operands[0].permute(order)
-                with self.looking_away():
-                    known = queries_and_keys(trace, weights, lambda scores: scores.permute(order))
+                known = self._known(trace, weights, lambda scores: scores.permute(order))
                 value, context = operands[1].permute(of_value), result.permute(of_context)
-                self._report(weights=weights, value=value, context=context, **known)
+                changed = self._report(weights=weights, value=value, context=context, **known)
+                if changed is not None:
+                    back = sorted(range(4), key=of_context.__getitem__)
+                    return alike(changed.context.permute(back), result)
         elif all(map(_is_activation, operands)):
             axes = product_axes(equation)
             known = ()
             if axes is not None:
                 known = (Product(operands[0].permute(axes[0]), operands[1].permute(axes[1])),)
             remember(result, Trace(known))
+        return result
 
-    def _fused(self, args: tuple, options: dict, result: torch.Tensor) -> None:
+    def _fused(self, args: tuple, options: dict, result: torch.Tensor) -> torch.Tensor:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
         given = dict(zip(names, args, strict=False)) | options
         query, mask, scale = given["query"], given.get("attn_mask"), given.get("scale")
         if query.ndim != 4 or (mask is not None and mask.ndim > 4):
             module = self._trail.innermost()
-            if module is None:
-                return
+            if module is None or self._tell is None:
+                return result
             raise CaptureError(
                 f"{self._trail.name_of(module)} computes attention on {list(query.shape)}, where [batch head query "
                 "feature] is wanted; attention within windows or blocks of its own cannot be captured yet"
             )
         if mask is not None:
             mask = mask[(None,) * (4 - mask.ndim)]
-        self._report(
+        changed = self._report(
             query=query,
             key=given["key"],
             value=given["value"],
@@ -162,29 +234,55 @@ class OperatorWatch(TorchFunctionMode):
             scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
             context=result.transpose(1, 2),
         )
+        return result if changed is None else alike(changed.context.transpose(1, 2), result)
 
-    def _multi_head(self, args: tuple, options: dict, output: torch.Tensor) -> None:
+    def _multi_head(self, args: tuple, options: dict, result: tuple) -> tuple:
+        edit = self._edit()
+        if self._tell is None and edit is None:
+            return result
         with self.looking_away():
-            seen = seen_in_multi_head(args, options, output)
-            projection = self._trail.owner_of(seen.pop("weight"))
+            seen = seen_in_multi_head(args, options, result[0])
+            weight, shift = seen.pop("weight"), seen.pop("shift")
+            projection = self._trail.owner_of(weight)
+            seen |= {} if edit is None else operands_of_multi_head(edit, seen)
+
+        def projected(call: Call) -> torch.Tensor:
+            return functional.linear(call.context.flatten(2).to(weight.dtype), weight, shift)
+
         name = "" if projection is None else self._trail.name_of(projection)
-        self._report(projection=projection, projection_name=name, **seen)
+        changed = self._report(projection=projection, projection_name=name, projected=projected, **seen)
+        if changed is None or changed.output is None:
+            return result
+        output = changed.output.transpose(0, 1).reshape(result[0].shape)
+        return (alike(output, result[0]), *result[1:])
 
     def _split(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """``[batch head ...]`` of what may be ``[batch * head ...]``."""
         if tensor.ndim == 4:
             return tensor
-        if tensor.ndim != 3 or tensor.shape[0] % self._batch:
+        if tensor.ndim != 3 or tensor.shape[0] % self.batch:
             return None
-        return tensor.unflatten(0, (self._batch, -1))
+        return tensor.unflatten(0, (self.batch, -1))
 
-    def _report(self, *, cross: bool = False, **seen: Any) -> None:
+    def _report(
+        self, *, cross: bool = False, projected: Callable[[Call], torch.Tensor] | None = None, **seen: Any
+    ) -> Call | None:
+        """Tell of a call; returned is how a session changed it, or None where none did."""
         module = self._trail.innermost()
-        if module is not None:
-            with self.looking_away():
-                name = self._trail.name_of(module)
-                cross = cross or self._trail.is_cross(module)
-                self._tell(Call(module=module, name=name, route="operators", cross=cross, **seen))
+        edit = edit_of(module, "operators")
+        if module is None or (edit is None and self._tell is None):
+            return None
+        with self.looking_away():
+            name = self._trail.name_of(module)
+            cross = cross or self._trail.is_cross(module)
+            call = Call(module=module, name=name, route="operators", cross=cross, **seen)
+            if edit is not None:
+                call = edit.changed(call, told=self._tell is not None)
+                if projected is not None:
+                    call.output = projected(call)
+            if self._tell is not None:
+                self._tell(call)
+        return None if edit is None else call
 
 
 def _is_activation(tensor: Any) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from headscope.capturing._edit import Opens
 from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
 from headscope.errors import CaptureError
 
@@ -14,7 +15,8 @@ class KeepOptions(TypedDict, total=False):
 
     keep: Keep
     """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
-    ``"statistics"``, numbers about every row without the row. ``"auto"`` (default): queries, keys and values, and the
+    ``"statistics"``, numbers about every row without the row; ``"norms"``, value norms and contributions (alone, with
+    weights, queries and keys as of ``"auto"``). ``"auto"`` (default): queries, keys and values, and the
     weights too while these stay below 256 MiB."""
     precision: Precision
     """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are
@@ -25,6 +27,8 @@ class KeepOptions(TypedDict, total=False):
     """How many of the largest weights of each row the statistics name; by default none."""
     routers: bool
     """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
+    interventions: Sequence[Opens]
+    """What is done to the model meanwhile, such as ``[headscope.Zero(layer=2, heads=[0])]``; by default nothing."""
 
 
 class CaptureOptions(KeepOptions, total=False):
@@ -48,7 +52,8 @@ class CaptureOptions(KeepOptions, total=False):
 
 def keeping_of(options: Mapping) -> Keeping:
     """What the options say is to be kept."""
-    return parse_keep(**{name: options[name] for name in KeepOptions.__annotations__ if name in options})
+    kept = (name for name in KeepOptions.__annotations__ if name != "interventions")
+    return parse_keep(**{name: options[name] for name in kept if name in options})
 
 
 def check_options(options: Mapping) -> None:

@@ -63,6 +63,7 @@ class Strand:
             "latent": getattr(call.module, "kv_lora_rank", None),
             "rotary": call.rotary,
             "projection": "",
+            "changes": call.changes,
             "verified": 0.0,
         }
         self._keeping, self._cross = keeping, call.cross

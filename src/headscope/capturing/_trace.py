@@ -111,11 +111,24 @@ def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[st
     return {}
 
 
+def visible_in(trace: Trace, weights: torch.Tensor, split: Any) -> torch.Tensor | None:
+    """True where a query may look, broadcast to the weights ``[batch head query key]``; None for everywhere."""
+    scores = None if trace.scores is None else split(trace.scores)
+    if scores is None or scores.shape != weights.shape:
+        return None
+    visible = _visible(scores, weights)
+    return None if visible.all() else _alike(visible)
+
+
+def _visible(scores: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    return (scores > torch.finfo(scores.dtype).min / 2) & ~((scores <= HIDES) & (weights == 0))
+
+
 def _explained(product: Product, scores: torch.Tensor, weights: torch.Tensor) -> dict[str, Any]:
     query, key = product.query, product.key
     raw = query.unflatten(1, (key.shape[1], -1)) @ key.unsqueeze(2).transpose(-1, -2)
     left = scores - raw.flatten(1, 2) * product.scale
-    visible = (scores > torch.finfo(scores.dtype).min / 2) & ~((scores <= HIDES) & (weights == 0))
+    visible = _visible(scores, weights)
     left = left.where(visible, torch.zeros_like(left))
     largest = scores.where(visible, torch.zeros_like(scores)).abs().max().item()
     if not math.isfinite(largest):

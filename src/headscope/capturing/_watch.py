@@ -61,6 +61,8 @@ class Watch:
     def _note(self, call: Call) -> None:
         call.number = self.count
         self.count += 1
+        made = self._operators.made.pop(id(call.module), 0)
+        call.products = call.products if call.route == "operators" else made
         with self._operators.looking_away():
             self._before.describe(call)
             whole = self._join(call)

@@ -118,6 +118,7 @@ def difference(call: Call, weights: torch.Tensor, example: int, rows: torch.Tens
     for part, at in zip(weights.split(ROWS_AT_ONCE, dim=1), rows.split(ROWS_AT_ONCE), strict=True):
         shared = part.reshape(value.shape[0], -1, part.shape[-1]) @ value
         ours = shared.reshape(part.shape[0], part.shape[1], value.shape[-1]).transpose(0, 1)  # [query head feature]
+        ours = ours if call.added is None else ours + call.added[example, at].to(ours.dtype)
         theirs = call.context[example, at]
         if call.projection is not None and call.output is not None:
             # forward, not a call: hooks that the user put on the module must not run again

@@ -35,6 +35,7 @@ def joined(calls: Sequence[Call]) -> Call:
         key=torch.cat(key, dim=2) if seen else None,
         value=torch.cat([call.value for call in calls], dim=2),
         context=torch.cat([call.context for call in calls], dim=1),
+        added=None if first.added is None else torch.cat([_given(call) for call in calls], dim=1),
         weights=_diagonal(weights, 0.0) if len(weights) == len(calls) else None,
         mask=_diagonal([_added(call) for call in calls], LOW),
         bias=None,
@@ -81,6 +82,7 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
         key=None if call.key is None else along(call.key),
         value=along(call.value),
         context=along(call.context.transpose(1, 2)).transpose(1, 2),
+        added=None if call.added is None else along(call.added.transpose(1, 2)).transpose(1, 2),
         output=None if flat is None else along(flat[:, None])[:, 0],
         weights=None if call.weights is None else between(call.weights, 0.0),
         mask=between(_added(call), LOW),
@@ -88,6 +90,10 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
         causal=False,
         rotary=None,
     )
+
+
+def _given(call: Call) -> torch.Tensor:
+    return torch.zeros_like(call.context) if call.added is None else call.added
 
 
 def _diagonal(blocks: Sequence[torch.Tensor], elsewhere: float) -> torch.Tensor:

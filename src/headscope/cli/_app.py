@@ -19,3 +19,7 @@ app.command("headscope.cli._generate:generate", name="generate", help="Let a mod
 app.command("headscope.cli._figure:figure", name="figure", help="Draw a view of a record as a figure for print.")
 app.command("headscope.cli._serve:serve", name="serve", help="Show a record in the browser, layer by layer.")
 app.command("headscope.cli._heads:heads", name="heads", help="Tell what kind of heads a model has, with evidence.")
+app.command(
+    "headscope.cli._mechanism:mechanism", name="mechanism", help="Tell which neurons and embeddings make what heads do."
+)
+app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import math
-import sys
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Literal
 
-from headscope.cli._run import ModelOptions, check_place, quiet, say, status
-from headscope.cli._texts import Text, read_texts
-from headscope.errors import FileError, HeadscopeError, TextError
+from cyclopts import Parameter
 
-if TYPE_CHECKING:
-    from headscope.patterns import Heads
-
-TABLES = (".csv", ".json", ".parquet")
+from headscope.cli._run import ModelOptions
+from headscope.cli._study import capturing, check_results, loaded, parse_texts, report
 
 
 def heads(
@@ -32,6 +23,10 @@ def heads(
     confidence: float = 0.95,
     alpha: float = 0.05,
     correction: Literal["holm", "benjamini-hochberg"] = "holm",
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
+    position_mean: Annotated[bool, Parameter(negative="")] = False,
+    predictive: Annotated[bool, Parameter(negative="")] = False,
+    plot: Path | None = None,
 ) -> None:
     """Tell what kind of heads a model has, over some texts, and how sure that is.
 
@@ -48,79 +43,27 @@ def heads(
         confidence: Of the intervals.
         alpha: Chance of a false label that is accepted, over all heads and patterns.
         correction: For trying many heads; holm keeps any false label away, benjamini-hochberg their share.
+        random_weights: Compare with the same architecture with random weights, too.
+        position_mean: Compare patterns of content with the map that positions alone would give, too.
+        predictive: Look for words that a word can be predicted from, too, by masking both; needs a model with a trained
+            masked-word head, which the demo model has not.
+        plot: Draw labels, measures and the map of all heads to this file (.svg, .pdf or .png).
     """
-    from headscope.patterns import heads as heads_of
+    from headscope.studies import heads as heads_of
 
-    if out is not None:
-        check_place(out)
-        if out.suffix not in TABLES:
-            raise FileError(f"--out is {out}; the table can be written as {', '.join(TABLES)}")
-    for path in (out, texts):
-        if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise FileError(f"{path} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
-    records = _records(_parse_texts(text, text_b, texts), model or ModelOptions())
-    found = heads_of(records, stack=stack, confidence=confidence, alpha=alpha, correction=correction)
-    if out is None:
-        say(str(found))
-        return
-    _write(found, out)
-    say(repr(found))
-    say(f"Wrote {out.resolve()}")
-
-
-def _parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> list[Text]:
-    if (text is None) == (texts is None):
-        raise TextError("Give one text (or a pair), or a file of texts with --texts")
-    if texts is not None:
-        return read_texts(texts)
-    return [text or "" if text_b is None else (text or "", text_b)]
-
-
-def _records(texts: list[Text], options: ModelOptions) -> Any:
-    if options.target is not None or options.target_tokenizer is not None:
-        raise TextError("--target and --target-tokenizer belong to one text; headscope heads reads many")
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import capture_many, check_text, load_model
-    for each in texts:
-        for part in [each] if isinstance(each, str) else each:
-            check_text(part)
-    with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
-    report = _stop if len(texts) == 1 else _left_out
-    return capture_many(
-        model, tokenizer, texts, truncate=options.truncate, progress=sys.stderr.isatty(), on_error=report
+    check_results(out, plot, texts)
+    given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    found = heads_of(
+        *loaded(given, options, masked=predictive),
+        given,
+        **capturing(given, options),
+        stack=stack,
+        confidence=confidence,
+        alpha=alpha,
+        correction=correction,
+        random_weights=random_weights,
+        position_mean=position_mean,
+        predictive=predictive,
+        distances=plot is not None,
     )
-
-
-def _stop(_: int, error: HeadscopeError) -> None:
-    raise error
-
-
-def _left_out(number: int, error: HeadscopeError) -> None:
-    print(f"headscope: text {number + 1} was left out: {error}", file=sys.stderr)  # noqa: T201
-
-
-def _write(found: Heads, out: Path) -> None:
-    from headscope.storage import written_whole
-
-    columns = found.columns()
-    with written_whole(out) as temporary:
-        if out.suffix == ".parquet":
-            from pyarrow import parquet  # ty: ignore[import-not-found]
-
-            parquet.write_table(found.to_arrow(), temporary)
-        elif out.suffix == ".csv":
-            with Path(temporary).open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerow(columns)
-                writer.writerows(zip(*columns.values(), strict=True))
-        else:
-            rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
-            Path(temporary).write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity and no NaN: the one is written as text, the other as null."""
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return None if math.isnan(value) else str(value)
+    report(found, out, plot)

@@ -58,7 +58,7 @@ def _csv(path: Path) -> Iterator[Text]:
 
 
 def _parquet(path: Path) -> Iterator[Text]:
-    from pyarrow import parquet  # ty: ignore[import-not-found]
+    from pyarrow import parquet
 
     rows = parquet.read_table(path).to_pylist()
     yield from (_text_of(row, f"{path}, row {number}") for number, row in enumerate(rows, 1))

@@ -29,6 +29,7 @@ def view(
     query: Numbers = (),
     key: Numbers = (),
     quantity: Quantity = "weight",
+    norms: Annotated[bool, Parameter(negative="")] = False,
     include_layers: Annotated[Numbers, Parameter(name=("--include-layers", "--layers"))] = (),
     include_heads: Numbers = (),
     evidence: Annotated[bool, Parameter(negative="")] = False,
@@ -55,6 +56,8 @@ def view(
         query: Query tokens that are pinned, counted from 0.
         key: Key tokens that are pinned, counted from 0.
         quantity: What is shown: weight, score, or another that the record has.
+        norms: Keep what tokens add, too: the quantities contribution, contribution-heads, contribution-residual, alti
+            and rollout.
         include_layers: Layers that the page holds; all by default.
         include_heads: Heads that the page holds; all by default.
         evidence: Say what kinds of heads there are; seen on this one text, which the page says.
@@ -76,9 +79,11 @@ def view(
     if text.endswith(RECORD_SUFFIX):
         if text_b is not None:
             raise TextError(f"{text} is a record file, which holds its texts already; leave {text_b!r} out")
+        if norms:
+            raise TextError(f"{text} is a record file; whether it holds norms was chosen when it was captured: --keep")
         record = load(text)
     else:
-        record = captured((text, text_b), model or ModelOptions(), out)
+        record = captured((text, text_b), model or ModelOptions(), out, keep="norms" if norms else "auto")
     options: dict[str, Any] = {
         "view": shown,
         "stack": stack,

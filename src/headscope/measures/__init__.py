@@ -4,6 +4,7 @@ Weights are ``A[head, query, key]``, row = the token that looks; values come in 
 apply to a text. The weights of a layer are ``record["self"].weights(layer)``.
 """
 
+from headscope.measures._carriers import carriers, chance_overlap, neuron_scores, set_overlap
 from headscope.measures._confidence import confidence
 from headscope.measures._copying import copying
 from headscope.measures._distance import mean_distance
@@ -26,6 +27,8 @@ __all__ = [
     "CLARK_SMOOTHING",
     "OFFSETS",
     "TokenClass",
+    "carriers",
+    "chance_overlap",
     "confidence",
     "copying",
     "effective_attention",
@@ -41,6 +44,7 @@ __all__ = [
     "mass_on",
     "mass_on_pairs",
     "mean_distance",
+    "neuron_scores",
     "null_dimension",
     "other_segment",
     "peak_at_offset",
@@ -53,6 +57,7 @@ __all__ = [
     "same_form",
     "same_segment",
     "same_token",
+    "set_overlap",
     "sink_rate",
     "sink_strength",
     "spearman",

@@ -1,32 +1,48 @@
 """Heads that do something: patterns by definition, found over many texts, with evidence for each label."""
 
 from headscope.patterns._card import HeadCard
+from headscope.patterns._change import Change, Changes
 from headscope.patterns._heads import Heads, heads
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._label import Label
 from headscope.patterns._maps import Maps, Sides, maps_of
+from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mechanism
+from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns._predictive import predictive
+from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import BASELINES, Tally, load_tally
+from headscope.patterns._units import Units, units_of
 
 __all__ = [
     "BASELINES",
     "CLASSES",
     "PATTERNS",
+    "Change",
+    "Changes",
+    "Group",
+    "Groups",
     "HeadCard",
     "Heads",
     "Label",
     "Maps",
+    "Mechanism",
+    "MechanismTally",
+    "Neuron",
     "Pattern",
+    "Reading",
     "Sides",
     "Tally",
+    "Units",
     "heads",
     "kovaleva_class",
     "load_tally",
     "maps_of",
+    "mechanism",
     "painted",
     "predictive",
+    "predictive_pattern",
     "sketch",
     "strengths",
+    "units_of",
 ]

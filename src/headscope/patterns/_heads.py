@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -12,16 +12,18 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
+from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._label import CORRECTIONS, FIELDS, Label, labels_of
 from headscope.patterns._pattern import PATTERNS, Pattern
+from headscope.patterns._records import parse_records
+from headscope.patterns._table import Table, aligned
 from headscope.patterns._tally import MEASURES, Tally
-from headscope.record import Record
 
 
 @dataclass(frozen=True, eq=False)
-class Heads:
+class Heads(Table):
     """The heads of a model with their measures and labels; prints itself as a table.
 
     Args:
@@ -101,6 +103,26 @@ class Heads:
             scores={pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns},
         )
 
+    @cached_property
+    def distances(self) -> Float[np.ndarray, "head other_head"]:
+        """Distance of every two heads: Jensen-Shannon divergence summed over rows, mean over texts (Clark et al. 2019).
+
+        Raises:
+            RecordError: where they were not added up.
+        """
+        if self.tally.distances is None or len(self.tally.distances.texts) != self.texts:
+            raise RecordError("The distances of heads were not added up; give heads(..., distances=True)")
+        return self.tally.distances.mean[0]
+
+    @cached_property
+    def map(self) -> Float[np.ndarray, "head 2"]:
+        """Heads as points of a plane, like heads close together: see `headscope.measures.head_map`.
+
+        Raises:
+            RecordError: where the distances were not added up.
+        """
+        return head_map(self.distances)
+
     def ranked(self, pattern: str) -> list[Label]:
         """All heads by how far they follow a pattern, the first one most.
 
@@ -117,23 +139,18 @@ class Heads:
         """Every label as a table, one list for each column; `to_pandas` and its like are made of it."""
         return {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
-        import pandas as pd  # ty: ignore[import-not-found]
+    def by_label(self) -> dict[str, list[tuple[int, int]]]:
+        """Layer and head of those that hold each label, in the order of patterns."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for label in self.labels:
+            found.setdefault(label.pattern, []).append((label.layer, label.head))
+        return found
 
-        return pd.DataFrame(self.columns())
+    def figure(self, **options: Any) -> Any:
+        """Labels and measures as maps of layers and heads, drawn; see `headscope.heads_figure`."""
+        import headscope
 
-    def to_polars(self) -> Any:
-        """The table as a polars DataFrame."""
-        import polars as pl  # ty: ignore[import-not-found]
-
-        return pl.DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """The table as an Arrow table."""
-        import pyarrow as pa  # ty: ignore[import-not-found]
-
-        return pa.table(self.columns())
+        return headscope.heads_figure(self, **options)
 
     def __repr__(self) -> str:
         return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"
@@ -143,12 +160,10 @@ class Heads:
         once = ", seen on one text only: nothing can be said of others" if self.texts == 1 else ""
         first = f"{model}: {len(self.cells)} heads, {self.texts} text{'s' * (self.texts != 1)}{once}"
         rows = [HEADER, *(self._row(cell) for cell in range(len(self.cells)))]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADER))]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         note = (
             f"Labels: score [{self.confidence:.0%} interval over texts], {self.correction} over all heads and patterns"
         )
-        return "\n".join([first, *lines, note, *self._too_few()])
+        return "\n".join([first, *aligned(rows), note, *self._too_few()])
 
     @property
     def caution(self) -> str:
@@ -193,7 +208,6 @@ class Heads:
         return sorted(known, key=lambda entry: -entry[1])
 
 
-WANTED = "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
 HEADER = ("head", *MEASURES, "class", "labels")
 
 
@@ -204,6 +218,7 @@ def heads(
     stack: str | None = None,
     position_mean: Float[np.ndarray, "head length length"] | None = None,
     random_weights: Heads | None = None,
+    distances: bool = False,
     **options: Any,
 ) -> Heads:
     """What kind of heads a model has, over some texts, and how sure that is.
@@ -218,6 +233,7 @@ def heads(
         stack: which stack of the records, such as ``"decoder"``; by default the first.
         position_mean: the average map, for one baseline more; see `Tally`.
         random_weights: `heads` of the same texts on the same architecture with random weights, for one baseline more.
+        distances: whether to add up how unlike every two heads are, for `Heads.map`; takes a while for many heads.
         **options: ``confidence``, ``alpha`` and ``correction`` of `Heads`.
 
     Raises:
@@ -236,24 +252,13 @@ def heads(
         )
     if find_spec("scipy") is None:
         raise HeadscopeError("heads needs SciPy, which is not installed: pip install 'headscope[statistics]'")
-    tally = Tally(patterns, stack=stack, position_mean=position_mean)
-    for number, record in enumerate(_parse_records(records)):
+    tally = Tally(patterns, stack=stack, position_mean=position_mean, distances=distances)
+    for number, record in enumerate(parse_records(records, "heads")):
         tally.update(f"{number:06}", record)
     if not tally.cells:
         raise RecordError("heads was given no record; capture at least one text")
     levels = None if random_weights is None else levels_of(random_weights)
     return Heads(tally, levels=levels, **options)
-
-
-def _parse_records(records: Any) -> Iterator[Record]:
-    if isinstance(records, Record):
-        records = [records]
-    if isinstance(records, str) or not isinstance(records, Iterable):
-        raise RecordError(f"heads was given a {type(records).__name__}; {WANTED}")
-    for record in records:
-        if not isinstance(record, Record):
-            raise RecordError(f"heads was given a {type(record).__name__} among the records; {WANTED}")
-        yield record
 
 
 def levels_of(random_weights: Heads) -> dict[str, float]:

@@ -37,6 +37,8 @@ class Pattern:
         threshold: least mean score over texts for the label.
         score: one value for each head of some maps; NaN where the text cannot show the pattern.
         pairs: True where a head of this pattern should look.
+        by_position: what a habit of looking at places alone would score on some maps, for the baseline of that name;
+            for patterns with a score of their own.
         by_place: whether pairs are the same whatever the words are; shuffled words then say nothing.
 
     Raises:
@@ -49,6 +51,7 @@ class Pattern:
     threshold: float
     score: Callable[[Maps], np.ndarray] | None = None
     pairs: Callable[[Sides], np.ndarray] | None = None
+    by_position: Callable[[Maps], np.ndarray] | None = None
     by_place: bool = False
 
     def __post_init__(self) -> None:
@@ -206,5 +209,5 @@ PATTERNS = (
 )
 """The patterns that `heads` looks for unless told otherwise.
 
-Vig's fifth, words predictive of the word, needs a live model: see `predictive`.
+Vig's fifth, words predictive of the word, needs a live model: see `predictive_pattern`.
 """

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.measures import spearman
+from headscope.patterns._maps import Maps
+from headscope.patterns._pattern import Pattern
+from headscope.record import Tokens
 
 LEAST_KEYS = 3
 
@@ -22,15 +26,14 @@ def predictive(
     ``mean_q spearman_k(A[q, k], drops[q, k])`` over keys other than q, with
     ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``.
 
-    The drops come from a live model with a masked-word head, which this package never runs: one pass with q masked and
-    one for each pair. Nothing here computes them yet.
+    The drops come from a live model with a masked-word head: `headscope.capturing.masking_drops`.
 
-    Source: Vig 2019, pattern 5; the statistic is ours. Rows with fewer than three keys, or where all keys are alike,
-    do not count; NaN where none counts.
+    Source: Vig 2019, pattern 5; the statistic is ours. Rows with fewer than three keys, or where masking any of them
+    costs the same, do not count, NaN where none counts; a head that looks at all keys alike has 0 there.
 
     Args:
         weights: attention, axes head, query, key; as many queries as keys.
-        drops: how much masking the key as well costs the query, in nats.
+        drops: how much masking the key as well costs the query, in nats; NaN where that is not known.
         pairs: True for the pairs that count; all but the token itself by default.
 
     Raises:
@@ -41,17 +44,54 @@ def predictive(
         >>> predictive(weights, np.array([[0.0, 2.0, 1.0, 0.1]])).tolist()
         [1.0]
     """
+    from scipy.stats import rankdata
+
     if drops.shape != weights.shape[1:]:
         raise RecordError(f"drops have shape {drops.shape}, but [query key] is {weights.shape[1:]}")
-    counted = np.ones(drops.shape, bool) if pairs is None else pairs.copy()
+    counted = ~np.isnan(drops) if pairs is None else pairs & ~np.isnan(drops)
     np.fill_diagonal(counted, False)
-    found = np.full(len(weights), np.nan)
-    for head, rows in enumerate(np.asarray(weights, np.float64)):
-        ranks = [
-            spearman(row[on], drop[on].astype(np.float64))
-            for row, drop, on in zip(rows, drops, counted, strict=True)
-            if on.sum() >= LEAST_KEYS
-        ]
-        known = [rank for rank in ranks if not np.isnan(rank)]
-        found[head] = np.mean(known) if known else np.nan
-    return found
+    found = []
+    for query, on in enumerate(counted):
+        costs = drops[query, on].astype(np.float64)
+        if len(costs) < LEAST_KEYS or (costs == costs[0]).all():
+            continue
+        rows, cost = rankdata(np.asarray(weights[:, query, on], np.float64), axis=1), rankdata(costs)
+        rows, cost = rows - rows.mean(axis=1, keepdims=True), cost - cost.mean()
+        spread = np.sqrt((rows**2).sum(axis=1) * (cost**2).sum())
+        found.append(np.divide(rows @ cost, spread, out=np.zeros(len(rows)), where=spread > 0))
+    return np.mean(found, axis=0) if found else np.full(len(weights), np.nan)
+
+
+def predictive_pattern(drops: Callable[[Tokens], np.ndarray], *, threshold: float = 0.3) -> Pattern:
+    """Vig's fifth pattern, to be looked for like the others.
+
+    Words near by help most, and many heads look near by: the pattern is compared with looking at the nearest words,
+    too.
+
+    Args:
+        drops: gives ``[query key]`` of `predictive` for the tokens of a text: a `Masking` of `headscope.capturing`.
+        threshold: least mean rank correlation for the label; ours.
+
+    Example:
+        >>> predictive_pattern(lambda tokens: np.zeros((len(tokens), len(tokens)))).name
+        'predictive'
+    """
+
+    def score(maps: Maps) -> np.ndarray:
+        if not maps.sides.is_self:
+            return np.full(len(maps.weights), np.nan)
+        return predictive(maps.weights, drops(maps.sides.query), pairs=maps.sides.words & maps.visible)
+
+    def nearest(maps: Maps) -> np.ndarray:
+        places = np.arange(len(maps.sides.query))
+        near = -np.abs(places[:, None] - np.arange(len(maps.sides.key))).astype(np.float64)
+        return np.broadcast_to(score(Maps(near[None], maps.sides, maps.visible)), (len(maps.weights),))
+
+    return Pattern(
+        name="predictive",
+        says="looks at the words that the word can be predicted from",
+        source="Vig 2019; statistic ours: rank correlation of attention with what masking the key costs the query",
+        threshold=threshold,
+        score=score,
+        by_position=nearest,
+    )

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, load_statistic, position_map, rng_of, uniform_map
-from headscope.measures import confidence, entropy, mass_at_offsets, mass_on, mean_distance
+from headscope.evidence import MapSum, Statistic, load_statistic, position_map, rng_of, uniform_map
+from headscope.measures import confidence, entropy, head_distances, mass_at_offsets, mass_on, mean_distance
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
@@ -38,6 +38,7 @@ class Tally:
         stack: which stack of the records; by default the first.
         position_mean: `MapSum.mean` over heads of all layers, for the position-only baseline of patterns of content;
             without it that baseline is not made.
+        distances: whether to add up how unlike the heads are, for their map; files of `save` do not hold that.
 
     Example:
         >>> from headscope.testing import random_record
@@ -53,8 +54,11 @@ class Tally:
         *,
         stack: str | None = None,
         position_mean: Float[np.ndarray, "head length length"] | None = None,
+        distances: bool = False,
     ) -> None:
         self.patterns, self.stack, self.position_mean = patterns, stack, position_mean
+        self.adds_distances = distances
+        self.distances: MapSum | None = None
         self.rows = _row_names(patterns)
         self.model = ""
         self.cells: list[tuple[int, int]] = []
@@ -82,6 +86,10 @@ class Tally:
         if not self.cells:
             self.cells, self.model = cells, record.model.name
             self.statistic = Statistic((len(self.rows), len(cells)), _names(self.rows, cells))
+        if self.adds_distances:
+            # a matrix of heads by heads is added up as exactly as a map of tokens by tokens
+            self.distances = self.distances or MapSum(1, len(cells))
+            self.distances.update(text, head_distances(np.concatenate([layer.weights_of() for layer in stack]))[None])
         self.statistic.update(text, values)
         self.shown[text] = " / ".join(record.texts) or " ".join(stack.query.labels)
 
@@ -95,7 +103,9 @@ class Tally:
             return NotImplemented
         if not other.cells or not self.cells:
             return self if self.cells else other
-        found = Tally(self.patterns, stack=self.stack, position_mean=self.position_mean)
+        found = Tally(self.patterns, stack=self.stack, position_mean=self.position_mean, distances=self.adds_distances)
+        if self.distances is not None and other.distances is not None:
+            found.distances = self.distances + other.distances
         found.statistic = self.statistic + other.statistic
         found.cells, found.model, found.shown = self.cells, self.model, self.shown | other.shown
         return found
@@ -135,7 +145,7 @@ class Tally:
             pairs = wanted.get(pattern.name)
             found += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
             if pairs is None or pattern.by_place:
-                found += [_none(maps), _none(maps)]
+                found += [_none(maps), _none(maps) if pattern.by_position is None else pattern.by_position(maps)]
                 continue
             drawn = np.stack([pattern.on_pairs(maps, each) for each in shuffled[pattern.name]])
             found.append(_mean_of_known(drawn))

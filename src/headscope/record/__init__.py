@@ -1,5 +1,6 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
+from headscope.record._contributions import CONTRIBUTION_KINDS, CONTRIBUTIONS, ContributionKind, Contributions
 from headscope.record._facts import ModelFacts
 from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens
@@ -15,9 +16,13 @@ from headscope.record._tokens import Tokens
 
 __all__ = [
     "ARRAYS",
+    "CONTRIBUTIONS",
+    "CONTRIBUTION_KINDS",
     "OFFSETS",
     "STATISTICS",
     "Candidate",
+    "ContributionKind",
+    "Contributions",
     "Generation",
     "Layer",
     "Mask",

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, check_weights, frozen, is_on_disk
+from headscope.record._contributions import Contributions
 from headscope.record._mask import Mask
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.record._rotary import Rotary
@@ -30,6 +31,9 @@ class Layer:
         queries: ``[head query feature]``, after positions are applied.
         keys: ``[kv_head key feature]``, after positions are applied; several heads may share one.
         values: ``[kv_head key feature]``.
+        value_norms: ``[head key]``, ``||f(x_j)||``: how long what each token adds is where it is looked at in full,
+            its value times the head's part of the output projection.
+        contributions: what each token adds to the layer's output over all heads, where it was kept.
         scale: what scores are multiplied by.
         visible: a `Mask`, or ``[query key]`` with True where the query may look; None where everything is visible.
         bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions, ALiBi).
@@ -43,6 +47,8 @@ class Layer:
         projection: name of the output projection, found by watching; empty where something stands in between.
         route: how it was captured: ``"interface"`` (of transformers) or ``"operators"`` (of torch).
         verified: largest difference between the layer output recomputed from this layer and the model's own.
+        changes: what was done to the layer on purpose, in words (see `headscope.intervene`); rows may then sum to less
+            than 1, or to 0 where a head's output was replaced.
 
     Raises:
         RecordError: where the arrays do not fit together or hold what weights cannot be.
@@ -53,6 +59,8 @@ class Layer:
     queries: np.ndarray | None = None
     keys: np.ndarray | None = None
     values: np.ndarray | None = None
+    value_norms: np.ndarray | None = None
+    contributions: Contributions | None = None
     scale: float = 1.0
     visible: Mask | Any = None
     bias: np.ndarray | None = None
@@ -66,6 +74,7 @@ class Layer:
     projection: str = ""
     route: str = ""
     verified: float | None = None
+    changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -137,7 +146,7 @@ class Layer:
             found = self.weights[chosen]
             if is_on_disk(self.weights):
                 found = np.array(found)
-                check_weights(found, self._name("weights"), sinks=self.sinks is not None, dead=self.dead)
+                check_weights(found, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
         return found if head is None else found[0]
 
     def scores_of(self, head: int | None = None) -> Floating:
@@ -148,6 +157,40 @@ class Layer:
         """
         found = self._scores(self._chosen(head))
         return found if head is None else found[0]
+
+    def contributions_of(self, kind: str = "attention") -> Floating:
+        """What each key adds to each query over all heads, ``[query key]``: a map of `Contributions`.
+
+        Raises:
+            RecordError: where it was not kept, or this layer was refused; the message says why.
+        """
+        if self.contributions is None:
+            raise RecordError(f"Layer {self.layer} holds no contributions; capture with keep='norms'")
+        try:
+            return self.contributions.of(kind)
+        except RecordError as error:
+            raise RecordError(f"Layer {self.layer}: {error}") from None
+
+    def head_contributions_of(self, head: int | None = None) -> Floating:
+        """``||a f(x_j)||`` of one head ``[query key]``, or of all ``[head query key]``: weights times value norms.
+
+        Source: Kobayashi et al. 2020, section 2.
+
+        Raises:
+            RecordError: where value norms were not kept, or there is no such head.
+        """
+        chosen = self._chosen(head)
+        if self.value_norms is None:
+            reason = None if self.contributions is None else self.contributions.missing.get("attention")
+            raise RecordError(
+                f"Layer {self.layer} holds no value norms; {reason or 'capture with keep=' + repr('norms')}"
+            )
+        if is_on_disk(self.value_norms):
+            check_finite(self.value_norms, self._name("value_norms"))
+        found = self.weights_of(head) * (
+            self.value_norms[chosen][0] if head is not None else self.value_norms[:, None, :]
+        )
+        return found
 
     def before_positions(self) -> tuple[Floating, Floating]:
         """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before rotary positions turned them.
@@ -188,6 +231,11 @@ class Layer:
             visible=None if self.visible is None else self.visible.dense(),
         )
 
+    @property
+    def _may_be_less(self) -> bool:
+        """Whether rows may sum to less than 1."""
+        return self.sinks is not None or bool(self.changes)
+
     def _chosen(self, head: int | None) -> slice:
         if head is None:
             return slice(None)
@@ -212,6 +260,7 @@ class Layer:
             "queries": (heads, queries, _width(self.queries)),
             "keys": (self.kv_heads, keys, _width(self.queries if self.queries is not None else self.keys)),
             "values": (self.kv_heads, keys, _width(self.values)),
+            "value_norms": (heads, keys),
             "sinks": (heads,),
         }
         for name, shape in wanted.items():
@@ -226,18 +275,23 @@ class Layer:
                 f"{self._name('statistics')} are of {self.statistics.heads} heads and {self.statistics.size} queries "
                 f"and keys, but the arrays of {heads} heads and {(queries, keys)}"
             )
+        if self.contributions is not None and self.contributions.size not in (None, (queries, keys)):
+            raise RecordError(
+                f"{self._name('contributions')} are of {self.contributions.size} queries and keys, but the arrays of "
+                f"{(queries, keys)}"
+            )
         if self.visible is not None and self.visible.shape != (queries, keys):
             raise RecordError(
                 f"{self._name('visible')} has shape {self.visible.shape}, but [query key] is {(queries, keys)}"
             )
 
     def _check_values(self) -> None:
-        for name in ("queries", "keys", "values", "bias", "sinks"):
+        for name in ("queries", "keys", "values", "value_norms", "bias", "sinks"):
             array = getattr(self, name)
             if array is not None and not is_on_disk(array):
                 check_finite(array, self._name(name))
         if self.weights is not None and not is_on_disk(self.weights):
-            check_weights(self.weights, self._name("weights"), sinks=self.sinks is not None, dead=self.dead)
+            check_weights(self.weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
 
 
 ARRAYS = {
@@ -245,6 +299,7 @@ ARRAYS = {
     "queries": "head query feature",
     "keys": "kv_head key feature",
     "values": "kv_head key feature",
+    "value_norms": "head key",
     "bias": "head query key",
     "sinks": "head",
 }

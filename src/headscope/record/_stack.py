@@ -108,6 +108,14 @@ class Stack:
         """What goes into the softmax, ``[head query key]`` or ``[query key]``; -inf where a query may not look."""
         return self.layer(layer).scores_of(head)
 
+    def contributions(self, layer: int, kind: str = "attention") -> Floating:
+        """What each key adds to each query over all heads of a layer, ``[query key]``: a map of `Contributions`."""
+        return self.layer(layer).contributions_of(kind)
+
+    def head_contributions(self, layer: int, head: int | None = None) -> Floating:
+        """``||a f(x_j)||`` of a layer ``[head query key]``, or of one head of it ``[query key]``."""
+        return self.layer(layer).head_contributions_of(head)
+
 
 def _listed(numbers: list[int]) -> str:
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):

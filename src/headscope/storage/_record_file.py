@@ -2,6 +2,7 @@
 
 Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in the metadata under ``headscope``.
 Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``; format 1 kept packed bits.
+``STACK.LAYER.value_norms`` and ``STACK.LAYER.contributions.KIND`` are there where norms were kept.
 The document holds ``generation`` where the model wrote the text itself.
 """
 
@@ -21,8 +22,10 @@ from safetensors.numpy import save_file
 from headscope.errors import FileError, RecordError
 from headscope.record import (
     ARRAYS,
+    CONTRIBUTIONS,
     STATISTICS,
     Candidate,
+    Contributions,
     Generation,
     Layer,
     Mask,
@@ -37,6 +40,7 @@ from headscope.storage._atomic import reason, written_whole
 
 FORMAT = 2
 MASK_ARRAYS = ("runs", "firsts")
+CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
 LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm", "latent")
 
 
@@ -65,8 +69,11 @@ def save(record: Record, path: str | os.PathLike) -> Path:
             }
             tensors |= {f"{stack.name}.{layer.layer}.{name}": array for name, array in (arrays | _runs(layer)).items()}
             tensors |= {f"{stack.name}.{layer.layer}.statistics.{name}": a for name, a in _counted(layer).items()}
+            tensors |= {f"{stack.name}.{layer.layer}.contributions.{name}": a for name, a in _added(layer).items()}
             layers.append(
                 {name: getattr(layer, name) for name in LAYER_FACTS}
+                | _said_of(layer.contributions)
+                | ({"changes": layer.changes} if layer.changes else {})
                 | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
             )
         tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
@@ -139,10 +146,12 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
         layers.append(
             Layer(
                 **{name: facts[name] for name in LAYER_FACTS},
+                changes=tuple(facts.get("changes", ())),
                 **arrays,
                 visible=_mask(tensors, prefix, len(key)),
                 rotary=_rotary(facts["rotary"]),
                 statistics=_statistics(tensors, prefix, facts["statistics"]),
+                contributions=_contributions(tensors, prefix, facts.get("contributions")),
             )
         )
     return Stack(
@@ -196,6 +205,28 @@ def _statistics(tensors: dict[str, np.ndarray], prefix: str, queries: int | None
     begin = f"{prefix}statistics."
     arrays: dict[str, Any] = {name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)}
     return Statistics(**arrays, queries=queries)
+
+
+def _added(layer: Layer) -> dict[str, np.ndarray]:
+    if layer.contributions is None:
+        return {}
+    named = {name: getattr(layer.contributions, name) for name in CONTRIBUTIONS}
+    return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
+
+
+def _said_of(contributions: Contributions | None) -> dict[str, Any]:
+    if contributions is None:
+        return {}
+    facts = {name: getattr(contributions, name) for name in CONTRIBUTION_FACTS}
+    return {"contributions": facts | {"missing": dict(contributions.missing)}}
+
+
+def _contributions(tensors: dict[str, np.ndarray], prefix: str, facts: dict | None) -> Contributions | None:
+    if facts is None:  # not kept, or written before there were any
+        return None
+    begin = f"{prefix}contributions."
+    arrays: dict[str, Any] = {name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)}
+    return Contributions(**arrays, **{name: facts[name] for name in (*CONTRIBUTION_FACTS, "missing")})
 
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:

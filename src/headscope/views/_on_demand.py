@@ -33,7 +33,6 @@ from headscope.views._quantities import (
     put_norms,
     quantities_of,
     stored_quantities,
-    value_norms_of,
 )
 from headscope.views._thumbs import max_pooled
 
@@ -261,7 +260,7 @@ def _row_of(quantity: str, layer: Layer, heads: list[int], query: int) -> np.nda
         return _weight_row(layer, heads, query)
     if quantity == "score":
         return _score_row(layer, heads, query)
-    norms = value_norms_of(layer)
+    norms = layer.value_norms
     weights = None if quantity != CONTRIBUTION or norms is None else _weight_row(layer, heads, query)
     return None if norms is None or weights is None else weights * np.asarray(norms)[heads]
 

@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
+from headscope.norms import rollout
 from headscope.record import Layer, Record, Stack
 from headscope.views._contract import PageArray, PageLayer, PageQuantity, PageStack
 from headscope.views._payload import Chunks
@@ -41,7 +42,7 @@ KNOWN = {
     ),
     "alti": Words("ALTI", "a token's share of the layer's output, by how near what it adds comes to the whole"),
     "rollout": Words(
-        "rollout", "part of the first layer's tokens in the output of this one, weights multiplied through"
+        "rollout", "part of each input token in what this layer passes on: the weights of all layers so far, multiplied"
     ),
     "difference": Words("difference", "weight of this record less that of another"),
     "effect": Words("effect", "what changes in the model's output when this pair is taken away"),
@@ -61,12 +62,6 @@ CONTRIBUTIONS = {
 """The maps of a layer's contributions that stand for a quantity: the first of them that is there."""
 
 
-# ASKED FOR BY NAME until every Layer has these two attributes: value_norms and contributions
-def value_norms_of(layer: Layer) -> Float[np.ndarray, "head key"] | None:
-    """The length of what each key adds when it has all the weight, where the record holds it."""
-    return getattr(layer, "value_norms", None)
-
-
 def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
     """The further quantities of a layer, ``[query key]`` or ``[head query key]``.
 
@@ -78,9 +73,8 @@ def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
         given: what came with the call, by `given_quantities`.
     """
     found: dict[str, np.ndarray] = {}
-    kept = getattr(layer, "contributions", None)
     for name, kinds in CONTRIBUTIONS.items():
-        maps = (getattr(kept, kind, None) for kind in kinds)
+        maps = (getattr(layer.contributions, kind, None) for kind in kinds)
         first = next((array for array in maps if array is not None), None)
         if first is not None:
             found[name] = np.asarray(first, np.float64)
@@ -88,12 +82,12 @@ def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
 
 
 def given_quantities(record: Record, wanted: Mapping[str, Any]) -> dict[str, dict[str, dict[int, np.ndarray]]]:
-    """The option ``quantities``, by stack, name and layer, all of it checked.
+    """The option ``quantities``, by stack, name and layer, all of it checked, and the rollout where norms were kept.
 
     Raises:
         PageError: a name that cannot be one, a stack that there is not, or an array that does not fit its layer.
     """
-    found: dict[str, dict[str, dict[int, np.ndarray]]] = {name: {} for name in record.stacks}
+    found = {name: _rollout_of(stack) for name, stack in record.stacks.items()}
     for name, arrays in wanted.items():
         if not NAME.fullmatch(name) or name in BUILT_IN:
             raise PageError(
@@ -122,9 +116,8 @@ def put_quantities(
 
 def put_norms(header: PageLayer, layer: Layer, heads: list[int], *, stack: str, chunks: Chunks) -> None:
     """Put a layer's value norms into the chunks, where it has some, and name them in its header."""
-    norms = value_norms_of(layer)
-    if norms is not None:
-        chosen = np.asarray(norms)[heads].astype(np.float32)
+    if layer.value_norms is not None:
+        chosen = np.asarray(layer.value_norms)[heads].astype(np.float32)
         header["value_norms"] = chunks.add(f"value_norms/{stack}/{layer.layer}", chosen, (HEAD, KEY))
 
 
@@ -147,7 +140,7 @@ def further_quantities(
             own = [head for head in heads[name] if head < layer.heads]
             for quantity, stored in stored_quantities(layer, own, given[name], place=f"{name}/{layer.layer}").items():
                 found.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
-            if value_norms_of(layer) is not None:
+            if layer.value_norms is not None:
                 found.setdefault(CONTRIBUTION, [])
     order = list(KNOWN)
     names = sorted(found, key=lambda name: order.index(name) if name in KNOWN else len(order))
@@ -157,7 +150,7 @@ def further_quantities(
 def seen_names(layer: Layer, given: Given) -> list[str]:
     """All that is to be seen of a layer beside weights."""
     scores = ["score"] if layer.queries is not None and layer.keys is not None else []
-    norms = [CONTRIBUTION] if value_norms_of(layer) is not None else []
+    norms = [CONTRIBUTION] if layer.value_norms is not None else []
     return list(dict.fromkeys([*scores, *norms, *quantities_of(layer, given)]))
 
 
@@ -251,6 +244,15 @@ def _described(name: str, arrays: Sequence[tuple[bool, int]]) -> PageQuantity:
         "signed": any(signed for signed, _ in arrays),
         "per": "layer" if arrays and arrays[0][1] == 2 else "head",
     }
+
+
+def _rollout_of(stack: Stack) -> dict[str, dict[int, np.ndarray]]:
+    """Attention rollout, where what tokens add was kept of every layer and layers follow on each other."""
+    numbers = [layer.layer for layer in stack]
+    followed = numbers == list(range(len(numbers))) and stack.query == stack.key
+    if not (followed and all(layer.contributions is not None for layer in stack)):
+        return {}
+    return {"rollout": dict(zip(numbers, rollout(stack), strict=True))}
 
 
 def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:

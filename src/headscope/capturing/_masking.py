@@ -1,0 +1,144 @@
+"""What masking a word costs another: for Vig's words that a word can be predicted from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from headscope.capturing._inputs import encode
+from headscope.capturing._load import load_masked_model, load_tokenizer
+from headscope.capturing._run import at_rest, uncompiled, unwrapped
+from headscope.capturing._tokens import tokens_from_encoding
+from headscope.errors import CaptureError
+from headscope.record import Tokens
+
+BATCH_TOKENS = 4096
+UNMOVED = 1e-4
+"""Nats that a guess differs by for rounding."""
+
+
+def masking_drops(
+    model: Any, tokenizer: Any, text: str, text_pair: str | None = None, *, batch_tokens: int = BATCH_TOKENS
+) -> Float[np.ndarray, "query key"]:
+    """How much worse a model guesses each token once another is masked as well, in nats.
+
+    ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``: positive where k helps to predict q. One
+    pass masks q alone, and one for each pair gives both directions: n (n + 1) / 2 sequences for n words.
+
+    Source: Vig 2019, pattern 5, "other words predictive of the word"; the statistic is ours.
+
+    Args:
+        model: with a masked-word head, such as ``BertForMaskedLM``; or the name or folder of one.
+        tokenizer: its tokenizer; may be None where the model is named.
+        text: the text.
+        text_pair: the second text of a pair.
+        batch_tokens: most tokens that run at once.
+
+    Returns:
+        Nats; 0 on the diagonal, and NaN where the query or key is a special token.
+
+    Raises:
+        ModelError: a named model without a trained head.
+        CaptureError: a model without a masked-word head, or a tokenizer without a mask.
+        TextError: an empty text, or one longer than the model's positions.
+
+    Example:
+        >>> drops = masking_drops("bert-base-uncased", None, "The cat sat.")
+    """
+    if isinstance(model, str | Path):
+        model, tokenizer = load_masked_model(model), tokenizer or load_tokenizer(model)
+    masking = Masking(model, tokenizer, batch_tokens=batch_tokens)
+    encoding = encode(masking.model, tokenizer, text, text_pair, truncate=False)
+    texts = (text,) if text_pair is None else (text, text_pair)
+    return masking(tokens_from_encoding(tokenizer, encoding, texts))
+
+
+@dataclass(eq=False)
+class Masking:
+    """Masks the words of texts for a model, and remembers the last text.
+
+    Args:
+        model: with a masked-word head.
+        tokenizer: its tokenizer.
+        batch_tokens: most tokens that run at once.
+        truncate: whether texts are cut to the model's positions.
+
+    Raises:
+        CaptureError: a model without a masked-word head, or a tokenizer without a mask.
+    """
+
+    model: Any
+    tokenizer: Any
+    batch_tokens: int = BATCH_TOKENS
+    truncate: bool = False
+    _last: tuple[Tokens, np.ndarray] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.model = unwrapped(self.model)
+        if getattr(self.tokenizer, "mask_token_id", None) is None:
+            raise CaptureError(f"{type(self.tokenizer).__name__} has no mask; words cannot be masked for this model")
+
+    def __call__(self, tokens: Tokens) -> Float[np.ndarray, "query key"]:
+        """What masking a token costs the others; see `masking_drops`.
+
+        Raises:
+            CaptureError: where the text is not what these tokens were made of, or the model has no masked-word head.
+        """
+        if self._last is None or self._last[0] is not tokens:
+            self._last = tokens, self._drops(tokens)
+        return self._last[1]
+
+    def _drops(self, tokens: Tokens) -> np.ndarray:
+        encoding = encode(self.model, self.tokenizer, *_pair(tokens.texts), truncate=self.truncate)
+        if tuple(encoding["input_ids"]) != tokens.ids:
+            raise CaptureError("The tokens are not those of the tokenizer that masks; capture the text with it")
+        device = self.model.device
+        arguments = {name: torch.tensor(values, device=device) for name, values in encoding.items()}
+        words = [place for place, special in enumerate(tokens.special) if not special]
+        size = len(tokens)
+        found = np.full((size, size), np.nan)
+        alone = np.full(size, np.nan)
+        with at_rest(self.model), uncompiled(self.model):
+            for sets, guesses in self._guesses(arguments, words, tokens):
+                for masked, guess in zip(sets, guesses, strict=True):
+                    for place in masked:
+                        (alone if len(masked) == 1 else found[:, sum(masked) - place])[place] = guess[place]
+        found = alone[:, None] - found
+        found[words, words] = 0.0
+        known = np.nan_to_num(found)
+        if np.abs(np.triu(known)).max() < UNMOVED < np.abs(np.tril(known)).max():
+            raise CaptureError(f"{type(self.model).__name__} looks back only: it has no head that guesses masked words")
+        return found
+
+    def _guesses(
+        self, arguments: dict[str, torch.Tensor], words: list[int], tokens: Tokens
+    ) -> Iterator[tuple[list[tuple[int, ...]], np.ndarray]]:
+        """Sets of masked places, and log p of every token of the text under each of them."""
+        right = torch.tensor(tokens.ids, device=self.model.device)
+        every: list[tuple[int, ...]] = [*((word,) for word in words), *combinations(words, 2)]
+        count = max(1, self.batch_tokens // len(tokens))
+        for sets in (every[first : first + count] for first in range(0, len(every), count)):
+            given = {name: values.repeat(len(sets), 1) for name, values in arguments.items()}
+            for row, masked in enumerate(sets):
+                given["input_ids"][row, list(masked)] = self.tokenizer.mask_token_id
+            logits = getattr(self.model(**given), "logits", None)
+            if logits is None or logits.shape[:2] != (len(sets), len(tokens)) or logits.shape[2] <= int(right.max()):
+                raise CaptureError(
+                    f"{type(self.model).__name__} has no masked-word head: it gives no logits [token word]; load the "
+                    "model with AutoModelForMaskedLM, if it was trained with such a head"
+                )
+            odds = torch.log_softmax(logits.double(), dim=-1)
+            yield sets, odds.gather(2, right.expand(len(sets), -1)[..., None])[..., 0].cpu().numpy()
+
+
+def _pair(texts: tuple[str, ...]) -> tuple[str, str | None]:
+    if not texts:
+        raise CaptureError("These tokens know no text, and words are masked in a text; capture it with its tokenizer")
+    return texts[0], texts[1] if len(texts) == 2 else None

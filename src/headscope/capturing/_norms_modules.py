@@ -1,0 +1,156 @@
+"""What a module computes, found by trying it: norms and matrices, whatever they are called."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from headscope.norms import Norm
+
+PROBES = 4
+FITS_WITHIN = 1e-5
+"""How far a norm may be from what its formula says of random vectors; some compute in float32 inside."""
+SMALL, LARGE = 1e-3, 1e3
+COLUMNS_COMPARED = 8
+
+Ask = Callable[[torch.Tensor], np.ndarray]
+
+
+class Applied(NamedTuple):
+    """One use of a matrix: its module, what went in and what came out."""
+
+    module: nn.Module
+    given: torch.Tensor
+    output: torch.Tensor
+
+
+def norm_of(module: nn.Module, width: int) -> Norm | None:
+    """The norm that a module computes of vectors of this width; None where it computes something else.
+
+    It is asked for zeros (the shift), for large vectors (the gain, eps being nothing to them), for small ones (eps),
+    and for random ones, of which the formula found must give the same.
+    """
+    try:
+        ask = _asked(module)
+        shift = ask(torch.zeros(1, width, dtype=torch.float64))[0]
+        drawn = torch.randn(PROBES, width, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 0.5
+        answers = ask(drawn)
+    except Exception:  # noqa: BLE001 - a foreign module may raise anything at what it was not made for
+        return None
+    if answers.shape != drawn.shape or not np.isfinite(answers).all():
+        return None
+    for centred, divided in ((True, True), (False, True), (False, False)):
+        found = _fitted(ask, shift, centred=centred, divided=divided)
+        if found is None:
+            continue
+        largest = max(1.0, float(np.abs(answers).max()))
+        if np.abs(found(drawn.numpy()) - answers).max() <= FITS_WITHIN * largest:
+            plain = not divided and np.allclose(found.gain, 1) and not found.shift.any()
+            return None if plain else found  # dropout, at rest, is none
+    return None
+
+
+def matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
+    """Matrix ``[in out]`` and bias ``[out]`` of an affine module, whichever way round it keeps them, in float64."""
+    weight, bias = (getattr(module, name, None) for name in ("weight", "bias"))
+    bias = bias if isinstance(bias, torch.Tensor) else None
+    if not isinstance(weight, torch.Tensor):
+        raise ValueError("it has no matrix")
+    plain = weight.detach().double().cpu().numpy()
+    offset = None if bias is None else bias.detach().double().cpu().numpy()
+    for matrix in (plain.T, plain):
+        probe = torch.randn(2, len(matrix), generator=torch.Generator().manual_seed(0))
+        probe = probe.to(weight.device, weight.dtype)
+        try:
+            answer = module.forward(probe).detach().double().cpu().numpy()
+        except RuntimeError:  # the wrong way round
+            continue
+        wanted = probe.double().cpu().numpy() @ matrix
+        wanted = wanted if offset is None else wanted + offset
+        loose = 1e-4 if weight.dtype in (torch.float32, torch.float64) else 3e-2
+        if answer.shape == wanted.shape and np.abs(answer - wanted).max() <= loose * max(1.0, np.abs(wanted).max()):
+            return matrix, offset
+    raise ValueError("it computes something else than a matrix product and a bias")
+
+
+def value_matrix_of(value: torch.Tensor, applied: Iterable[Applied]) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """W_V ``[in kv_head * feature]`` and b_V: columns of the matrix whose output holds the values, number by number.
+
+    Args:
+        value: ``[batch kv_head key feature]``.
+        applied: uses of matrices, of which one is looked for.
+
+    Returns:
+        None where there is none (a norm follows it, or attention works in windows), or columns cannot be told apart.
+    """
+    rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
+    for use in applied:
+        output = use.output.flatten(0, -2)
+        for given in (output, use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output):
+            if len(given) != len(rows) or given.dtype != rows.dtype:
+                continue
+            columns = _columns_in(rows, given)
+            if columns is not None:
+                try:
+                    matrix, bias = matrix_of(use.module)
+                except ValueError:
+                    return None
+                return matrix[:, columns], None if bias is None else bias[columns]
+    return None
+
+
+def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
+    """Where each column of one matrix is in another; None where one is not there or there twice."""
+    at = torch.linspace(0, len(rows) - 1, min(len(rows), COLUMNS_COMPARED)).round().long().to(rows.device)
+    wanted, given = (np.ascontiguousarray(part[at].float().cpu().numpy().T) for part in (rows, among))
+    places: dict[bytes, int] = {}
+    for place, column in enumerate(given):
+        name = column.tobytes()
+        places[name] = -1 if name in places else place
+    found = [places.get(column.tobytes(), -1) for column in wanted]
+    return None if min(found) < 0 else found
+
+
+def _asked(module: nn.Module):
+    """The module as a function of float64 vectors, by a twin with parameters of its own and none of its hooks."""
+    twin = copy.copy(module)
+    for name in ("_parameters", "_buffers"):
+        own = {
+            key: None if part is None else part.detach().double().cpu() for key, part in getattr(module, name).items()
+        }
+        twin.__dict__[name] = own
+
+    def ask(vectors: torch.Tensor) -> np.ndarray:
+        with torch.no_grad():
+            return twin.forward(vectors).double().numpy()
+
+    return ask
+
+
+def _fitted(ask: Ask, shift: np.ndarray, *, centred: bool, divided: bool) -> Norm | None:
+    """The norm of this form, as far as a few questions tell."""
+    width = len(shift)
+    probe = np.where(np.arange(width) % 2, 1.0, -1.0) * (1 + np.arange(width) / width)
+    form = Norm(gain=np.ones(width), shift=np.zeros(width), centred=centred, divided=divided)
+    straight = form.linear(probe[None])[0]
+    if not divided:
+        return Norm(
+            gain=(ask(torch.from_numpy(probe[None]))[0] - shift) / probe, shift=shift, centred=False, divided=False
+        )
+    if (np.abs(straight) < 1e-6).any():
+        return None
+    size = form.deviation(probe[None])[0]
+    large, small = (ask(torch.from_numpy(factor * probe[None]))[0] - shift for factor in (LARGE, SMALL))
+    gain = large * size / straight
+    at = np.abs(gain).argmax()
+    if not np.isfinite(gain).all() or gain[at] == 0 or small[at] == 0:
+        return None
+    deviation = gain[at] * SMALL * straight[at] / small[at]
+    eps = max(0.0, float(deviation**2 - (SMALL * size) ** 2))
+    gain = large * np.sqrt((LARGE * size) ** 2 + eps) / (LARGE * straight)
+    return Norm(gain=gain, shift=shift, eps=eps, centred=centred)

@@ -1,0 +1,53 @@
+"""headscope norms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headscope.cli._run import ModelOptions, say
+from headscope.cli._study import capturing, check_results, loaded, parse_texts, write_table
+
+
+def norms(
+    text: str | None = None,
+    text_b: str | None = None,
+    /,
+    *,
+    texts: Path | None = None,
+    model: ModelOptions | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
+    stack: str | None = None,
+    confidence: float = 0.95,
+) -> None:
+    """Tell how much special tokens, punctuation and words add to each layer, beside how much weight they get.
+
+    The tables have one line for each layer: shares by weight (a) and by norm (||a f(x)||), the rank correlation of
+    weight and ||f(x)||, mixing ratios (W by weights, N by norms, Res with the residual, Ln after the norm), and the
+    expansion rate of f.
+
+    Args:
+        text: One text.
+        text_b: The second text of a sentence pair.
+        texts: A file of texts: .txt (one a line), .jsonl, .csv or .parquet (fields text and text_b).
+        model: Which model, and what it reads.
+        out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
+        plot: Draw the shares over the layers to this file (.svg, .pdf or .png) too.
+        stack: Which stack of the model, such as decoder; by default the first.
+        confidence: Of the intervals.
+    """
+    from headscope.studies import norm_study
+
+    check_results(out, plot, texts)
+    given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    loaded_model = loaded(given, options)
+    from headscope.capturing import capture_many
+
+    records = capture_many(*loaded_model, given, keep=("weights", "norms"), **capturing(given, options))
+    found = norm_study(records, stack=stack, confidence=confidence)
+    say(str(found))
+    if out is not None:
+        write_table(found, out)
+        say(f"Wrote {out.resolve()}")
+    if plot is not None:
+        say(f"Wrote {found.plot(plot).resolve()}")

@@ -1,0 +1,138 @@
+"""What commands that study a model over texts share."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from headscope.cli._run import ModelOptions, check_place, quiet, say, status
+from headscope.cli._texts import Text, read_texts
+from headscope.errors import FigureError, FileError, HeadscopeError, TextError
+
+TABLES = (".csv", ".json", ".parquet")
+PICTURES = (".svg", ".pdf", ".png")
+
+
+def parse_texts(text: str | None, text_b: str | None, texts: Path | None) -> list[Text]:
+    """One text, a pair, or those of a file.
+
+    Raises:
+        TextError: where both or none of them are given.
+        FileError: where the file cannot be read.
+    """
+    if (text is None) == (texts is None):
+        raise TextError("Give one text (or a pair), or a file of texts with --texts")
+    if texts is not None:
+        return read_texts(texts)
+    return [text or "" if text_b is None else (text or "", text_b)]
+
+
+def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> None:
+    """Raise where a result could not be written, or a file not be read, before any long work.
+
+    Raises:
+        FileError: saying why.
+        FigureError: where figures cannot be drawn.
+    """
+    for name, path, kinds in (("--out", out, TABLES), ("--plot", plot, PICTURES)):
+        if path is None:
+            continue
+        check_place(path)
+        if path.suffix not in kinds:
+            what = "table" if name == "--out" else "figure"
+            raise FileError(f"{name} is {path}; the {what} can be written as {', '.join(kinds)}")
+    for path in (out, texts):
+        if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
+            raise FileError(f"{path} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
+    if plot is not None and find_spec("matplotlib") is None:
+        raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
+
+
+def loaded(texts: list[Text], options: ModelOptions, *, masked: bool = False) -> tuple[Any, Any]:
+    """The model and its tokenizer; what can be wrong with the texts is found before.
+
+    Args:
+        texts: that it will read.
+        options: which model.
+        masked: whether it must have a trained masked-word head.
+
+    Raises:
+        HeadscopeError: whatever is wrong with texts or model.
+    """
+    if options.target is not None or options.target_tokenizer is not None:
+        raise TextError("--target and --target-tokenizer belong to one text; this command reads many")
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import check_text, demo_model, load_masked_model, load_model, load_tokenizer
+    for each in texts:
+        for part in [each] if isinstance(each, str) else each:
+            check_text(part)
+    with status(f"Loading {options.model or 'the demo model'}"), quiet():
+        trusted = options.trust_remote_code
+        if masked:
+            model = load_masked_model(options.model, trust_remote_code=trusted)
+            return model, load_tokenizer(options.model or demo_model(), trust_remote_code=trusted)
+        return load_model(options.model, trust_remote_code=trusted)
+
+
+def capturing(texts: list[Text], options: ModelOptions) -> dict[str, Any]:
+    """Options of `headscope.capture_many`: a bar on terminals, and a line for each text that is left out."""
+    left_out = _stop if len(texts) == 1 else _left_out
+    return {"truncate": options.truncate, "progress": sys.stderr.isatty(), "on_error": left_out}
+
+
+def report(found: Any, out: Path | None, plot: Path | None) -> None:
+    """Print a result, or write its table and draw its figure.
+
+    Args:
+        found: prints itself, and has ``columns``, ``to_arrow`` and ``figure``.
+        out: where its table goes.
+        plot: where its figure goes.
+    """
+    say(str(found) if out is None else repr(found))
+    if out is not None:
+        write_table(found, out)
+        say(f"Wrote {out.resolve()}")
+    if plot is not None:
+        with status("Drawing"):
+            path = found.figure().save(plot)
+        say(f"Wrote {path.resolve()}")
+
+
+def _stop(_: int, error: HeadscopeError) -> None:
+    raise error
+
+
+def _left_out(number: int, error: HeadscopeError) -> None:
+    print(f"headscope: text {number + 1} was left out: {error}", file=sys.stderr)  # noqa: T201
+
+
+def write_table(found: Any, out: Path) -> None:
+    """Write a table as .csv, .json or .parquet, whole or not at all."""
+    from headscope.storage import written_whole
+
+    columns = found.columns()
+    with written_whole(out) as temporary:
+        if out.suffix == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(found.to_arrow(), temporary)
+        elif out.suffix == ".csv":
+            with Path(temporary).open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(columns)
+                writer.writerows(zip(*columns.values(), strict=True))
+        else:
+            rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+            Path(temporary).write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no NaN: the one is written as text, the other as null."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else str(value)

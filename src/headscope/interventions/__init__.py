@@ -1,0 +1,41 @@
+"""Changing what attention does, and asking what it matters."""
+
+from headscope.interventions._cut import Cut
+from headscope.interventions._given import Given
+from headscope.interventions._importance import (
+    Importance,
+    confidence_importance,
+    gradient_importance,
+    leave_one_out,
+)
+from headscope.interventions._intervention import Intervention
+from headscope.interventions._mean import Mean, MeanOutput
+from headscope.interventions._objective import Objective, classification, masked_word, next_word
+from headscope.interventions._patch import Patch
+from headscope.interventions._pruning import PruningCurve, greedy_pruning, pruning_curve
+from headscope.interventions._session import intervene
+from headscope.interventions._uniform import Uniform
+from headscope.interventions._zero import Zero
+
+__all__ = [
+    "Cut",
+    "Given",
+    "Importance",
+    "Intervention",
+    "Mean",
+    "MeanOutput",
+    "Objective",
+    "Patch",
+    "PruningCurve",
+    "Uniform",
+    "Zero",
+    "classification",
+    "confidence_importance",
+    "gradient_importance",
+    "greedy_pruning",
+    "intervene",
+    "leave_one_out",
+    "masked_word",
+    "next_word",
+    "pruning_curve",
+]

@@ -1,0 +1,222 @@
+"""How much each head matters to a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+
+from headscope.capturing._edit import At, Where
+from headscope.capturing._run import at_rest, unwrapped
+from headscope.errors import InterventionError
+from headscope.evidence import interval
+from headscope.interventions._intervention import Intervention, Make, needs_whole
+from headscope.interventions._objective import Objective
+from headscope.interventions._plan import Place
+from headscope.interventions._session import intervene, plan_on
+from headscope.interventions._zero import Zero
+from headscope.measures import confidence
+from headscope.record import Record
+
+Cell = tuple[str, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """How much each head matters, on each example.
+
+    Args:
+        cells: stack, layer and head of each value; the head is -1 where a whole layer is meant.
+        values: ``[example cell]``.
+        name: what the values are.
+    """
+
+    cells: tuple[Cell, ...]
+    values: Float[np.ndarray, "example cell"]
+    name: str
+
+    @property
+    def mean(self) -> Float[np.ndarray, " cell"]:
+        """Mean over the examples."""
+        return self.values.mean(axis=0)
+
+    @property
+    def normalised(self) -> Float[np.ndarray, " cell"]:
+        """Mean over the examples, divided by the l2 norm of its layer (Michel et al. 2019, section 4)."""
+        mean, found = self.mean, np.zeros(len(self.cells))
+        layers = [cell[:2] for cell in self.cells]
+        for layer in dict.fromkeys(layers):
+            own = np.array([other == layer for other in layers])
+            found[own] = mean[own] / max(float(np.linalg.norm(mean[own])), 1e-30)
+        return found
+
+    @property
+    def order(self) -> tuple[Cell, ...]:
+        """The cells, that which matters least first."""
+        return tuple(self.cells[at] for at in np.argsort(self.mean, kind="stable"))
+
+    def intervals(self, **options: Any) -> Float[np.ndarray, "cell 2"]:
+        """Bootstrap intervals of the means over examples; options as of `headscope.evidence.interval`."""
+        return interval(self.values, **options)
+
+    def grid(self, stack: str | None = None) -> Float[np.ndarray, "layer head"]:
+        """Means of one stack as a heat map; NaN where a layer has fewer heads."""
+        names = dict.fromkeys(cell[0] for cell in self.cells)
+        stack = next(iter(names)) if stack is None else stack
+        own = [
+            (layer, head, mean)
+            for (name, layer, head), mean in zip(self.cells, self.mean, strict=True)
+            if name == stack
+        ]
+        if not own:
+            raise InterventionError(f"There is no stack {stack!r}; there are {', '.join(names)}")
+        layers = sorted({layer for layer, _, _ in own})
+        found = np.full((len(layers), max(head for _, head, _ in own) + 1), np.nan)
+        for layer, head, mean in own:
+            found[layers.index(layer), head] = mean
+        return found
+
+
+def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
+    """Expected sensitivity of the loss to a head: ``I_h = E_x |dL(x)/dxi_h|`` at ``xi = 1``.
+
+    ``MHA = sum_h xi_h Att_h``; by the chain rule ``dL/dxi_h = <Att_h, dL/dAtt_h>``, so that one forward and one
+    backward pass give all heads. The absolute value is taken for each example, before the mean.
+
+    Source: Michel et al. 2019, section 4, equation 2.
+
+    Args:
+        model: in evaluation mode meanwhile; no parameter gets a gradient.
+        objective: the loss.
+
+    Returns:
+        In units of the loss.
+
+    Raises:
+        InterventionError: where layers work on windows, so that examples cannot be told apart.
+
+    Example:
+        >>> importance = gradient_importance(model, next_word(tokenizer, texts))
+        >>> importance.order[:3]  # the heads that matter least
+    """
+    model = unwrapped(model)
+    found: list[np.ndarray] = []
+    cells: tuple[Cell, ...] = ()
+    with at_rest(model), torch.enable_grad():
+        gates = [_Gate(stack=stack) for stack in plan_on(model, objective.probe(model)).stacks]
+        with intervene(model, *gates):
+            for losses in objective.losses(model):
+                made = {place: xi for gate in gates for place, xi in gate.made.items()}
+                slopes = torch.autograd.grad(losses.sum(), list(made.values()), allow_unused=True)
+                slopes = [
+                    torch.zeros_like(xi) if slope is None else slope
+                    for slope, xi in zip(slopes, made.values(), strict=True)
+                ]
+                found.append(torch.cat(slopes, dim=1).abs().double().cpu().numpy())
+                cells = tuple((*place, head) for place, xi in made.items() for head in range(xi.shape[1]))
+    return Importance(cells, np.concatenate(found), f"|d {objective.name} / d xi|")
+
+
+def leave_one_out(
+    model: nn.Module,
+    objective: Objective,
+    *,
+    by: Callable[..., Intervention] = Zero,
+    layers: bool = False,
+) -> Importance:
+    """Change of the loss when one head is disabled, the others left as they are: ``L(without h) - L``.
+
+    Source: Michel et al. 2019, section 3 (by zero); Kovaleva et al. 2019, section 4.4 (by uniform attention).
+
+    Args:
+        model: in evaluation mode meanwhile.
+        objective: the loss.
+        by: how heads are disabled: `Zero` or `Uniform`, or whatever makes an intervention of stack, layer and heads.
+        layers: disable whole layers instead, one at a time.
+
+    Returns:
+        In units of the loss; positive where the head helps.
+
+    Example:
+        >>> leave_one_out(model, objective, by=Uniform).mean
+    """
+    model = unwrapped(model)
+    with at_rest(model):
+        intact = losses_of(model, objective)
+        places = plan_on(model, objective.probe(model)).places
+        cells = [
+            (place.stack, place.layer, head) for place in places for head in ([-1] if layers else range(place.heads))
+        ]
+        changes = [losses_of(model, objective, [one_of(cell, by)]) - intact for cell in cells]
+    return Importance(tuple(cells), np.stack(changes, axis=1), f"change of {objective.name}")
+
+
+def confidence_importance(records: Iterable[Record]) -> Importance:
+    """Confidence of each head on each text: mean over its queries of the largest weight, special tokens left out.
+
+    Source: Voita et al. 2019, section 4, who leave out the end-of-sentence token; see `headscope.measures.confidence`.
+
+    Args:
+        records: of one model.
+
+    Raises:
+        InterventionError: where there is no record, or a text has nothing but special tokens.
+    """
+    rows, cells = [], ()
+    for record in records:
+        values: list[float] = []
+        found: list[Cell] = []
+        for name, stack in record.stacks.items():
+            words = ~np.array([bool(mark) for mark in stack.query.special])
+            if not words.any():
+                raise InterventionError(f"Text {len(rows)} has nothing but special tokens; leave it out")
+            for layer in stack:
+                values += confidence(layer.weights_of(), queries=words).tolist()
+                found += [(name, layer.layer, head) for head in range(layer.heads)]
+        rows.append(values)
+        cells = tuple(found)
+    if not rows:
+        raise InterventionError("No record was given; give at least one")
+    return Importance(cells, np.array(rows), "confidence")
+
+
+def losses_of(
+    model: nn.Module, objective: Objective, interventions: Sequence[Intervention] = ()
+) -> Float[np.ndarray, " example"]:
+    """The loss of each example under some interventions."""
+    with torch.no_grad(), intervene(model, *interventions):
+        return torch.cat(list(objective.losses(model))).double().cpu().numpy()
+
+
+def one_of(cell: Cell, by: Callable[..., Intervention]) -> Intervention:
+    """The intervention that disables one head, or one layer."""
+    stack, layer, head = cell
+    return by(stack=stack, layer=layer, heads=None if head < 0 else head)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Gate(Intervention):
+    """Outputs times ``xi = 1``, one for each example and head, which gradients can be asked for."""
+
+    made: dict[tuple[str, int], torch.Tensor] = field(default_factory=dict)
+    where: ClassVar[Where] = "output"
+    does: ClassVar[str] = "output times a gate"
+
+    def check(self, place: Place) -> None:
+        """See `Intervention`."""
+        needs_whole(place, "example")
+
+    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+
+        def gated(old: torch.Tensor, at: At) -> torch.Tensor:
+            xi = torch.ones(old.shape[0], old.shape[2], device=old.device, dtype=old.dtype, requires_grad=True)
+            self.made[place.stack, place.layer] = xi
+            return old * xi[:, None, :, None]
+
+        return gated

@@ -1,0 +1,161 @@
+"""What all interventions share: which heads, layers and tokens they are about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from headscope.capturing._edit import At, Part, Where
+from headscope.errors import InterventionError
+from headscope.interventions._plan import Place, Plan
+
+Numbers = int | Sequence[int] | None
+Make = Callable[[torch.Tensor, At], torch.Tensor]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Intervention(ABC):
+    """A change of some heads; what is left out means all.
+
+    Layers, heads and tokens are numbered as in a record: from 0, tokens without padding.
+
+    Args:
+        layer: one layer or several.
+        heads: one head or several.
+        kv_heads: one key/value head or several, meaning all heads that share them; instead of ``heads``.
+        queries: positions of the tokens that look; their rows alone are changed.
+        stack: which stack; may be left out where the model has only one.
+
+    Raises:
+        InterventionError: where a number is none, or heads are named twice over.
+    """
+
+    layer: Numbers = None
+    heads: Numbers = None
+    kv_heads: Numbers = None
+    queries: Numbers = None
+    stack: str | None = None
+
+    where: ClassVar[Where]
+    does: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name in ("layer", "heads", "kv_heads", "queries"):
+            object.__setattr__(self, name, parse_numbers(getattr(self, name), f"{type(self).__name__}: {name}"))
+        if self.heads is not None and self.kv_heads is not None:
+            raise InterventionError(f"{type(self).__name__} takes heads or kv_heads, not both")
+
+    def on(self, model: nn.Module) -> Any:
+        """A block in which the model is changed; see `headscope.intervene`."""
+        from headscope.interventions._session import intervene
+
+        return intervene(model, self)
+
+    def parts(self, plan: Plan) -> Iterator[tuple[Place, Part]]:
+        """What is to be done in each layer of a model.
+
+        Raises:
+            InterventionError: where a layer or head is not there, or a layer cannot carry the change.
+        """
+        for place in plan.chosen(self.stack, self.layer):  # ty: ignore[invalid-argument-type]
+            if place.route == "outputs":
+                raise InterventionError(
+                    f"{place.name} ({place.module}) computes attention in pieces; it can be captured from what the "
+                    "model returns, but not changed"
+                )
+            self.check(place)
+            yield place, self.part(place)
+
+    def check(self, place: Place) -> None:
+        """Raise where a layer cannot carry the change.
+
+        Raises:
+            InterventionError: with the reason.
+        """
+        if self.queries is not None:
+            needs_whole(place, "tokens")
+
+    def part(self, place: Place) -> Part:
+        """What is to be done in one layer."""
+        heads = self.heads_of(place)
+        return Part(
+            where=self.where,
+            heads=heads,
+            make=self.maker(place, heads),
+            rows=self.queries,  # ty: ignore[invalid-argument-type]
+            said=self.said(heads),
+            route=place.route,
+        )
+
+    @abstractmethod
+    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+        """What makes of these heads' tensor the new one; see `Part`."""
+
+    def heads_of(self, place: Place) -> tuple[int, ...]:
+        """The heads that are meant in a layer.
+
+        Raises:
+            InterventionError: where one is not there.
+        """
+        if self.kv_heads is not None:
+            shared = place.heads // place.kv_heads
+            groups = checked(self.kv_heads, place.kv_heads, f"{place.name} has key/value heads")
+            return tuple(group * shared + head for group in groups for head in range(shared))
+        return checked(self.heads, place.heads, f"{place.name} has heads")
+
+    def said(self, heads: tuple[int, ...]) -> str:
+        """The change of these heads in words."""
+        rows = "" if self.queries is None else f", queries {_listed(self.queries)}"
+        return f"{self.does} (heads {_listed(heads)}{rows})"
+
+
+def parse_numbers(given: Any, name: str) -> tuple[int, ...] | None:
+    """Numbers from 0 on, rising, each once; None for all.
+
+    Raises:
+        InterventionError: where one of them is none.
+    """
+    if given is None:
+        return None
+    several = [given] if isinstance(given, int | np.integer) else list(given)
+    if not several or any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in several):
+        raise InterventionError(f"{name} must be a whole number from 0 on, or several of them, not {given!r}")
+    return tuple(sorted({int(number) for number in several}))
+
+
+def checked(numbers: Any, count: int, has: str) -> tuple[int, ...]:
+    """The numbers, all of which there are; every number where None.
+
+    Raises:
+        InterventionError: naming the first that is not there.
+    """
+    if numbers is None:
+        return tuple(range(count))
+    if numbers[-1] >= count:
+        raise InterventionError(f"{has} 0 to {count - 1}, not {numbers[-1]}")
+    return numbers
+
+
+def needs_whole(place: Place, what: str) -> None:
+    """Raise where the tokens of a layer are not laid out as those of the record.
+
+    Raises:
+        InterventionError: with the reason.
+    """
+    if not place.whole:
+        raise InterventionError(
+            f"{place.name} ({place.module}) attends within windows or to one picture after the other; heads can be "
+            f"changed there, but no single {what}"
+        )
+
+
+def _listed(numbers: Any) -> str:
+    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}-{numbers[-1]}"
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,179 @@
+"""Queries, keys, values or outputs from another run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from headscope.capturing._edit import At, Part, within
+from headscope.errors import InterventionError, RecordError
+from headscope.interventions._intervention import Intervention, Make, Numbers, checked, needs_whole, parse_numbers
+from headscope.interventions._plan import Place
+from headscope.record import Layer, Record
+
+What = Literal["queries", "keys", "values", "output"]
+WHERE = {"queries": "query", "keys": "key", "values": "value", "output": "output"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Patch(Intervention):
+    """What the heads compute on the way is taken from another run of the same model.
+
+    Queries and keys are those after positions were applied. The output of a head is ``sum_k A[q, k] v_k``, before the
+    projection; in the record its rows are zero, since nothing it looked at in this run went further.
+
+    Args:
+        record: of the other run, with queries, keys and values kept (``keep="auto"``); or one for each text of a
+            batch.
+        what: ``"queries"``, ``"keys"``, ``"values"`` or ``"output"``.
+        positions: the tokens that are patched: queries for queries and output, keys for keys and values; all by
+            default, the text then having as many tokens as the record.
+        source: the positions in the record that are put there, in this order; by default the same ones.
+        layer: see `Intervention`, as for the rest. Keys and values are shared: their heads must be named as
+            ``kv_heads``, or be all that share them.
+
+    Raises:
+        InterventionError: where record, model and text do not fit, or a layer's queries and keys cannot be told apart
+            from what is added to their product.
+
+    Example:
+        >>> other = capture(model, tokenizer, "The dog sat.")
+        >>> capture(model, tokenizer, "The cat sat.", interventions=[Patch(record=other, what="values", layer=1)])
+    """
+
+    record: Record | Sequence[Record]
+    what: What
+    positions: Numbers = None
+    source: Numbers = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.records or self.what not in WHERE or not all(isinstance(one, Record) for one in self.records):
+            raise InterventionError(f"Patch needs a record and one of {', '.join(WHERE)}; not {self.what!r}")
+        if self.queries is not None:
+            raise InterventionError("Patch takes positions=, the tokens that are patched, and not queries=")
+        source = self.source if self.source is None or isinstance(self.source, int) else list(self.source)
+        parsed = parse_numbers(self.positions, "Patch: positions")
+        parse_numbers(source, "Patch: source")
+        source = parsed if source is None else (source,) if isinstance(source, int) else tuple(source)
+        given = parsed if self.positions is None or isinstance(self.positions, int) else tuple(self.positions)
+        if (given is None) != (source is None) or len(given or ()) != len(source or ()):
+            raise InterventionError(f"Patch: {source} cannot be put at the positions {given}; give as many of both")
+        object.__setattr__(self, "positions", given)
+        object.__setattr__(self, "source", given if self.source is None else source)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """One record, or one for each text."""
+        return tuple(self.record) if isinstance(self.record, list | tuple) else (self.record,)  # ty: ignore
+
+    def check(self, place: Place) -> None:
+        """See `Intervention`."""
+        needs_whole(place, "token")
+        expected = 1 if place.route == "operators" else 0
+        if self.what in ("queries", "keys") and (place.products > expected or not place.features[0]):
+            raise InterventionError(
+                f"{place.name} ({place.module}) makes its scores of more than queries times keys; they cannot be "
+                "patched there. Patch values or output, or give weights with headscope.Given"
+            )
+
+    def part(self, place: Place) -> Part:
+        """See `Intervention`."""
+        heads = self._kv_heads_of(place) if self.what in ("keys", "values") else self.heads_of(place)
+        number = ("queries", "keys", "values", "output").index(self.what)
+        count = place.kv_heads if self.what in ("keys", "values") else place.heads
+        kind = "key/value heads" if self.what in ("keys", "values") else "heads"
+        said = f"{self.what} patched ({kind} {', '.join(map(str, heads))})"
+        size = (count, place.features[number]) if number < 3 else None
+        make = self.maker(place, heads)
+        return Part(WHERE[self.what], heads, make, self.positions, said, place.route, size)  # ty: ignore
+
+    def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        arrays = [torch.from_numpy(np.array(self._array(layer_of(one, place), heads))) for one in self.records]
+
+        def make(old: torch.Tensor, at: At) -> torch.Tensor:
+            if len(arrays) not in (1, len(at.queries)):
+                raise InterventionError(f"{len(arrays)} records were given, and the batch has {len(at.queries)} texts")
+            new = old.clone()
+            rows = new.transpose(1, 2) if self.what == "output" else new
+            sides = at.keys if self.what in ("keys", "values") else at.queries
+            for example, places in enumerate(sides):
+                found = arrays[example % len(arrays)]
+                to, of = self._positions(len(places), found.shape[1], f"{place.name}, text {example}")
+                rows[example, :, places[to]] = found[:, of].to(new)
+            return new
+
+        return make
+
+    def _array(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
+        """``[head token feature]`` of the heads."""
+        if self.what == "output":
+            return outputs_of(layer, heads)
+        found = getattr(layer, self.what)
+        if found is None:
+            raise InterventionError(
+                f"Layer {layer.layer} of the record holds no {self.what}; capture it with keep='auto'"
+            )
+        return found[list(heads)]
+
+    def _positions(self, here: int, there: int, name: str) -> tuple[list[int], list[int]]:
+        if self.positions is None or self.source is None:
+            if here != there:
+                raise InterventionError(
+                    f"{name} has {here} tokens, and the record {there}; say with positions= and source= which are to "
+                    "be put where"
+                )
+            return list(range(here)), list(range(there))
+        to, of = list(self.positions), list(self.source)  # ty: ignore[invalid-argument-type]
+        within(to, here)
+        if max(of) >= there:
+            raise InterventionError(f"The record has tokens 0 to {there - 1}, not {max(of)}")
+        return to, of
+
+    def _kv_heads_of(self, place: Place) -> tuple[int, ...]:
+        if self.heads is None:
+            return checked(self.kv_heads, place.kv_heads, f"{place.name} has key/value heads")
+        heads, shared = self.heads_of(place), place.heads // place.kv_heads
+        groups = sorted({head // shared for head in heads})
+        if len(groups) * shared != len(heads):
+            raise InterventionError(
+                f"{place.name}: heads {', '.join(map(str, heads))} share key/value heads "
+                f"{', '.join(map(str, groups))} with others; name the key/value heads with kv_heads="
+            )
+        return tuple(groups)
+
+
+def layer_of(record: Record, place: Place) -> Layer:
+    """The layer of a record that belongs to a place.
+
+    Raises:
+        InterventionError: where there is none with as many heads.
+    """
+    try:
+        layer = record[place.stack].layer(place.layer)
+    except RecordError as error:
+        raise InterventionError(f"The record does not fit the model: {error}") from None
+    if (layer.heads, layer.kv_heads) != (place.heads, place.kv_heads):
+        raise InterventionError(
+            f"{place.name} has {place.heads} heads and {place.kv_heads} key/value heads, but {layer.heads} and "
+            f"{layer.kv_heads} in the record; is it of this model?"
+        )
+    return layer
+
+
+def outputs_of(layer: Layer, heads: tuple[int, ...]) -> Float[np.ndarray, "head query feature"]:
+    """What heads hand on before the projection: ``sum_k A[q, k] v_k``.
+
+    Raises:
+        InterventionError: where no values were kept.
+    """
+    if layer.values is None:
+        raise InterventionError(f"Layer {layer.layer} of the record holds no values; capture it with keep='auto'")
+    chosen = list(heads)
+    return layer.weights_of()[chosen] @ np.asarray(layer.values)[layer.kv_head_of[chosen]]

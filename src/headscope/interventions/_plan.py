@@ -1,0 +1,167 @@
+"""Which attention there is in a model to be changed, found out by running it once as it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing._call import Call
+from headscope.capturing._edit import intact
+from headscope.capturing._inputs import Inputs
+from headscope.capturing._keep import Keeping
+from headscope.capturing._run import at_rest, run
+from headscope.capturing._stacks import group_of, role_of
+from headscope.errors import InterventionError
+from headscope.record import Layer
+
+ROLES = {"decoder": ("target", "target"), "cross": ("target", "source")}
+SEEN = ("vision", "audio", "stage")
+"""Stacks whose tokens are not those of a text, by the beginning of their names."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One layer of one stack, and where in the model its attention is computed.
+
+    Args:
+        stack: name of the stack.
+        layer: number of the layer.
+        module: name of the module that computes it.
+        visit: how often that module has run before in the same pass (ALBERT's layers share one).
+        heads: number of heads.
+        kv_heads: number of key/value heads.
+        route: how it was seen.
+        roles: whether queries and keys are of the source or of the target; empty where of neither.
+        features: of queries, keys and values; 0 where not known.
+        products: how many products of activations went into the scores, or were made beside the interface.
+        whole: whether the layer works on each example at once, and not on windows or one picture after the other.
+    """
+
+    stack: str
+    layer: int
+    module: str
+    visit: int
+    heads: int
+    kv_heads: int
+    route: str
+    roles: tuple[str, str]
+    features: tuple[int, int, int]
+    products: int
+    whole: bool
+
+    @property
+    def name(self) -> str:
+        """Of the layer, for messages."""
+        return f"Layer {self.layer}" if self.stack == "self" else f"Layer {self.layer} of {self.stack!r}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The places of a model.
+
+    Args:
+        places: all layers with softmax attention.
+        others: those without, by stack and number, and what they are instead.
+    """
+
+    places: tuple[Place, ...]
+    others: Mapping[str, Mapping[int, str]]
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """Names of the stacks."""
+        return tuple(dict.fromkeys(place.stack for place in self.places))
+
+    def chosen(self, stack: str | None, layers: tuple[int, ...] | None) -> list[Place]:
+        """The places of these layers, of all where None.
+
+        Raises:
+            InterventionError: where there is no such stack or layer, or the stack is left open and there are several.
+        """
+        if stack is None and len(self.stacks) > 1:
+            names = ", ".join(map(repr, self.stacks))
+            raise InterventionError(f"This model has the stacks {names}; say which is meant with stack=")
+        stack = self.stacks[0] if stack is None else stack
+        if stack not in self.stacks:
+            raise InterventionError(f"This model has the stacks {', '.join(map(repr, self.stacks))}, not {stack!r}")
+        found = {place.layer: place for place in self.places if place.stack == stack}
+        for layer in layers or ():
+            if layer not in found:
+                what = self.others.get(stack, {}).get(layer)
+                reason = "there is none" if what is None else f"it computes no softmax attention: {what}"
+                raise InterventionError(
+                    f"Layer {layer} of stack {stack!r} cannot be changed: {reason}; there are layers "
+                    f"{', '.join(map(str, found))}"
+                )
+        return [place for number, place in found.items() if layers is None or number in layers]
+
+
+@dataclass(frozen=True)
+class _Note:
+    """What is remembered of a call as the model made it."""
+
+    module: str
+    roles: tuple[str, str]
+    products: int
+    size: tuple[int, int, int, int]
+
+
+def plan_of(model: Any, inputs: Inputs) -> Plan:
+    """The places of a model that is run on these inputs; it is run once, unchanged and checked as by `capture`.
+
+    Raises:
+        CaptureError: where its attention cannot be captured exactly.
+    """
+    notes: list[_Note] = []
+
+    def note(call: Call) -> None:
+        group = group_of(call)
+        roles = ROLES.get(role_of(group.path, group.cross)) if inputs.target else None
+        notes.append(_Note(call.name, roles or ("source", "source"), call.products, call.size))
+
+    keeping = Keeping(frozenset({"qk", "values"}), auto=False)
+    with intact(), at_rest(model), torch.random.fork_rng():
+        record = run(model, inputs, keeping, note=note)[0]
+    by_module: dict[str, list[_Note]] = {}
+    for entry in notes:
+        by_module.setdefault(entry.module, []).append(entry)
+    layers = [(stack.name, layer) for stack in record.stacks.values() for layer in stack]
+    uses = Counter(layer.module for _, layer in layers)
+    places = tuple(
+        _place(stack, layer, visit, (by_module.get(layer.module, []), uses[layer.module], inputs.count))
+        for stack, layer, visit in _visited(layers)
+    )
+    return Plan(places, {stack.name: dict(stack.others) for stack in record.stacks.values()})
+
+
+def _visited(layers: list[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, int]]:
+    visits: Counter[str] = Counter()
+    for stack, layer in layers:
+        yield stack, layer, visits[layer.module]
+        visits[layer.module] += 1
+
+
+def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, int]) -> Place:
+    notes, uses, count = seen
+    return Place(
+        stack=stack,
+        layer=layer.layer,
+        module=layer.module,
+        visit=visit,
+        heads=layer.heads,
+        kv_heads=layer.kv_heads,
+        route=layer.route,
+        roles=notes[0].roles if notes and not stack.startswith(SEEN) else ("", ""),
+        features=(_width(layer.queries), _width(layer.keys), _width(layer.values)),
+        products=notes[0].products if notes else 0,
+        whole=len(notes) == uses and all(note.size[0] == count for note in notes),
+    )
+
+
+def _width(array: np.ndarray | None) -> int:
+    return 0 if array is None else array.shape[-1]

@@ -1,0 +1,288 @@
+"""A model that is changed while a block is open."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+from headscope.capturing._call import Call
+from headscope.capturing._edit import Part, changing, sessions
+from headscope.capturing._inputs import Inputs
+from headscope.capturing._interface import InterfaceWatch
+from headscope.capturing._operators import OperatorWatch
+from headscope.capturing._origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
+from headscope.capturing._run import uncompiled, unwrapped
+from headscope.capturing._trail import Trail, names_of
+from headscope.capturing._weights import sight_of
+from headscope.errors import InterventionError
+from headscope.interventions._intervention import Intervention
+from headscope.interventions._plan import Place, Plan, plan_of
+from headscope.record import Tokens
+
+MASKS = {"source": "attention_mask", "target": "decoder_attention_mask"}
+IDS = {"source": ("input_ids", "inputs_embeds"), "target": ("decoder_input_ids", "decoder_inputs_embeds")}
+
+_plans: WeakKeyDictionary[nn.Module, dict[tuple, Plan]] = WeakKeyDictionary()
+
+
+@contextmanager
+def intervene(model: nn.Module, *interventions: Intervention) -> Generator[ModelSession]:
+    """Change a model's attention while the block is open, however the model is called.
+
+    The first call within the block runs the model once more beforehand, as it is: to find its layers and to check
+    that their attention is understood (once for each model and kind of input). What cannot be changed is refused then,
+    before anything is run changed. Blocks nest: those further out come first. Within a layer queries, keys and values
+    are changed first, then weights, then outputs. The model comes back as it was, also after an error. Gradients flow
+    as usual.
+
+    Args:
+        model: a transformers model, or any other torch model with one batch axis, the first.
+        *interventions: what is done; see `Intervention`.
+
+    Yields:
+        What is known of the block; its ``plan`` names the layers of the model once this was called.
+
+    Raises:
+        InterventionError: in the first call, where a layer, head or token is not there or a change cannot be made.
+        CaptureError: in the first call, where the model's attention cannot be captured exactly.
+
+    Example:
+        >>> with intervene(model, Zero(layer=2, heads=[0, 3]), Uniform(layer=4)):
+        ...     model(**inputs)
+    """
+    model = unwrapped(model)
+    session = ModelSession(model, interventions)
+    with ExitStack() as undo:
+        undo.enter_context(uncompiled(model))
+        if not any(isinstance(other, ModelSession) and other.model is model for other in sessions()):
+            trail = undo.enter_context(Trail(model))
+            operators = OperatorWatch(trail, None, 1)
+            operators.idle = True  # until there is something to change on this route
+            session.operators = operators
+            undo.enter_context(InterfaceWatch(trail, None, inside=operators.looking_away))
+            undo.enter_context(operators)
+        undo.enter_context(session.hooked())
+        undo.enter_context(changing(session))
+        yield session
+
+
+def plan_on(model: nn.Module, act: Callable[[], Any]) -> Plan:
+    """The places of a model on the inputs that it is given in an act.
+
+    Raises:
+        InterventionError: where the act does not run the model.
+    """
+    with intervene(model) as session, torch.no_grad():
+        act()
+    if session.plan is None:
+        raise InterventionError(f"The loss does not run {type(model).__name__}; give the model that it runs")
+    return session.plan
+
+
+class ModelSession:
+    """What is done to one model.
+
+    Args:
+        model: which.
+        interventions: what.
+    """
+
+    def __init__(self, model: nn.Module, interventions: Sequence[Intervention]) -> None:
+        for intervention in interventions:
+            if not isinstance(intervention, Intervention):
+                raise InterventionError(
+                    f"intervene takes interventions such as headscope.Zero(layer=0, heads=[1]), not {intervention!r}"
+                )
+        self.model, self.done = model, set()
+        self.operators: OperatorWatch | None = None
+        self._interventions, self._names = interventions, names_of(model)
+        self._parts: dict[tuple[str, int], list[Part]] = {}
+        self._places: dict[str, Place] = {}
+        self._bound: Plan | None = None
+        self._visits: Counter[str] = Counter()
+        self._uses: Counter[str] = Counter()
+        self._arguments: Mapping[str, Any] = {}
+        self._running = 0
+
+    @contextmanager
+    def hooked(self) -> Generator[None]:
+        """Know while the block is open when the model and its modules begin."""
+        roots = [self.model, *_encoders(self.model)]
+        with ExitStack() as undo:
+            for root in roots:
+                undo.callback(root.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
+                undo.callback(root.register_forward_hook(self._end, always_call=True).remove)
+            for module in self.model.modules():
+                undo.callback(module.register_forward_pre_hook(self._visit).remove)
+            yield
+
+    @property
+    def plan(self) -> Plan | None:
+        """The layers of the model; None as long as it was not run."""
+        return self._bound
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
+
+    def prepare(self, model: nn.Module, inputs: Inputs) -> None:
+        """See `headscope.capturing._edit.Session`."""
+        if model is not self.model:
+            return
+        if getattr(getattr(model, "config", None), "is_encoder_decoder", False) and not inputs.target:
+            self._learn(_inputs_of(model, inputs.arguments, whole=False))
+        else:
+            self._learn(inputs)
+
+    def parts(self, module: nn.Module) -> Sequence[Part]:
+        """See `headscope.capturing._edit.Session`."""
+        name = self._names.get(id(module))
+        if name is None or not self._parts:
+            return ()
+        visit = (self._visits[name] - 1) % self._uses[name] if self._uses[name] else 0
+        return self._parts.get((name, visit), ())
+
+    def positions(self, module: nn.Module, call: Call) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+        """See `headscope.capturing._edit.Session`."""
+        batch, _, queries, keys = call.size
+        roles = self._places[self._names[id(module)]].roles
+        seen = _looked_at(call)
+        found = [
+            self._real(role, (batch, size), seen if size == keys else None)
+            for role, size in zip(roles, (queries, keys), strict=True)
+        ]
+        return found[0], found[1]
+
+    def _real(self, role: str, shape: tuple[int, int], seen: torch.Tensor | None) -> list[torch.Tensor]:
+        """By the mask that the model was given, else by what its attention hides from all."""
+        mask = self._arguments.get(MASKS.get(role, ""))
+        found = torch.ones(shape) if seen is None else seen.expand(shape)
+        if isinstance(mask, torch.Tensor) and mask.ndim == 2 and len(mask) == shape[0]:
+            steps = _is_filled(self._arguments.get("past_key_values"))
+            if mask.shape[1] == shape[1] or (steps and mask.shape[1] > shape[1]):
+                found = mask[:, -shape[1] :]
+        return [row.nonzero()[:, 0].to(self.device) for row in found]
+
+    def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
+        self._running += 1
+        if self._running > 1 or self not in sessions():
+            return
+        self.done.clear()
+        self._arguments = arguments = _named(module, args, options)
+        if self.operators is not None:
+            self.operators.batch = _count(arguments)
+        self._learn(_inputs_of(self.model, arguments, whole=module is self.model))
+        self._visits.clear()
+
+    def _end(self, *_: Any) -> None:
+        self._running -= 1
+
+    def _visit(self, module: nn.Module, _: tuple) -> None:
+        self._visits[self._names[id(module)]] += 1
+
+    def _learn(self, inputs: Inputs | None) -> None:
+        """Find the places of the model, once for each kind of input, and what is to be done in each."""
+        plans = _plans.setdefault(self.model, {})
+        if inputs is None:
+            if self._bound is None:
+                raise InterventionError(
+                    f"{type(self.model).__name__} was run on less than its own inputs; run it once as a whole inside "
+                    "the block before its parts"
+                )
+            return
+        key = _kind(self.model, inputs.arguments)
+        if key not in plans:
+            plans[key] = plan_of(self.model, inputs)
+        if plans[key] is not self._bound:
+            self._bind(plans[key])
+
+    def _bind(self, plan: Plan) -> None:
+        self._bound, self._parts = plan, {}
+        self._places = {place.module: place for place in plan.places}
+        self._uses = Counter(place.module for place in plan.places)
+        for intervention in self._interventions:
+            for place, part in intervention.parts(plan):
+                self._parts.setdefault((place.module, place.visit), []).append(part)
+                if part.route == "operators":
+                    self._wake()
+
+    def _wake(self) -> None:
+        for other in sessions():
+            if isinstance(other, ModelSession) and other.model is self.model and other.operators is not None:
+                other.operators.idle = False
+
+
+def _looked_at(call: Call) -> torch.Tensor | None:
+    """``[batch key]``, True for keys that some query may look at; batch may be 1."""
+    visible = sight_of(call).visible if call.mask is not None else None
+    return None if visible is None else visible.any(dim=2).any(dim=1)
+
+
+def _encoders(model: Any) -> list[nn.Module]:
+    """The encoder that generation runs by itself."""
+    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False) or not hasattr(model, "get_encoder"):
+        return []
+    encoder = model.get_encoder()
+    return [encoder] if isinstance(encoder, nn.Module) and encoder is not model else []
+
+
+def _named(module: nn.Module, args: tuple, options: dict) -> dict[str, Any]:
+    """Arguments of a forward by name."""
+    try:
+        bound = inspect.signature(module.forward).bind_partial(*args, **options).arguments
+    except TypeError:
+        return dict(options)
+    return {name: value for name, value in (bound | bound.get("kwargs", {})).items() if value is not None}
+
+
+def _count(arguments: Mapping[str, Any]) -> int:
+    """Number of examples: the length of the first argument that is text, else of the first tensor."""
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor) and value.ndim}
+    named = [tensors[name] for names in IDS.values() for name in names if name in tensors]
+    return len(next(iter((*named, *tensors.values())), ())) or 1
+
+
+def _kind(model: Any, arguments: Mapping[str, Any]) -> tuple:
+    """What the places of a model may depend on."""
+    more = tuple(sorted(name for name in arguments if ARGUMENTS.get(name) in (VISION, AUDIO)))
+    return more, getattr(getattr(model, "config", None), "_attn_implementation", None)
+
+
+def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inputs | None:
+    """What a model can be run on to find its places; None for a step of a generation, or a part of the model."""
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor) and name != "labels"}
+    if arguments.get("encoder_outputs") is not None or _is_filled(arguments.get("past_key_values")):
+        return None
+    if not hasattr(model, "config"):
+        count = _count(tensors)
+        return Inputs(tensors, (Tokens(pieces=()),) * count, sides=())
+    if not whole:
+        start = getattr(model.config, "decoder_start_token_id", None) or 0
+        tensors["decoder_input_ids"] = torch.full((_count(tensors), 2), start, device=model.device)
+    more = has_more_than_text(tensors)
+    source, target = (_tokens(tensors, role) for role in ("source", "target"))
+    if not (source or more):
+        return None
+    return Inputs(tensors, source, target, origins_of(model, tensors) if more else None)
+
+
+def _is_filled(cached: Any) -> bool:
+    if cached is None:
+        return False
+    length = getattr(cached, "get_seq_length", None)
+    return bool(length()) if length is not None else bool(cached)
+
+
+def _tokens(tensors: Mapping[str, torch.Tensor], role: str) -> tuple[Tokens, ...]:
+    given = next((tensors[name] for name in IDS[role] if name in tensors), None)
+    if given is None:
+        return ()
+    return (Tokens(pieces=tuple(map(str, range(given.shape[1])))),) * len(given)

@@ -1,0 +1,133 @@
+"""Everything of one attention block that its contributions follow from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.norms._norm import Norm
+
+BYTES_AT_ONCE = 2**25
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """Weights, values and output projection of an attention, and what is done to its output, in float64.
+
+    ``output = sum_h weights_h (values_h projection_h) + bias``; ``stream = residual + before(output) + beside``;
+    ``normed = after(stream)``; ``normed_again = second(stream_again)``.
+
+    Args:
+        weights: ``[head query key]``.
+        values: ``[kv_head key feature]``, with the bias of values in them; several heads may share one.
+        projection: ``[head feature model]``, each head's part of W_O.
+        bias: ``[model]``, b_O.
+        residual: ``[query model]``, what the block's input adds to the attention's output.
+        same: whether queries and keys are the same tokens, so that the residual is key ``i``'s own.
+        before: norm or scale of the attention's output, before the residual is added.
+        beside: ``[query model]``, what else is added in the same place (a feed-forward part that runs in parallel).
+        after: the norm that takes the sum.
+        second: in post-norm models the norm after the feed-forward part.
+        stream_again: ``[query model]``, what the second norm takes.
+
+    Raises:
+        RecordError: where the arrays do not fit.
+    """
+
+    weights: np.ndarray
+    values: np.ndarray
+    projection: np.ndarray
+    bias: np.ndarray | None = None
+    residual: np.ndarray | None = None
+    same: bool = True
+    before: Norm | None = None
+    beside: np.ndarray | None = None
+    after: Norm | None = None
+    second: Norm | None = None
+    stream_again: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "values", "projection", "bias", "residual", "beside", "stream_again"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
+        self._check()
+
+    @property
+    def size(self) -> tuple[int, int, int, int]:
+        """Numbers of heads, queries, keys and features of the model."""
+        return (*self.weights.shape, self.projection.shape[2])
+
+    @cached_property
+    def output(self) -> Float[np.ndarray, "query model"]:
+        """What the attention hands on, b_O included."""
+        found = np.zeros((self.size[1], self.size[3]))
+        for head, weights in enumerate(self.weights):
+            found += weights @ self.values[self._shared(head)] @ self.projection[head]
+        return found if self.bias is None else found + self.bias
+
+    @cached_property
+    def stream(self) -> Float[np.ndarray, "query model"]:
+        """The attention's output with the residual."""
+        found = self.output if self.before is None else self.before(self.output)
+        for part in (self.residual, self.beside):
+            found = found if part is None else found + part
+        return found
+
+    @cached_property
+    def normed(self) -> Float[np.ndarray, "query model"]:
+        """What the norm makes of that; without a norm, the same."""
+        return self.stream if self.after is None else self.after(self.stream)
+
+    def transformed(self, keys: slice = slice(None)) -> Float[np.ndarray, "head key model"]:
+        """``f(x_j)`` of each head: its value times its part of the output projection."""
+        return self._transformed[:, keys] if self._is_small else self._transform(keys)
+
+    @property
+    def _is_small(self) -> bool:
+        heads, _, keys, model = self.size
+        return 8 * heads * keys * model <= BYTES_AT_ONCE
+
+    @cached_property
+    def _transformed(self) -> Float[np.ndarray, "head key model"]:
+        return self._transform(slice(None))
+
+    def _transform(self, keys: slice) -> Float[np.ndarray, "head key model"]:
+        values = self.values[:, keys]
+        return np.stack([values[self._shared(head)] @ part for head, part in enumerate(self.projection)])
+
+    def tiles(self, bytes_of_key: int) -> list[slice]:
+        """Keys, as many at a time as fit in the memory allowed."""
+        step = max(1, BYTES_AT_ONCE // max(1, bytes_of_key))
+        return [slice(first, first + step) for first in range(0, self.size[2], step)]
+
+    def _shared(self, head: int) -> int:
+        return head // (len(self.weights) // len(self.values))
+
+    def _check(self) -> None:
+        axes = {"weights": 3, "values": 3, "projection": 3}
+        for name, count in axes.items():
+            if getattr(self, name).ndim != count:
+                raise RecordError(f"{name} of a block has {getattr(self, name).ndim} axes, wanted are {count}")
+        heads, queries, keys, model = self.size
+        if len(self.projection) != heads or not len(self.values) or heads % len(self.values):
+            raise RecordError(
+                f"A block with {heads} heads cannot use {len(self.values)} heads of values and {len(self.projection)} "
+                "of the output projection"
+            )
+        wanted = {
+            "values": (len(self.values), keys, self.projection.shape[1]),
+            "bias": (model,),
+            "residual": (queries, model),
+            "beside": (queries, model),
+            "stream_again": (queries, model),
+        }
+        for name, shape in wanted.items():
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise RecordError(f"{name} of a block has shape {array.shape}; wanted is {shape}")
+        if self.same and queries != keys:
+            raise RecordError(f"A block of {queries} queries and {keys} keys cannot have the same tokens on both sides")

@@ -1,0 +1,121 @@
+"""The vectors that keys add to queries, and their norms, without ever holding all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.norms._block import Block
+from headscope.norms._norm import Norm
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Vectors ``P_ij = sum_h a_ij rows_i linear(f_h(x_j)) + [i = j] own_i``.
+
+    Args:
+        block: whose they are.
+        linear: what each f(x_j) goes through, the same for all queries.
+        rows: ``[query]``, what a query's pieces are multiplied by; None for 1.
+        own: ``[query model]``, what the residual adds.
+    """
+
+    block: Block
+    linear: Callable[[np.ndarray], np.ndarray] = lambda vectors: vectors
+    rows: np.ndarray | None = None
+    own: np.ndarray | None = None
+
+    def lengths(self) -> Float[np.ndarray, "query key"]:
+        """Norms of all pieces: ``||R_j a_ij||``, R_j from QR of the key's vectors, head by head.
+
+        R_j is the root of the Gram matrix ``[head head]`` of key j's vectors, and keeps the digits that the matrix
+        itself loses where heads cancel.
+        """
+        heads, queries, keys, model = self.block.size
+        found = np.empty((queries, keys))
+        for tile in self.block.tiles(8 * heads * (2 * model + queries + heads)):
+            vectors = self.linear(self.block.transformed(tile))  # [head key model]
+            roots = np.linalg.qr(vectors.transpose(1, 2, 0), mode="r")  # [key _ head]
+            weights = self.block.weights[:, :, tile].transpose(2, 0, 1)  # [key head query]
+            found[:, tile] = np.linalg.norm(roots @ weights, axis=1).T
+        if self.rows is not None:
+            found *= self.rows[:, None]
+        if self.own is not None and self.block.same:
+            np.fill_diagonal(found, np.linalg.norm(self.diagonal(), axis=-1))
+        return found
+
+    def diagonal(self) -> Float[np.ndarray, "query model"]:
+        """``P_ii``: what a token adds to itself, the residual included."""
+        if not self.block.same:
+            raise RecordError("Queries and keys are different tokens; no token looks at itself")
+        heads, queries, _, model = self.block.size
+        found = np.empty((queries, model))
+        for tile in self.block.tiles(8 * heads * model):
+            weights = self.block.weights[:, tile, tile].diagonal(axis1=1, axis2=2)  # [head key]
+            found[tile] = np.einsum("hj,hjd->jd", weights, self.linear(self.block.transformed(tile)))
+        return self._with_own(found)
+
+    def total(self) -> Float[np.ndarray, "query model"]:
+        """``sum_j P_ij``, the residual included."""
+        without_bias = self.block.output if self.block.bias is None else self.block.output - self.block.bias
+        return self._with_own(self.linear(without_bias))
+
+    def vectors(self, tile: slice) -> Float[np.ndarray, "key query model"]:
+        """The pieces of some keys."""
+        weights = self.block.weights[:, :, tile].transpose(2, 1, 0)  # [key query head]
+        found = weights @ self.linear(self.block.transformed(tile)).transpose(1, 0, 2)
+        if self.rows is not None:
+            found *= self.rows[:, None]
+        if self.own is not None and self.block.same:
+            at = np.arange(len(found))
+            found[at, at + (tile.start or 0)] += self.own[tile]
+        return found
+
+    def _with_own(self, vectors: np.ndarray) -> np.ndarray:
+        if self.rows is not None:
+            vectors = vectors * self.rows[:, None]
+        return vectors if self.own is None else vectors + self.own
+
+
+def attention_pieces(block: Block) -> Pieces:
+    """Of the attention's output: ``S_ij = sum_h a_ij f_h(x_j)``."""
+    return Pieces(block)
+
+
+def residual_pieces(block: Block) -> Pieces:
+    """Of the residual stream after the attention: ``R_ij = before(S_ij) + [i = j] x_i``."""
+    if block.residual is None:
+        raise RecordError("This block has no residual; give Block(residual=...)")
+    if block.before is None:
+        return Pieces(block, own=block.residual)
+    return Pieces(block, block.before.linear, 1 / block.before.deviation(block.output), block.residual)
+
+
+def output_pieces(block: Block) -> Pieces:
+    """Of the norm's output: ``T_ij = after(R_ij)`` with the deviation of the whole."""
+    if block.after is None:
+        raise RecordError("This block has no norm after it; give Block(after=...)")
+    return _through(residual_pieces(block), block.after, block.stream)
+
+
+def globenc_pieces(block: Block) -> Pieces:
+    """Of the second norm's output, feed-forward part left out: ``U_ij = second(T_ij)``, deviation of the whole."""
+    if block.second is None or block.stream_again is None:
+        raise RecordError("This block has no second norm; give Block(second=..., stream_again=...)")
+    return _through(output_pieces(block), block.second, block.stream_again)
+
+
+def _through(pieces: Pieces, norm: Norm, whole: np.ndarray) -> Pieces:
+    rows = 1 / norm.deviation(whole)
+    own = None if pieces.own is None else norm.linear(pieces.own) * rows[:, None]
+    before = pieces.linear
+    return Pieces(
+        pieces.block,
+        lambda vectors: norm.linear(before(vectors)),
+        rows if pieces.rows is None else rows * pieces.rows,
+        own,
+    )

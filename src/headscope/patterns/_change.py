@@ -1,0 +1,145 @@
+"""What an intervention does to patterns: scores of the same texts before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.evidence import effect_size, interval
+from headscope.patterns._heads import Heads
+from headscope.patterns._pattern import Pattern
+from headscope.patterns._table import Table, aligned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """How far a head follows a pattern before and after an intervention, on the same texts.
+
+    Args:
+        layer: number of the layer, from 0.
+        head: number of the head, from 0.
+        pattern: name of the pattern.
+        before: mean score over texts.
+        before_low: lower end of its bootstrap interval over texts; NaN for one text.
+        before_high: upper end.
+        after: mean score of the changed model on the same texts.
+        after_low: lower end.
+        after_high: upper end.
+        change: mean over texts of after less before.
+        change_low: lower end of the bootstrap interval, texts paired.
+        change_high: upper end.
+        effect: Cohen's d of after and before, paired by text.
+        texts: how many show the pattern both times.
+        held: whether the label held before.
+        gone: whether it held, and now the whole interval lies below the threshold.
+    """
+
+    layer: int
+    head: int
+    pattern: str
+    before: float
+    before_low: float
+    before_high: float
+    after: float
+    after_low: float
+    after_high: float
+    change: float
+    change_low: float
+    change_high: float
+    effect: float
+    texts: int
+    held: bool
+    gone: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Changes(Table):
+    """Patterns before and after an intervention; prints those that held before as a table.
+
+    Args:
+        before: heads of the model as it is.
+        after: heads of the changed model on the same texts.
+        what: what was done, in words.
+
+    Raises:
+        RecordError: where both are not of the same texts, heads and patterns.
+    """
+
+    before: Heads
+    after: Heads
+    what: str = "changed"
+
+    def __post_init__(self) -> None:
+        mine, theirs = self.before.tally, self.after.tally
+        if mine.rows != theirs.rows or mine.cells != theirs.cells or mine.statistic.texts != theirs.statistic.texts:
+            raise RecordError("Before and after are not of the same texts, heads and patterns; capture both alike")
+
+    @cached_property
+    def all(self) -> tuple[Change, ...]:
+        """Every pattern of every head that some text can show."""
+        return tuple(change for pattern in self.before.tally.patterns for change in self._of(pattern))
+
+    @property
+    def held(self) -> tuple[Change, ...]:
+        """The patterns that held before, the largest fall first."""
+        return tuple(sorted((each for each in self.all if each.held), key=lambda each: each.change))
+
+    def columns(self) -> dict[str, list]:
+        """Every pattern of every head as a table, one list for each column."""
+        return {field.name: [getattr(each, field.name) for each in self.all] for field in fields(Change)}
+
+    def __repr__(self) -> str:
+        gone = sum(each.gone for each in self.held)
+        return f"<Changes: {len(self.held)} labels held, {gone} are gone, {self.before.texts} texts, {self.what}>"
+
+    def __str__(self) -> str:
+        model = self.before.tally.model or "a model"
+        gone = sum(each.gone for each in self.held)
+        first = f"{model}, {self.what}: of {len(self.held)} labels over {self.before.texts} texts, {gone} are gone"
+        if not self.held:
+            return first
+        rows = [
+            (
+                f"{each.layer}-{each.head}",
+                each.pattern,
+                f"{each.before:.2f} [{each.before_low:.2f}, {each.before_high:.2f}]",
+                f"{each.after:.2f} [{each.after_low:.2f}, {each.after_high:.2f}]",
+                f"{each.change:+.2f} [{each.change_low:+.2f}, {each.change_high:+.2f}]",
+                "gone" if each.gone else "",
+            )
+            for each in self.held
+        ]
+        note = f"[{self.before.confidence:.0%} bootstrap interval over texts]; gone: all of it below the threshold"
+        return "\n".join([first, *aligned([("head", "pattern", "before", "after", "change", ""), *rows]), note])
+
+    def _of(self, pattern: Pattern) -> Iterator[Change]:
+        row = self.before.tally.rows.index(pattern.name)
+        scores = [each.tally.statistic.values[:, row] for each in (self.before, self.after)]
+        known = ~np.isnan(scores[0] + scores[1])
+        before, after = (np.where(known, each, np.nan) for each in scores)
+        values = {"before": before, "after": after, "change": after - before}
+        ends = {name: interval(each, confidence=self.before.confidence) for name, each in values.items()}
+        effects = effect_size(after, before)
+        held = {(label.layer, label.head) for label in self.before.labels if label.pattern == pattern.name}
+        for place, (layer, head) in enumerate(self.before.cells):
+            on = known[:, place]
+            if not on.any():
+                continue
+            numbers: dict[str, float] = {}
+            for name, each in values.items():
+                low, high = ends[name][place]
+                numbers |= {name: float(each[on, place].mean()), f"{name}_low": float(low), f"{name}_high": float(high)}
+            yield Change(
+                layer=layer,
+                head=head,
+                pattern=pattern.name,
+                **numbers,
+                effect=float(effects[place]),
+                texts=int(on.sum()),
+                held=(layer, head) in held,
+                gone=(layer, head) in held and numbers["after_high"] < pattern.threshold,
+            )

@@ -1,0 +1,376 @@
+"""How a head does what it does: the neurons that carry its scores, over many texts (Vig 2019, part 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.evidence import interval
+from headscope.measures import carriers
+from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
+from headscope.patterns._pattern import Pattern
+from headscope.patterns._records import parse_records
+from headscope.patterns._table import Table, aligned
+
+SHOWN = 8
+"""Neurons in the table of one head."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neuron:
+    """One neuron of a head, or one frequency pair, and what it adds to the score over texts.
+
+    Args:
+        layer: number of the layer, from 0.
+        head: number of the head, from 0.
+        unit: its number within the head.
+        features: the features of queries and keys it is made of: two where positions are rotary.
+        frequency: radians per position by which these are turned; None where they are not.
+        adds: mean over texts of what it adds to the score of what is looked at.
+        low: lower end of the bootstrap interval of that mean; NaN for one text.
+        high: upper end.
+        share: of the positive part of the mean score.
+        carries: mean share of queries whose carrying set it is in.
+        stable: share of texts in whose mean it is among those that carry the score.
+        holds: whether the interval lies above 0, and it is among the fewest that carry the mean score.
+    """
+
+    layer: int
+    head: int
+    unit: int
+    features: tuple[int, ...]
+    frequency: float | None
+    adds: float
+    low: float
+    high: float
+    share: float
+    carries: float
+    stable: float
+    holds: bool
+
+    def __str__(self) -> str:
+        name = f"neuron {self.features[0]}" if len(self.features) == 1 else f"pair {self.unit} {self.features}"
+        return (
+            f"{name} adds {self.adds:+.2f} [{self.low:+.2f}, {self.high:+.2f}], {self.share:.0%} of what is positive, "
+            f"carries it for {self.carries:.0%} of queries and in {self.stable:.0%} of texts"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Heads of one label: how many neurons carry them, and how fixed these are.
+
+    Args:
+        label: the label that all of them hold.
+        heads: how many they are.
+        neurons: mean over heads and texts of how many neurons carry the score of a query.
+        neurons_low: lower end of its bootstrap interval over texts.
+        neurons_high: upper end.
+        fixed: mean Jaccard index of the sets of two positions above chance, where 0 is chance and 1 the same set:
+            ``(J - J_chance) / (1 - J_chance)``.
+        fixed_low: lower end.
+        fixed_high: upper end.
+    """
+
+    label: str
+    heads: int
+    neurons: float
+    neurons_low: float
+    neurons_high: float
+    fixed: float
+    fixed_low: float
+    fixed_high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Table):
+    """Heads by their labels; prints itself as a table.
+
+    Args:
+        all: the groups.
+        confidence: of the intervals.
+    """
+
+    all: tuple[Group, ...]
+    confidence: float = 0.95
+
+    def __getitem__(self, label: str) -> Group:
+        for group in self.all:
+            if group.label == label:
+                return group
+        raise RecordError(f"No head holds {label!r}; labels held are {', '.join(group.label for group in self.all)}")
+
+    def columns(self) -> dict[str, list]:
+        """One row for each label."""
+        return {field.name: [getattr(group, field.name) for group in self.all] for field in fields(Group)}
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                group.label,
+                str(group.heads),
+                f"{group.neurons:.1f} [{group.neurons_low:.1f}, {group.neurons_high:.1f}]",
+                f"{group.fixed:.2f} [{group.fixed_low:.2f}, {group.fixed_high:.2f}]",
+            )
+            for group in self.all
+        ]
+        note = f"fixed: Jaccard above chance, 1 the same neurons at all positions [{self.confidence:.0%} over texts]"
+        return "\n".join([*aligned([("label", "heads", "neurons", "fixed"), *rows]), note])
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism(Table):
+    """Which neurons carry what heads look at; prints itself as a table.
+
+    There are two readings. ``"margin"``: what a neuron adds to the score of what is looked at, less what it adds to
+    all keys alike: only this reaches the softmax. ``"score"``: what it adds to the score itself, Vig's neuron view.
+
+    Args:
+        tally: what was counted.
+        confidence: of the intervals.
+    """
+
+    tally: MechanismTally
+    confidence: float = 0.95
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return len(self.tally.statistic)
+
+    @property
+    def cells(self) -> list[tuple[int, int]]:
+        """Layer and head of those looked into."""
+        return self.tally.cells
+
+    def columns(self) -> dict[str, list]:
+        """One row for each head and reading: mass, neurons, overlap of their sets and chance, with intervals.
+
+        ``texts`` is how many could say anything; ``low`` and ``high`` are of the mean before them.
+        """
+        rows = [row for of in READINGS for row in self._rows(of)]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def neurons(self, layer: int, head: int, *, of: Reading = "margin") -> tuple[Neuron, ...]:
+        """Every neuron of a head, that which adds most first.
+
+        With ``pattern="sep"`` these are the neurons by which a head tells [SEP] from all else.
+
+        Raises:
+            RecordError: where the head was not looked into, or there is no such reading.
+        """
+        cell, of = self._cell(layer, head), _parse_reading(of)
+        units = self.tally.units[layer]
+        texts = self.tally.by_unit("adds", of)[:, cell, : len(units)]
+        texts = texts[~np.isnan(texts).any(axis=1)]
+        if not len(texts):
+            raise RecordError(f"No text shows head {layer}-{head} anything of {self._looks_at}")
+        mean = texts.mean(axis=0)
+        ends = interval(texts, confidence=self.confidence)
+        positive = np.maximum(mean, 0).sum()
+        carries = _mean(self.tally.by_unit("carries", of)[:, cell, : len(units)])
+        carrying, stable = carriers(mean, share=self.tally.share), carriers(texts, share=self.tally.share).mean(axis=0)
+        found = [
+            Neuron(
+                layer=layer,
+                head=head,
+                unit=unit,
+                features=units.members[unit],
+                frequency=units.frequencies[unit],
+                adds=float(mean[unit]),
+                low=float(ends[unit, 0]),
+                high=float(ends[unit, 1]),
+                share=float(max(0.0, mean[unit]) / positive) if positive else 0.0,
+                carries=float(carries[unit]),
+                stable=float(stable[unit]),
+                holds=bool(carrying[unit] and ends[unit, 0] > 0),
+            )
+            for unit in range(len(units))
+        ]
+        return tuple(sorted(found, key=lambda neuron: -neuron.adds))
+
+    def carried_at(self, layer: int, head: int, *, of: Reading = "margin") -> Float[np.ndarray, "position unit"]:
+        """Share of texts in which a neuron carries the score of the query at a position, for the first 64.
+
+        Raises:
+            RecordError: where the head was not looked into, or there is no such reading.
+        """
+        return self.tally.carried_at(self._cell(layer, head), _parse_reading(of))
+
+    def grouped(self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: Reading = "margin") -> Groups:
+        """Heads by their labels: how many neurons carry each kind, and how fixed these are.
+
+        Vig's claim is that few fixed neurons make delimiter and sentence patterns, and many that shift with the
+        position make the next word's: this is where it can be seen to hold, or not.
+
+        Args:
+            labels: layer and head of those that hold each label, as of `Heads.by_label`.
+            of: the reading.
+        """
+        found = []
+        for label, cells in labels.items():
+            chosen = [self.cells.index(cell) for cell in cells if cell in self.cells]
+            if chosen:
+                found.append(self._group(label, chosen, _parse_reading(of)))
+        return Groups(tuple(found), self.confidence)
+
+    def figure(self, **options: Any) -> Any:
+        """The neurons of each head by position, drawn; see `headscope.mechanism_figure`."""
+        import headscope
+
+        return headscope.mechanism_figure(self, **options)
+
+    def __repr__(self) -> str:
+        return f"<Mechanism: {len(self.cells)} heads, {self.texts} texts, looking at {self._looks_at}>"
+
+    def __str__(self) -> str:
+        model = self.tally.model or "a model"
+        first = f"{model}: {len(self.cells)} heads, {self.texts} text{'s' * (self.texts != 1)}, {self._looks_at}"
+        rows = [HEADER, *map(self._line, self._rows("margin"), self._rows("score"))]
+        cards = [line for cell in self.cells for line in self._card(*cell)] if len(self.cells) <= SHOWN else []
+        return "\n".join([first, *aligned(rows), *NOTES, *cards])
+
+    @property
+    def _looks_at(self) -> str:
+        return "what each query looks at" if self.tally.pattern is None else self.tally.pattern.name
+
+    def _card(self, layer: int, head: int) -> list[str]:
+        if np.isnan(self.tally.row("neurons", "margin")[:, self._cell(layer, head)]).all():
+            return []
+        told = [neuron for neuron in self.neurons(layer, head) if neuron.holds]
+        lines = [f"  {neuron}" for neuron in told[:SHOWN]]
+        more = [f"  and {len(told) - SHOWN} more"] if len(told) > SHOWN else []
+        return [f"Head {layer}-{head}:", *(lines or ["  no neuron adds to it for certain"]), *more]
+
+    def _line(self, margin: dict[str, Any], score: dict[str, Any]) -> tuple[str, ...]:
+        return (
+            f"{margin['layer']}-{margin['head']}",
+            f"{margin['mass']:.2f}",
+            *(
+                text
+                for row in (margin, score)
+                for text in (
+                    f"{row['neurons']:.1f} [{row['neurons_low']:.1f}, {row['neurons_high']:.1f}] of {row['units']}",
+                    f"{row['overlap']:.2f} [{row['overlap_low']:.2f}, {row['overlap_high']:.2f}] ({row['chance']:.2f})",
+                )
+            ),
+        )
+
+    def _rows(self, of: Reading) -> list[dict[str, Any]]:
+        values = {name: self.tally.row(name, of) for name in SUMMARY}
+        mass = _mean(self.tally.row("mass", of))
+        means = {name: _mean(each) for name, each in values.items()}
+        ends = {name: interval(values[name], confidence=self.confidence) for name in ("neurons", "overlap")}
+        counts = (~np.isnan(values["neurons"])).sum(axis=0)
+        return [
+            {
+                "layer": layer,
+                "head": head,
+                "looks_at": "" if self.tally.pattern is None else self.tally.pattern.name,
+                "of": of,
+                "texts": int(counts[cell]),
+                "mass": float(mass[cell]),
+                "units": len(self.tally.units[layer]),
+                **{
+                    name if end is None else f"{name}_{('low', 'high')[end]}": float(
+                        means[name][cell] if end is None else ends[name][cell, end]
+                    )
+                    for name in ("neurons", "overlap")
+                    for end in (None, 0, 1)
+                },
+                "chance": float(means["chance"][cell]),
+            }
+            for cell, (layer, head) in enumerate(self.cells)
+        ]
+
+    def _group(self, label: str, chosen: list[int], of: Reading) -> Group:
+        neurons, overlap, chance = (self.tally.row(name, of)[:, chosen] for name in SUMMARY)
+        fixed = np.divide(overlap - chance, 1 - chance, out=np.full(overlap.shape, np.nan), where=chance < 1)
+        means = {"neurons": _mean(neurons.T), "fixed": _mean(fixed.T)}
+        found: dict[str, float] = {}
+        for name, texts in means.items():
+            ends = interval(texts[:, None], confidence=self.confidence)[0]
+            found |= {
+                name: float(_mean(texts[:, None])[0]),
+                f"{name}_low": float(ends[0]),
+                f"{name}_high": float(ends[1]),
+            }
+        return Group(label=label, heads=len(chosen), **found)
+
+    def _cell(self, layer: int, head: int) -> int:
+        if (layer, head) not in self.cells:
+            there = ", ".join(f"{layer}-{head}" for layer, head in self.cells[:12])
+            raise RecordError(
+                f"Head {layer}-{head} was not looked into; there are {there}{' ...' * (len(self.cells) > 12)}"
+            )
+        return self.cells.index((layer, head))
+
+
+HEADER = ("head", "mass", "neurons (margin)", "Jaccard (chance)", "neurons (score)", "Jaccard (chance)")
+NOTES = (
+    "neurons: the fewest that make up most of the positive score of a query, mean over queries and texts [interval]",
+    "Jaccard: how alike their sets are at two positions of a text; margin is the score less its mean over all keys",
+)
+
+
+def mechanism(
+    records: Any,
+    at: Collection[tuple[int, int]] | None = None,
+    *,
+    pattern: Pattern | str | None = None,
+    stack: str | None = None,
+    share: float = 0.9,
+    confidence: float = 0.95,
+) -> Mechanism:
+    """Which neurons carry what heads look at, over many texts.
+
+    For each word that looks: the fewest neurons that together make up 90 % of the positive score of what it looks
+    at; how many these are, and how alike they are at different positions of a text. Rotary models have frequency
+    pairs instead of neurons.
+
+    Source: Vig 2019, part 2 (neuron view); the statistics are ours.
+
+    Args:
+        records: one record, or one for each text, all of one model, with queries and keys.
+        at: layer and head of those to look into, such as ``[(2, 0), (7, 3)]``; all by default.
+        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of `sketch`; by
+            default whatever they do look at, key by key as much as they do.
+        stack: which stack of the records; by default the first.
+        share: of the positive score that is to be carried.
+        confidence: of the intervals.
+
+    Raises:
+        RecordError: where there is no record, head or pattern, or queries and keys were not kept.
+
+    Example:
+        >>> from headscope.record import Layer, Record, Stack, Tokens
+        >>> layer = Layer(layer=0, queries=np.eye(3, 4)[None], keys=np.eye(3, 4)[None])
+        >>> tokens = Tokens(pieces=("the", "cat", "sat"))
+        >>> record = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
+        >>> mechanism(record)
+        <Mechanism: 1 heads, 1 texts, looking at what each query looks at>
+    """
+    tally = MechanismTally(at, pattern=pattern, stack=stack, share=share)
+    for number, record in enumerate(parse_records(records, "mechanism")):
+        tally.update(f"{number:06}", record)
+    if not tally.cells:
+        raise RecordError("mechanism was given no record; capture at least one text")
+    return Mechanism(tally, confidence)
+
+
+def _parse_reading(of: str) -> Reading:
+    if of not in READINGS:
+        raise RecordError(f"There is no reading {of!r}; there are {' and '.join(READINGS)}")
+    return of
+
+
+def _mean(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    sums = np.where(known, values, 0.0).sum(axis=0)
+    return np.divide(sums, count, out=np.full(values.shape[1:], np.nan), where=count > 0)

@@ -1,0 +1,240 @@
+"""Which neurons carry what heads look at, text by text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.errors import RecordError
+from headscope.evidence import Statistic
+from headscope.measures import carriers, neuron_scores, set_overlap
+from headscope.patterns._maps import Maps, Sides, maps_of
+from headscope.patterns._pattern import PATTERNS, Pattern
+from headscope.patterns._sketch import sketch
+from headscope.patterns._units import Units, units_of
+from headscope.record import Layer, Record
+
+Reading = Literal["margin", "score"]
+READINGS: tuple[Reading, ...] = get_args(Reading)
+SUMMARY = ("neurons", "overlap", "chance")
+POSITIONS = 64
+"""So many first positions are counted one by one."""
+RULES = {
+    "next": "word -> next in own",
+    "previous": "word -> previous in own",
+    "positional-next": "word -> next in own",
+    "positional-previous": "word -> previous in own",
+    "delimiter": "word -> delimiter",
+    "bag": "word -> word in own",
+    "sink": "any -> first",
+    "previous-token": "any -> previous",
+    "sep": "word -> sep",
+    "cls": "word -> cls",
+}
+"""Patterns that are scored otherwise, and classes of tokens, as pairs."""
+
+
+class MechanismTally:
+    """What `mechanism` counts: update it with records, add tallies of other machines.
+
+    Values do not depend on the order of texts or on how they were shared out.
+
+    Args:
+        at: layer and head of those that are looked into; all by default.
+        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of `sketch`; by
+            default whatever they do look at, key by key as much as they do.
+        stack: which stack of the records; by default the first.
+        share: of the positive score that is to be carried.
+
+    Example:
+        >>> MechanismTally([(0, 1)], pattern="sep").pattern.name
+        'sep'
+    """
+
+    def __init__(
+        self,
+        at: Collection[tuple[int, int]] | None = None,
+        *,
+        pattern: Pattern | str | None = None,
+        stack: str | None = None,
+        share: float = 0.9,
+    ) -> None:
+        self.at = None if at is None else tuple(dict.fromkeys((int(layer), int(head)) for layer, head in at))
+        self.pattern, self.stack, self.share = parse_pattern(pattern), stack, share
+        self.model = ""
+        self.cells: list[tuple[int, int]] = []
+        self.units: dict[int, Units] = {}
+        self.statistic = Statistic((0, 0))
+        self._carried = np.zeros((2, 0, POSITIONS, 0), np.int64)
+        self._seen = np.zeros((0, POSITIONS), np.int64)
+
+    @property
+    def width(self) -> int:
+        """The most units that a head has."""
+        return max(map(len, self.units.values()), default=0)
+
+    def update(self, text: str, record: Record) -> None:
+        """Count one text.
+
+        Args:
+            text: what tells it from all others.
+            record: its queries and keys.
+
+        Raises:
+            RecordError: where the text was counted before, the record has no such heads or others than the texts
+                before it, or queries and keys were not kept.
+        """
+        stack = record[self.stack or next(iter(record.stacks))]
+        cells = self._chosen([(layer.layer, head) for layer in stack for head in range(layer.heads)])
+        layers = {layer.layer: layer for layer in stack if layer.layer in {number for number, _ in cells}}
+        units = {number: _checked_units(layer) for number, layer in layers.items()}
+        if self.cells and (cells != self.cells or _members(units) != _members(self.units)):
+            raise RecordError(f"Text {text!r} has other heads or neurons than those before it; one model at a time")
+        if text in self.statistic:
+            raise RecordError(f"Text {text!r} was counted before; give every text a name of its own, and each one once")
+        if not self.cells:
+            self._begin(cells, units, record.model.name)
+        sides = Sides(stack.query, stack.key)
+        wanted = None if self.pattern is None else self.pattern.wanted(sides)
+        rows = [self._values(maps_of(stack, layer, sides), layer, wanted) for layer in layers.values()]
+        self.statistic.update(text, np.concatenate(rows))
+
+    def __add__(self, other: MechanismTally) -> MechanismTally:
+        """The texts of both.
+
+        Raises:
+            RecordError: where they share a text, or looked into other heads or patterns.
+        """
+        if not isinstance(other, MechanismTally):
+            return NotImplemented
+        if not other.cells or not self.cells:
+            return self if self.cells else other
+        mine, theirs = ((each.at, each.pattern and each.pattern.name, each.share) for each in (self, other))
+        if mine != theirs or self.cells != other.cells or _members(self.units) != _members(other.units):
+            raise RecordError("These tallies looked into other heads or patterns, and cannot be added up")
+        found = MechanismTally(self.at, pattern=self.pattern, stack=self.stack, share=self.share)
+        found.statistic = self.statistic + other.statistic
+        found.cells, found.units, found.model = self.cells, self.units, self.model
+        found._carried, found._seen = self._carried + other._carried, self._seen + other._seen
+        return found
+
+    def row(self, name: str, of: Reading) -> Float[np.ndarray, "text head"]:
+        """One value of `SUMMARY`, or ``"mass"``, for each text and head."""
+        return self.statistic.values[:, :, self._rows.index(name if name == "mass" else f"{name} {of}")]
+
+    def by_unit(self, name: Literal["adds", "carries"], of: Reading) -> Float[np.ndarray, "text head unit"]:
+        """What each unit adds to the score, or for which share of the queries it is among those that carry it."""
+        first = self._rows.index(f"{name} {of} 0")
+        return self.statistic.values[:, :, first : first + self.width]
+
+    def carried_at(self, cell: int, of: Reading) -> Float[np.ndarray, "position unit"]:
+        """Share of texts in which a unit carries the score of the query at a position; NaN where none has one."""
+        counts = self._seen[cell][:, None]
+        carried = self._carried[READINGS.index(of), cell, :, : len(self.units[self.cells[cell][0]])]
+        return np.divide(carried, counts, out=np.full(carried.shape, np.nan), where=counts > 0)
+
+    def seen_often(self, cell: int) -> int:
+        """How many first positions to look at: up to the last that a tenth of the texts reach."""
+        often = np.flatnonzero(self._seen[cell] >= max(1, 0.1 * len(self.statistic)))
+        return int(often.max(initial=0)) + 1
+
+    def _chosen(self, there: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        gone = sorted(set(self.at or ()) - set(there))
+        if gone:
+            (layer, head), (first, last) = gone[0], (f"{cell[0]}-{cell[1]}" for cell in (there[0], there[-1]))
+            raise RecordError(f"There is no head {layer}-{head}; heads go from {first} to {last}")
+        return there if self.at is None else [cell for cell in there if cell in self.at]
+
+    def _begin(self, cells: list[tuple[int, int]], units: dict[int, Units], model: str) -> None:
+        self.cells, self.units, self.model = cells, units, model
+        self._carried = np.zeros((2, len(cells), POSITIONS, self.width), np.int64)
+        self._seen = np.zeros((len(cells), POSITIONS), np.int64)
+        of_units = [
+            f"{name} {of} {unit}" for name in ("adds", "carries") for of in READINGS for unit in range(self.width)
+        ]
+        self._rows = ["mass", *(f"{name} {of}" for of in READINGS for name in SUMMARY), *of_units]
+        heads = (f"head {layer}-{head}" for layer, head in cells)
+        self.statistic = Statistic((len(cells), len(self._rows)), (*self._rows, *heads))
+
+    def _values(
+        self, maps: Maps, layer: Layer, wanted: Bool[np.ndarray, "query key"] | None
+    ) -> Float[np.ndarray, "head row"]:
+        heads = [head for number, head in self.cells if number == layer.layer]
+        first = self.cells.index((layer.layer, heads[0]))
+        part = slice(first, first + len(heads))
+        targets, mass, asked = _targets(maps, heads, wanted)
+        if layer.queries is None or layer.keys is None or not asked.any():
+            return np.full((len(heads), len(self._rows)), np.nan)
+        units = self.units[layer.layer]
+        queries, keys = layer.queries[heads][:, asked], layer.keys[layer.kv_head_of[heads]]
+        seen = maps.visible[asked] / maps.visible[asked].sum(axis=1, keepdims=True)
+        places = np.flatnonzero(asked)
+        early = places < POSITIONS
+        self._seen[part, places[early]] += 1
+        summary, of_units = [mass], {"adds": [], "carries": []}
+        for number, of in enumerate(READINGS):
+            rows = targets - seen if of == "margin" else targets
+            scores = units.summed(neuron_scores(queries, keys, rows, scale=layer.scale))
+            carried = carriers(scores, share=self.share)
+            self._carried[number, part][:, places[early], : len(units)] += carried[:, early]
+            sizes = carried.sum(axis=2)
+            known = (sizes > 0).sum(axis=1)
+            mean = np.divide(sizes.sum(axis=1), known, out=np.full(len(heads), np.nan), where=known > 0)
+            alike = np.array([set_overlap(each) for each in carried])
+            summary += [mean, alike[:, 0], alike[:, 1]]
+            of_units["adds"].append(self._filled(scores.mean(axis=1)))
+            of_units["carries"].append(self._filled(carried.mean(axis=1)))
+        return np.concatenate([np.stack(summary, axis=1), *of_units["adds"], *of_units["carries"]], axis=1)
+
+    def _filled(self, values: Float[np.ndarray, "head unit"]) -> Float[np.ndarray, "head width"]:
+        found = np.full((len(values), self.width), np.nan)
+        found[:, : values.shape[1]] = values
+        return found
+
+
+def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:
+    """What heads look at, as pairs of tokens.
+
+    Raises:
+        RecordError: where it is no pattern of pairs, and no rule that can be read.
+    """
+    if pattern is None:
+        return None
+    if isinstance(pattern, str):
+        named = next((each for each in PATTERNS if each.name == pattern and each.pairs is not None), None)
+        return named or sketch(RULES.get(pattern, pattern), name=pattern)
+    return pattern if pattern.pairs is not None or pattern.name not in RULES else parse_pattern(pattern.name)
+
+
+def _targets(
+    maps: Maps, heads: list[int], wanted: Bool[np.ndarray, "query key"] | None
+) -> tuple[Float[np.ndarray, "head asked key"], Float[np.ndarray, " head"], Bool[np.ndarray, " query"]]:
+    """How much each key counts, rows summing to 1; mass on them; and which queries have any."""
+    weights = maps.weights[heads]
+    if wanted is None:
+        asked = maps.seeing & maps.sides.query_words
+        rows = weights[:, asked]
+    else:
+        wanted = wanted & maps.visible
+        asked = wanted.any(axis=1)
+        rows = np.where(wanted[asked], weights[:, asked], 0.0)
+    sums = rows.sum(axis=2, keepdims=True)
+    pairs = (maps.visible if wanted is None else wanted)[asked]
+    even = np.broadcast_to(pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1), rows.shape)
+    mass = sums[..., 0].mean(axis=1) if asked.any() else np.full(len(heads), np.nan)
+    return np.divide(rows, sums, out=even.copy(), where=sums > 0), mass, asked
+
+
+def _checked_units(layer: Layer) -> Units:
+    if layer.queries is None or layer.keys is None:
+        raise RecordError(
+            f"Queries and keys of layer {layer.layer} were not kept, and neurons are theirs; capture with keep='qk'"
+        )
+    return units_of(layer)
+
+
+def _members(units: dict[int, Units]) -> dict[int, tuple]:
+    return {number: each.members for number, each in units.items()}

@@ -1,0 +1,112 @@
+"""What kind of heads a model has: from the model and texts, or from records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.evidence import MapSum
+from headscope.patterns import PATTERNS, Heads, predictive_pattern
+from headscope.patterns import heads as heads_of
+from headscope.studies._source import Source, parse_source
+
+LIVE = ("random_weights", "position_mean")
+
+
+def heads(
+    records: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    random_weights: Heads | bool | None = None,
+    position_mean: np.ndarray | bool | None = None,
+    predictive: bool = False,
+    **options: Any,
+) -> Heads:
+    """What kind of heads a model has, over some texts, and how sure that is.
+
+    ``heads(model, tokenizer, texts)`` captures the texts itself; records are read once and not kept. Without texts,
+    ``heads(capture(...))`` for one, or ``heads(capture_many(...))`` for many. A label holds where the mean score over
+    texts reaches the pattern's threshold and lies above its baselines (t-test over texts, corrected for all heads and
+    patterns); one text alone gives no label.
+
+    Args:
+        records: one record, one for each text, all of one model; or a model, loaded, by name or
+            folder, or None for the demo model.
+        tokenizer: of the model; may be left out where that is named.
+        texts: a text, or texts and pairs of them, for the model to read.
+        random_weights: True for the same architecture with random weights as one baseline more, the texts run through
+            it too; or `heads` of such records.
+        position_mean: True for the map that positions alone would give as one baseline more, the texts run twice; or
+            the average map itself, see `MapSum`.
+        predictive: whether to look for words that a word can be predicted from, too. The model must have a masked-word
+            head that was trained, and runs n (n + 1) / 2 times on n words.
+        **options: ``patterns``, ``stack``, ``distances``, ``confidence``, ``alpha`` and ``correction`` of
+            `headscope.patterns.heads`; with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
+            `capture_many`.
+
+    Raises:
+        RecordError: where there is no record, an option there is not, or one that needs a model.
+        CaptureError: a model whose attention cannot be captured, or without a masked-word head where that is needed.
+        HeadscopeError: where SciPy is not installed; said before any record is read.
+
+    Example:
+        >>> found = heads("bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True)
+    """
+    source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
+    wanted = [name for name, given in zip(LIVE, (random_weights, position_mean), strict=True) if given is True]
+    if source is None:
+        if wanted or predictive:
+            names = ", ".join([*wanted, *["predictive"] * predictive])
+            raise RecordError(f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)")
+        given = random_weights if isinstance(random_weights, Heads) else None
+        return heads_of(records, random_weights=given, position_mean=_array(position_mean), **options)
+    if predictive:
+        options["patterns"] = (*options.get("patterns", PATTERNS), _predictive(source))
+    shared = {name: options[name] for name in ("patterns", "stack") if name in options}
+    if random_weights is True:
+        from headscope.capturing import random_twin
+
+        twin = random_twin(source.model)
+        random_weights = heads_of(source.records(twin, on_error=_passed), **shared)
+    mean = average_map(source, options.get("stack")) if position_mean is True else _array(position_mean)
+    given = random_weights if isinstance(random_weights, Heads) else None
+    return heads_of(source.records(), random_weights=given, position_mean=mean, **options)
+
+
+def average_map(source: Source, stack: str | None) -> np.ndarray:
+    """The mean map by position of all heads, layer after layer, over the texts of a source."""
+    longest, maps = 0, None
+    for record in source.records(on_error=_passed):
+        chosen = record[stack or next(iter(record.stacks))]
+        longest = max(longest, len(chosen.query), len(chosen.key))
+    for number, record in enumerate(source.records(on_error=_passed)):
+        weights = np.concatenate([layer.weights_of() for layer in record[stack or next(iter(record.stacks))]])
+        maps = maps or MapSum(len(weights), longest)
+        maps.update(str(number), weights)
+    if maps is None:
+        raise RecordError("heads was given no text that could be captured")
+    return maps.mean
+
+
+def _predictive(source: Source) -> Any:
+    from headscope.capturing import Masking
+
+    masking = Masking(source.model, source.tokenizer, truncate=source.options.get("truncate", False))
+    return predictive_pattern(masking)
+
+
+def _masked(name: Any) -> tuple[Any, Any]:
+    from headscope.capturing import load_masked_model, load_tokenizer
+
+    return load_masked_model(name), load_tokenizer(name)
+
+
+def _array(mean: Any) -> np.ndarray | None:
+    return None if mean is None or isinstance(mean, bool) else mean
+
+
+def _passed(*_: Any) -> None:
+    """What cannot be captured is reported once, when the model itself reads it."""

@@ -1,0 +1,35 @@
+"""Which neurons carry what heads look at: from the model and texts, or from records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headscope.patterns import Mechanism
+from headscope.patterns import mechanism as mechanism_of
+from headscope.studies._source import parse_source
+
+
+def mechanism(records: Any, tokenizer: Any = None, texts: Any = None, **options: Any) -> Mechanism:
+    """Which neurons carry what heads look at, over many texts (Vig 2019, part 2).
+
+    For each word that looks: the fewest neurons that together make up 90 % of the positive score of what it looks
+    at; how many these are, and how alike they are at different positions of a text. Rotary models have frequency
+    pairs instead of neurons.
+
+    Args:
+        records: one record, one for each text, all of one model; or a model, loaded, by name or
+            folder, or None for the demo model.
+        tokenizer: of the model; may be left out where that is named.
+        texts: a text, or texts and pairs of them, for the model to read.
+        **options: ``at``, ``pattern``, ``stack``, ``share`` and ``confidence`` of `headscope.patterns.mechanism`; with
+            a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
+
+    Raises:
+        RecordError: where there is no record, head or pattern, or queries and keys were not kept.
+
+    Example:
+        >>> found = mechanism("bert-base-uncased", texts=texts, at=[(7, 3)], pattern="sep")
+        >>> found.neurons(7, 3)[0]  # the neuron that tells [SEP] most
+    """
+    source = parse_source(records, tokenizer, texts, options)
+    return mechanism_of(records if source is None else source.records(keep="qk"), **options)

@@ -1,0 +1,110 @@
+"""What the study of norms counts of one text."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.measures import spearman, token_class
+from headscope.record import Layer, Stack, Tokens
+
+CLASSES = ("cls", "sep", "first", "stop", "other")
+"""Kobayashi's classes of tokens ([CLS], [SEP], "." or ",", other) and, where it is none of these, the first token."""
+MIXINGS = ("weights", "attention", "residual", "output")
+"""Attn-W, Attn-N, AttnRes-N, AttnResLn-N."""
+ALL = "all"
+BY = ("weight", "norm")
+ROWS = (
+    *(f"share by {by}: {name}" for by in BY for name in CLASSES),
+    *(f"length of f: {name}" for name in CLASSES),
+    *(f"spearman: {name}" for name in (*CLASSES, ALL)),
+    *(f"mixing {kind}: {name}" for kind in MIXINGS for name in (*CLASSES, ALL)),
+    "expansion",
+)
+"""The rows of values; see `norm_study`."""
+
+Classes = dict[str, Bool[np.ndarray, " token"]]
+
+
+def classes_of(tokens: Tokens) -> Classes:
+    """The tokens of each class; every token is in one."""
+    found = {name: token_class(tokens, name) for name in ("cls", "sep", "first", "stop")}
+    found["stop"] = found["stop"] & ~found["first"]
+    found["first"] = found["first"] & ~found["cls"] & ~found["sep"]
+    found["other"] = ~np.any(list(found.values()), axis=0)
+    return {name: found[name] for name in CLASSES}
+
+
+def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
+    """The rows of one text; a column for each layer and one for all layers together."""
+    keys, queries = classes_of(stack.key), classes_of(stack.query)
+    found = np.full((len(ROWS), len(stack) + 1), np.nan)
+    ranked: list[tuple[np.ndarray, np.ndarray]] = []
+    for column, layer in enumerate(stack):
+        if layer.value_norms is None:
+            continue
+        weights, lengths = np.asarray(layer.weights_of(), np.float64), np.asarray(layer.value_norms, np.float64)
+        looked_at = _looked_at(weights, layer)
+        ranked.append((looked_at, lengths))
+        values = _shares(weights, lengths, keys) | _lengths(lengths, keys) | _agreement([ranked[-1]], keys)
+        values |= _mixing(layer, weights, queries, is_self=stack.query == stack.key)
+        found[:, column] = [values[row] for row in ROWS]
+    whole = [~np.isnan(row[:-1]) for row in found]
+    found[:, -1] = [row[:-1][known].mean() if known.any() else np.nan for row, known in zip(found, whole, strict=True)]
+    for row, value in _agreement(ranked, keys).items():
+        found[ROWS.index(row), -1] = value
+    return found
+
+
+def _shares(
+    weights: Float[np.ndarray, "head query key"], lengths: Float[np.ndarray, "head key"], keys: Classes
+) -> dict[str, float]:
+    """Mean over heads and queries of the share that each class has in a row, by weight and by norm."""
+    found = {}
+    for by, maps in zip(BY, (weights, weights * lengths[:, None]), strict=True):
+        sums = maps.sum(-1)
+        for name, chosen in keys.items():
+            share = np.divide(maps[..., chosen].sum(-1), sums, out=np.zeros_like(sums), where=sums > 0)
+            found[f"share by {by}: {name}"] = float(share[sums > 0].mean()) if (sums > 0).any() else np.nan
+    return found
+
+
+def _lengths(lengths: Float[np.ndarray, "head key"], keys: Classes) -> dict[str, float]:
+    return {
+        f"length of f: {name}": float(lengths[:, chosen].mean()) if chosen.any() else np.nan
+        for name, chosen in keys.items()
+    }
+
+
+def _looked_at(weights: Float[np.ndarray, "head query key"], layer: Layer) -> Float[np.ndarray, "head key"]:
+    """Mean weight that each key gets from the queries that may look at it."""
+    if layer.visible is None:
+        return weights.mean(axis=1)
+    seeing = np.maximum(layer.visible.dense().sum(axis=0), 1)
+    return weights.sum(axis=1) / seeing
+
+
+def _agreement(ranked: list[tuple[np.ndarray, np.ndarray]], keys: Classes) -> dict[str, float]:
+    """Spearman of weight and length over all heads and tokens of a class, in all layers given."""
+    found = {}
+    for name, chosen in (*keys.items(), (ALL, np.ones_like(keys["other"]))):
+        pairs = [np.concatenate([pair[part][:, chosen].ravel() for pair in ranked] or [[]]) for part in (0, 1)]
+        found[f"spearman: {name}"] = spearman(pairs[0], pairs[1]) if len(pairs[0]) > 2 else np.nan
+    return found
+
+
+def _mixing(layer: Layer, weights: np.ndarray, queries: Classes, *, is_self: bool) -> dict[str, float]:
+    added = layer.contributions
+    ratios = {kind: None if added is None else getattr(added, f"mixing_{kind}") for kind in MIXINGS[1:]}
+    if is_self:
+        mean = weights.mean(axis=0)
+        ratios["weights"] = mean.sum(-1) - np.diagonal(mean)
+    found: dict[str, float] = {"expansion": np.nan}
+    if added is not None and added.expansion is not None:
+        found["expansion"] = added.expansion
+    for kind in MIXINGS:
+        ratio = ratios.get(kind)
+        for name, chosen in (*queries.items(), (ALL, np.ones(len(queries["other"]), bool))):
+            there = ratio is not None and chosen.any()
+            found[f"mixing {kind}: {name}"] = float(np.asarray(ratio)[chosen].mean()) if there else np.nan
+    return found

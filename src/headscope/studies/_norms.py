@@ -1,0 +1,300 @@
+"""The weight is not the contribution: Kobayashi's study of norms over many texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.evidence import Statistic, interval, load_statistic
+from headscope.record import Record, Stack
+from headscope.studies._norm_plot import plot
+from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
+
+SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
+DRAWN = SHOWN | {"stop": "period, comma"}
+FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
+LAYER = "layer "
+
+
+class NormStudy:
+    """What was counted; prints itself as tables, is added to others of the same model, kept and gone on with.
+
+    Args:
+        stack: which stack of the records; by default the first.
+        confidence: of the intervals.
+
+    Example:
+        >>> study = NormStudy()
+        >>> study
+        <NormStudy of 0 texts>
+    """
+
+    def __init__(self, *, stack: str | None = None, confidence: float = 0.95) -> None:
+        if not 0 < confidence < 1:
+            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+        self.stack, self.confidence, self.model = stack, confidence, ""
+        self.layers: tuple[int, ...] = ()
+        self.refused: dict[int, str] = {}
+        self.statistic = Statistic((len(ROWS), 0))
+
+    def update(self, text: str, record: Record) -> None:
+        """Count one text.
+
+        Args:
+            text: what tells it from all others.
+            record: captured with ``keep=("weights", "norms")``.
+
+        Raises:
+            RecordError: where norms were not kept, the text was counted before, or layers differ.
+        """
+        stack = record[self.stack or next(iter(record.stacks))]
+        layers = tuple(layer.layer for layer in stack)
+        self._check(text, stack, layers)
+        if not self.layers:
+            self.layers, self.model = layers, record.model.name
+            self.statistic = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
+        self.statistic.update(text, values_of(stack))
+        self.__dict__.pop("intervals", None)
+
+    def __add__(self, other: NormStudy) -> NormStudy:
+        """The texts of both.
+
+        Raises:
+            RecordError: where they share a text or have other layers.
+        """
+        if not isinstance(other, NormStudy):
+            return NotImplemented
+        if not other.layers or not self.layers:
+            return self if self.layers else other
+        found = NormStudy(stack=self.stack, confidence=self.confidence)
+        found.statistic = self.statistic + other.statistic
+        found.layers, found.model = self.layers, self.model or other.model
+        found.refused = self.refused | other.refused
+        return found
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Keep the values as one .npz file, to be gone on with by `load_norm_study`; texts themselves are not kept.
+
+        Raises:
+            FileError: where the file cannot be written.
+        """
+        return self.statistic.save(path)
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return len(self.statistic)
+
+    def mean(self, row: str) -> Float[np.ndarray, " column"]:
+        """Mean over texts of one of the rows: a value for each layer, and one for all layers together.
+
+        Raises:
+            RecordError: where there is no such row.
+        """
+        return self.statistic.mean[_row(row)]
+
+    @cached_property
+    def intervals(self) -> Float[np.ndarray, "row column 2"]:
+        """Bootstrap interval over texts of every mean."""
+        values = self.statistic.values
+        ends = interval(values.reshape(len(values), -1), confidence=self.confidence)
+        return ends.reshape(*self.statistic.shape, 2)
+
+    def interval(self, row: str) -> Float[np.ndarray, "column 2"]:
+        """The interval of `mean`."""
+        return self.intervals[_row(row)]
+
+    def shares(self, by: str) -> Float[np.ndarray, "class column"]:
+        """Share of each class of `CLASSES`, ``"weight"`` or ``"norm"``; each column sums to 1."""
+        return np.stack([self.mean(f"share by {by}: {name}") for name in CLASSES])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that any text has a token of."""
+        there = [~np.isnan(self.mean(f"length of f: {name}")).all() for name in CLASSES]
+        return tuple(name for name, is_there in zip(CLASSES, there, strict=True) if is_there)
+
+    def columns(self) -> dict[str, list]:
+        """Every mean with its interval as a table, one list for each column."""
+        means, counts = self.statistic.mean, self.statistic.count
+        found: dict[str, list] = {name: [] for name in FIELDS}
+        for number, row in enumerate(ROWS):
+            quantity, _, of = row.partition(": ")
+            for column, layer in enumerate((*self.layers, None)):
+                low, high = self.intervals[number, column]
+                cells = (quantity, of, layer, means[number, column], low, high, counts[number, column])
+                for name, cell in zip(FIELDS, cells, strict=True):
+                    found[name].append(cell.item() if isinstance(cell, np.generic) else cell)
+        return found
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_arrow(self) -> Any:
+        """The table as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.table(self.columns())
+
+    def plot(self, path: str | os.PathLike) -> Path:
+        """Draw the shares of the classes in every layer, by weight on the left and by norm on the right.
+
+        Args:
+            path: .svg, .pdf or .png.
+
+        Raises:
+            FigureError: where matplotlib is missing, or the suffix is none of these.
+        """
+        named = {DRAWN[name]: [f"share by {by}: {name}" for by in BY] for name in self.classes}
+        panels = [
+            {shown: (self.mean(rows[part])[:-1], self.interval(rows[part])[:-1]) for shown, rows in named.items()}
+            for part in range(len(BY))
+        ]
+        return plot(Path(path), panels, self.layers, f"{self.model or 'a model'}, {self.texts} texts")
+
+    def __repr__(self) -> str:
+        return f"<NormStudy of {self.texts} texts>"
+
+    def __str__(self) -> str:
+        if not self.texts:
+            return repr(self)
+        said = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
+        blocks = [self._summary(), self._main_table(), self._mixing_table(), *said]
+        return "\n\n".join(block for block in blocks if block)
+
+    def _summary(self) -> str:
+        first = f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts"
+        level = f"{self.confidence:.0%} interval over texts"
+        parts = []
+        for by in BY:
+            cells = [
+                f"{SHOWN[name]} {self._with_interval(f'share by {by}: {name}', percent=True)}" for name in self.classes
+            ]
+            parts.append(f"all layers by {by}: {', '.join(cells)}")
+        ranks = [f"{SHOWN.get(name, name)} {self._with_interval(f'spearman: {name}')}" for name in (*self.classes, ALL)]
+        return "\n".join([f"{first}; [{level}]", *parts, f"Spearman of weight and ||f||: {', '.join(ranks)}"])
+
+    def _main_table(self) -> str:
+        shown = [SHOWN[name] for name in self.classes]
+        header = ["layer", *(f"a {name}" for name in shown), *(f"||af|| {name}" for name in shown)]
+        header += ["Spearman", *(f"mix {name}" for name in ("W", "N", "ResN", "ResLnN")), "expansion"]
+        shares = [self.mean(f"share by {by}: {name}") for by in BY for name in self.classes]
+        mixings = [self.mean(f"mixing {kind}: {ALL}") for kind in MIXINGS]
+        rest = [self.mean(f"spearman: {ALL}"), *mixings, self.mean("expansion")]
+        styles = [*(["percent"] * len(shares)), "plain", *(["percent"] * len(mixings)), "plain"]
+        return _table(header, self._lines([*shares, *rest], styles))
+
+    def _mixing_table(self) -> str:
+        rows = [self.mean(f"mixing output: {name}") for name in self.classes]
+        if np.isnan(rows).all():
+            return ""
+        header = ["layer", *(f"mix ResLnN {SHOWN[name]}" for name in self.classes)]
+        header += [f"||f|| {SHOWN[name]}" for name in self.classes]
+        lengths = [self.mean(f"length of f: {name}") for name in self.classes]
+        return _table(header, self._lines([*rows, *lengths], ["percent"] * len(rows) + ["plain"] * len(lengths)))
+
+    def _lines(self, rows: list[np.ndarray], styles: list[str]) -> list[list[str]]:
+        labels = [*map(str, self.layers), ALL]
+        return [
+            [label, *(_cell(row[column], style) for row, style in zip(rows, styles, strict=True))]
+            for column, label in enumerate(labels)
+        ]
+
+    def _with_interval(self, row: str, *, percent: bool = False) -> str:
+        mean, (low, high) = self.mean(row)[-1], self.interval(row)[-1]
+        style = "percent" if percent else "plain"
+        ends = "" if np.isnan(low) else f" [{_cell(low, style)}, {_cell(high, style)}]"
+        return f"{_cell(mean, style)}{ends}"
+
+    def _check(self, text: str, stack: Stack, layers: tuple[int, ...]) -> None:
+        if self.layers and layers != self.layers:
+            raise RecordError(
+                f"Text {text!r} has layers {layers}, the texts before it {self.layers}; one model at a time"
+            )
+        if any(layer.value_norms is None and layer.contributions is None for layer in stack):
+            raise RecordError(f"Text {text!r} was captured without norms; capture with keep=('weights', 'norms')")
+        for layer in stack:
+            if layer.value_norms is None and layer.contributions is not None:
+                self.refused[layer.layer] = layer.contributions.missing["attention"]
+
+
+def norm_study(records: Iterable[Record] | Record, *, stack: str | None = None, confidence: float = 0.95) -> NormStudy:
+    """How much special tokens, punctuation and words are looked at, and how much they add, layer by layer.
+
+    Of each text and layer: ``share by weight`` and ``share by norm``, the mean over heads and queries of a class's part
+    in a row of a, and of ``||a f(x_j)||`` divided by the row's sum; ``length of f``, mean ``||f(x_j)||`` over heads and
+    tokens; ``spearman``, rank correlation over heads and tokens of ``||f(x_j)||`` and the mean weight that a token gets
+    from those that may look at it; ``mixing``, mean mixing ratio by weights, Attn-N, AttnRes-N and AttnResLn-N;
+    ``expansion``. Then the mean over texts, each weighing the same. For all layers together shares are means and ranks
+    are taken anew.
+
+    Source: Kobayashi et al. 2020, sections 3 and 4; Kobayashi et al. 2021, sections 4 and 5. There texts are cut to
+    128 tokens, some of them masked in the second paper, and norms are not divided by the row's sum.
+
+    Args:
+        records: one for each text, captured with ``keep=("weights", "norms")``.
+        stack: which stack of the records; by default the first.
+        confidence: of the intervals.
+
+    Raises:
+        RecordError: where there is no record, or norms were not kept.
+
+    Example:
+        >>> norm_study(capture_many(model, tokenizer, texts, keep=("weights", "norms")))
+        <NormStudy of 300 texts>
+    """
+    found = NormStudy(stack=stack, confidence=confidence)
+    for number, record in enumerate([records] if isinstance(records, Record) else records):
+        found.update(f"{number:06}", record)
+    if not found.texts:
+        raise RecordError("norm_study was given no record; capture at least one text")
+    return found
+
+
+def load_norm_study(path: str | os.PathLike, *, stack: str | None = None, confidence: float = 0.95) -> NormStudy:
+    """A study that was kept, to go on with.
+
+    Raises:
+        FileError: where the file is not there or is none of ours.
+        RecordError: where it holds something else.
+    """
+    found = NormStudy(stack=stack, confidence=confidence)
+    statistic = load_statistic(path)
+    names = statistic.names
+    if names[: len(ROWS)] != ROWS:
+        raise RecordError(f"{path} holds no study of norms")
+    found.layers = tuple(int(name.removeprefix(LAYER)) for name in names[len(ROWS) :] if name != ALL)
+    found.statistic = statistic
+    return found
+
+
+def _columns(layers: tuple[int, ...]) -> tuple[str, ...]:
+    return (*(f"{LAYER}{layer}" for layer in layers), ALL)
+
+
+def _row(name: str) -> int:
+    if name not in ROWS:
+        raise RecordError(f"The study has no row {name!r}; it has {', '.join(ROWS)}")
+    return ROWS.index(name)
+
+
+def _cell(value: float, style: str) -> str:
+    if np.isnan(value):
+        return "-"
+    return f"{100 * value:.1f} %" if style == "percent" else f"{value:.2f}"
+
+
+def _table(header: list[str], lines: list[list[str]]) -> str:
+    rows = [header, *lines]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(header))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)

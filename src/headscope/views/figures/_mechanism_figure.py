@@ -1,0 +1,134 @@
+"""Which neurons carry what a head looks at, drawn: by position, so that fixed ones are stripes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+from typing_extensions import Unpack
+
+from headscope.errors import FigureError
+from headscope.patterns import Mechanism, Reading
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._palette import parse_hex
+from headscope.views.figures._result import (
+    ResultOptions,
+    parse_result_options,
+    result_heading,
+    result_recipe,
+    written_options,
+)
+from headscope.views.figures._sheet import Sheet, our_settings
+from headscope.views.figures._style import POINT
+from headscope.views.figures._words import two_digits
+
+MOST = 12
+PANEL = 56.0
+ROW = 1.1
+"""Millimetres of a position."""
+
+
+def mechanism_figure(
+    found: Mechanism,
+    *,
+    at: Collection[tuple[int, int]] | None = None,
+    of: Reading = "margin",
+    **options: Unpack[ResultOptions],
+) -> Figure:
+    """For each head, in how many texts each neuron carries the score of the query at each position.
+
+    Neurons that carry a pattern wherever it stands are stripes from top to bottom; where they shift with the position
+    there is a pattern along the rows.
+
+    Args:
+        found: what was counted.
+        at: layer and head of those that are drawn, 12 at most; by default all that were looked into.
+        of: ``"margin"`` or ``"score"``, see `Mechanism`.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: more heads than 12, an option that there is not, or matplotlib is missing.
+        RecordError: a head that was not looked into, or a reading that there is not.
+
+    Example:
+        >>> mechanism_figure(mechanism(records, [(2, 0), (7, 3)])).save("neurons.pdf")
+    """
+    cells = list(found.cells if at is None else at)
+    if not 0 < len(cells) <= MOST:
+        raise FigureError(f"{len(cells)} heads were asked for; the figure has room for 1 to {MOST}, give at=[(2, 0)]")
+    with our_settings():
+        width, style = parse_result_options(options)
+        sheet = Sheet(width, style)
+        shares = {cell: found.carried_at(*cell, of=of) for cell in cells}
+        rows = max(found.tally.seen_often(found.cells.index(cell)) for cell in cells)
+        what = "neurons" if all(len(member) == 1 for cell in cells for member in _members(found, cell)) else "units"
+        title = options.get("title", f"{found.tally.model or 'Heads'}: {what} that carry attention")
+        looks = "what each query looks at" if found.tally.pattern is None else f"“{found.tally.pattern.name}”"
+        y = result_heading(sheet, title, f"{looks}, {found.texts} texts, read by the {of}")
+        gap = 2 * style.em
+        columns = max(1, min(len(cells), int((sheet.width + gap) / (PANEL + gap))))
+        size = ((sheet.width - (columns - 1) * gap) / columns, rows * ROW)
+        tall = 3.2 * style.em + size[1] + 1.6 * style.em
+        for number, cell in enumerate(cells):
+            place = ((number % columns) * (size[0] + gap), y + (number // columns) * tall)
+            _panel(sheet, found, cell, shares[cell][:rows], of=of, at=place, size=size)
+        notes = [
+            "colour: share of texts in which a neuron is among the fewest that carry the score, paper for 0",
+            "rows: position of the query, from 0; columns: neurons of the head, from 0",
+            "Jaccard: how alike the sets of two positions are",
+        ]
+        bottom = y + -(-len(cells) // columns) * tall
+        sheet.finish(sheet.paragraph(bottom, notes) + 0.3 * style.em)
+    layers, heads = zip(*cells, strict=True)
+    call = f"headscope.mechanism_figure(found, at={cells!r}, of={of!r}{written_options(options)})"
+    recipe = result_recipe(
+        "mechanism",
+        model=found.tally.model,
+        layers=layers,
+        heads=heads,
+        texts=found.tally.statistic.texts,
+        call=call,
+        style=style,
+    )
+    return Figure(sheet.matplotlib, recipe)
+
+
+def _members(found: Mechanism, cell: tuple[int, int]) -> tuple:
+    return found.tally.units[cell[0]].members
+
+
+def _panel(
+    sheet: Sheet,
+    found: Mechanism,
+    cell: tuple[int, int],
+    shares: np.ndarray,
+    *,
+    of: str,
+    at: tuple[float, float],
+    size: tuple[float, float],
+) -> None:
+    style = sheet.style
+    columns = found.columns()
+    keys = zip(columns["layer"], columns["head"], columns["of"], strict=True)
+    row = list(keys).index((*cell, of))
+    side = sheet.width_of("00", style.small) + 0.5 * style.em
+    (x, y), (wide, tall) = at, size
+    numbers = {name: columns[name][row] for name in ("neurons", "units", "overlap", "chance")}
+    sheet.text(x + side, y + 0.6 * style.em, f"head {cell[0]}-{cell[1]}")
+    said = (
+        f"{numbers['neurons']:.1f} of {numbers['units']}, "
+        f"Jaccard {two_digits(numbers['overlap'])} (chance {two_digits(numbers['chance'])})"
+    )
+    sheet.note(x + side, y + 1.8 * style.em, said)
+    top = y + 2.7 * style.em
+    rgb = style.weight_scale(1.0, power=1.0).rgb(np.where(np.isnan(shares), 0.0, shares))
+    rgb[np.isnan(shares)] = parse_hex(style.masked)
+    sheet.cells(rgb, at=(x + side, top), size=(wide - side, tall))
+    sheet.rect(x + side, top, wide - side, tall, edge=style.edge, line=0.35, layer=3)
+    every = max(1, int(np.ceil(1.6 * style.small * POINT / ROW)), len(shares) // 8)
+    for place in range(0, len(shares), every):
+        sheet.note(x + side - 0.4 * style.em, top + (place + 0.5) * ROW, str(place), anchor="right")
+    pitch = (wide - side) / shares.shape[1]
+    step = max(1, int(np.ceil(1.5 * sheet.width_of("00", style.small) / pitch)))
+    for unit in range(0, shares.shape[1], step):
+        sheet.note(x + side + (unit + 0.5) * pitch, top + tall + 0.7 * style.em, str(unit), anchor="center")

@@ -1,0 +1,101 @@
+"""What figures of results share: options, and the recipe in their files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any, TypedDict
+
+from headscope._version import __version__
+from headscope.errors import FigureError
+from headscope.views.figures._options import FigureTheme, between
+from headscope.views.figures._recipe import Recipe
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import Style, style_for
+
+WIDTH = 180.0
+"""Millimetres: both columns of most journals."""
+
+
+class ResultOptions(TypedDict, total=False):
+    """Options of figures of results; they mean what they mean in `FigureOptions`."""
+
+    theme: FigureTheme
+    """``"light"`` (default) or ``"dark"``."""
+    title: str
+    """Title over the figure; by default what is shown. ``""`` for none."""
+    width: float
+    """Width in millimetres, 40 to 1000; by default 180, both columns of most journals."""
+    font_size: float
+    """Size of text in points, 4 to 24; by default 8."""
+    font: str
+    """Font family that is tried first."""
+    colour: bool
+    """False for greys only."""
+
+
+def parse_result_options(options: Mapping[str, Any]) -> tuple[float, Style]:
+    """Width and style.
+
+    Raises:
+        FigureError: an option or value that there is not.
+    """
+    unknown = [name for name in options if name not in ResultOptions.__annotations__]
+    if unknown:
+        raise FigureError(
+            f"A figure of a result has no option {unknown[0]!r}; there are {', '.join(ResultOptions.__annotations__)}"
+        )
+    theme = options.get("theme", "light")
+    if theme not in ("light", "dark"):
+        raise FigureError(f"theme is {theme!r}; give 'light' or 'dark'")
+    style = style_for(
+        dark=theme == "dark",
+        colour=bool(options.get("colour", True)),
+        size=between("font_size", options.get("font_size", 8.0), 4, 24),
+        font=options.get("font"),
+    )
+    return between("width", options.get("width", WIDTH), 40, 1000), style
+
+
+def result_heading(sheet: Sheet, title: str, note: str) -> float:
+    """Title above, a note below it; give the y where the figure begins."""
+    em = sheet.style.em
+    y = 0.0
+    if title:
+        sheet.text(0, 0.75 * em, sheet.fitted(sheet.shown(title), sheet.width, sheet.style.size * 1.08), bold=True)
+        y = 1.6 * em
+    if note:
+        y = sheet.paragraph(y, [note])
+    return y + 0.5 * em
+
+
+def result_recipe(
+    view: str, *, model: str, layers: Iterable[int], heads: Iterable[int], texts: Iterable[str], call: str, style: Style
+) -> Recipe:
+    """The recipe of a figure of a result over texts."""
+    return {
+        "call": call,
+        "view": view,
+        "stack": "",
+        "layers": sorted(set(layers)),
+        "heads": sorted(set(heads)),
+        "query": None,
+        "key": None,
+        "quantity": view,
+        "model": model,
+        "revision": None,
+        "model_type": "",
+        "dtype": "",
+        "text_sha256": hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest(),
+        "tokens": [],
+        "verified": None,
+        "fonts": list(style.families[:2]),
+        "versions": {"headscope": __version__, "matplotlib": version("matplotlib")},
+    }
+
+
+def written_options(options: Mapping[str, Any]) -> str:
+    """Options as they stand in a call."""
+    return "".join(f", {name}={value!r}" for name, value in options.items())

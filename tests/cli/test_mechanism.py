@@ -1,0 +1,88 @@
+"""headscope mechanism: neurons of heads, and what goes with an embedding."""
+
+import json
+
+import pytest
+
+from headscope.cli import run
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXTS = "the cat sat on it\nit ran off\nshe saw me by it\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text(TEXTS, encoding="utf-8")
+    return tmp_path
+
+
+def test_chosen_heads_have_their_neurons_named(here, folder, capsys):
+    assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--at", "1-0", "0-2", "--pattern", "sep"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[0].endswith("2 heads, 3 texts, sep")
+    assert [line.split()[0] for line in lines[2:4]] == ["0-2", "1-0"]
+    assert "Head 1-0:" in lines
+    assert err == ""
+
+
+def test_tables_and_figures_are_written(here, folder, capsys):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    arguments = ["--model", folder, "--at", "1-0", "--out", "b.json", "--plot", "b.svg"]
+    assert run(["mechanism", "--texts", "a.txt", *arguments]) == 0
+    rows = json.loads((here / "b.json").read_text(encoding="utf-8"))
+    assert [row["of"] for row in rows] == ["margin", "score"]
+    assert "head 1-0" in (here / "b.svg").read_text(encoding="utf-8")
+
+
+def test_all_heads_are_told_and_grouped(here, folder, capsys):
+    pytest.importorskip("scipy", reason="needs the extra statistics")
+    assert run(["mechanism", "--texts", "a.txt", "--model", folder]) == 0
+    assert "heads, 3 texts, what each query looks at" in capsys.readouterr().out
+
+
+def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
+    words = ("money", "card", "bank", "cash", "payment", "app", "rate", "fee")
+    lines = [f"why was my {a} {b} not there when i paid the {a}" for a in words for b in words if a != b]
+    (here / "b.txt").write_text("\n".join(lines[:24]), encoding="utf-8")
+    assert run(["mechanism", "--texts", "b.txt"]) == 0
+    out = capsys.readouterr().out
+    assert "label" in out
+    assert any(line.startswith("previous ") for line in out.splitlines())
+
+
+def test_without_an_embedding(here, folder, capsys):
+    assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--without", "position", "--out", "b.csv"]) == 0
+    assert "<Changes:" in capsys.readouterr().out
+    assert (here / "b.csv").read_text(encoding="utf-8").startswith("layer,head,pattern,before,")
+    assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--without", "position", "--by", "mean"]) == 0
+    assert "without the embedding of positions (its mean left)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--at", "2"], "headscope: --at is '2'; write layer and head from 0, such as 2-0"),
+        (["--at", "9-9"], "headscope: There is no head 9-9"),
+        (["--plot", "b.svg"], "headscope: --plot has room for 1 to 12 heads, and --at names 0"),
+        (["--without", "position", "--pattern", "sep"], "headscope: --at, --pattern and --plot are about neurons"),
+        (["--without", "segment"], "headscope: TokenizersBackend tells the model no segments"),
+        (["--pattern", "nowhere"], "headscope: The rule 'nowhere' cannot be read"),
+        (["--out", "b.xlsx"], "headscope: --out is b.xlsx; the table can be written as .csv"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, line, here, folder, capsys):
+    assert run(["mechanism", "--texts", "a.txt", "--model", folder, *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert out == ""

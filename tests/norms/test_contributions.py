@@ -1,0 +1,168 @@
+import numpy as np
+import pytest
+
+from headscope import RecordError
+from headscope.norms import (
+    Block,
+    Norm,
+    alti,
+    attention_norms,
+    attention_pieces,
+    globenc_norms,
+    head_norms,
+    mixing,
+    output_norms,
+    output_pieces,
+    own_norms,
+    residual_norms,
+    residual_pieces,
+    value_norms,
+)
+from headscope.norms import _block as block_module
+
+from .plain import Plain, length, lengths
+
+EXACT = {"rtol": 0, "atol": 1e-9}
+
+
+@pytest.fixture
+def plain(block):
+    return Plain(block)
+
+
+def test_norms_of_values_and_of_weighted_values(block, plain):
+    wanted = [[length(vector) for vector in vectors] for vectors in plain.f]
+    np.testing.assert_allclose(value_norms(block), wanted, **EXACT)
+    np.testing.assert_allclose(head_norms(block), block.weights * np.array(wanted)[:, None], **EXACT)
+
+
+def test_attention_norms_sum_vectors_over_heads(block, plain):
+    np.testing.assert_allclose(attention_norms(block), lengths(plain.S), **EXACT)
+
+
+def test_residual_norms(block, plain):
+    np.testing.assert_allclose(residual_norms(block), lengths(plain.R), **EXACT)
+
+
+def test_output_norms(block, plain):
+    if block.after is None:
+        with pytest.raises(RecordError, match="no norm after it"):
+            output_norms(block)
+        return
+    np.testing.assert_allclose(output_norms(block), lengths(plain.T), **EXACT)
+    np.testing.assert_allclose(globenc_norms(block), lengths(plain.U), **EXACT)
+    np.testing.assert_allclose(own_norms(block), [length(own) for own in plain.own_T], **EXACT)
+
+
+def test_mixing_ratios(block, plain):
+    pairs = [(residual_pieces, "R", "own_R")] + ([(output_pieces, "T", "own_T")] if block.after else [])
+    for pieces, name, own in pairs:
+        wanted = plain.mixing(getattr(plain, name), getattr(plain, own))
+        np.testing.assert_allclose(mixing(pieces(block)), wanted, **EXACT)
+    if block.same:
+        np.testing.assert_allclose(mixing(attention_pieces(block)), plain.mixing(plain.S, None), **EXACT)
+    else:
+        with pytest.raises(RecordError, match="no token looks at itself"):
+            mixing(attention_pieces(block))
+
+
+def test_alti(block, plain):
+    found = alti(block)
+    np.testing.assert_allclose(found, plain.alti(), **EXACT)
+    assert found.min() >= 0
+    if block.same:
+        sums = found.sum(-1)  # of nothing where no piece comes nearer to the whole than nothing does
+        np.testing.assert_allclose(sums[sums > 0], 1, **EXACT)
+    else:
+        assert (found.sum(-1) < 1).any()
+
+
+def test_first_identity_pieces_and_bias_sum_to_the_attention_output(block, plain):
+    np.testing.assert_allclose(attention_pieces(block).total() + block.bias, plain.o, **EXACT)
+    np.testing.assert_allclose(block.output, plain.o, **EXACT)
+
+
+def test_second_identity_pieces_bias_and_shift_sum_to_the_norm_output(block, plain):
+    if block.after is None:
+        return
+    rows = 1 / block.after.deviation(np.array(plain.p))
+    constant = np.broadcast_to(block.bias, block.residual.shape)
+    if block.before is not None:
+        deviation = block.before.deviation(np.array(plain.o))[:, None]
+        constant = block.before.linear(constant) / deviation + block.before.shift
+    constant = constant + (0 if block.beside is None else block.beside)
+    found = output_pieces(block).total() + block.after.linear(constant) * rows[:, None] + block.after.shift
+    np.testing.assert_allclose(found, plain.y, **EXACT)
+    np.testing.assert_allclose(block.normed, plain.y, **EXACT)
+
+
+def test_pieces_come_in_tiles_of_any_size_alike(block, monkeypatch):
+    whole = residual_norms(block), alti(block), value_norms(block), mixing(residual_pieces(block))
+    monkeypatch.setattr(block_module, "BYTES_AT_ONCE", 1)
+    assert len(block.tiles(100)) == block.size[2]
+    tiled = residual_norms(block), alti(block), value_norms(block), mixing(residual_pieces(block))
+    for first, second in zip(whole, tiled, strict=True):
+        np.testing.assert_allclose(first, second, **EXACT)
+
+
+def test_heads_that_cancel_leave_nothing():
+    # a Gram matrix in float64 would leave 1e-8 of what cancels
+    big = 1e4 * np.arange(1.0, 6.0)
+    block = Block(
+        weights=np.full((2, 3, 2), 0.5), values=np.ones((2, 2, 1)), projection=np.stack([[big], [-big]]), same=False
+    )
+    assert attention_norms(block).max() < 1e-10
+
+
+def test_no_array_of_heads_queries_keys_and_features_is_ever_there(rng):
+    import tracemalloc
+
+    heads, tokens, model = 8, 200, 96
+    block = Block(
+        weights=np.full((heads, tokens, tokens), 1 / tokens),
+        values=rng.standard_normal((heads, tokens, 4)),
+        projection=rng.standard_normal((heads, 4, model)),
+        residual=rng.standard_normal((tokens, model)),
+        after=Norm(gain=np.ones(model), shift=np.zeros(model)),
+    )
+    tracemalloc.start()
+    output_norms(block), alti(block), mixing(output_pieces(block))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * heads * tokens * tokens * model / 2
+    assert peak < 4 * block_module.BYTES_AT_ONCE
+
+
+def test_pieces_of_one_token_are_its_own(rng):
+    block = Block(
+        weights=np.ones((1, 1, 1)),
+        values=rng.standard_normal((1, 1, 3)),
+        projection=rng.standard_normal((1, 3, 4)),
+        residual=rng.standard_normal((1, 4)),
+    )
+    assert mixing(residual_pieces(block)).tolist() == [0.0]
+    np.testing.assert_allclose(alti(block), [[1.0]], **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"values": np.ones((3, 2, 1))}, "2 heads cannot use 3 heads of values"),
+        ({"values": np.ones((2, 4, 1))}, "values of a block has shape"),
+        ({"residual": np.ones((2, 5))}, "residual of a block has shape"),
+        ({"same": True}, "cannot have the same tokens"),
+        ({"projection": np.ones((2, 5))}, "projection of a block has 2 axes"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, match):
+    sizes = {"weights": np.ones((2, 3, 2)), "values": np.ones((2, 2, 1)), "projection": np.ones((2, 1, 5))}
+    with pytest.raises(RecordError, match=match):
+        Block(**(sizes | {"same": False} | change))
+
+
+def test_kinds_of_blocks_without_parts_say_so():
+    block = Block(weights=np.ones((1, 2, 2)), values=np.ones((1, 2, 1)), projection=np.ones((1, 1, 3)))
+    with pytest.raises(RecordError, match="no residual"):
+        residual_norms(block)
+    with pytest.raises(RecordError, match="no second norm"):
+        globenc_norms(block)

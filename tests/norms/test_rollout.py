@@ -1,0 +1,116 @@
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import headscope as hs
+from headscope import RecordError
+from headscope.norms import flow, rollout
+from headscope.testing import random_record
+
+from .conftest import weights_of
+from .plain import rolled
+
+EXACT = {"rtol": 0, "atol": 1e-9}
+
+
+@pytest.fixture
+def maps(rng):
+    return weights_of(rng, 3, 5, 5).round(6)
+
+
+def test_rollout_is_the_product_of_the_layers(maps):
+    wanted, _ = rolled(maps.tolist())
+    np.testing.assert_allclose(rollout(maps), wanted, **EXACT)
+
+
+@given(seed=st.integers(0, 1000), layers=st.integers(1, 4), size=st.integers(1, 6))
+def test_rows_of_rollout_sum_to_one(seed, layers, size):
+    found = rollout(weights_of(np.random.default_rng(seed), layers, size, size))
+    np.testing.assert_allclose(found.sum(-1), 1, **EXACT)
+    assert found.min() >= 0
+
+
+def test_rollout_without_residual_and_of_maps_that_hold_it(maps):
+    bare = rollout(maps, residual=False)
+    even = maps / maps.sum(-1, keepdims=True)
+    np.testing.assert_allclose(bare[2], even[2] @ even[1] @ even[0], **EXACT)
+    np.testing.assert_allclose(rollout(5 * maps, "output"), bare, **EXACT)
+    np.testing.assert_allclose(rollout(5 * maps, "attention"), rollout(even), **EXACT)
+
+
+def test_after_the_first_layer_flow_is_rollout_is_the_layer(maps):
+    _, steps = rolled(maps.tolist())
+    np.testing.assert_allclose(flow(maps, layer=0), steps[0], **EXACT)
+
+
+def test_flow_is_the_most_that_a_linear_programme_finds(maps):
+    _, steps = rolled(maps.tolist())
+    np.testing.assert_allclose(flow(maps, layer=2), by_programme(np.array(steps)), **EXACT)
+    np.testing.assert_allclose(flow(maps, layer=1, queries=[3]), by_programme(np.array(steps[:2]))[[3]], **EXACT)
+
+
+def by_programme(steps):
+    """Maximum flow as a linear programme over edges: what goes in goes out, nothing above its capacity."""
+    from scipy.optimize import linprog
+
+    layers, size = steps.shape[:2]
+    edges = [(n, i, j) for n in range(layers) for i in range(size) for j in range(size)]
+    bounds = [(0, steps[edge]) for edge in edges]
+    found = np.zeros((size, size))
+    for query in range(size):
+        for key in range(size):
+            ends = {(layers, query), (0, key)}
+            nodes = [(n, t) for n in range(layers + 1) for t in range(size) if (n, t) not in ends]
+            balance = [[((n + 1, i) == node) - ((n, j) == node) for n, i, j in edges] for node in nodes]
+            gain = [-((n, j) == (0, key)) for n, i, j in edges]
+            # nothing but the source feeds the network, nothing but the sink drains it
+            solved = linprog(gain, A_eq=balance, b_eq=np.zeros(len(nodes)), bounds=bounds, method="highs-ds")
+            found[query, key] = -solved.fun
+    return found / found.sum(-1, keepdims=True)
+
+
+def test_flow_of_a_network_drawn_by_hand():
+    # two layers without residual; the middle lets through 0.25 and 0.75
+    maps = np.array([[[0.25, 0.75], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]])
+    found = flow(maps, residual=False)
+    np.testing.assert_allclose(found, [[0.25, 0.75], [0.75 / 1.25, 0.5 / 1.25]], **EXACT)
+
+
+def test_networkx_gives_the_same_flow_by_another_algorithm(maps):
+    from headscope.norms import _flow
+
+    network = _flow._network(np.array(rolled(maps.tolist())[1]))
+    for key in range(5):
+        ours = _flow._most(network, (3, 1), (0, key))
+        assert ours == networkx.maximum_flow_value(network, (3, 1), (0, key), flow_func=networkx.algorithms.flow.dinitz)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "match"),
+    [
+        (np.ones((2, 3, 4)), {}, "same tokens on both sides"),
+        (-np.ones((1, 2, 2)), {}, "not negative"),
+        (np.ones((1, 2, 2)), {"quantity": "norms"}, "no quantity 'norms'"),
+        (random_record(), {}, "looks at other tokens"),
+        (hs.from_weights(np.ones((1, 1, 1, 1)), ["a"]), {"quantity": "attention"}, "capture with keep='norms'"),
+    ],
+)
+@pytest.mark.usefixtures("in_production")
+def test_what_cannot_be_rolled_out_is_refused(source, options, match):
+    with pytest.raises(RecordError, match=match):
+        rollout(source, **options)
+
+
+def test_flow_of_layers_and_tokens_there_are_not(maps):
+    with pytest.raises(RecordError, match="layers 0 to 2 and tokens 0 to 4"):
+        flow(maps, layer=3)
+
+
+def test_layers_without_attention_break_the_way_back():
+    tokens = hs.Tokens(pieces=("a", "b"))
+    layers = tuple(hs.Layer(layer=number, weights=np.full((1, 2, 2), 0.5)) for number in (0, 2))
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=layers, others={1: "linear (Mamba)"})
+    with pytest.raises(RecordError, match=r"no attention in layers \[1\]"):
+        rollout(stack)

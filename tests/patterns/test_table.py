@@ -1,0 +1,60 @@
+"""Tables of results, with the real libraries."""
+
+import math
+
+import numpy as np
+import pytest
+
+from headscope.patterns import Changes, heads, mechanism
+from headscope.testing import tiny_model, tiny_tokenizer
+
+pandas = pytest.importorskip("pandas", reason="needs pandas")
+polars = pytest.importorskip("polars", reason="needs polars")
+pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+
+
+@pytest.fixture(scope="module")
+def results(planted_records):
+    import headscope as hs
+
+    found = heads(planted_records)
+    live = mechanism(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["the cat", "it sat on me"]))
+    once = heads(planted_records[0])
+    return {"heads": found, "one text": once, "mechanism": live, "changes": Changes(found, found)}
+
+
+@pytest.mark.parametrize("name", ["heads", "one text", "mechanism", "changes"])
+def test_tables_hold_what_the_result_holds(results, name):
+    found = results[name]
+    columns = found.columns()
+    size = len(next(iter(columns.values())))
+    frame, table, arrow = found.to_pandas(), found.to_polars(), found.to_arrow()
+    assert isinstance(frame, pandas.DataFrame)
+    assert isinstance(table, polars.DataFrame)
+    assert isinstance(arrow, pyarrow.Table)
+    assert list(frame.columns) == table.columns == arrow.column_names == list(columns)
+    assert len(frame) == table.height == arrow.num_rows == size > 0
+    for column, values in columns.items():
+        for other in (frame[column].tolist(), table[column].to_list(), arrow[column].to_pylist()):
+            assert all(map(alike, other, values)), column
+
+
+def alike(one, other):
+    both_missing = isinstance(other, float) and math.isnan(other) and isinstance(one, float) and math.isnan(one)
+    return both_missing or one == other
+
+
+def test_types_are_those_of_numbers_truths_and_words(results):
+    arrow = results["heads"].to_arrow().schema
+    assert [str(arrow.field(name).type) for name in ("layer", "score", "pattern", "holds")] == [
+        "int64",
+        "double",
+        "string",
+        "bool",
+    ]
+    frame = results["heads"].to_pandas()
+    assert frame["score"].dtype == np.float64
+    best = frame[frame["holds"]].groupby("pattern", sort=False)["score"].max()
+    assert best["next"] == max(label.score for label in results["heads"].labels if label.pattern == "next")
+    held = results["heads"].to_polars().filter(polars.col("holds"))
+    assert held.height == len(results["heads"].labels)

@@ -1,0 +1,145 @@
+"""From a model and texts to labels with all their baselines, in one call."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import CaptureError, RecordError
+from headscope.evidence import MapSum
+from headscope.patterns import heads as heads_of
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all", "an owl flew by me"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("bert")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+def same(found, wanted):
+    np.testing.assert_array_equal(found.tally.statistic.values, wanted.tally.statistic.values)
+    assert [label.against for label in found.all_labels] == [label.against for label in wanted.all_labels]
+    found_p, wanted_p = ([label.p for label in each.all_labels] for each in (found, wanted))
+    np.testing.assert_array_equal(found_p, wanted_p)
+
+
+def test_a_model_with_texts_is_what_its_records_are(model, tokenizer):
+    wanted = heads_of(hs.capture_many(model, tokenizer, TEXTS))
+    same(hs.heads(model, tokenizer, TEXTS), wanted)
+    same(hs.heads(hs.capture_many(model, tokenizer, TEXTS)), wanted)
+    assert hs.heads(model, tokenizer, iter(TEXTS)).texts == 4
+    assert hs.heads(model, tokenizer, TEXTS[0]).texts == 1
+
+
+def test_a_model_may_be_named(model, tokenizer, tmp_path):
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    same(hs.heads(str(tmp_path), texts=TEXTS), hs.heads(model, tokenizer, TEXTS))
+
+
+def test_random_weights_are_one_option(model, tokenizer):
+    from headscope.capturing import random_twin
+
+    found = hs.heads(model, tokenizer, TEXTS, random_weights=True)
+    assert {label.against.rpartition(", ")[2] for label in found.all_labels} == {"random weights"}
+    same(
+        found,
+        hs.heads(
+            hs.capture_many(model, tokenizer, TEXTS),
+            random_weights=hs.heads(hs.capture_many(random_twin(model), tokenizer, TEXTS)),
+        ),
+    )
+
+
+def test_the_average_map_is_one_option(model, tokenizer):
+    found = hs.heads(model, tokenizer, TEXTS, position_mean=True, random_weights=True)
+    label = next(label for label in found.all_labels if label.pattern == "same")
+    assert label.against == "uniform, shuffled, position, random weights"
+    maps = MapSum(len(found.cells), 22)
+    for number, record in enumerate(hs.capture_many(model, tokenizer, TEXTS)):
+        maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
+    wanted = hs.heads(hs.capture_many(model, tokenizer, TEXTS), position_mean=maps.mean)
+    np.testing.assert_allclose(found.tally.statistic.values, wanted.tally.statistic.values, atol=1e-9)
+
+
+def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
+    found = hs.heads(tiny_model("bart"), tokenizer, TEXTS[:2], stack="encoder", position_mean=True)
+    assert found.texts == 2
+
+
+def test_predictive_words_are_one_option(tokenizer, tmp_path):
+    from transformers import AutoModelForMaskedLM
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"mask_token": "[MASK]"})
+    model = AutoModelForMaskedLM.from_config(tiny_model("bert").config).eval()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    found = hs.heads(str(tmp_path), texts=TEXTS, predictive=True)
+    told = [label for label in found.all_labels if label.pattern == "predictive"]
+    assert len(told) == len(found.cells)
+    assert {(label.texts, label.against) for label in told} == {(4, "uniform, position")}
+    with pytest.raises(CaptureError, match="BertModel has no masked-word head"):
+        hs.heads(tiny_model("bert"), tokenizer, TEXTS, predictive=True)
+
+
+def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
+    seen = []
+    found = hs.heads(
+        model,
+        tokenizer,
+        ["a cat", "", "it sat"],
+        random_weights=True,
+        position_mean=True,
+        on_error=lambda number, error: seen.append(number),
+    )
+    assert found.texts == 2
+    assert seen == [1]
+    assert hs.heads(model, tokenizer, ["a " * 99], truncate=True).texts == 1
+
+
+def test_bad_input_is_refused(model, tokenizer):
+    record = hs.capture(model, tokenizer, "a cat")
+    with pytest.raises(RecordError, match=r"random_weights, position_mean, predictive=True needs a model to run"):
+        hs.heads(record, random_weights=True, position_mean=True, predictive=True)
+    with pytest.raises(RecordError, match=r"tokenizer, truncate belong to a model and texts"):
+        hs.heads(record, tokenizer, truncate=True)
+    with pytest.raises(RecordError, match="Texts are read by a model, and a record was given"):
+        hs.heads(record, tokenizer, TEXTS)
+    with pytest.raises(RecordError, match="The texts need the tokenizer of BertModel"):
+        hs.heads(model, texts=TEXTS)
+    with pytest.raises(RecordError, match="with none in it"):
+        hs.heads(model, tokenizer, [])
+    with pytest.raises(RecordError, match="heads was given a BertModel; give records"):
+        hs.heads(model)
+    with pytest.raises(RecordError, match="options are confidence, alpha and correction"):
+        hs.heads(model, tokenizer, TEXTS, alhpa=1)
+
+
+def test_the_map_of_heads_is_that_of_their_distances(model, tokenizer):
+    from headscope.measures import head_distances
+
+    found = hs.heads(model, tokenizer, TEXTS, distances=True)
+    maps = [
+        np.concatenate([layer.weights_of() for layer in record["self"]])
+        for record in hs.capture_many(model, tokenizer, TEXTS)
+    ]
+    np.testing.assert_allclose(found.distances, sum(map(head_distances, maps)) / len(TEXTS), atol=1e-9)
+    assert found.map.shape == (len(found.cells), 2)
+    with pytest.raises(RecordError, match="distances of heads were not added up"):
+        _ = hs.heads(model, tokenizer, TEXTS).map
+
+
+def test_torch_stays_unloaded_until_a_model_runs():
+    import subprocess
+    import sys
+
+    code = "import headscope as hs; hs.heads(hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ['a', 'b']))"
+    check = f"import sys; {code}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

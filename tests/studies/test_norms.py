@@ -1,0 +1,215 @@
+import csv
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+import headscope as hs
+from headscope import FigureError, RecordError
+from headscope.cli import run
+from headscope.record import Contributions
+from headscope.studies._norm_values import CLASSES, classes_of
+from headscope.testing import random_weights, tiny_model, tiny_tokenizer
+
+PIECES = ("[CLS]", "well", ",", "it", "was", ".", "[SEP]", "so", "[SEP]")
+LABELS = {"cls": [0], "sep": [6, 8], "first": [], "stop": [2, 5], "other": [1, 3, 4, 7]}
+LAYERS, HEADS, TOKENS = 2, 3, len(PIECES)
+
+
+def planted(seed=0, *, refused=False):
+    """A record with random weights and value norms."""
+    rng = np.random.default_rng(seed)
+    layers = []
+    for number in range(LAYERS):
+        added = Contributions(
+            attention=rng.random((TOKENS, TOKENS)),
+            mixing_attention=rng.random(TOKENS),
+            mixing_residual=rng.random(TOKENS),
+            mixing_output=rng.random(TOKENS),
+            expansion=1.5 + number,
+        )
+        told = {"value_norms": rng.random((HEADS, TOKENS)), "contributions": added}
+        if refused and number == 1:
+            told = {"contributions": Contributions(missing={"attention": "its heads are mixed"})}
+        layers.append(hs.Layer(layer=number, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), **told))
+    tokens = hs.Tokens(pieces=PIECES)
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
+    return hs.Record(stacks={"self": stack}, model=hs.ModelFacts(name="planted"))
+
+
+@pytest.fixture
+def records():
+    return [planted(seed) for seed in range(4)]
+
+
+@pytest.fixture
+def study(records):
+    return hs.norm_study(records)
+
+
+def test_every_token_is_in_one_class():
+    found = classes_of(hs.Tokens(pieces=PIECES))
+    assert {name: np.flatnonzero(chosen).tolist() for name, chosen in found.items()} == LABELS
+    decoder = classes_of(hs.Tokens(pieces=("Once", "upon", ".")))
+    assert {name: np.flatnonzero(chosen).tolist() for name, chosen in decoder.items()} == {
+        "cls": [], "sep": [], "first": [0], "stop": [2], "other": [1]
+    }  # fmt: skip
+
+
+def test_shares_are_those_counted_by_hand(study, records):
+    for layer in range(LAYERS):
+        for name in CLASSES:
+            by_weight, by_norm, lengths = [], [], []
+            for record in records:
+                weights, norms = record["self"].weights(layer), record["self"].layer(layer).value_norms
+                for head in range(HEADS):
+                    for query in range(TOKENS):
+                        row = [float(weight) for weight in weights[head, query]]
+                        added = [weight * norms[head, key] for key, weight in enumerate(row)]
+                        by_weight.append(sum(row[key] for key in LABELS[name]) / sum(row))
+                        by_norm.append(sum(added[key] for key in LABELS[name]) / sum(added))
+                    lengths += [norms[head, key] for key in LABELS[name]]
+            assert study.mean(f"share by weight: {name}")[layer] == pytest.approx(np.mean(by_weight), abs=1e-9)
+            assert study.mean(f"share by norm: {name}")[layer] == pytest.approx(np.mean(by_norm), abs=1e-9)
+            if lengths:
+                assert study.mean(f"length of f: {name}")[layer] == pytest.approx(np.mean(lengths), abs=1e-9)
+    np.testing.assert_allclose(study.shares("weight").sum(0), 1, atol=1e-9)
+    np.testing.assert_allclose(study.shares("norm").sum(0), 1, atol=1e-9)
+    assert np.isnan(study.mean("length of f: first")).all()
+    assert study.classes == ("cls", "sep", "stop", "other")
+
+
+def test_ranks_are_those_of_scipy(study, records):
+    for name, chosen in (("sep", LABELS["sep"]), ("all", range(TOKENS))):
+        per_text, whole = [], []
+        for record in records:
+            pairs = [
+                (record["self"].weights(layer)[head, :, key].astype(float).mean(),
+                 record["self"].layer(layer).value_norms[head, key])
+                for layer in range(LAYERS) for head in range(HEADS) for key in chosen
+            ]  # fmt: skip
+            half = len(pairs) // LAYERS
+            per_text.append(spearmanr(*zip(*pairs[:half], strict=True)).statistic)
+            whole.append(spearmanr(*zip(*pairs, strict=True)).statistic)
+        assert study.mean(f"spearman: {name}")[0] == pytest.approx(np.mean(per_text), abs=1e-9)
+        assert study.mean(f"spearman: {name}")[-1] == pytest.approx(np.mean(whole), abs=1e-9)
+
+
+def test_mixing_ratios_by_class_of_the_query(study, records):
+    wanted = np.mean([record["self"].layer(1).contributions.mixing_output[[6, 8]].mean() for record in records])
+    assert study.mean("mixing output: sep")[1] == pytest.approx(wanted, abs=1e-9)
+    apart = ~np.eye(TOKENS, dtype=bool)
+    by_weight = [(record["self"].weights(0).astype(float).mean(0) * apart).sum(-1).mean() for record in records]
+    assert study.mean("mixing weights: all")[0] == pytest.approx(np.mean(by_weight), abs=1e-6)
+    np.testing.assert_allclose(study.mean("expansion"), [1.5, 2.5, 2.0], atol=1e-9)
+
+
+def test_tokens_that_add_nothing_get_weight_and_no_share():
+    rng = np.random.default_rng(5)
+    norms = np.ones((HEADS, TOKENS))
+    norms[:, [0, 6, 8]] = 0
+    layer = hs.Layer(layer=0, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), value_norms=norms)
+    tokens = hs.Tokens(pieces=PIECES)
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    study = hs.norm_study(hs.Record(stacks={"self": stack}))
+    assert study.mean("share by weight: sep")[0] > 0.1
+    assert study.mean("share by norm: sep")[0] == study.mean("share by norm: cls")[0] == 0
+    assert np.isnan(study.mean("spearman: sep")[0])
+
+
+def test_parts_of_the_texts_add_up_whatever_the_order(records, tmp_path):
+    whole, first, second = hs.NormStudy(), hs.NormStudy(), hs.NormStudy()
+    for number, record in enumerate(records):
+        whole.update(str(number), record)
+        (first if number % 2 else second).update(str(number), record)
+    for both in (first + second, second + first, hs.NormStudy() + first + second):
+        np.testing.assert_array_equal(both.statistic.mean, whole.statistic.mean)
+        assert str(both) == str(whole)
+    again = hs.load_norm_study(first.save(tmp_path / "half.npz"))
+    np.testing.assert_array_equal((again + second).statistic.mean, whole.statistic.mean)
+    assert again.layers == (0, 1)
+    with pytest.raises(RecordError, match="counted before"):
+        first + whole
+    assert first.texts == 2
+
+
+def test_intervals_hold_the_means_and_are_those_of_evidence(study):
+    from headscope.evidence import interval
+
+    row = "share by norm: sep"
+    mean, ends = study.mean(row), study.interval(row)
+    assert (ends[:, 0] <= mean).all()
+    assert (mean <= ends[:, 1]).all()
+    place = study.statistic.names.index(row)
+    np.testing.assert_array_equal(ends, interval(study.statistic.values[:, place]))
+    assert study.columns()["low"][0] == study.interval("share by weight: cls")[0, 0]
+
+
+def test_layers_that_were_refused_are_left_out_and_said():
+    study = hs.norm_study([planted(seed, refused=True) for seed in range(3)])
+    assert np.isnan(study.mean("share by norm: sep")[1])
+    assert study.mean("share by norm: sep")[2] == study.mean("share by norm: sep")[0]
+    assert "layer 1 is left out: its heads are mixed" in str(study)
+
+
+def test_records_without_norms_are_refused(records):
+    tokens = hs.Tokens(pieces=PIECES)
+    layer = hs.Layer(layer=0, weights=records[0]["self"].weights(0))
+    bare = hs.Record(stacks={"self": hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
+    with pytest.raises(RecordError, match="capture with keep=\\('weights', 'norms'\\)"):
+        hs.norm_study([bare])
+    with pytest.raises(RecordError, match="no record"):
+        hs.norm_study([])
+    with pytest.raises(RecordError, match="no row 'share'"):
+        hs.norm_study(records).mean("share")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("bert").save_pretrained(found)
+    tiny_tokenizer().save_pretrained(found)
+    return found
+
+
+def test_the_command_prints_writes_and_draws(folder, tmp_path, capsys):
+    texts, out, plot = tmp_path / "texts.txt", tmp_path / "out.csv", tmp_path / "out.svg"
+    texts.write_text("the cat sat.\na dog, it ran\nso it was, and so.\n")
+    arguments = ["--texts", str(texts), "--model", str(folder), "--out", str(out), "--plot", str(plot)]
+    assert run(["norms", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "2 layers, 3 texts" in said
+    assert "all layers by weight: [CLS]" in said
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    shares = [float(row["mean"]) for row in rows if row["quantity"] == "share by norm" and row["layer"] == "0"]
+    assert len(shares) == len(CLASSES)
+    assert sum(shares) == pytest.approx(1, abs=1e-9)
+    drawn = plot.read_text()
+    assert "[SEP]" in drawn
+    assert "by norm" in drawn
+
+
+def test_one_text_gives_means_without_intervals(folder, capsys):
+    assert run(["norms", "the cat sat", "--model", str(folder)]) == 0
+    assert "[CLS]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ([], "Give one text"),
+        (["a", "--plot", "x.gif"], "written as .svg"),
+        (["a", "--out", "x.txt"], "written as .csv"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["norms", *arguments, "--model", str(folder)]) == 1
+    said = capsys.readouterr().err
+    assert match in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_plot_of_another_kind_is_refused(study, tmp_path):
+    with pytest.raises(FigureError, match=r"written as .svg, .pdf, .png"):
+        study.plot(tmp_path / "x.gif")
