@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -104,3 +105,24 @@ def test_what_cannot_be_drawn_is_said(served, record):
         view.page.locator('[data-figure="pdf"]').click()
         view.page.get_by_text("figure has no option 'lair'").wait_for()
         view.errors.clear()  # the browser notes the answer 400
+
+
+@pytest.mark.parametrize("opener", ["served", "show"])
+def test_a_quantity_that_no_figure_shows_is_said(opener, request, record, rng):
+    arrays = [rng.random((7, 7)) for _ in range(3)]
+    opened = request.getfixturevalue(opener)(record, view="matrix", quantity="rollout", quantities={"rollout": arrays})
+    with opened if opener == "served" else nullcontext(opened) as view:
+        view.root.and_(view.page.locator('[data-quantity="rollout"]')).wait_for(state="attached")
+        view.page.locator("[data-figure-menu]").click()
+        assert (
+            view.text("[data-no-figure]")
+            == "There is no figure of the quantity rollout; choose weight or score for one."
+        )
+        assert view.page.locator("[data-figure-words]").count() == 0
+        assert view.page.locator("[data-figure]").count() == (opener == "show")
+        if opener == "show":
+            _, data = saved(view, "picture")
+            recipe = json.loads(Image.open(io.BytesIO(data)).text["Description"])
+            assert (recipe["quantity"], "call" in recipe) == ("rollout", False)
+        view.page.locator('[data-option="weight"]').click()
+        view.page.locator('[data-figure-words="call"]').wait_for()

@@ -77,6 +77,14 @@ def test_a_pair_is_shown_from_rows_alone(served, record):
     assert [float(text.replace("<.001", "0")) for text in shown] == pytest.approx(weights, abs=0.006)
 
 
+def test_evidence_is_served(served, record):
+    with served(record, evidence=hs.heads(record), view="scatter") as view:
+        dots = view.page.locator('.stage [role="group"] button[aria-label^="Head "]')
+        dots.first.wait_for()
+        assert dots.count() == 24
+        assert {name.split("/")[0] for name in chunks(view)} >= {"status", "numbers", "values", "map"}
+
+
 def test_what_is_waited_for_is_said(served, record):
     with served(record) as view:
         held = []

@@ -120,7 +120,7 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
     make: () => exampleEvidence(),
   },
   contribution: {
-    title: "What keys add in place of weights: a short value makes the most attended key count for little",
+    title: "What keys add in place of weights: the sink takes most of the attention, and its value is short",
     selection: { view: "head", layer: 1, heads: [2], query: [3], quantity: "contribution" },
     make: () =>
       withValueNorms(examplePage({ heads: 4, layers: [0, 1, 2], ...CAUSAL }), (key) =>

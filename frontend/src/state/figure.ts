@@ -21,7 +21,7 @@ const DRAWN: readonly View[] = ["head", "model", "matrix", "neuron", "text", "pa
 export function noFigure({ view }: Selection, { name, label }: PageQuantity): string {
   if (!DRAWN.includes(view)) return `There is no figure of the ${view} view; choose another view for one.`;
   if (name === "weight" || name === "score") return "";
-  return `A figure shows weights or scores, and not ${label}; choose one of them for a figure.`;
+  return `There is no figure of the quantity ${label}; choose weight or score for one.`;
 }
 
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */

@@ -56,7 +56,7 @@ test("what Python does not draw is said in one sentence", () => {
     "There is no figure of the scatter view; choose another view for one.",
   );
   expect(noFigure(selection, contribution)).toBe(
-    "A figure shows weights or scores, and not contribution; choose one of them for a figure.",
+    "There is no figure of the quantity contribution; choose weight or score for one.",
   );
 });
 
