@@ -239,7 +239,21 @@ def test_the_map_keeps_distances_of_the_shown_text(records, found):
     distances = head_distances(np.concatenate([records[4]["self"].weights(layer) for layer in range(LAYERS)]))
     assert described["stress"] == pytest.approx(stress(distances, places.astype(np.float64)), abs=1e-6)
     assert described["stress"] < 0.3
-    assert described["queries"] == len(records[4]["self"].query)
+    assert (described["texts"], described["queries"]) == (0, len(records[4]["self"].query))
+
+
+def test_the_map_is_of_all_texts_where_they_were_compared(records):
+    """Only the heads that the page holds, in its order; their distances are the mean over the texts."""
+    compared = hs.heads(records, distances=True)
+    view = hs.view(records[4], evidence=compared, include_heads=[2, 0])
+    described = view.header["evidence"]["map"]
+    assert (described["texts"], described["queries"]) == (len(records), 0)
+    numbers = view.header["stacks"][0]["head_numbers"]
+    chosen = [layer * HEADS + head for layer in range(LAYERS) for head in numbers]
+    each = [np.concatenate([record["self"].weights(layer) for layer in range(LAYERS)]) for record in records]
+    distances = np.mean([head_distances(weights) for weights in each], axis=0)[np.ix_(chosen, chosen)]
+    places = array(view, described["places"]).reshape(LAYERS * len(numbers), 2)
+    assert described["stress"] == pytest.approx(stress(distances, places.astype(np.float64)), abs=1e-6)
 
 
 def test_the_map_of_a_long_text_is_of_some_queries_and_says_so(records, found, monkeypatch):

@@ -394,9 +394,13 @@ export interface PageMap {
    */
   stress: number;
   /**
-   * Rows of the shown text that the distances were taken from.
+   * Rows of the shown text that the distances were taken from; 0 where they are of other texts.
    */
   queries: number;
+  /**
+   * How many other texts the distances are the mean of; 0 where they are of the shown text.
+   */
+  texts: number;
 }
 /**
  * What to look at for one label of one head.

@@ -84,6 +84,7 @@ export function exampleEvidence(options: EvidenceOptions = {}, example: Example 
       ),
       stress: 0.31,
       queries: 4,
+      texts: 0,
     },
     examples,
     shown: [

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 TALLY = ".npz"
 
 
+MOST_COMPARED = 256
+"""More heads than these are not compared with each other over the texts, which takes longest."""
+
+
 def check_evidence(this_text: bool, file: Path | None) -> None:
     """Raise where evidence is asked for that cannot be had, before any work.
 
@@ -62,7 +66,9 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
         model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
     shows = sys.stderr.isatty()
     texts = read_texts(file)
-    return heads(capture_many(model, tokenizer, texts, truncate=options.truncate, progress=shows, on_error=_left_out))
+    records = capture_many(model, tokenizer, texts, truncate=options.truncate, progress=shows, on_error=_left_out)
+    cells = sum(layer.heads for stack in record.stacks.values() for layer in stack)
+    return heads(records, distances=cells <= MOST_COMPARED)
 
 
 def _left_out(number: int, error: HeadscopeError) -> None:

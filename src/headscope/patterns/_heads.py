@@ -103,6 +103,11 @@ class Heads(Table):
             scores={pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns},
         )
 
+    @property
+    def has_distances(self) -> bool:
+        """Whether the distances of heads were added up over all texts."""
+        return self.tally.distances is not None and len(self.tally.distances.texts) == self.texts
+
     @cached_property
     def distances(self) -> Float[np.ndarray, "head other_head"]:
         """Distance of every two heads: Jensen-Shannon divergence summed over rows, mean over texts (Clark et al. 2019).
@@ -110,7 +115,7 @@ class Heads(Table):
         Raises:
             RecordError: where they were not added up.
         """
-        if self.tally.distances is None or len(self.tally.distances.texts) != self.texts:
+        if self.tally.distances is None or not self.has_distances:
             raise RecordError("The distances of heads were not added up; give heads(..., distances=True)")
         return self.tally.distances.mean[0]
 

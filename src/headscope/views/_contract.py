@@ -219,7 +219,9 @@ class PageMap(TypedDict):
     stress: float
     """How badly the points keep the distances: 0 exactly, above 0.2 a map is held to be poor."""
     queries: int
-    """Rows of the shown text that the distances were taken from."""
+    """Rows of the shown text that the distances were taken from; 0 where they are of other texts."""
+    texts: int
+    """How many other texts the distances are the mean of; 0 where they are of the shown text."""
 
 
 class PagePair(TypedDict):

@@ -106,7 +106,7 @@ def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chu
             np.stack([cells.grid(values) for _, values in rows.values()]),
             ("measure", LAYER, HEAD),
         ),
-        "map": page_map(record[stack["name"]], stack, chunks),
+        "map": page_map(record[stack["name"]], stack, chunks, found),
         "shown": _shown(found, labels, texts, Pairs(found.tally.patterns, record[stack["name"]])),
         "examples": [_valid(text) for text in texts.kept],
     }

@@ -1,4 +1,4 @@
-"""The map of heads, from the text that a page shows."""
+"""The map of heads: over the texts of the evidence where these were compared, else from the text that a page shows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from headscope.axes import HEAD, LAYER
 from headscope.errors import HeadscopeError
 from headscope.measures import head_distances, head_map, stress
+from headscope.patterns import Heads
 from headscope.record import Stack
 from headscope.views._contract import PageMap, PageStack
 from headscope.views._payload import Chunks
@@ -21,16 +22,18 @@ MOST_VALUES = 2**25
 """Numbers whose logarithms are taken for the distances; of longer texts some queries stand for all."""
 
 
-def page_map(stack: Stack, held: PageStack, chunks: Chunks) -> PageMap | None:
-    """Heads as points, like heads on this text close together; None for a single head, or for more than 256.
+def page_map(stack: Stack, held: PageStack, chunks: Chunks, found: Heads | None = None) -> PageMap | None:
+    """Heads as points, like heads close together; None for a single head, or for more than 256.
 
-    Distances are those of Clark et al. 2019 (`headscope.measures.head_distances`), of evenly spaced queries where the
-    text is long; the points come from `headscope.measures.head_map`.
+    Distances are those of Clark et al. 2019 (`headscope.measures.head_distances`): the mean over the texts of the
+    evidence where it has them, else of the shown text, of evenly spaced queries where that is long. The points come
+    from `headscope.measures.head_map`.
 
     Args:
         stack: what the page shows.
         held: the layers and heads that the page holds of it.
         chunks: where the bytes go.
+        found: the evidence.
 
     Raises:
         HeadscopeError: without scikit-learn.
@@ -47,14 +50,15 @@ def page_map(stack: Stack, held: PageStack, chunks: Chunks) -> PageMap | None:
         raise HeadscopeError(
             "The map of heads needs scikit-learn, which is not installed: pip install 'headscope[statistics]'"
         )
-    queries, keys = len(stack.query), len(stack.key)
-    wanted = max(1, min(queries, 2 * MOST_VALUES // (len(cells) ** 2 * keys)))
-    chosen = np.arange(wanted) * queries // wanted
     numbers = held["head_numbers"]
-    weights = np.stack(
-        [stack.layer(held["layers"][row]["layer"]).weights_of(numbers[column])[chosen] for row, column in cells]
-    )
-    distances = head_distances(weights)
+    names = [(held["layers"][row]["layer"], numbers[column]) for row, column in cells]
+    if found is not None and found.has_distances:
+        places_of = {cell: at for at, cell in enumerate(found.cells)}
+        chosen = [places_of[name] for name in names]
+        distances, rows, texts = np.ascontiguousarray(found.distances[np.ix_(chosen, chosen)]), 0, found.texts
+    else:
+        distances, rows = _on_shown_text(stack, names)
+        texts = 0
     points = _placed(distances.tobytes())
     places = np.full((len(held["layers"]), len(numbers), 2), np.nan, np.float32)
     for cell, point in zip(cells, points, strict=True):
@@ -62,8 +66,18 @@ def page_map(stack: Stack, held: PageStack, chunks: Chunks) -> PageMap | None:
     return {
         "places": chunks.add(f"map/{held['name']}", places, (LAYER, HEAD, "direction")),
         "stress": stress(distances, points),
-        "queries": wanted,
+        "queries": rows,
+        "texts": texts,
     }
+
+
+def _on_shown_text(stack: Stack, names: list[tuple[int, int]]) -> tuple[np.ndarray, int]:
+    """Distances of heads on one text, and how many of its queries they are of."""
+    queries, keys = len(stack.query), len(stack.key)
+    wanted = max(1, min(queries, 2 * MOST_VALUES // (len(names) ** 2 * keys)))
+    chosen = np.arange(wanted) * queries // wanted
+    weights = np.stack([stack.layer(layer).weights_of(head)[chosen] for layer, head in names])
+    return head_distances(weights), wanted
 
 
 @lru_cache(maxsize=8)

@@ -303,13 +303,15 @@ function moveDot(event: KeyboardEvent & { currentTarget: HTMLElement }, dots: re
 
 function MapNote({ store, evidence: { said } }: { store: Store; evidence: Evidence }) {
   if (!said.map) return null;
-  const { queries, stress } = said.map;
+  const { queries, stress, texts } = said.map;
   const all = store.stack.value.query.labels.length;
-  const part = queries < all ? `, from ${queries} of its ${counted(all, "query").replace("querys", "queries")}` : "";
+  const some = queries < all && !texts;
+  const part = some ? `, from ${queries} of its ${counted(all, "query").replace("querys", "queries")}` : "";
+  const where = texts ? `over ${counted(texts, "text")}` : "on the shown text";
   return (
     <p class="note" data-map-note>
-      Heads that attend alike on the shown text lie close together{part}: Jensen-Shannon divergence, metric scaling
-      (Clark et al. 2019). Directions mean nothing. Stress {stress.toFixed(2)}
+      Heads that attend alike {where} lie close together{part}: Jensen-Shannon divergence, metric scaling (Clark et al.
+      2019). Directions mean nothing. Stress {stress.toFixed(2)}
       {stress > 0.2 && ": a poor map, distances are only roughly kept"}.
     </p>
   );
