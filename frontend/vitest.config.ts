@@ -2,5 +2,5 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  test: { include: ["tests/**/*.test.{ts,tsx}"] },
+  test: { include: ["tests/**/*.test.{ts,tsx}"], testTimeout: 30_000 },
 });

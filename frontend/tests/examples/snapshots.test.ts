@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { EXAMPLES } from "../../src/examples/named";
 import { exampleSource } from "../../src/examples/page";
+import { soon } from "../soon";
 import { outline } from "./outline";
 
 // What every example says, as files: a change of a view is seen in the diff. `npx vitest run -u` writes them anew.
@@ -39,7 +40,7 @@ test.each(Object.keys(EXAMPLES))("%s", async (name) => {
   const source = exampleSource(make());
   const view = mountApp(place, { source, selection, height: 400 });
   const root = place.shadowRoot as ShadowRoot;
-  await vi.waitFor(() => {
+  await soon(() => {
     expect(root.querySelector("[data-ready]")).not.toBeNull();
     expect(root.querySelector("[data-loading]")).toBeNull();
   });

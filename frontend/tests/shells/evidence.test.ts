@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { exampleEvidence } from "../../src/examples/evidence";
 import { writeInline } from "../../src/examples/inline";
 import { type Example, examplePage } from "../../src/examples/page";
+import { soon } from "../soon";
 import { fakeCanvas } from "./canvas";
 
 beforeEach(() => {
@@ -22,7 +23,7 @@ async function open(example: Example, fragment = ""): Promise<ShadowRoot> {
   await import("../../src/shells/page");
   const root = document.getElementById("headscope")?.shadowRoot;
   if (!root) throw new Error("nothing was mounted");
-  await vi.waitFor(() => one(root, "[data-ready]"));
+  await soon(() => one(root, "[data-ready]"));
   return root;
 }
 
@@ -37,7 +38,7 @@ const names = (root: ParentNode, selector: string, name: string) =>
 
 test("tiles say their labels, with interval and number of texts", async () => {
   const root = await open(exampleEvidence(), "v=2&view=model");
-  const cell = await vi.waitFor(() => {
+  const cell = await soon(() => {
     const found = one(root, '[data-cell="0-1"]');
     expect(found.querySelectorAll(".tile-label")).toHaveLength(1);
     return found;
@@ -53,44 +54,44 @@ test("tiles say their labels, with interval and number of texts", async () => {
 test("heads that are not asked for are dimmed, and the link says what was asked", async () => {
   const root = await open(exampleEvidence(), "v=2&view=model");
   const dimmed = () => names(root, "[data-dim]", "cell");
-  const chip = await vi.waitFor(() => one(root, '[data-label="next"]'));
+  const chip = await soon(() => one(root, '[data-label="next"]'));
   expect(dimmed()).toEqual([]);
   chip.click();
-  await vi.waitFor(() => expect(dimmed()).toHaveLength(7));
+  await soon(() => expect(dimmed()).toHaveLength(7));
   expect(dimmed()).not.toContain("0-1");
   expect(location.hash).toBe("#v=2&view=model&label=next");
   expect(one(root, "[data-told]").textContent).toContain("2 of 9 heads stand out");
   const least = one(root, "[data-least]") as HTMLInputElement;
   least.value = "70";
   least.dispatchEvent(new Event("input", { bubbles: true }));
-  await vi.waitFor(() => expect(dimmed()).toHaveLength(8));
+  await soon(() => expect(dimmed()).toHaveLength(8));
   expect(location.hash).toBe("#v=2&view=model&label=next&least=70");
   chip.click();
   least.value = "0";
   least.dispatchEvent(new Event("input", { bubbles: true }));
-  await vi.waitFor(() => expect(dimmed()).toEqual([]));
+  await soon(() => expect(dimmed()).toEqual([]));
   expect(location.hash).toBe("#v=2&view=model");
 });
 
 test("heads are sorted by a measure and keep their names", async () => {
   const root = await open(exampleEvidence(), "v=2&view=model&sort=entropy");
   const cells = () => names(root, ".ranked [data-cell]", "cell");
-  await vi.waitFor(() => expect(cells()).toEqual(["5-0", "0-2", "2-0", "5-2", "0-0", "5-1", "2-1", "2-2", "0-1"]));
+  await soon(() => expect(cells()).toEqual(["5-0", "0-2", "2-0", "5-2", "0-0", "5-1", "2-1", "2-2", "0-1"]));
   expect(one(root, '[data-cell="2-0"]').textContent).toMatch(/^2-0 2\.25/);
   expect(names(root, '.ranked [tabindex="0"]', "cell")).toEqual(["0-2"]);
   one(root, '[data-cell="0-2"]').focus();
   one(root, '[data-cell="0-2"]').dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
   expect((root.activeElement as HTMLElement).dataset.cell).toBe("2-0");
   one(root, "[data-sort-end]").click();
-  await vi.waitFor(() => expect(cells()[0]).toBe("0-1"));
+  await soon(() => expect(cells()[0]).toBe("0-1"));
   expect(location.hash).toBe("#v=2&view=model&sort=-entropy");
   one(root, '[data-cell="2-1"]').click();
-  await vi.waitFor(() => expect(location.hash).toBe("#v=2&layer=2&heads=1&sort=-entropy"));
+  await soon(() => expect(location.hash).toBe("#v=2&layer=2&heads=1&sort=-entropy"));
 });
 
 test("dots are previewed, chosen and walked with the keyboard", async () => {
   const root = await open(exampleEvidence(), "v=2&view=scatter");
-  const card = await vi.waitFor(() => one(root, "[data-head-card]"));
+  const card = await soon(() => one(root, "[data-head-card]"));
   expect(root.querySelectorAll("[data-dot]")).toHaveLength(9);
   expect(card.dataset.headCard).toBe("");
   const dot = one(root, '[data-dot="5-0"]');
@@ -98,10 +99,10 @@ test("dots are previewed, chosen and walked with the keyboard", async () => {
     /^Head 5-0: distance 7\.00 tokens, entropy 3\.00 nats; next \.60, 95 %/,
   );
   dot.dispatchEvent(new Event("pointerenter"));
-  await vi.waitFor(() => expect(card.dataset.headCard).toBe("5-0"));
+  await soon(() => expect(card.dataset.headCard).toBe("5-0"));
   expect(location.hash).toBe("#v=2&view=scatter");
   dot.click();
-  await vi.waitFor(() => expect(dot.getAttribute("aria-pressed")).toBe("true"));
+  await soon(() => expect(dot.getAttribute("aria-pressed")).toBe("true"));
   expect(location.hash).toBe("#v=2&view=scatter&layer=5&heads=0");
   expect(root.querySelectorAll('.dot[tabindex="0"]')).toHaveLength(1);
   dot.focus();
@@ -109,24 +110,24 @@ test("dots are previewed, chosen and walked with the keyboard", async () => {
   expect((root.activeElement as HTMLElement).dataset.dot).not.toBe("5-0");
   expect(root.querySelectorAll('.dot[tabindex="0"]')).toHaveLength(1);
   dot.dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
-  await vi.waitFor(() => expect(location.hash).toBe("#v=2&layer=5&heads=0"));
+  await soon(() => expect(location.hash).toBe("#v=2&layer=5&heads=0"));
 });
 
 test("axes are chosen, or the map, which says how far it can be trusted", async () => {
   const root = await open(exampleEvidence(), "v=2&view=scatter&x=same&y=class%20vertical");
-  await vi.waitFor(() => expect(one(root, "[data-scatter]").dataset.scatter).toBe("same,class vertical"));
+  await soon(() => expect(one(root, "[data-scatter]").dataset.scatter).toBe("same,class vertical"));
   expect(one(root, ".title-y").textContent).toBe("share of vertical maps");
   const across = one(root, '[data-axis="across"]') as HTMLSelectElement;
   across.value = "map";
   across.dispatchEvent(new Event("change", { bubbles: true }));
-  await vi.waitFor(() => expect(one(root, "[data-scatter]").dataset.scatter).toBe("map"));
+  await soon(() => expect(one(root, "[data-scatter]").dataset.scatter).toBe("map"));
   expect(one(root, "[data-map-note]").textContent).toMatch(/from 4 of its 5 queries.*Stress 0\.31: a poor map/);
   expect(root.querySelector('[data-axis="up"]')).toBeNull();
 });
 
 test("the card beside the head view has evidence, examples and pairs that pin themselves", async () => {
   const root = await open(exampleEvidence(), "v=2&heads=1");
-  const card = await vi.waitFor(() => one(root, '[data-head-card="0-1"]'));
+  const card = await soon(() => one(root, '[data-head-card="0-1"]'));
   const label = one(card, '[data-evidence-of="next"]');
   expect(label.textContent).toMatch(/next\.80\[\.78, \.81\].*does next.*baseline \.07 \(uniform\) · threshold 0\.5/);
   expect(label.textContent).toMatch(/d 2\.5 · p < \.001 · 24 texts/);
@@ -140,39 +141,39 @@ test("the card beside the head view has evidence, examples and pairs that pin th
   expect(card.textContent).toContain("1 pattern without a label");
   expect(card.textContent).toContain("95 % intervals over 24 texts");
   one(label, '[data-pair="2-3"]').click();
-  await vi.waitFor(() => expect(location.hash).toBe("#v=2&heads=1&query=2&key=3"));
+  await soon(() => expect(location.hash).toBe("#v=2&heads=1&query=2&key=3"));
 });
 
 test("what was seen on one text only says so, everywhere", async () => {
   const caution = "Seen on one text only: nothing can be said of others";
   const root = await open(exampleEvidence({ texts: 1, caution }), "v=2&heads=1");
-  const card = await vi.waitFor(() => one(root, '[data-head-card="0-1"]'));
+  const card = await soon(() => one(root, '[data-head-card="0-1"]'));
   expect(one(card, ".caution").textContent).toBe(`${caution}.`);
   const label = one(card, "[data-once]");
   expect(label.textContent).toContain("seen on one text only");
   expect(label.textContent).not.toMatch(/\[|NaN|p </);
   expect(card.textContent).not.toContain("NaN");
   one(root, '[data-option="model"]').click();
-  await vi.waitFor(() => expect(one(root, "[data-caution]").textContent).toBe(`${caution}.`));
+  await soon(() => expect(one(root, "[data-caution]").textContent).toBe(`${caution}.`));
   expect(one(root, '[data-cell="0-1"]').getAttribute("aria-label")).toMatch(/next \.80, seen on one text only$/);
   expect(root.querySelectorAll(".tile-label:not([data-once])")).toHaveLength(0);
 });
 
 test("several chosen heads are listed with their labels", async () => {
   const root = await open(exampleEvidence());
-  const card = await vi.waitFor(() => one(root, '[data-head-card=""]'));
+  const card = await soon(() => one(root, '[data-head-card=""]'));
   expect(names(card, "[data-open-head]", "openHead")).toEqual(["0-0", "0-1", "0-2"]);
   expect(one(card, '[data-open-head="0-1"]').textContent).toBe("0-1next .80");
   one(card, '[data-open-head="0-1"]').click();
-  await vi.waitFor(() => expect(location.hash).toBe("#v=2&heads=1"));
+  await soon(() => expect(location.hash).toBe("#v=2&heads=1"));
 });
 
 test("another stack has no evidence, and says which one has", async () => {
   const example = examplePage({}, { name: "cross", heads: 2, layers: [1, 4] });
   const root = await open(exampleEvidence({}, example), "v=2&view=scatter");
-  await vi.waitFor(() => one(root, "[data-dot]"));
+  await soon(() => one(root, "[data-dot]"));
   one(root, '[data-option="cross"]').click();
-  await vi.waitFor(() => expect(one(root, "[data-no-evidence]").textContent).toContain("“self”"));
+  await soon(() => expect(one(root, "[data-no-evidence]").textContent).toContain("“self”"));
   expect(root.querySelector("[data-head-card]")).toBeNull();
 });
 
@@ -189,7 +190,7 @@ test("names and texts are text, whatever they hold", async () => {
     document.body.innerHTML = '<div id="headscope"></div>';
     vi.resetModules();
     const root = await open(example, `v=2&view=${view}&heads=1`);
-    await vi.waitFor(() => one(root, "[data-evidence], [data-head-card]"));
+    await soon(() => one(root, "[data-evidence], [data-head-card]"));
     expect(root.querySelector("script, img")).toBeNull();
     expect(root.textContent).toContain(hostile[0]);
   }
@@ -200,7 +201,7 @@ test.each(["model", "scatter", "head", "model&sort=same", "scatter&x=map"])(
   "axe finds nothing wrong: %s",
   async (view) => {
     const root = await open(exampleEvidence({ texts: 1, caution: "Seen once" }), `v=2&view=${view}&heads=1`);
-    await vi.waitFor(() => one(root, ".mark"));
+    await soon(() => one(root, ".mark"));
     document.documentElement.lang = "en";
     document.title = "An example";
     const { violations } = await axe.run(document, { rules: { "color-contrast": { enabled: false } } });

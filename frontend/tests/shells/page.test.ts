@@ -3,6 +3,7 @@ import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { writeInline } from "../../src/examples/inline";
 import { type Example, examplePage, KEYS, tokens } from "../../src/examples/page";
+import { soon } from "../soon";
 
 // The whole page, as a browser would open it. Only what jsdom lacks is put in its place: layout and a canvas.
 
@@ -52,7 +53,7 @@ async function start(): Promise<ShadowRoot> {
 }
 
 async function drawn(root: ShadowRoot): Promise<HTMLElement> {
-  return vi.waitFor(() => one(root, "[data-ready]"));
+  return soon(() => one(root, "[data-ready]"));
 }
 
 function one(root: ParentNode, selector: string): HTMLElement {
@@ -85,15 +86,15 @@ test("the layer changes by button, drop-down and key, and the link follows", asy
   const root = await open(examplePage());
   const view = await drawn(root);
   one(root, '[aria-label^="Next layer"]').click();
-  await vi.waitFor(() => expect(view.dataset.layer).toBe("2"));
+  await soon(() => expect(view.dataset.layer).toBe("2"));
   expect(location.hash).toBe("#v=2&layer=2");
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "]" }));
-  await vi.waitFor(() => expect(view.dataset.layer).toBe("5"));
+  await soon(() => expect(view.dataset.layer).toBe("5"));
   const select = one(root, 'select[aria-label="Layer"]') as HTMLSelectElement;
   expect([...select.options].map((option) => option.value)).toEqual(["0", "2", "5"]);
   select.value = "0";
   select.dispatchEvent(new Event("change", { bubbles: true }));
-  await vi.waitFor(() => expect(view.dataset.layer).toBe("0"));
+  await soon(() => expect(view.dataset.layer).toBe("0"));
   expect(location.hash).toBe("");
 });
 
@@ -101,7 +102,7 @@ test("a click on a chip takes a head away, a double click leaves only that one",
   const root = await open(examplePage());
   const view = await drawn(root);
   const chip = one(root, '[data-head="1"]');
-  const heads = (wanted: string) => vi.waitFor(() => expect(view.dataset.heads).toBe(wanted));
+  const heads = (wanted: string) => soon(() => expect(view.dataset.heads).toBe(wanted));
   chip.click();
   await heads("0,2");
   chip.dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
@@ -116,19 +117,19 @@ test("pointing at a token shows its numbers, a click keeps them, Escape lets go"
   await drawn(root);
   const from = token(root, "query", 2);
   from.dispatchEvent(new Event("pointerover", { bubbles: true }));
-  const lit = await vi.waitFor(() => {
+  const lit = await soon(() => {
     const found = root.querySelectorAll('[data-side="key"][data-lit]');
     expect(found.length).toBeGreaterThan(2);
     return found;
   });
   for (const element of lit) expect(element.querySelector(".number")?.textContent).toMatch(/^\.\d{2,3}$/);
-  await vi.waitFor(() => expect(one(root, "[data-inspector] strong").textContent).toBe("went"));
+  await soon(() => expect(one(root, "[data-inspector] strong").textContent).toBe("went"));
   from.click();
   expect(location.hash).toBe("#v=2&query=2");
   token(root, "key", 3).dispatchEvent(new Event("pointerover", { bubbles: true }));
-  await vi.waitFor(() => expect(from.dataset.litSelf).toBe("pin"));
+  await soon(() => expect(from.dataset.litSelf).toBe("pin"));
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
-  await vi.waitFor(() => expect(root.querySelector("[data-lit], [data-lit-self]")).toBeNull());
+  await soon(() => expect(root.querySelector("[data-lit], [data-lit-self]")).toBeNull());
   expect(location.hash).toBe("");
 });
 
@@ -144,7 +145,7 @@ test("tokens are reached and pinned with the keyboard alone", async () => {
   press("ArrowRight");
   expect(root.activeElement).toBe(token(root, "key", 1));
   press("Enter");
-  await vi.waitFor(() => expect(token(root, "key", 1).getAttribute("aria-selected")).toBe("true"));
+  await soon(() => expect(token(root, "key", 1).getAttribute("aria-selected")).toBe("true"));
   expect(root.querySelectorAll('.token[tabindex="0"]')).toHaveLength(2);
 });
 
@@ -156,8 +157,8 @@ test("muting strikes special tokens through and says what that hides", async () 
   expect(token(root, "key", 4).dataset.hidden).toBe("muted");
   expect(token(root, "key", 3).dataset.hidden).toBeUndefined();
   const all = lineCount(example, "weights/self/0");
-  await vi.waitFor(() => expect(Number(view.dataset.lines)).toBeLessThan(all));
-  await vi.waitFor(() => expect(one(root, "[data-muted-part]").textContent).toMatch(/^hides \d+ %$/));
+  await soon(() => expect(Number(view.dataset.lines)).toBeLessThan(all));
+  await soon(() => expect(one(root, "[data-muted-part]").textContent).toMatch(/^hides \d+ %$/));
 });
 
 test("another stack brings its own tokens, heads and layers", async () => {
@@ -165,16 +166,16 @@ test("another stack brings its own tokens, heads and layers", async () => {
   const root = await open(examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: KEYS, key: longer }));
   const view = await drawn(root);
   one(root, '[data-option="cross"]').click();
-  await vi.waitFor(() => expect(view.dataset.stack).toBe("cross"));
+  await soon(() => expect(view.dataset.stack).toBe("cross"));
   expect(view.dataset).toMatchObject({ layer: "1", heads: "0,1" });
-  await vi.waitFor(() => expect(token(root, "key", 7).textContent).toBe("huit"));
+  await soon(() => expect(token(root, "key", 7).textContent).toBe("huit"));
   expect(root.querySelectorAll('[data-side="query"]')).toHaveLength(7);
 });
 
 test("a link opens the same picture", async () => {
   const root = await open(examplePage(), "v=2&layer=5&heads=0,2&key=2&mute=1&share=40&theme=dark");
   const view = await drawn(root);
-  expect(view.dataset).toMatchObject({ layer: "5", heads: "0,2", theme: "dark" });
+  await soon(() => expect(view.dataset).toMatchObject({ layer: "5", heads: "0,2", theme: "dark" }));
   expect((one(root, "[data-share]") as HTMLInputElement).value).toBe("40");
   expect(token(root, "key", 2).dataset.litSelf).toBe("pin");
   expect(location.hash).toBe("#v=2&layer=5&heads=0,2&key=2&mute=1&share=40&theme=dark");
@@ -214,7 +215,7 @@ test.each<[string, (example: Example) => Example, RegExp]>([
   ],
 ])("a page with %s says so", async (_, broken, message) => {
   const root = await open(broken(examplePage()));
-  const failure = await vi.waitFor(() => one(root, "[data-failure]"));
+  const failure = await soon(() => one(root, "[data-failure]"));
   expect(failure.textContent).toMatch(message);
 });
 
@@ -222,7 +223,7 @@ test("a page with bad gzip says so", async () => {
   await writeInline(document, examplePage());
   one(document, '[data-chunk="weights/self/0"]').textContent = btoa("no gzip at all");
   const root = await start();
-  const failure = await vi.waitFor(() => one(root, "[data-failure]"));
+  const failure = await soon(() => one(root, "[data-failure]"));
   expect(failure.textContent).toMatch(/weights\/self\/0.*damaged/);
 });
 
@@ -232,7 +233,7 @@ test.each(["model", "matrix", "text", "neuron", "pair"])(
     const root = await open(examplePage({ form: "scores", heads: 4, kvHeads: 2 }));
     const view = await drawn(root);
     one(root, `[data-option="${name}"]`).click();
-    await vi.waitFor(() => expect(view.dataset.view).toBe(name));
+    await soon(() => expect(view.dataset.view).toBe(name));
     expect(location.hash).toBe(`#v=2&view=${name}`);
     expect(root.querySelector("[data-failure]")).toBeNull();
     expect(one(root, "[data-call]").textContent).toContain(`view="${name}"`);
@@ -253,7 +254,7 @@ test("a rotary model shows frequency pairs, and the score by distance of a pinne
   const root = await open({ page: { ...page, stacks }, chunks }, "v=2&view=neuron&query=4&key=2");
   await drawn(root);
   one(root, '[data-option="frequency pairs"]').click();
-  await vi.waitFor(() => expect(one(root, '[data-option="frequency pairs"]').ariaPressed).toBe("true"));
+  await soon(() => expect(one(root, '[data-option="frequency pairs"]').ariaPressed).toBe("true"));
   expect(one(root, "[data-by-distance]").textContent).toMatch(/0 to 64 tokens apart \(now 2\): −?\d/);
   expect(one(root, "[data-by-distance] polyline").getAttribute("points")?.split(" ")).toHaveLength(65);
 });

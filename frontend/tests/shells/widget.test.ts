@@ -4,6 +4,7 @@ import { gzip } from "../../src/examples/inline";
 import { examplePage } from "../../src/examples/page";
 import widget from "../../src/shells/widget";
 import { type WidgetModel, widgetSource } from "../../src/source/widget";
+import { soon } from "../soon";
 import { fakeCanvas } from "./canvas";
 
 beforeEach(() => {
@@ -68,7 +69,7 @@ async function opened(model = new FakeModel()) {
   document.body.append(el);
   const close = widget.render({ model, el });
   const root = el.firstElementChild?.shadowRoot as ShadowRoot;
-  const view = await vi.waitFor(() => {
+  const view = await soon(() => {
     const found = root.querySelector<HTMLElement>("[data-ready]");
     if (!found) throw new Error("not drawn yet");
     return found;
@@ -86,7 +87,7 @@ test("it draws what the kernel sends, and asks for no layer that is far away", a
 test("what the reader chooses is saved, once for each change", async () => {
   const { model, root, view } = await opened();
   root.querySelector<HTMLElement>('[aria-label^="Next layer"]')?.click();
-  await vi.waitFor(() => expect(view.dataset.layer).toBe("2"));
+  await soon(() => expect(view.dataset.layer).toBe("2"));
   expect(model.state.selection).toEqual({ ...page.selection, layer: 2 });
   expect(model.saves).toBe(1);
 });
@@ -95,7 +96,7 @@ test("what Python sets is shown, and not sent back", async () => {
   const { model, view } = await opened();
   model.state.selection = { ...page.selection, layer: 5, heads: [1] };
   model.tell("change:selection");
-  await vi.waitFor(() => expect(view.dataset).toMatchObject({ layer: "5", heads: "1" }));
+  await soon(() => expect(view.dataset).toMatchObject({ layer: "5", heads: "1" }));
   expect(model.saves).toBe(0);
 });
 
@@ -104,16 +105,16 @@ test("two views of one model show the same", async () => {
   const second = await opened(first.model);
   first.root.querySelector<HTMLElement>('[data-head="1"]')?.click();
   first.model.tell("change:selection");
-  await vi.waitFor(() => expect(second.view.dataset.heads).toBe("0,2"));
+  await soon(() => expect(second.view.dataset.heads).toBe("0,2"));
   expect(first.model.saves).toBe(1);
 });
 
 test("colours are those of the notebook", async () => {
   document.body.dataset.jpThemeLight = "false";
   const { view } = await opened();
-  await vi.waitFor(() => expect(view.dataset.theme).toBe("dark"));
+  await soon(() => expect(view.dataset.theme).toBe("dark"));
   document.body.dataset.jpThemeLight = "true";
-  await vi.waitFor(() => expect(view.dataset.theme).toBe("light"));
+  await soon(() => expect(view.dataset.theme).toBe("light"));
 });
 
 test("keys and wheel stay inside", async () => {
@@ -124,7 +125,7 @@ test("keys and wheel stay inside", async () => {
   view.dispatchEvent(new KeyboardEvent("keydown", { key: "]", bubbles: true, composed: true }));
   view.dispatchEvent(new Event("wheel", { bubbles: true, composed: true }));
   expect(heard).not.toHaveBeenCalled();
-  await vi.waitFor(() => expect(view.dataset.layer).toBe("2"));
+  await soon(() => expect(view.dataset.layer).toBe("2"));
 });
 
 test("a view that is closed leaves nothing behind", async () => {

@@ -6,6 +6,7 @@ import { loadThumbs } from "../../src/source/thumbs";
 import { quantitiesOf } from "../../src/state/quantity";
 import { createStore } from "../../src/state/store";
 import { CONTRIBUTION, DIFFERENCE, NORMS, quantityPage, ROLLOUT } from "../quantities";
+import { soon } from "../soon";
 
 // A source that prepares its layers when they are asked for, head by head.
 
@@ -141,10 +142,10 @@ test("a layer that comes later has the quantities that its stub names, as a whol
 
 test("the store shows a later layer's quantity, and weights where its stub has none", async () => {
   const store = createStore(quantitiesInParts().source, { quantity: "difference" });
-  await vi.waitFor(() => expect(store.quantity.value).toEqual(DIFFERENCE));
+  await soon(() => expect(store.quantity.value).toEqual(DIFFERENCE));
   expect(store.values.value?.code?.signed).toBe(true);
   store.select((now) => ({ ...now, layer: 5 }));
-  await vi.waitFor(() => expect(store.shown.value?.layer.layer).toBe(5));
+  await soon(() => expect(store.shown.value?.layer.layer).toBe(5));
   expect(store.quantity.value.name).toBe("weight");
   store.destroy();
 });
@@ -182,15 +183,15 @@ test("thumbnails are shown as they come, the nearest first", async () => {
 test("the store shows the heads that are here, then those that were chosen", async () => {
   const { source, asked } = inParts("weights");
   const store = createStore(source, { heads: [1] });
-  await vi.waitFor(() => expect(store.shown.value).not.toBeNull());
+  await soon(() => expect(store.shown.value).not.toBeNull());
   expect(store.heads.value).toEqual([1]);
   expect(store.waiting.value).toBe("");
   store.select((now) => ({ ...now, heads: [1, 2] }));
   expect(store.heads.value).toEqual([1]);
   expect(store.waiting.value).toBe("layer 0");
-  await vi.waitFor(() => expect(store.heads.value).toEqual([1, 2]));
+  await soon(() => expect(store.heads.value).toEqual([1, 2]));
   expect(store.waiting.value).toBe("");
   expect(asked).not.toContain("weights/self/0/0");
-  await vi.waitFor(() => expect(store.thumbsLeft.value).toBe(0));
+  await soon(() => expect(store.thumbsLeft.value).toBe(0));
   store.destroy();
 });

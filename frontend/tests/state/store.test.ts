@@ -1,8 +1,9 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { examplePage, exampleSource } from "../../src/examples/page";
 import { allHeads, chooseLayer, chooseStack, toggleHead, togglePin } from "../../src/state/selection";
 import { createStore, type Store } from "../../src/state/store";
 import { BYTES, NORMS, quantityPage, ROLLOUT } from "../quantities";
+import { soon } from "../soon";
 
 const stores: Store[] = [];
 afterEach(() => {
@@ -12,7 +13,7 @@ afterEach(() => {
 async function loaded(example = examplePage(), wanted = {}): Promise<Store> {
   const store = createStore(exampleSource(example), wanted);
   stores.push(store);
-  await vi.waitFor(() => expect(store.shown.value).not.toBeNull());
+  await soon(() => expect(store.shown.value).not.toBeNull());
   return store;
 }
 
@@ -29,9 +30,9 @@ test("a layer is shown when it has come, with the newest one winning", async () 
   const store = createStore(source);
   stores.push(store);
   store.select((now) => chooseLayer(now, 5));
-  await vi.waitFor(() => expect(waiting.has("weights/self/5")).toBe(true));
+  await soon(() => expect(waiting.has("weights/self/5")).toBe(true));
   waiting.get("weights/self/5")?.();
-  await vi.waitFor(() => expect(store.shown.value?.layer.layer).toBe(5));
+  await soon(() => expect(store.shown.value?.layer.layer).toBe(5));
   waiting.get("weights/self/0")?.();
   await new Promise((resolve) => setTimeout(resolve, 5));
   expect(store.shown.value?.layer.layer).toBe(5);
@@ -74,7 +75,7 @@ test("a pin goes before a hover, and a token that takes no part has no focus", a
 test("heads of another stack are clipped to those it has", async () => {
   const store = await loaded(examplePage({}, { name: "cross", heads: 2, layers: [4] }), { heads: [1, 2] });
   store.select((now) => chooseStack(now, "cross", store.page));
-  await vi.waitFor(() => expect(store.shownStack.value?.name).toBe("cross"));
+  await soon(() => expect(store.shownStack.value?.name).toBe("cross"));
   expect(store.heads.value).toEqual([1]);
   expect(store.palette.value).toHaveLength(2);
 });
@@ -83,7 +84,7 @@ test("a chunk that is missing is the store's failure", async () => {
   const example = examplePage();
   const store = createStore(exampleSource({ ...example, chunks: new Map() }));
   stores.push(store);
-  await vi.waitFor(() => expect(String(store.failure.value)).toContain("weights/self/0"));
+  await soon(() => expect(String(store.failure.value)).toContain("weights/self/0"));
 });
 
 test("the theme follows the system until it is chosen", async () => {
@@ -98,7 +99,7 @@ test("the theme follows the system until it is chosen", async () => {
 
 async function showing(store: Store, quantity: string): Promise<void> {
   store.select((now) => ({ ...now, quantity }));
-  await vi.waitFor(() => expect(store.quantity.value.name).toBe(quantity));
+  await soon(() => expect(store.quantity.value.name).toBe(quantity));
 }
 
 test("the chosen quantity takes the place of the weights, which stay", async () => {
@@ -129,16 +130,16 @@ test("a quantity of the whole layer has one map whatever heads are chosen", asyn
 test("a layer that has not the quantity shows weights, and the next one has it again", async () => {
   const store = await loaded(quantityPage(), { quantity: "rollout" });
   store.select((now) => chooseLayer(now, 5));
-  await vi.waitFor(() => expect(store.shown.value?.layer.layer).toBe(5));
+  await soon(() => expect(store.shown.value?.layer.layer).toBe(5));
   expect([store.quantity.value.name, store.selection.value.quantity]).toEqual(["weight", "rollout"]);
   expect(store.values.value).toBe(store.weights.value);
   store.select((now) => chooseLayer(now, 2));
-  await vi.waitFor(() => expect(store.quantity.value.name).toBe("rollout"));
+  await soon(() => expect(store.quantity.value.name).toBe("rollout"));
 });
 
 test("value norms are the mean of the chosen heads", async () => {
   const store = await loaded(quantityPage(), { heads: [0, 1] });
   expect(store.valueNorms.value?.values[3]).toBeCloseTo((NORMS[3] + NORMS[7 + 3]) / 2, 6);
   store.select((now) => chooseLayer(now, 5));
-  await vi.waitFor(() => expect(store.valueNorms.value).toBeNull());
+  await soon(() => expect(store.valueNorms.value).toBeNull());
 });
