@@ -209,6 +209,8 @@ def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
     assert "1 sentences are left out:\n  bare: Nothing tells which of the tokens a b c d" in str(study)
     with pytest.raises(RecordError, match="'bare' was given before"):
         study.update("bare", bare, {(0, 0)})
+    with pytest.raises(RecordError, match="'000001' was given before"):
+        study.update("000001", bare, {(0, 0)})
 
 
 def test_words_are_told_by_white_space_or_else_by_number():

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -17,10 +16,8 @@ from headscope.measures import aligned_words, alignment_error_rate, word_maps
 from headscope.measures._alignment import Link
 from headscope.record import Layer, Record, Stack, Tokens
 
-By = Literal["weight", "norm"]
-State = Literal["output", "input"]
-BY: tuple[By, ...] = get_args(By)
-STATES: tuple[State, ...] = get_args(State)
+BY = ("weight", "norm")
+STATES = ("output", "input")
 
 
 @dataclass(frozen=True)

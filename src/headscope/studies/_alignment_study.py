@@ -135,7 +135,7 @@ class AlignmentStudy:
                 f"Sentence {name!r} has layers {layers} of {stack.heads} heads, those before it {self.layers} of "
                 f"{self.heads}; one model at a time"
             )
-        if name in self.left_out:
+        if name in self.left_out or name in self.statistic:
             raise RecordError(f"Sentence {name!r} was given before; give every one a name of its own, and each once")
         try:
             source, target = words_of(stack.key), written_words_of(stack)

@@ -108,13 +108,13 @@ def _pair(rng: np.random.Generator, order: Order) -> AlignedPair:
 
 
 def _model(vocabulary: int) -> Any:
-    from transformers import BartConfig, BartForConditionalGeneration
+    from transformers import AutoConfig, BartForConditionalGeneration
 
     sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIDE.items()}
     dropout = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
     ids = {"pad_token_id": 0, "bos_token_id": 1, "decoder_start_token_id": 1, "eos_token_id": 2}
     sizes = sides | {"encoder_layers": 1, "d_model": 48, "vocab_size": vocabulary, "max_position_embeddings": 32}
-    config = BartConfig(**sizes, **dropout, **ids, forced_eos_token_id=2, init_std=0.1)
+    config: Any = AutoConfig.for_model("bart", **sizes, **dropout, **ids, forced_eos_token_id=2, init_std=0.1)
     return BartForConditionalGeneration(config)
 
 
