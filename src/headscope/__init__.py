@@ -45,7 +45,18 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
-    from headscope.studies import NormStudy, embedding_role, heads, load_norm_study, mechanism, norm_study
+    from headscope.studies import (
+        AlignedPair,
+        AlignmentStudy,
+        NormStudy,
+        alignment_study,
+        embedding_role,
+        heads,
+        load_norm_study,
+        mechanism,
+        norm_study,
+        word_alignment,
+    )
     from headscope.views import (
         View,
         head_view,
@@ -110,7 +121,18 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
-    "headscope.studies": ("NormStudy", "embedding_role", "heads", "load_norm_study", "mechanism", "norm_study"),
+    "headscope.studies": (
+        "AlignedPair",
+        "AlignmentStudy",
+        "NormStudy",
+        "alignment_study",
+        "embedding_role",
+        "heads",
+        "load_norm_study",
+        "mechanism",
+        "norm_study",
+        "word_alignment",
+    ),
     "headscope.views": (
         "View",
         "head_view",
@@ -128,6 +150,8 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "AlignedPair",
+    "AlignmentStudy",
     "Candidate",
     "CaptureError",
     "Contributions",
@@ -160,6 +184,7 @@ __all__ = [
     "View",
     "Zero",
     "__version__",
+    "alignment_study",
     "budget",
     "capture",
     "capture_encoded",
@@ -192,6 +217,7 @@ __all__ = [
     "view",
     "watch",
     "without_embedding",
+    "word_alignment",
 ]
 
 

@@ -5,6 +5,7 @@ from headscope.evidence._correction import benjamini_hochberg, holm
 from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._interval import interval
 from headscope.evidence._map_sum import MapSum, position_map
+from headscope.evidence._ratio import redrawn_ratios
 from headscope.evidence._statistic import Statistic, load_statistic
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "null_scores",
     "p_above",
     "position_map",
+    "redrawn_ratios",
     "rng_of",
     "shuffled_tokens",
     "superiority",

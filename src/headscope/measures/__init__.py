@@ -4,6 +4,7 @@ Weights are ``A[head, query, key]``, row = the token that looks; values come in 
 apply to a text. The weights of a layer are ``record["self"].weights(layer)``.
 """
 
+from headscope.measures._alignment import aligned_words, alignment_counts, alignment_error_rate, word_maps
 from headscope.measures._carriers import carriers, chance_overlap, neuron_scores, set_overlap
 from headscope.measures._confidence import confidence
 from headscope.measures._copying import copying
@@ -27,6 +28,9 @@ __all__ = [
     "CLARK_SMOOTHING",
     "OFFSETS",
     "TokenClass",
+    "aligned_words",
+    "alignment_counts",
+    "alignment_error_rate",
     "carriers",
     "chance_overlap",
     "confidence",
@@ -66,5 +70,6 @@ __all__ = [
     "token_class",
     "variability",
     "with_missing_mass",
+    "word_maps",
     "words",
 ]

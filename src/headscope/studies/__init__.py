@@ -1,5 +1,7 @@
 """Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports."""
 
+from headscope.studies._alignment import WordAlignment, word_alignment
+from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._faithfulness import Explained, Faithfulness, Tampering, erasure, faithfulness
 from headscope.studies._heads import heads
@@ -8,10 +10,15 @@ from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
 
 __all__ = [
+    "AlignedPair",
+    "AlignmentStudy",
+    "BestPlace",
     "Explained",
     "Faithfulness",
     "NormStudy",
     "Tampering",
+    "WordAlignment",
+    "alignment_study",
     "check_plot",
     "embedding_role",
     "erasure",
@@ -20,4 +27,5 @@ __all__ = [
     "load_norm_study",
     "mechanism",
     "norm_study",
+    "word_alignment",
 ]

@@ -1,6 +1,7 @@
 """What tests of headscope, ours and others', are made of."""
 
 from headscope.testing._architectures import ARCHITECTURES, KINDS
+from headscope.testing._cipher import cipher_pairs, cipher_tokenizer, cipher_translator
 from headscope.testing._models import tiny_model, tiny_tokenizer
 from headscope.testing._records import random_record, random_weights
 from headscope.testing._support import Support, examine
@@ -9,6 +10,9 @@ __all__ = [
     "ARCHITECTURES",
     "KINDS",
     "Support",
+    "cipher_pairs",
+    "cipher_tokenizer",
+    "cipher_translator",
     "examine",
     "random_record",
     "random_weights",

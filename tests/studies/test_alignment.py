@@ -1,0 +1,292 @@
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import RecordError
+from headscope.measures import alignment_error_rate
+from headscope.record import Contributions
+from headscope.studies._alignment import words_of
+from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
+
+HEADS, PAIRS = 3, 6
+START = "[CLS]"
+
+
+@lru_cache
+def tokenizer_of():
+    return cipher_tokenizer()
+
+
+@lru_cache
+def tokens_of(text, *, reads=False):
+    """A side as a capture makes it: with the end, or with the start in its place."""
+    encoding = tokenizer_of()(text, return_offsets_mapping=True)
+    pieces, offsets = tokenizer_of().convert_ids_to_tokens(encoding["input_ids"]), encoding["offset_mapping"]
+    placed = [tuple(span) for span in offsets[:-1]]
+    pieces, placed = ([START, *pieces[:-1]], [None, *placed]) if reads else (pieces, [*placed, None])
+    return hs.Tokens(pieces=tuple(pieces), offsets=tuple(placed), texts=(text,))
+
+
+def spread(tokens, word_row, rng):
+    """A row that gives each word its weight, spread unevenly over its tokens, and the rest to the end."""
+    row = np.zeros(len(tokens))
+    words = words_of(tokens)
+    for number, positions in enumerate(words.tokens):
+        shares = rng.dirichlet(np.ones(len(positions)))
+        row[list(positions)] = word_row[number] * shares
+    row[-1] = max(0.0, 1 - sum(word_row))
+    return row
+
+
+def planted(pair, *, move=0, state="input", to_end=0.0, norms=False, seed=0):
+    """A record whose head 1 looks at the word that each target word was made of, ``move`` words to the right.
+
+    Heads 0 and 2 are random. ``to_end`` is what goes to the end of the source; its norm is next to nothing.
+    """
+    rng = np.random.default_rng(seed)
+    query, key = tokens_of(pair.target, reads=True), tokens_of(pair.source)
+    weights = random_weights(rng, (1, HEADS, len(query), len(key))).astype(np.float64)
+    words, source = words_of(query), len(pair.source.split())
+    origin = {target: (place + move) % source for place, target in pair.sure}
+    for number, positions in enumerate(words.tokens):
+        wanted = np.full(source, 0.1 / source)
+        wanted[origin[number]] += 0.9
+        for position in positions:
+            row = position if state == "input" else position - 1
+            weights[0, 1, row] = spread(key, wanted * (1 - to_end), rng)
+    if not norms:
+        return hs.from_weights(cross=list(weights), encoder_tokens=key, decoder_tokens=query, model="planted")
+    lengths = np.full((HEADS, len(key)), 2.0)
+    lengths[:, -1] = 0.01
+    added = Contributions(attention=weights[0, 1] * lengths[1])
+    layer = hs.Layer(layer=0, weights=weights[0], value_norms=lengths, contributions=added)
+    stack = hs.Stack(name="cross", query=query, key=key, layers=(layer,))
+    return hs.Record(stacks={"cross": stack}, model=hs.ModelFacts(name="planted"))
+
+
+def study_of(pairs, **how):
+    study = hs.AlignmentStudy()
+    for number, pair in enumerate(pairs):
+        study.update(f"{number:06}", planted(pair, seed=number, **how), pair.sure, pair.possible)
+    return study
+
+
+@pytest.fixture(scope="module", params=["swap", "reverse"])
+def pairs(request):
+    found = cipher_pairs(PAIRS, order=request.param, seed=5)
+    assert any(len(tokens_of(pair.source)) > len(pair.source.split()) + 1 for pair in found)
+    return found
+
+
+@pytest.mark.parametrize("state", ["input", "output"])
+def test_planted_maps_align_every_word(pairs, state):
+    for pair in pairs:
+        found = hs.word_alignment(planted(pair, state=state), layer=0, head=1, state=state)
+        assert found.links == pair.sure
+        assert found.error_rate(pair.sure) == 0
+        assert (found.source, found.target) == (tuple(pair.source.split()), tuple(pair.target.split()))
+        assert str(found) == " ".join(f"{source}-{target}" for source, target in sorted(pair.sure))
+    study = study_of(pairs, state=state)
+    assert study.error_rates("weight", state)[0, 1] == 0
+    assert study.intervals("weight", state)[0, 1].tolist() == [0, 0]
+    other = "output" if state == "input" else "input"
+    assert study.error_rates("weight", other)[0, 1] > 0.25
+
+
+def test_shifted_maps_have_the_known_rate(pairs):
+    study = study_of(pairs, move=1)
+    assert study.error_rates("weight")[0, 1] == 1
+    possible = [
+        hs.AlignedPair(pair.source, pair.target, pair.sure, frozenset({((place + 1) % len(pair.sure), target)}))
+        for pair in pairs
+        for place, target in [min(pair.sure)]
+    ]
+    words = sum(len(pair.sure) for pair in pairs)
+    assert study_of(possible, move=1).error_rates("weight")[0, 1] == pytest.approx(1 - PAIRS / (2 * words))
+
+
+def test_rates_are_those_counted_by_hand(pairs):
+    study = study_of(pairs)
+    for head in (0, 1, 2, None):
+        hits = size = 0
+        for number, pair in enumerate(pairs):
+            record = planted(pair, seed=number)
+            links, query, key = set(), record["cross"].query, record["cross"].key
+            maps = record["cross"].weights(0, head) if head is not None else record["cross"].weights(0).mean(axis=0)
+            for target, name in enumerate(pair.target.split()):
+                at = sum(len(word) + 1 for word in pair.target.split()[:target])
+                rows = [n for n, span in enumerate(query.offsets) if span and at <= span[0] < at + len(name)]
+                sums, begins = [], 0
+                for word in pair.source.split():
+                    columns = [
+                        n for n, span in enumerate(key.offsets) if span and begins <= span[0] < begins + len(word)
+                    ]
+                    sums.append(sum(float(maps[row, column]) for row in rows for column in columns) / len(rows))
+                    begins += len(word) + 1
+                if max(sums) > sum(float(maps[row, -1]) for row in rows) / len(rows):
+                    links.add((sums.index(max(sums)), target))
+            hits, size = hits + 2 * len(links & pair.sure), size + len(links) + len(pair.sure)
+            assert hs.word_alignment(record, layer=0, head=head).links == links
+        assert study.error_rates("weight")[0, HEADS if head is None else head] == pytest.approx(1 - hits / size)
+
+
+def test_norms_see_through_weight_on_a_token_that_adds_nothing(pairs):
+    study = study_of(pairs, to_end=0.7, norms=True)
+    assert study.error_rates("weight")[0, 1] == 1
+    assert study.error_rates("norm")[0, 1] == study.error_rates("norm")[0, -1] == 0
+    assert study.difference()[0, 1].tolist() == [-1, -1, -1]
+    record = planted(pairs[0], to_end=0.7, norms=True)
+    assert hs.word_alignment(record, layer=0, head=1).links == frozenset()
+    assert hs.word_alignment(record, layer=0, head=1, special=False).links == pairs[0].sure
+    assert hs.word_alignment(record, layer=0, by="norm").links == pairs[0].sure
+
+
+def test_intervals_hold_the_rate_and_differences_are_of_the_rates(pairs):
+    study = study_of(pairs, norms=True)
+    for by in ("weight", "norm"):
+        rates, ends = study.error_rates(by), study.intervals(by)
+        assert (ends[..., 0] <= rates).all()
+        assert (rates <= ends[..., 1]).all()
+        assert (ends[:, 0, 0] < ends[:, 0, 1]).all()
+    apart = study.difference()[..., 0]
+    np.testing.assert_allclose(apart, study.error_rates("norm") - study.error_rates("weight"))
+    one = study_of(pairs[:1])
+    assert np.isnan(one.intervals("weight")).all()
+
+
+def test_the_best_head_is_chosen_on_one_half_and_measured_on_the_other(pairs):
+    study = study_of(pairs)
+    best = study.best("weight", of_heads=True)
+    assert (best.layer, best.head, best.chosen_at, best.aer, best.interval) == (0, 1, 0, 0, (0, 0))
+    assert best.sentences == (PAIRS // 2, PAIRS - PAIRS // 2)
+    order = np.random.default_rng(4).permutation(PAIRS)
+    rates = [
+        study_of([pairs[number] for number in part]).error_rates("weight", "output")
+        for part in (order[: PAIRS // 2], order[PAIRS // 2 :])
+    ]
+    counted = hs.AlignmentStudy()
+    for place, number in enumerate(order):
+        seed = place if place < PAIRS // 2 else place - PAIRS // 2
+        counted.update(f"{number:06}", planted(pairs[number], seed=seed), pairs[number].sure)
+    best = counted.best("weight", "output", of_heads=True, seed=4)
+    assert best.head == int(np.argmin(rates[0][0, :-1]))
+    assert best.chosen_at == pytest.approx(rates[0][0, best.head])
+    assert best.aer == pytest.approx(rates[1][0, best.head])
+    with pytest.raises(RecordError, match="Nothing was counted by norm: norms were not kept"):
+        study.best("norm")
+    with pytest.raises(RecordError, match="3 sentences; two halves"):
+        study_of(pairs[:3]).best("weight")
+
+
+def test_studies_of_parts_add_up(pairs):
+    whole, parts = study_of(pairs), hs.AlignmentStudy()
+    for numbers in (range(2), range(2, PAIRS)):
+        part = hs.AlignmentStudy()
+        for number in numbers:
+            part.update(f"{number:06}", planted(pairs[number], seed=number), pairs[number].sure)
+        parts = parts + part
+    assert parts.sentences == PAIRS
+    np.testing.assert_array_equal(parts.error_rates("weight"), whole.error_rates("weight"))
+    assert str(parts) == str(whole)
+    with pytest.raises(RecordError, match="share a sentence"):
+        parts + whole
+    with pytest.raises(RecordError, match="other models or options"):
+        hs.AlignmentStudy(special=False) + whole
+
+
+def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
+    study = study_of(pairs[:2])
+    bare = hs.from_weights(
+        cross=random_weights(np.random.default_rng(0), (1, HEADS, 2, 4)),
+        decoder_tokens=[START, "a"],
+        encoder_tokens=list("abcd"),
+    )
+    study.update("bare", bare, {(0, 0)})
+    assert study.sentences == 2
+    assert list(study.left_out) == ["bare"]
+    assert "1 sentences are left out:\n  bare: Nothing tells which of the tokens a b c d" in str(study)
+    with pytest.raises(RecordError, match="'bare' was given before"):
+        study.update("bare", bare, {(0, 0)})
+    with pytest.raises(RecordError, match="'000001' was given before"):
+        study.update("000001", bare, {(0, 0)})
+
+
+def test_words_are_told_by_white_space_or_else_by_number():
+    text = "don't  stop, déja\u0301"
+    offsets = (None, (0, 3), (3, 5), (5, 6), (6, 11), (11, 12), (12, 17), None)
+    pieces = ("[CLS]", "don", "'t", " ", " stop", ",", " deja", "[SEP]")
+    found = words_of(hs.Tokens(pieces=pieces, texts=(text,), offsets=offsets))
+    assert (found.names, found.tokens, found.rest) == (
+        ("don't", "stop,", "déja\u0301"),
+        ((1, 2), (3, 4, 5), (6,)),
+        (0, 7),
+    )
+    numbered = words_of(hs.Tokens(pieces=("[CLS]", "do", "##n", "it"), words=(None, 4, 4, 7)))
+    assert (numbered.names, numbered.tokens, numbered.rest) == (("don", "it"), ((1, 2), (3,)), (0,))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "says"),
+    [
+        ((None, (0, 1), (1, 2)), "goes on after its last token with 'on'"),
+        ((None, (0, 5), None), "'to on', is part of several words"),
+    ],
+)
+def test_words_that_are_cut_or_joined_are_refused(offsets, says):
+    with pytest.raises(RecordError, match=says):
+        words_of(hs.Tokens(pieces=("<s>", "a", "b"), texts=("to on",), offsets=offsets))
+
+
+def test_what_cannot_be_is_refused(pairs):
+    pair, record = pairs[0], planted(pairs[0])
+    with pytest.raises(RecordError, match="by is 'score'; it may be 'weight' or 'norm'"):
+        hs.word_alignment(record, layer=0, by="score")
+    with pytest.raises(RecordError, match="no 'score' with 'input'; there are weight, norm with output, input"):
+        study_of(pairs[:1]).error_rates("score")
+    with pytest.raises(RecordError, match="holds no value norms"):
+        hs.word_alignment(record, layer=0, head=1, by="norm")
+    with pytest.raises(RecordError, match="link 99-0 leaves the"):
+        hs.AlignmentStudy().update("a", record, {(99, 0)})
+    with pytest.raises(RecordError, match="'0:1' is no link"):
+        hs.AlignedPair.of(pair.source, pair.target, "0-0 0:1")
+    with pytest.raises(RecordError, match="link 0-1 leaves the 2 source and 1 target"):
+        hs.AlignedPair.of("a b", "c", "0p1")
+    study = study_of(pairs[:1])
+    study.layers = (0, 1)
+    with pytest.raises(RecordError, match="one model at a time"):
+        study.update("b", record, pair.sure)
+    sides = hs.Tokens(pieces=("a", "b", "c"), words=(0, 1, 1)), hs.Tokens(pieces=("a", "b"), words=(0, 1))
+    weights = random_weights(np.random.default_rng(0), (1, HEADS, 2, 3))
+    unstarted = hs.from_weights(cross=weights, encoder_tokens=sides[0], decoder_tokens=sides[1])
+    with pytest.raises(RecordError, match="first token of the target, 'a'"):
+        hs.word_alignment(unstarted, layer=0)
+
+
+def test_the_table_has_every_rate(pairs):
+    columns = study_of(pairs, norms=True).columns()
+    assert {len(column) for column in columns.values()} == {2 * 2 * (HEADS + 1)}
+    place = next(
+        n for n, cells in enumerate(zip(*columns.values(), strict=True)) if cells[:4] == ("input", "norm", 0, 1)
+    )
+    assert (columns["aer"][place], columns["sentences"][place]) == (0, PAIRS)
+
+
+def test_a_model_that_was_taught_the_cipher_aligns_it():
+    model, tokenizer, loss = cipher_translator(steps=400)
+    assert loss < 0.3
+    pairs = cipher_pairs(24, seed=10**6)
+    pairs.append(hs.AlignedPair("ba " * 40, "BA", frozenset({(0, 0)})))
+    study = hs.alignment_study(model, tokenizer, pairs)
+    assert study.sentences == 24
+    assert "positions for 32" in study.left_out["000024"]
+    for by in ("weight", "norm"):
+        assert study.best(by, "output").aer < 0.25
+        assert study.best(by, "output").layer == 1
+        assert study.error_rates(by, "input")[1, -1] > 0.6
+    record = hs.capture(model, tokenizer, pairs[0].source, target=pairs[0].target, keep=("weights", "norms"))
+    found = hs.word_alignment(record, layer=1, by="norm", state="output")
+    assert alignment_error_rate(pairs[0].sure, frozenset(), found.links) <= 0.5
+    with pytest.raises(RecordError, match="no sentence left: The text has"):
+        hs.alignment_study(model, tokenizer, pairs[-1:])
