@@ -45,7 +45,18 @@ if TYPE_CHECKING:
         from_weights,
     )
     from headscope.storage import load, save
-    from headscope.studies import NormStudy, embedding_role, heads, load_norm_study, mechanism, norm_study
+    from headscope.studies import (
+        Explained,
+        Faithfulness,
+        NormStudy,
+        Tampering,
+        embedding_role,
+        faithfulness,
+        heads,
+        load_norm_study,
+        mechanism,
+        norm_study,
+    )
     from headscope.views import (
         View,
         head_view,
@@ -110,7 +121,18 @@ _PLACES = {
         "from_weights",
     ),
     "headscope.storage": ("load", "save"),
-    "headscope.studies": ("NormStudy", "embedding_role", "heads", "load_norm_study", "mechanism", "norm_study"),
+    "headscope.studies": (
+        "Explained",
+        "Faithfulness",
+        "NormStudy",
+        "Tampering",
+        "embedding_role",
+        "faithfulness",
+        "heads",
+        "load_norm_study",
+        "mechanism",
+        "norm_study",
+    ),
     "headscope.views": (
         "View",
         "head_view",
@@ -132,6 +154,8 @@ __all__ = [
     "CaptureError",
     "Contributions",
     "Cut",
+    "Explained",
+    "Faithfulness",
     "FigureError",
     "FileError",
     "Generation",
@@ -154,6 +178,7 @@ __all__ = [
     "RecordError",
     "Rotary",
     "Stack",
+    "Tampering",
     "TextError",
     "Tokens",
     "Uniform",
@@ -165,6 +190,7 @@ __all__ = [
     "capture_encoded",
     "capture_many",
     "embedding_role",
+    "faithfulness",
     "figure",
     "flow",
     "from_nnsight",

@@ -1,7 +1,8 @@
 """Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports."""
 
 from headscope.studies._embedding_role import embedding_role
-from headscope.studies._faithfulness import Explained, Faithfulness, Tampering, erasure, faithfulness
+from headscope.studies._explained import Explained, Tampering, erasure
+from headscope.studies._faithfulness import Faithfulness, faithfulness
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies._norm_plot import check_plot
