@@ -43,12 +43,21 @@ class Tampering:
         adversary: how many steps the adversary takes, 500 in the paper; 0 for none.
         within: largest total variation distance from the own output that counts as none.
         seed: of the shuffling and of the adversary's starts.
+
+    Raises:
+        InterventionError: where a number is below 0.
     """
 
     permutations: int = 100
     adversary: int = 0
     within: float = 0.05
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.permutations < 0 or self.adversary < 0:
+            raise InterventionError(
+                f"permutations and adversary are numbers from 0 on, not {self.permutations} and {self.adversary}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +210,10 @@ class Explaining:
         )
 
     def _check(self) -> None:
+        if getattr(self._model.config, "is_encoder_decoder", False):
+            raise ModelError(
+                f"{type(self._model).__name__} is an encoder-decoder; wanted is a classifier with one stack of attention"
+            )
         with torch.no_grad():
             found = getattr(self._model(**self._inputs([range(len(self._text))])), "logits", None)
         if found is None or found.ndim != 2 or found.shape[-1] < 2:
