@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from headscope.cli import run
 
@@ -38,7 +39,18 @@ def test_a_classifier_of_own_texts_is_trained_and_explained(example, tmp_path, c
     lines = "".join(json.dumps(row) + "\n" for row in rows[::3])
     (tmp_path / "test.jsonl").write_text(lines, encoding="utf-8")
     out = tmp_path / "own"
-    example("--train", tmp_path / "train.tsv", "--test", tmp_path / "test.jsonl", "--out", out, "--texts", 2)
+    example(
+        "--train",
+        tmp_path / "train.tsv",
+        "--test",
+        tmp_path / "test.jsonl",
+        "--out",
+        out,
+        "--texts",
+        2,
+        "--threads",
+        torch.get_num_threads(),
+    )
     said = capsys.readouterr().out
     assert "2 labels, 8 texts to learn from; right on 100.0% of 3 others" in said
     assert "2 texts; mean" in said

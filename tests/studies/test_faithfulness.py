@@ -268,6 +268,24 @@ def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer):
     np.testing.assert_allclose(text.permuted, 0, atol=1e-7)
 
 
+def test_a_decoder_classifies_by_its_last_token(tokenizer):
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    sizes = {"n_embd": 24, "n_layer": LAYERS, "n_head": HEADS, "vocab_size": 64, "num_labels": 3}
+    config = AutoConfig.for_model("gpt2", **sizes, bos_token_id=None, eos_token_id=None)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    with pytest.raises(ModelError, match=r"cannot read two texts at once: .*padding token"):
+        faithfulness(model, tokenizer, [TEXT])
+    model.config.pad_token_id = 0
+    last, first = (
+        faithfulness(model, tokenizer, [TEXT], query=query, tampering=Tampering(permutations=4)).texts[0].permuted
+        for query in (-1, 2)
+    )
+    assert (last > 1e-9).all()
+    np.testing.assert_allclose(first, 0, atol=1e-9)
+
+
 PLANTED = "c"
 
 

@@ -212,10 +212,14 @@ class Explaining:
     def _check(self) -> None:
         if getattr(self._model.config, "is_encoder_decoder", False):
             raise ModelError(
-                f"{type(self._model).__name__} is an encoder-decoder; wanted is a classifier with one stack of attention"
+                f"{type(self._model).__name__} is an encoder-decoder; wanted is a classifier with one stack"
             )
-        with torch.no_grad():
-            found = getattr(self._model(**self._inputs([range(len(self._text))])), "logits", None)
+        try:
+            with torch.no_grad():
+                found = getattr(self._model(**self._inputs([range(len(self._text))] * 2)), "logits", None)
+        except ValueError as error:
+            # classifiers that read the last token refuse batches until they know what padding is
+            raise ModelError(f"{type(self._model).__name__} cannot read two texts at once: {error}") from error
         if found is None or found.ndim != 2 or found.shape[-1] < 2:
             given = "no logits" if found is None else f"logits {tuple(found.shape)}"
             raise ModelError(
@@ -316,8 +320,9 @@ class Explaining:
             return self._model(**inputs).logits.softmax(-1).double()
 
     def _permuted(self, own: torch.Tensor, count: int) -> Float[np.ndarray, " permutation"]:
-        """The row's weights on the ranked tokens shuffled, in all heads alike."""
-        ranked = torch.from_numpy(self._ranked)
+        """The row's weights on the ranked tokens that the query may look at shuffled, in all heads alike."""
+        looked_at = (self._rows[self._layer] > 0).any(0).numpy()
+        ranked = torch.from_numpy(self._ranked[looked_at[self._ranked]])
         rows = self._rows[self._layer].repeat(count, 1, 1)
         for row in rows:
             row[:, ranked] = row[:, ranked[torch.randperm(len(ranked), generator=self._generator)]]
