@@ -43,7 +43,7 @@ def faithfulness(
         layer: Whose attention; counted from the end where negative.
         query: Position of the token that the classifier reads: 0 for [CLS], -1 for the last one.
         permutations: How many times attention is shuffled.
-        adversary: Look for other attention that gives the same answer, too: some seconds for each text.
+        adversary: Look for other attention that gives the same answer, too: about half a minute for each text.
         seed: Of shuffling and adversary.
         confidence: Of the intervals.
         out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
