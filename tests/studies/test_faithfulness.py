@@ -13,7 +13,7 @@ import headscope as hs
 from headscope import InterventionError, ModelError, RecordError, Tampering, TextError, faithfulness
 from headscope.cli import run
 from headscope.studies import erasure
-from headscope.studies._explained import SIGNALS, divergence
+from headscope.studies._explained import FLOWING, SIGNALS, divergence
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."
@@ -207,6 +207,16 @@ def test_contribution_rollout_and_alti_are_those_of_the_record(model, tokenizer)
             mixed = stack.layer(below).contributions_of("alti") @ mixed
         np.testing.assert_allclose(signals["rollout"], rolled[3, 1:-1], atol=1e-6)
         np.testing.assert_allclose(signals["alti"], mixed[3, 1:-1], atol=1e-6)
+
+
+def test_a_signal_that_cannot_be_had_is_left_out_and_said(model, tokenizer, monkeypatch):
+    def refused(stack, layer):
+        raise RecordError(f"Layer {layer}: its heads are mixed")
+
+    monkeypatch.setitem(FLOWING, "alti", refused)
+    found = faithfulness(model, tokenizer, [TEXT, "a bee on it"], tampering=QUIET)
+    assert found.signals == tuple(name for name in SIGNALS if name != "alti")
+    assert str(found).endswith("alti is left out: Layer 1: its heads are mixed")
 
 
 def test_a_pair_is_read_with_its_segments(model):
