@@ -1,17 +1,24 @@
 """Faithfulness: signals against plain loops, tampering against what it must do."""
 
+import csv
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import headscope as hs
-from headscope import InterventionError, TextError
-from headscope.studies import Tampering, erasure, faithfulness
-from headscope.studies._faithfulness import divergence
-from headscope.testing import tiny_tokenizer
+from headscope import InterventionError, ModelError, RecordError, Tampering, TextError, faithfulness
+from headscope.cli import run
+from headscope.studies import erasure
+from headscope.studies._explained import FLOWING, SIGNALS, divergence
+from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."
 LAYERS, HEADS = 2, 3
+QUIET = Tampering(permutations=0)
 
 
 @pytest.fixture(scope="module")
@@ -19,14 +26,18 @@ def tokenizer():
     return tiny_tokenizer()
 
 
-@pytest.fixture(scope="module")
-def model():
+def bert(layers, classes=2):
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    sizes = {"hidden_size": 24, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 40}
-    config = AutoConfig.for_model("bert", vocab_size=64, num_labels=4, **sizes)
+    sizes = {"hidden_size": 24, "num_hidden_layers": layers, "num_attention_heads": HEADS, "intermediate_size": 40}
+    config = AutoConfig.for_model("bert", vocab_size=64, num_labels=classes, **sizes)
     torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_config(config).eval()
+    return AutoModelForSequenceClassification.from_config(config).eval()
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = bert(LAYERS, classes=4)
     for name, parameter in model.named_parameters():
         if parameter.ndim == 2 and "embed" not in name:
             parameter.data.normal_(std=1.6 / parameter.shape[-1] ** 0.5)
@@ -142,8 +153,16 @@ def test_the_divergence_is_that_of_scipy(rng):
 
 def test_it_prints_what_it_found(found):
     table = str(found)
-    for word in ("2 texts", "attention and gradient", "erasure by leave_one_out", "output moved by shuffled attention"):
+    for word in (
+        "2 texts",
+        "kendall, gradient",
+        "spearman, leave_one_out",
+        "erasure by",
+        "output moved, attention shuffled",
+    ):
         assert word in table
+    assert "output held" not in table
+    assert all(f"\n{signal} " in table for signal in SIGNALS)
     assert found.agreement().shape == (2, 2)
 
 
@@ -152,3 +171,212 @@ def test_what_cannot_be_is_said(model, tokenizer):
         faithfulness(model, tokenizer, ["a"])
     with pytest.raises(InterventionError, match="The model has layers 0 to 1, not 2"):
         faithfulness(model, tokenizer, [TEXT], layer=2)
+    with pytest.raises(RecordError, match="confidence is a number between 0 and 1, not 1.5"):
+        faithfulness(model, tokenizer, [TEXT], confidence=1.5)
+    with pytest.raises(RecordError, match=r"has no option \['steps'\]; it has truncate, progress and on_error"):
+        faithfulness(model, tokenizer, [TEXT], steps=3)
+    with pytest.raises(ModelError, match="BertModel gives no logits; wanted is a classifier's"):
+        faithfulness(model.base_model, tokenizer, [TEXT])
+    with pytest.raises(ModelError, match="is an encoder-decoder; wanted is a classifier with one stack"):
+        faithfulness(tiny_model("bart"), tokenizer, [TEXT])
+    with pytest.raises(ModelError, match="has no trained classifier: its files lack classifier.bias and 1 more"):
+        faithfulness(None, None, [TEXT])
+
+
+def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model, tokenizer):
+    told = []
+    texts = ["a", "a bee", "it sat " * 400]
+    found = faithfulness(model, tokenizer, texts, on_error=lambda number, error: told.append((number, type(error))))
+    assert len(found.texts) == 1
+    assert told == [(0, TextError), (2, TextError)]
+    with pytest.raises(TextError, match="None of the texts can be explained"):
+        faithfulness(model, tokenizer, ["a"], on_error=lambda *_: None)
+
+
+def test_contribution_rollout_and_alti_are_those_of_the_record(model, tokenizer):
+    """Against the maps multiplied by hand."""
+    stack = hs.capture(model, tokenizer, TEXT, keep=("weights", "norms"))["self"]
+    size = len(stack.query)
+    for layer in range(LAYERS):
+        signals = faithfulness(model, tokenizer, [TEXT], layer=layer, query=3, tampering=QUIET).texts[0].signals
+        wanted = stack.layer(layer).contributions_of("attention")[3, 1:-1]
+        np.testing.assert_allclose(signals["contribution"], wanted, atol=1e-6)
+        rolled = mixed = np.eye(size)
+        for below in range(layer + 1):
+            rolled = (stack.weights(below).mean(0) / 2 + np.eye(size) / 2) @ rolled
+            mixed = stack.layer(below).contributions_of("alti") @ mixed
+        np.testing.assert_allclose(signals["rollout"], rolled[3, 1:-1], atol=1e-6)
+        np.testing.assert_allclose(signals["alti"], mixed[3, 1:-1], atol=1e-6)
+
+
+def test_a_signal_that_cannot_be_had_is_left_out_and_said(model, tokenizer, monkeypatch):
+    def refused(stack, layer):
+        raise RecordError(f"Layer {layer}: its heads are mixed")
+
+    monkeypatch.setitem(FLOWING, "alti", refused)
+    found = faithfulness(model, tokenizer, [TEXT, "a bee on it"], tampering=QUIET)
+    assert found.signals == tuple(name for name in SIGNALS if name != "alti")
+    assert str(found).endswith("alti is left out: Layer 1: its heads are mixed")
+
+
+def test_a_pair_is_read_with_its_segments(model):
+    tokenizer = tiny_tokenizer()
+    tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    pair = ("the cat", "it sat")
+    encoding = tokenizer(*pair, return_tensors="pt")
+    assert set(encoding["token_type_ids"][0].tolist()) == {0, 1}
+    with torch.no_grad():
+        own = model(**encoding).logits.softmax(-1)[0]
+        without = [at for at in range(encoding["input_ids"].shape[1]) if at != 1]
+        left = model(**{name: values[:, without] for name, values in encoding.items()}).logits.softmax(-1)[0]
+    text = faithfulness(model, tokenizer, [pair], tampering=QUIET).texts[0]
+    np.testing.assert_allclose(text.probabilities, own, atol=1e-6)
+    assert text.signals["leave_one_out"][0] == pytest.approx((left - own).abs().mean().item(), abs=1e-6)
+    assert "[SEP]" not in text.pieces
+
+
+def test_agreement_is_that_of_scipy(found):
+    from scipy.stats import kendalltau, spearmanr
+
+    for measure, by in (("kendall", kendalltau), ("spearman", spearmanr)):
+        wanted = [by(text.signals["rollout"], text.signals["leave_one_out"]).statistic for text in found.texts]
+        np.testing.assert_allclose(found.values[measure, "rollout", "leave_one_out"], wanted, atol=1e-9)
+        mean, deviation, low, high, count = found.summary[measure, "rollout", "leave_one_out"]
+        assert (mean, deviation, count) == pytest.approx((np.mean(wanted), np.std(wanted), 2))
+        assert min(wanted) - 1e-9 <= low <= mean <= high <= max(wanted) + 1e-9
+
+
+def test_its_table_has_a_row_for_each_number(found):
+    columns = found.columns()
+    assert {len(column) for column in columns.values()} == {2 * 2 * (len(SIGNALS) - 1) + 2 * len(SIGNALS) + 1}
+    rows = list(zip(*(columns[name] for name in ("measure", "signal", "against")), strict=True))
+    assert columns["mean"][rows.index(("kendall", "alti", "gradient"))] == pytest.approx(
+        found.agreement("alti")[:, 0].mean()
+    )
+
+
+@given(arrays(float, st.integers(2, 9), elements=st.integers(-50, 50).map(float), unique=True))
+def test_keeping_the_top_is_taking_out_the_bottom(signal):
+    """What is sufficient by a signal is what is comprehensive by its reverse, where both halves are as large."""
+    scores = np.linspace(0.1, 0.9, len(signal))
+    probability = lambda kept: float(scores[list(kept)].sum())  # noqa: E731
+    without, alone = erasure(probability, signal, shares=(0.5,))
+    half = round(0.5 * len(signal))
+    if 2 * half == len(signal):
+        assert erasure(probability, -signal, shares=(0.5,)) == pytest.approx((alone, without))
+    assert without + alone == pytest.approx(scores.sum())
+
+
+def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer):
+    model = bert(layers=2)
+    model.classifier.weight.data.zero_()
+    text = faithfulness(model, tokenizer, [TEXT], tampering=Tampering(permutations=5)).texts[0]
+    for name in ("gradient", "leave_one_out"):
+        np.testing.assert_allclose(text.signals[name], 0, atol=1e-7)
+    assert list(text.comprehensiveness.values()) == pytest.approx([0] * len(SIGNALS), abs=1e-7)
+    assert list(text.sufficiency.values()) == pytest.approx([0] * len(SIGNALS), abs=1e-7)
+    np.testing.assert_allclose(text.permuted, 0, atol=1e-7)
+
+
+def test_a_decoder_classifies_by_its_last_token(tokenizer):
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    sizes = {"n_embd": 24, "n_layer": LAYERS, "n_head": HEADS, "vocab_size": 64, "num_labels": 3}
+    config = AutoConfig.for_model("gpt2", **sizes, bos_token_id=None, eos_token_id=None)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    with pytest.raises(ModelError, match=r"cannot read two texts at once: .*padding token"):
+        faithfulness(model, tokenizer, [TEXT])
+    model.config.pad_token_id = 0
+    last, first = (
+        faithfulness(model, tokenizer, [TEXT], query=query, tampering=Tampering(permutations=4)).texts[0].permuted
+        for query in (-1, 2)
+    )
+    assert (last > 1e-9).all()
+    np.testing.assert_allclose(first, 0, atol=1e-9)
+
+
+PLANTED = "c"
+
+
+def planted(tokenizer):
+    """One layer that looks evenly at every token, all of which are nothing but one: the answer is whether it is there.
+
+    Norms without shift leave nothing what it is, and what is there the same however often it was divided.
+    """
+    model = bert(layers=1)
+    attention = model.bert.encoder.layer[0].attention.self
+    for part in (attention.query, attention.key):
+        part.weight.data.zero_()
+    embeddings = model.bert.embeddings
+    for table in (embeddings.word_embeddings, embeddings.position_embeddings, embeddings.token_type_embeddings):
+        table.weight.data.zero_()
+    number = tokenizer.convert_tokens_to_ids(PLANTED)
+    embeddings.word_embeddings.weight.data[number] = torch.randn(24, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        there = model.bert(input_ids=torch.tensor([[1, number, 2]])).pooler_output[0]
+        model.classifier.weight.copy_(torch.stack([-there, there]) * 40 / (there @ there))
+        model.classifier.bias.copy_(torch.tensor([20.0, -20.0]))
+    return model
+
+
+def test_a_planted_token_is_found(tokenizer):
+    found = faithfulness(planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6))
+    text = found.texts[0]
+    at = text.pieces.index(PLANTED)
+    only = np.eye(len(text.pieces))[at]
+    assert text.probabilities.argmax() == 1
+    np.testing.assert_allclose(text.signals["leave_one_out"], only, atol=1e-6)
+    for name in ("contribution", "alti"):
+        assert text.signals[name][at] > 1e-3
+        np.testing.assert_allclose(text.signals[name] * (1 - only), 0, atol=1e-6)
+    assert np.ptp(text.signals["attention"]) < 1e-7
+    for name in ("leave_one_out", "contribution", "alti"):
+        assert (text.comprehensiveness[name], text.sufficiency[name]) == pytest.approx((1, 0), abs=1e-6)
+
+
+def test_shuffling_even_attention_changes_nothing(tokenizer):
+    text = faithfulness(planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6)).texts[0]
+    assert text.permuted.shape == (6,)
+    np.testing.assert_allclose(text.permuted, 0, atol=1e-7)
+
+
+@pytest.fixture
+def folder(model, tokenizer, tmp_path):
+    model.save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    return tmp_path
+
+
+def test_the_command_says_the_same(folder, model, tokenizer, capsys):
+    (folder / "texts.txt").write_text(f"{TEXT}\na\na bee on it\n", encoding="utf-8")
+    options = ["--texts", str(folder / "texts.txt"), "--model", str(folder / "tiny"), "--permutations", "8"]
+    assert run(["faithfulness", *options, "--out", str(folder / "found.csv")]) == 0
+    out, err = capsys.readouterr()
+    assert "2 texts; mean" in out
+    assert "output held" not in out
+    assert err.startswith("headscope: text 2 was left out: 'a' has 1 tokens that are not special")
+    with (folder / "found.csv").open(encoding="utf-8", newline="") as file:
+        rows = {(row["measure"], row["signal"], row["against"]): row for row in csv.DictReader(file)}
+    wanted = faithfulness(model, tokenizer, [TEXT, "a bee on it"], tampering=QUIET).summary
+    for name in (("spearman", "contribution", "leave_one_out"), ("sufficiency", "alti", "")):
+        assert float(rows[name]["mean"]) == pytest.approx(wanted[name][0], abs=1e-5)
+    assert rows.keys() - wanted.keys() == {("output moved, attention shuffled", "attention", "")}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["the cat sat"], "all-MiniLM-L6-v2 has no trained classifier: its files lack"),
+        (["the cat sat", "--model", "tiny", "--layer", "7"], "The model has layers 0 to 1, not 7"),
+        (["a", "--model", "tiny"], "'a' has 1 tokens that are not special; give at least two"),
+        (["--texts", "none.tsv", "--model", "tiny"], "--texts is none.tsv; texts are read from .txt"),
+        (["the cat", "--model", "tiny", "--permutations", "-1"], "permutations and adversary are numbers from 0 on"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(given, said, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert run(["faithfulness", *given]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"headscope: {said}")
+    assert err.count("\n") == 1

@@ -7,7 +7,14 @@ from headscope.capturing._demo import demo_model
 from headscope.capturing._embeddings import without_embedding
 from headscope.capturing._generate import generate
 from headscope.capturing._inputs import check_text
-from headscope.capturing._load import load_bare_model, load_masked_model, load_model, load_tokenizer, loader_of
+from headscope.capturing._load import (
+    load_bare_model,
+    load_classifier,
+    load_masked_model,
+    load_model,
+    load_tokenizer,
+    loader_of,
+)
 from headscope.capturing._many import capture_many
 from headscope.capturing._masking import Masking, masking_drops
 from headscope.capturing._options import CaptureOptions
@@ -25,6 +32,7 @@ __all__ = [
     "demo_model",
     "generate",
     "load_bare_model",
+    "load_classifier",
     "load_masked_model",
     "load_model",
     "load_tokenizer",

@@ -64,15 +64,20 @@ def load_masked_model(name: str | Path | None, *, trust_remote_code: bool = Fals
     """
     from transformers import AutoModelForMaskedLM
 
-    name = demo_model() if name is None else name
-    found = _loaded(AutoModelForMaskedLM, name, trust_remote_code, output_loading_info=True)
-    model, missing = found[0], sorted(found[1]["missing_keys"])
-    if missing:
-        raise ModelError(
-            f"{display_name(model)} has no trained masked-word head: its files lack {missing[0]} and "
-            f"{len(missing) - 1} more; take a model that was kept with it, such as google-bert/bert-base-uncased"
-        )
-    return model.eval()
+    wanted = ("masked-word head", "google-bert/bert-base-uncased")
+    return _with_head(AutoModelForMaskedLM, name, trust_remote_code, wanted)
+
+
+def load_classifier(name: str | Path | None, *, trust_remote_code: bool = False) -> Any:
+    """A model that tells the class of a text, in evaluation mode.
+
+    Raises:
+        ModelError: where there is none, or it was kept without that head: classes of an untrained one say nothing.
+    """
+    from transformers import AutoModelForSequenceClassification
+
+    wanted = ("classifier", "distilbert/distilbert-base-uncased-finetuned-sst-2-english")
+    return _with_head(AutoModelForSequenceClassification, name, trust_remote_code, wanted)
 
 
 def loader_of(config: Any, *, writes: bool = False) -> Any:
@@ -113,6 +118,19 @@ def display_name(model: Any) -> str:
     if PACKAGE in path.parts:
         return "all-MiniLM-L6-v2"
     return path.name if path.is_dir() or path.is_absolute() else str(path)
+
+
+def _with_head(loader: Any, name: str | Path | None, trust_remote_code: bool, wanted: tuple[str, str]) -> Any:
+    """A model none of whose weights are missing; ``wanted`` names its head and a model that has one."""
+    name = demo_model() if name is None else name
+    found = _loaded(loader, name, trust_remote_code, output_loading_info=True)
+    model, missing = found[0], sorted(found[1]["missing_keys"])
+    if missing:
+        raise ModelError(
+            f"{display_name(model)} has no trained {wanted[0]}: its files lack {missing[0]} and "
+            f"{len(missing) - 1} more; take a model that was kept with it, such as {wanted[1]}"
+        )
+    return model.eval()
 
 
 def _loaded(loader: Any, name: str | Path, trust_remote_code: bool, **options: Any) -> Any:

@@ -22,4 +22,9 @@ app.command("headscope.cli._heads:heads", name="heads", help="Tell what kind of 
 app.command(
     "headscope.cli._mechanism:mechanism", name="mechanism", help="Tell which neurons and embeddings make what heads do."
 )
+app.command(
+    "headscope.cli._faithfulness:faithfulness",
+    name="faithfulness",
+    help="Tell what attention agrees with in a classifier.",
+)
 app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")

@@ -53,13 +53,16 @@ def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> No
         raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
 
 
-def loaded(texts: list[Text], options: ModelOptions, *, masked: bool = False) -> tuple[Any, Any]:
+def loaded(
+    texts: list[Text], options: ModelOptions, *, masked: bool = False, classifies: bool = False
+) -> tuple[Any, Any]:
     """The model and its tokenizer; what can be wrong with the texts is found before.
 
     Args:
         texts: that it will read.
         options: which model.
         masked: whether it must have a trained masked-word head.
+        classifies: whether it must have a trained classifier.
 
     Raises:
         HeadscopeError: whatever is wrong with texts or model.
@@ -67,14 +70,22 @@ def loaded(texts: list[Text], options: ModelOptions, *, masked: bool = False) ->
     if options.target is not None or options.target_tokenizer is not None:
         raise TextError("--target and --target-tokenizer belong to one text; this command reads many")
     with status("Loading PyTorch and transformers"):
-        from headscope.capturing import check_text, demo_model, load_masked_model, load_model, load_tokenizer
+        from headscope.capturing import (
+            check_text,
+            demo_model,
+            load_classifier,
+            load_masked_model,
+            load_model,
+            load_tokenizer,
+        )
     for each in texts:
         for part in [each] if isinstance(each, str) else each:
             check_text(part)
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         trusted = options.trust_remote_code
-        if masked:
-            model = load_masked_model(options.model, trust_remote_code=trusted)
+        if masked or classifies:
+            load = load_masked_model if masked else load_classifier
+            model = load(options.model, trust_remote_code=trusted)
             return model, load_tokenizer(options.model or demo_model(), trust_remote_code=trusted)
         return load_model(options.model, trust_remote_code=trusted)
 

@@ -1,13 +1,31 @@
-"""Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports."""
+"""Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports.
+
+What changes a model while it runs (faithfulness) is imported at its first use, since it imports torch; records are
+studied without it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from headscope.studies._alignment import WordAlignment, word_alignment
 from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
 from headscope.studies._embedding_role import embedding_role
-from headscope.studies._faithfulness import Explained, Faithfulness, Tampering, erasure, faithfulness
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
+
+if TYPE_CHECKING:
+    from headscope.studies._explained import Explained, Tampering, erasure
+    from headscope.studies._faithfulness import Faithfulness, faithfulness
+
+_WITH_TORCH = {
+    "Explained": "headscope.studies._explained",
+    "Faithfulness": "headscope.studies._faithfulness",
+    "Tampering": "headscope.studies._explained",
+    "erasure": "headscope.studies._explained",
+    "faithfulness": "headscope.studies._faithfulness",
+}
 
 __all__ = [
     "AlignedPair",
@@ -29,3 +47,9 @@ __all__ = [
     "norm_study",
     "word_alignment",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_TORCH:
+        raise AttributeError(f"headscope.studies has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(_WITH_TORCH[name]), name)
