@@ -108,8 +108,9 @@ def test_results_do_not_depend_on_order_or_split(planted_records):
     assert (Tally() + whole) is whole
 
 
-def test_a_tally_is_resumed(planted_records, tmp_path):
-    whole, part = Tally(), Tally()
+@pytest.mark.parametrize("distances", [False, True])
+def test_a_tally_is_resumed(planted_records, tmp_path, distances):
+    whole, part = Tally(distances=distances), Tally(distances=distances)
     for number, record in enumerate(planted_records[:6]):
         whole.update(str(number), record)
         if number < 3:
@@ -119,6 +120,10 @@ def test_a_tally_is_resumed(planted_records, tmp_path):
         resumed.update(str(number), record)
     assert resumed.statistic.values.tobytes() == whole.statistic.values.tobytes()
     assert resumed.cells == whole.cells
+    if distances:
+        assert resumed.distances.mean.tobytes() == whole.distances.mean.tobytes()
+        assert resumed.distances.texts == whole.distances.texts
+    assert (resumed.distances is None) is not distances
     with pytest.raises(RecordError, match="made of other patterns"):
         load_tally(tmp_path / "part.npz", PATTERNS[:2])
 

@@ -89,6 +89,19 @@ def test_predictive_words_are_one_option(tokenizer, tmp_path):
         hs.heads(tiny_model("bert"), tokenizer, TEXTS, predictive=True)
 
 
+def test_related_words_are_one_option(model, tokenizer):
+    from headscope.capturing import input_embeddings
+    from headscope.patterns import related_patterns
+
+    found = hs.heads(model, tokenizer, TEXTS, related=True, random_weights=True)
+    told = [label for label in found.all_labels if label.pattern == "related"]
+    assert len(told) == len(found.cells)
+    assert {label.against for label in told} == {"uniform, shuffled, random weights"}
+    patterns = related_patterns(input_embeddings(model))
+    alone = hs.heads(hs.capture_many(model, tokenizer, TEXTS), patterns=patterns)
+    assert [label.score for label in alone.ranked("related")] == [label.score for label in found.ranked("related")]
+
+
 def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
     seen = []
     found = hs.heads(
@@ -106,8 +119,8 @@ def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
 
 def test_bad_input_is_refused(model, tokenizer):
     record = hs.capture(model, tokenizer, "a cat")
-    with pytest.raises(RecordError, match=r"random_weights, position_mean, predictive=True needs a model to run"):
-        hs.heads(record, random_weights=True, position_mean=True, predictive=True)
+    with pytest.raises(RecordError, match=r"random_weights, position_mean, predictive, related=True needs a model to"):
+        hs.heads(record, random_weights=True, position_mean=True, predictive=True, related=True)
     with pytest.raises(RecordError, match=r"tokenizer, truncate belong to a model and texts"):
         hs.heads(record, tokenizer, truncate=True)
     with pytest.raises(RecordError, match="Texts are read by a model, and a record was given"):

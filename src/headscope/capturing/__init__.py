@@ -4,7 +4,7 @@ from headscope.capturing._any_model import watch
 from headscope.capturing._budget import budget
 from headscope.capturing._capture import capture, capture_encoded, capture_ids
 from headscope.capturing._demo import demo_model
-from headscope.capturing._embeddings import without_embedding
+from headscope.capturing._embeddings import input_embeddings, without_embedding
 from headscope.capturing._generate import generate
 from headscope.capturing._inputs import check_text
 from headscope.capturing._load import (
@@ -31,6 +31,7 @@ __all__ = [
     "check_text",
     "demo_model",
     "generate",
+    "input_embeddings",
     "load_bare_model",
     "load_classifier",
     "load_masked_model",

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
+from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing._capture import capture_ids
@@ -25,6 +27,21 @@ TEXTS, LENGTH, TARGETS = 2, 6, 4
 
 Place = tuple[nn.Module, int]
 """A module, and which of its calls in one pass: one table may serve two ends (GPT-2 reads segments off its words)."""
+
+
+def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
+    """What a model reads for each token of its vocabulary, float32.
+
+    Raises:
+        CaptureError: a model that reads no tokens.
+
+    Example:
+        >>> vectors = input_embeddings(model)
+    """
+    table = unwrapped(model).get_input_embeddings()
+    if not isinstance(getattr(table, "weight", None), torch.Tensor) or table.weight.ndim != 2:
+        raise CaptureError(f"{type(unwrapped(model)).__name__} has no table of input embeddings: it reads no tokens")
+    return table.weight.detach().float().cpu().numpy()
 
 
 @contextmanager

@@ -26,6 +26,7 @@ def heads(
     random_weights: Annotated[bool, Parameter(negative="")] = False,
     position_mean: Annotated[bool, Parameter(negative="")] = False,
     predictive: Annotated[bool, Parameter(negative="")] = False,
+    related: Annotated[bool, Parameter(negative="")] = False,
     plot: Path | None = None,
 ) -> None:
     """Tell what kind of heads a model has, over some texts, and how sure that is.
@@ -47,6 +48,7 @@ def heads(
         position_mean: Compare patterns of content with the map that positions alone would give, too.
         predictive: Look for words that a word can be predicted from, too, by masking both; needs a model with a trained
             masked-word head, which the demo model has not.
+        related: Look for related words, too: those whose input embeddings lie near.
         plot: Draw labels, measures and the map of all heads to this file (.svg, .pdf or .png).
     """
     from headscope.studies import heads as heads_of
@@ -64,6 +66,7 @@ def heads(
         random_weights=random_weights,
         position_mean=position_mean,
         predictive=predictive,
+        related=related,
         distances=plot is not None,
     )
     report(found, out, plot)

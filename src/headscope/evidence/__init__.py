@@ -6,7 +6,7 @@ from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._interval import interval
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._ratio import redrawn_ratios
-from headscope.evidence._statistic import Statistic, load_statistic
+from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 
 __all__ = [
     "MapSum",
@@ -15,6 +15,7 @@ __all__ = [
     "effect_size",
     "holm",
     "interval",
+    "load_beside",
     "load_statistic",
     "null_scores",
     "p_above",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -71,6 +73,19 @@ class MapSum:
         for name in ("_whole", "_rest", "_count"):
             setattr(found, name, getattr(self, name) + getattr(other, name))
         found.texts = self.texts | other.texts
+        return found
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What `MapSum.of_arrays` makes the same sum of; the names of the texts are left out."""
+        return {"whole": self._whole, "rest": self._rest, "count": self._count}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, np.ndarray], texts: Iterable[str]) -> MapSum:
+        """The sum that was taken apart by `arrays`, of these texts."""
+        found = cls(*arrays["whole"].shape[:2])
+        found._whole, found._rest, found._count = (arrays[name].copy() for name in ("whole", "rest", "count"))
+        found.texts = frozenset(texts)
         return found
 
     @property

@@ -112,8 +112,12 @@ class Statistic:
         count = self.count
         return np.divide(self.total, count, out=np.full(self.shape, np.nan), where=count > 0)
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike, **beside: np.ndarray) -> Path:
         """Keep it as one .npz file, to be resumed with `load_statistic`; written whole or not at all.
+
+        Args:
+            path: of the file.
+            **beside: arrays that are kept in the same file, for `load_beside`.
 
         Raises:
             FileError: where the file cannot be written.
@@ -124,7 +128,7 @@ class Statistic:
             with part.open("wb") as file:
                 words = {"names": _packed(self.names), "texts": _packed(self.texts)}
                 kept = {"shape": np.array(self.shape, int), **words}
-                np.savez(file, version=VERSION, values=self.values, **kept)  # ty: ignore[invalid-argument-type]
+                np.savez(file, version=VERSION, values=self.values, **kept, **beside)  # ty: ignore[invalid-argument-type]
             part.replace(path)
         except OSError as error:
             raise FileError(f"Cannot write {path}: {error.strerror or error}; choose another place") from error
@@ -152,6 +156,18 @@ def load_statistic(path: str | os.PathLike) -> Statistic:
     for text, row in zip(texts, values, strict=True):
         found.update(text, row)
     return found
+
+
+def load_beside(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """The arrays that `Statistic.save` was given beside a statistic, of a file that `load_statistic` could read.
+
+    Example:
+        >>> path = Statistic((1,)).save("part.npz", counts=np.array([1, 2]))  # doctest: +SKIP
+        >>> load_beside(path)  # doctest: +SKIP
+        {'counts': array([1, 2])}
+    """
+    with np.load(Path(path), allow_pickle=False) as kept:
+        return {name: kept[name] for name in kept.files if name not in CONTENTS}
 
 
 def _check_version(path: str | os.PathLike, version: int) -> None:

@@ -102,19 +102,19 @@ def related(
     query_vectors: Float[np.ndarray, "query feature"],
     key_vectors: Float[np.ndarray, "key feature"],
     *,
-    threshold: float,
+    threshold: float | Float[np.ndarray, " query"],
 ) -> Bool[np.ndarray, "query key"]:
     """Pairs of different words whose vectors point the same way: cosine of at least a threshold.
 
     Source: ours, for "related words" of Vig 2019, patterns 3 and 4: vectors are the model's input embeddings. No
-    threshold holds for every model; take a high quantile of the cosines of its vocabulary.
+    threshold holds for every model or word; `headscope.patterns.related_patterns` takes one for each word.
 
     Args:
         query: tokens that look.
         key: tokens that are looked at.
         query_vectors: one vector for each query.
         key_vectors: one vector for each key.
-        threshold: least cosine, from -1 to 1.
+        threshold: least cosine, from -1 to 1; one for all or for each query.
 
     Raises:
         RecordError: where vectors and tokens do not fit.
@@ -133,7 +133,8 @@ def related(
     units = [
         each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-300) for each in (query_vectors, key_vectors)
     ]
-    return words(query, key) & ~same_token(query, key) & (units[0] @ units[1].T >= threshold)
+    least = np.broadcast_to(threshold, len(query))[:, None]
+    return words(query, key) & ~same_token(query, key) & (units[0] @ units[1].T >= least)
 
 
 @lru_cache(maxsize=100_000)

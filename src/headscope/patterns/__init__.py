@@ -10,6 +10,7 @@ from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mech
 from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
+from headscope.patterns._related import related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import BASELINES, Tally, load_tally
 from headscope.patterns._units import Units, units_of
@@ -42,6 +43,7 @@ __all__ = [
     "painted",
     "predictive",
     "predictive_pattern",
+    "related_patterns",
     "sketch",
     "strengths",
     "units_of",

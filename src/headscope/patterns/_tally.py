@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import MapSum, Statistic, load_statistic, position_map, rng_of, uniform_map
+from headscope.evidence import MapSum, Statistic, load_beside, load_statistic, position_map, rng_of, uniform_map
 from headscope.measures import confidence, entropy, head_distances, mass_at_offsets, mass_on, mean_distance
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
 from headscope.patterns._maps import Maps, Sides, maps_of
@@ -38,7 +38,7 @@ class Tally:
         stack: which stack of the records; by default the first.
         position_mean: `MapSum.mean` over heads of all layers, for the position-only baseline of patterns of content;
             without it that baseline is not made.
-        distances: whether to add up how unlike the heads are, for their map; files of `save` do not hold that.
+        distances: whether to add up how unlike the heads are, for their map.
 
     Example:
         >>> from headscope.testing import random_record
@@ -116,7 +116,7 @@ class Tally:
         Raises:
             FileError: where the file cannot be written.
         """
-        return self.statistic.save(path)
+        return self.statistic.save(path, **({} if self.distances is None else self.distances.arrays))
 
     def _values(self, text: str, stack: Stack) -> Float[np.ndarray, "row head"]:
         sides = Sides(stack.query, stack.key)
@@ -172,6 +172,9 @@ def load_tally(path: str | os.PathLike, patterns: tuple[Pattern, ...] = PATTERNS
     found.cells = [(int(layer), int(head)) for layer, head in heads]
     found.statistic = statistic
     found.shown = {text: text for text in statistic.texts}
+    beside = load_beside(path)
+    if beside:
+        found.adds_distances, found.distances = True, MapSum.of_arrays(beside, statistic.texts)
     return found
 
 

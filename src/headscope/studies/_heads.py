@@ -8,7 +8,7 @@ import numpy as np
 
 from headscope.errors import RecordError
 from headscope.evidence import MapSum
-from headscope.patterns import PATTERNS, Heads, predictive_pattern
+from headscope.patterns import PATTERNS, Heads, predictive_pattern, related_patterns
 from headscope.patterns import heads as heads_of
 from headscope.studies._source import Source, parse_source
 
@@ -23,6 +23,7 @@ def heads(
     random_weights: Heads | bool | None = None,
     position_mean: np.ndarray | bool | None = None,
     predictive: bool = False,
+    related: bool = False,
     **options: Any,
 ) -> Heads:
     """What kind of heads a model has, over some texts, and how sure that is.
@@ -43,6 +44,7 @@ def heads(
             the average map itself, see `MapSum`.
         predictive: whether to look for words that a word can be predicted from, too. The model must have a masked-word
             head that was trained, and runs n (n + 1) / 2 times on n words.
+        related: whether to look for related words, too: those whose input embeddings lie near; see `related_patterns`.
         **options: ``patterns``, ``stack``, ``distances``, ``confidence``, ``alpha`` and ``correction`` of
             `headscope.patterns.heads`; with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
             `capture_many`.
@@ -58,13 +60,15 @@ def heads(
     source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
     wanted = [name for name, given in zip(LIVE, (random_weights, position_mean), strict=True) if given is True]
     if source is None:
-        if wanted or predictive:
-            names = ", ".join([*wanted, *["predictive"] * predictive])
+        wanted += [name for name, given in (("predictive", predictive), ("related", related)) if given]
+        if wanted:
+            names = ", ".join(wanted)
             raise RecordError(f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)")
         given = random_weights if isinstance(random_weights, Heads) else None
         return heads_of(records, random_weights=given, position_mean=_array(position_mean), **options)
-    if predictive:
-        options["patterns"] = (*options.get("patterns", PATTERNS), _predictive(source))
+    more = [*([_predictive(source)] if predictive else []), *(_related(source) if related else ())]
+    if more:
+        options["patterns"] = (*options.get("patterns", PATTERNS), *more)
     shared = {name: options[name] for name in ("patterns", "stack") if name in options}
     if random_weights is True:
         from headscope.capturing import random_twin
@@ -96,6 +100,12 @@ def _predictive(source: Source) -> Any:
 
     masking = Masking(source.model, source.tokenizer, truncate=source.options.get("truncate", False))
     return predictive_pattern(masking)
+
+
+def _related(source: Source) -> Any:
+    from headscope.capturing import input_embeddings
+
+    return related_patterns(input_embeddings(source.model))
 
 
 def _masked(name: Any) -> tuple[Any, Any]:
