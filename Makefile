@@ -26,7 +26,7 @@ test-frontend: frontend/node_modules/.installed
 
 test-python: setup
 	$(BIN)/python tools/find_chromium.py --install
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: setup ## Lint, format, types, import borders, contract
 	$(BIN)/ruff check

@@ -108,21 +108,21 @@ def test_what_cannot_be_drawn_is_said(served, record):
 
 
 @pytest.mark.parametrize("opener", ["served", "show"])
-def test_a_quantity_that_no_figure_shows_is_said(opener, request, record, rng):
-    arrays = [rng.random((7, 7)) for _ in range(3)]
-    opened = request.getfixturevalue(opener)(record, view="matrix", quantity="rollout", quantities={"rollout": arrays})
+def test_numbers_of_your_own_are_drawn_where_python_has_them(opener, request, record, rng):
+    quantities = {"mine": [rng.random((7, 7)) for _ in range(3)]}
+    opened = request.getfixturevalue(opener)(record, view="matrix", quantity="mine", quantities=quantities)
     with opened if opener == "served" else nullcontext(opened) as view:
-        view.root.and_(view.page.locator('[data-quantity="rollout"]')).wait_for(state="attached")
+        view.root.and_(view.page.locator('[data-quantity="mine"]')).wait_for(state="attached")
         view.page.locator("[data-figure-menu]").click()
-        assert (
-            view.text("[data-no-figure]")
-            == "There is no figure of the quantity rollout; choose weight or score for one."
-        )
-        assert view.page.locator("[data-figure-words]").count() == 0
-        assert view.page.locator("[data-figure]").count() == (opener == "show")
+        call = view.text('[data-figure-words="call"]')
+        assert call == 'hs.figure(record, view="matrix", layer=0, quantity="mine", quantities=quantities)'
+        assert view.page.locator('[data-figure-words="command"]').count() == 0
         if opener == "show":
             _, data = saved(view, "picture")
             recipe = json.loads(Image.open(io.BytesIO(data)).text["Description"])
-            assert (recipe["quantity"], "call" in recipe) == ("rollout", False)
+            assert (recipe["quantity"], recipe["call"]) == ("mine", call)
+        else:
+            drawn = eval(call, {"hs": hs, "record": record, "quantities": quantities})
+            assert saved(view, "svg")[1] == drawn.to_bytes("svg")
         view.page.locator('[data-option="weight"]').click()
         view.page.locator('[data-figure-words="call"]').wait_for()

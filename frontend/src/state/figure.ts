@@ -1,4 +1,3 @@
-import type { PageQuantity } from "../contract/page";
 import type { FigureOptions } from "../source/source";
 import type { Selection, View } from "./selection";
 
@@ -17,11 +16,20 @@ export interface FigureFacts {
 const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
 const DRAWN: readonly View[] = ["head", "model", "matrix", "neuron", "text", "pair"];
 
+/** Quantities that the record itself holds; all others came with the call that made the page. */
+const KEPT: readonly unknown[] = [
+  "weight",
+  "score",
+  "contribution",
+  "contribution-heads",
+  "contribution-residual",
+  "alti",
+  "rollout",
+];
+
 /** Why Python draws no figure of what is seen, in one sentence; empty where it does. */
-export function noFigure({ view }: Selection, { name, label }: PageQuantity): string {
-  if (!DRAWN.includes(view)) return `There is no figure of the ${view} view; choose another view for one.`;
-  if (name === "weight" || name === "score") return "";
-  return `There is no figure of the quantity ${label}; choose weight or score for one.`;
+export function noFigure({ view }: Selection): string {
+  return DRAWN.includes(view) ? "" : `There is no figure of the ${view} view; choose another view for one.`;
 }
 
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
@@ -61,13 +69,13 @@ function one(name: string, tokens: readonly number[]): FigureOptions {
 
 /** The Python call that draws a figure with these options. */
 export function figureCall(options: FigureOptions): string {
-  return `hs.figure(record, ${Object.entries(options)
-    .map(([name, value]) => `${name}=${literal(value)}`)
-    .join(", ")})`;
+  const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
+  return `hs.figure(record, ${[...words, ...(isKept(options) ? [] : ["quantities=quantities"])].join(", ")})`;
 }
 
-/** The command that draws it from the file of the record. */
-export function figureCommand(options: FigureOptions): string {
+/** The command that draws it from the file of the record; null for numbers that are not in there. */
+export function figureCommand(options: FigureOptions): string | null {
+  if (!isKept(options)) return null;
   const { view, layer, head, heads, sinks, mute, ...rest } = options;
   const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
   const words = [
@@ -77,6 +85,10 @@ export function figureCommand(options: FigureOptions): string {
     ...Object.entries(rest).map(([name, value]) => `--${name} ${value}`),
   ];
   return `headscope figure run.safetensors ${words.join(" ")} --out figure.svg`;
+}
+
+function isKept({ quantity = "weight" }: FigureOptions): boolean {
+  return KEPT.includes(quantity);
 }
 
 function literal(value: FigureOptions[string]): string {

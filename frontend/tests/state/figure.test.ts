@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { examplePage } from "../../src/examples/page";
 import { type FigureFacts, figureCall, figureCommand, figureOptions, noFigure } from "../../src/state/figure";
-import { WEIGHT_FACTS } from "../../src/state/quantity";
 import { pageSelection, type Selection } from "../../src/state/selection";
 
 const selection = pageSelection(examplePage().page);
@@ -49,15 +48,20 @@ test("a figure has the options of its view and no others", () => {
 });
 
 test("what Python does not draw is said in one sentence", () => {
-  const [weight, contribution] = [WEIGHT_FACTS, { ...WEIGHT_FACTS, name: "contribution", label: "contribution" }];
-  expect(noFigure({ ...selection, view: "matrix" }, weight)).toBe("");
-  expect(noFigure({ ...selection, view: "head" }, { ...weight, name: "score" })).toBe("");
-  expect(noFigure({ ...selection, view: "scatter" }, weight)).toBe(
+  expect(noFigure({ ...selection, view: "matrix" })).toBe("");
+  expect(noFigure({ ...selection, view: "scatter" })).toBe(
     "There is no figure of the scatter view; choose another view for one.",
   );
-  expect(noFigure(selection, contribution)).toBe(
-    "There is no figure of the quantity contribution; choose weight or score for one.",
+});
+
+test("numbers that are not in the record are asked for in the call, and no command has them", () => {
+  const of = (quantity: string) => figureOptions(facts({ view: "matrix", quantity }));
+  expect(figureCall(of("rollout"))).toBe('hs.figure(record, view="matrix", layer=0, quantity="rollout")');
+  expect(figureCommand(of("rollout"))).toContain("--quantity rollout");
+  expect(figureCall(of("mine"))).toBe(
+    'hs.figure(record, view="matrix", layer=0, quantity="mine", quantities=quantities)',
   );
+  expect(figureCommand(of("mine"))).toBeNull();
 });
 
 test("what is as usual is left out, 0 and one head are not", () => {

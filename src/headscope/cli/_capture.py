@@ -15,7 +15,7 @@ def capture(
     *,
     out: Path,
     model: ModelOptions | None = None,
-    keep: tuple[Literal["auto", "weights", "qk", "values", "statistics"], ...] = ("auto",),
+    keep: tuple[Literal["auto", "weights", "qk", "values", "statistics", "norms"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     rows: int | None = None,
     top: int = 0,
@@ -28,8 +28,8 @@ def capture(
         out: Where to write the record; must end in .safetensors.
         model: Which model, and what it reads.
         keep: What to keep; may be given several times. qk keeps queries and keys, from which weights follow exactly;
-            statistics keeps numbers about every row without the row; auto keeps queries, keys and values, and the
-            weights too while these stay below 256 MiB.
+            statistics keeps numbers about every row without the row; norms keeps what tokens add; auto keeps queries,
+            keys and values, and the weights too while these stay below 256 MiB.
         precision: Of what is kept.
         rows: How many rows the statistics sample; by default all.
         top: How many of the largest weights of each row the statistics name.

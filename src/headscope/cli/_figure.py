@@ -26,7 +26,7 @@ def figure(
     layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
     query: int | None = None,
     key: int | None = None,
-    quantity: Literal["weight", "score"] | None = None,
+    quantity: str | None = None,
     filter_: Annotated[Literal["all", "aa", "ab", "ba", "bb"] | None, Parameter(name="--filter")] = None,
     mute: Annotated[bool, Parameter(negative="")] = False,
     without_sinks: Annotated[bool, Parameter(negative="")] = False,
@@ -51,7 +51,7 @@ def figure(
         layers: Layers in the grid of views model and pair; all by default.
         query: Position of the token that looks, from 0; views neuron and pair need it.
         key: Position of the token that is looked at, from 0; view pair needs it.
-        quantity: Weights (default), or the scores that go into the softmax.
+        quantity: weight (default), score, which goes into the softmax, contribution, or another that the record has.
         filter_: Queries and keys of one text of a pair; ab is from the first to the second.
         mute: Leave special tokens out.
         without_sinks: Leave out keys that take most of the mass, and renormalise the rest.

@@ -14,13 +14,14 @@ ONE_AT_A_TIME = Lock()
 """The settings of matplotlib belong to the whole process."""
 
 
-def figure_file(record: Record, kind: str, options: Any) -> bytes:
+def figure_file(record: Record, kind: str, options: Any, quantities: Mapping[str, Any] | None = None) -> bytes:
     """The content of the file that ``figure(record, **options).save("figure.KIND")`` writes.
 
     Args:
         record: what is drawn.
         kind: svg, pdf or png.
         options: those of `FigureOptions`, as the page sends them.
+        quantities: what the page was given to show in place of weights.
 
     Raises:
         FigureError: an option, value or kind that there is not, or matplotlib is missing.
@@ -32,5 +33,6 @@ def figure_file(record: Record, kind: str, options: Any) -> bytes:
         raise FigureError(f"A figure can be svg, pdf or png, not {kind!r}")
     if not isinstance(options, Mapping):
         raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
+    given = {"quantities": quantities} if options.get("quantity") in (quantities or ()) else {}
     with ONE_AT_A_TIME:
-        return figure(record, **options).to_bytes(kind)
+        return figure(record, **options, **given).to_bytes(kind)

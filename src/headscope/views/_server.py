@@ -78,7 +78,8 @@ def application(shown: View, token: str) -> Starlette:
     def draw(request: Request) -> Response:
         kind = request.path_params["kind"]
         try:
-            data = figure_file(shown.record, kind, json.loads(request.query_params.get("options", "{}")))
+            options = json.loads(request.query_params.get("options", "{}"))
+            data = figure_file(shown.record, kind, options, shown.options.get("quantities"))
         except (HeadscopeError, ValueError) as error:
             return PlainTextResponse(str(error), 400)
         return _answer(request, data, MEDIA_TYPES[kind])

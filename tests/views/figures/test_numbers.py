@@ -10,6 +10,7 @@ from headscope.views.figures._numbers import (
     pooled,
     top_share,
 )
+from headscope.views.figures._quantity import shown_quantity
 
 
 def test_the_top_share_is_the_fewest_keys_that_reach_it(rng):
@@ -68,15 +69,20 @@ def test_means_leave_hidden_numbers_out():
     assert largest_of(np.array([np.nan])) == 0
 
 
+def shown(record, quantity):
+    return shown_quantity(record, next(iter(record.stacks.values())), quantity, None)
+
+
 def test_masked_weights_and_scores_are_hidden_alike(grouped):
     layer = grouped["self"].layer(2)
     for quantity in ("weight", "score"):
-        values = numbers_of(layer, (1, 3), quantity)
+        values = numbers_of(layer, (1, 3), shown(grouped, quantity))
         assert values.shape == (2, 6, 6)
         assert np.array_equal(np.isnan(values[0]), ~np.tril(np.ones((6, 6), bool)))
-    assert numbers_of(layer, (3,), "weight")[0, 5] == pytest.approx(layer.weights_of(3)[5])
+    assert numbers_of(layer, (3,), shown(grouped, "weight"))[0, 5] == pytest.approx(layer.weights_of(3)[5])
 
 
 def test_numbers_are_of_the_heads_asked_for():
-    layer = random_record()["cross"].layer(1)
-    assert numbers_of(layer, (2, 0), "weight")[1] == pytest.approx(layer.weights_of(0), abs=1e-7)
+    record = random_record()
+    layer = record["cross"].layer(1)
+    assert numbers_of(layer, (2, 0), shown(record, "weight"))[1] == pytest.approx(layer.weights_of(0), abs=1e-7)

@@ -21,7 +21,7 @@ export function FigureMenu({ store }: { store: Store }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const said = useSignal("");
   const options = optionsOf(store);
-  const none = noFigure(store.selection.value, store.quantity.value);
+  const none = noFigure(store.selection.value);
   const [call, command] = none ? [null, null] : [figureCall(options), figureCommand(options)];
   const doing = async (make: () => Promise<Uint8Array<ArrayBuffer>>, kind: FigureKind) => {
     said.value = "drawing …";

@@ -47,6 +47,8 @@ def where(plan: Plan) -> str:
 
 def heads_in_words(plan: Plan, *, mean: bool = False) -> str:
     """``"head 0"``, ``"heads 0, 3"``, ``"12 heads"``; with ``"mean of"`` before several where asked."""
+    if plan.shown.whole:
+        return "all heads together"
     if plan.head is not None:
         return f"head {plan.head}"
     few = len(plan.heads) < plan.layer.heads and len(plan.heads) <= 6
@@ -63,7 +65,16 @@ def quoted(sheet: Sheet, plan: Plan, side: str) -> str:
 def closing(sheet: Sheet, plan: Plan, y: float, notes: Iterable[str]) -> None:
     """Write what the figure shows and hides, and end the sheet below it."""
     said = [
-        note for note in (*notes, *plan.hiding, most_note(sheet, plan), sinks_note(plan), missing_note(sheet)) if note
+        note
+        for note in (
+            plan.shown.explanation,
+            *notes,
+            *plan.hiding,
+            most_note(sheet, plan),
+            sinks_note(plan),
+            missing_note(sheet),
+        )
+        if note
     ]
     sheet.finish(sheet.paragraph(y, said) + 0.3 * sheet.style.em)
 
@@ -77,7 +88,7 @@ def missing_note(sheet: Sheet) -> str:
 
 def most_note(sheet: Sheet, plan: Plan) -> str:
     """Says which keys take most of the mass, where they are drawn."""
-    if plan.view not in ("head", "matrix", "text") or plan.quantity == "score" or plan.without:
+    if plan.view not in ("head", "matrix", "text") or not plan.shown.weights or plan.without:
         return ""
     found = {key: part for key, part in find_sinks(plan.layer, plan.heads).items() if plan.to[key]}
     names = ", ".join(f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}" for key, part in found.items())
@@ -87,7 +98,7 @@ def most_note(sheet: Sheet, plan: Plan) -> str:
 def sinks_note(plan: Plan) -> str:
     """Says where rows do not sum to 1."""
     layers = plan.layers if plan.view in ("model", "pair") else (plan.layer,)
-    if all(layer.sinks is None for layer in layers) or plan.quantity == "score":
+    if all(layer.sinks is None for layer in layers) or not plan.shown.weights:
         return ""
     return "rows sum to less than 1: the rest goes to a learned sink that is no token"
 

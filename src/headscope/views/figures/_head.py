@@ -11,14 +11,14 @@ from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import parse_hex, text_on
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
-from headscope.views.figures._words import counted, ordinal, percent, short_score, short_weight
+from headscope.views.figures._words import counted, ordinal, percent
 
 
 def draw_head(plan: Plan) -> Sheet:
     """Lines between two columns of tokens, colour = head, opacity = weight."""
     sheet = Sheet(plan.width, plan.style)
     y = heading(sheet, plan, where(plan))
-    if len(plan.heads) > 1:
+    if len(plan.maps) > 1:
         y = _chips(sheet, plan, y)
     columns = place_columns(sheet, plan, y)
     lines = lines_of(plan, columns)
@@ -55,21 +55,21 @@ def _readouts(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None:
             continue
         parts = np.take(lines.sizes, position, axis=axis)
         means = np.take(np.nan_to_num(lines.values), position, axis=axis).mean(axis=0)
-        largest = max(parts.mean(axis=0).max(initial=0.0), 0.1)
+        largest = max(parts.mean(axis=0).max(initial=0.0), 0.1 if plan.shown.weights else 1e-12)
         middles = columns.middle(len(getattr(plan.stack, other)))
         sign = 1 if other == "key" else -1
         edge = columns.right if other == "key" else columns.left
         start = edge + sign * (2 * GAP * style.em + columns.names[other == "key"])
         for token in np.nonzero(parts.mean(axis=0) >= min(0.005, largest / 10))[0]:
             x = start
-            for index, head in enumerate(plan.heads):
-                length = bar_width(sheet) * parts[index, token] / len(plan.heads) / largest
+            for index, head in enumerate(plan.maps):
+                length = bar_width(sheet) * parts[index, token] / len(plan.maps) / largest
                 left = min(x, x + sign * length)
                 sheet.rect(
                     left, middles[token] - 0.25 * columns.pitch, length, 0.5 * columns.pitch, fill=plan.colours[head]
                 )
                 x += sign * length
-            words = short_weight(means[token]) if plan.quantity == "weight" else short_score(means[token])
+            words = plan.shown.words(means[token])
             at = start + sign * (bar_width(sheet) + GAP * style.em)
             anchor = "left" if other == "key" else "right"
             sheet.text(
@@ -78,17 +78,17 @@ def _readouts(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None:
 
 
 def _notes(sheet: Sheet, plan: Plan, lines: Lines, every: int) -> list[str]:
-    mass = "the attention" if plan.quantity == "weight" else "the scores' magnitude"
-    notes = [f"{counted(int(lines.drawn.sum()), 'line')}, {percent(lines.part)} of {mass} of {heads_in_words(plan)}"]
+    mass = f"{percent(lines.part)} of {plan.shown.mass} of {heads_in_words(plan)}"
+    notes = [f"{counted(int(lines.drawn.sum()), 'line')}, {mass}"]
     if plan.query is not None:
         notes.insert(0, f"only from {quoted(sheet, plan, 'query')}")
     if plan.key is not None:
         notes.insert(0, f"only to {quoted(sheet, plan, 'key')}")
     if lines.share < 100:
         notes.append(f"strongest {lines.share} % of each row")
-    if len(plan.heads) > 1 and (len(plan.heads) > 16 or not plan.style.colour):
+    if len(plan.maps) > 1 and (len(plan.maps) > 16 or not plan.style.colour):
         notes.append("at each token heads leave in order, the lowest number on top")
-    if plan.quantity == "score" and (lines.values < 0).any():
+    if plan.shown.signed and (lines.values < 0).any():
         notes.append("dashed lines are below 0")
     if every > 1:
         notes.append(f"every {ordinal(every)} token is named")

@@ -59,7 +59,7 @@ class Lines:
 
 def lines_of(plan: Plan, columns: Columns) -> Lines:
     """The lines of a plan: the strongest of each row, as many as can be printed or as were asked for."""
-    values = numbers_of(plan.layer, plan.heads, plan.quantity, plan.without)
+    values = numbers_of(plan.layer, plan.maps, plan.shown, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
     focus = plan.query is not None or plan.key is not None
     if plan.query is not None:
@@ -79,8 +79,8 @@ def draw_lines(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None
     starts, ends = columns.middle(lines.sizes.shape[1]), columns.middle(lines.sizes.shape[2])
     level = np.digitize(lines.opacity, LEVELS[1:] / np.sqrt(LEVELS[1] / LEVELS[0]))
     thickness = _thickness(plan, columns)
-    for index, head in enumerate(plan.heads):
-        port = ((index + 0.5) / len(plan.heads) - 0.5) * SPREAD * columns.pitch if len(plan.heads) > 1 else 0.0
+    for index, head in enumerate(plan.maps):
+        port = ((index + 0.5) / len(plan.maps) - 0.5) * SPREAD * columns.pitch if len(plan.maps) > 1 else 0.0
         for negative in (False, True):
             chosen = lines.drawn[index] & ((lines.values[index] < 0) == negative)
             for step in np.unique(level[index][chosen]):
@@ -100,13 +100,13 @@ def draw_samples(sheet: Sheet, plan: Plan, lines: Lines, y: float) -> float:
     """Lines as dark as those of some weights; give the next y."""
     style = plan.style
     size, largest = style.small, lines.sizes.max(initial=0.0)
-    if plan.quantity == "weight":
+    if plan.shown.weights:
         marks = [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
     else:
         marks = [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
-    sheet.note(0, y + 0.7 * size * POINT, plan.quantity)
-    x = sheet.width_of(plan.quantity, size) + 0.9 * style.em
-    colour = plan.colours[plan.head] if plan.head is not None else style.ink
+    sheet.note(0, y + 0.7 * size * POINT, plan.shown.label)
+    x = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
+    colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
     for mark, words in marks:
         opacity = float(1 - np.exp(-lines.gain * mark**lines.gamma))
         points = np.array([[[x + step * 1.6, y + 0.7 * size * POINT] for step in range(4)]])
@@ -119,13 +119,13 @@ def draw_samples(sheet: Sheet, plan: Plan, lines: Lines, y: float) -> float:
 def _exposure(plan: Plan, sizes: np.ndarray, columns: Columns) -> float:
     """The gain that gives every figure the same mean darkness: one head or twelve, 20 tokens or 128."""
     coverage = sizes.sum() * _thickness(plan, columns) * POINT / columns.height
-    most = 2.8 if plan.quantity == "weight" else 2.8 / (sizes.max(initial=0.0) or 1.0)
+    most = 2.8 if plan.shown.weights else 2.8 / (sizes.max(initial=0.0) or 1.0)
     return float(min(most, AIM[plan.style.dark] / coverage)) if coverage > 0 else most
 
 
 def _thickness(plan: Plan, columns: Columns) -> float:
     """Thickness of a line in points."""
-    wide = 0.07 if len(plan.heads) == 1 else 0.056
+    wide = 0.07 if len(plan.maps) == 1 else 0.056
     return float(np.clip(wide * columns.pitch / POINT, 0.3, 1.2))
 
 

@@ -55,11 +55,10 @@ class Grid:
 def draw_matrix(plan: Plan) -> Sheet:
     """Rows are queries, columns are keys; colour is the number."""
     sheet = Sheet(plan.width, plan.style)
-    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity, plan.without))[plan.from_][:, plan.to]
+    values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))[plan.from_][:, plan.to]
     largest = largest_of(values)
-    weights = plan.quantity == "weight"
     colour = plan.colours[plan.head] if plan.head is not None else None
-    scale = plan.style.weight_scale(largest, colour) if weights else plan.style.score_scale(largest)
+    scale = plan.shown.scale(plan.style, largest, colour)
     y = heading(sheet, plan, where(plan))
     grid = _grid(sheet, plan, y)
     shown = pooled(values, int(max(grid.size) / 25.4 * DOTS))
@@ -68,7 +67,7 @@ def draw_matrix(plan: Plan) -> Sheet:
     notes = [_names(sheet, plan, grid)]
     _borders(sheet, plan, grid)
     y = grid.top + grid.size[1] + 0.8 * plan.style.em
-    y = colour_bar(sheet, scale, plan.quantity, y=y, masked=bool(np.isnan(values).any()))
+    y = colour_bar(sheet, scale, plan.shown.label, y=y, masked=bool(np.isnan(values).any()))
     if shown is not values:
         notes.append(f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}")
     if plan.head is None:

@@ -35,12 +35,20 @@ class Tiles:
         tops: of each layer's row.
         width: of a tile.
         height: of a tile.
+        wrapped: whether there is one tile for each layer, row after row, instead.
     """
 
     lefts: tuple[float, ...]
     tops: tuple[float, ...]
     width: float
     height: float
+    wrapped: bool = False
+
+    def at(self, row: int, head: int) -> tuple[float, float]:
+        """Left and top of the tile of the row-th layer and of a head."""
+        if self.wrapped:
+            row, head = divmod(row, len(self.lefts))
+        return self.lefts[head], self.tops[row]
 
     @property
     def bottom(self) -> float:
@@ -52,27 +60,30 @@ def draw_model(plan: Plan) -> Sheet:
     """A grid of layers and heads; each thumbnail is a head's matrix, max-pooled, and all share one scale."""
     sheet = Sheet(plan.width, plan.style)
     heads = max(layer.heads for layer in plan.layers)
-    y = heading(sheet, plan, f"{_stack(plan)}{counted(len(plan.layers), 'layer')} × {counted(heads, 'head')}")
+    columns = f"· {plan.shown.label}" if plan.shown.whole else f"× {counted(heads, 'head')}"
+    y = heading(sheet, plan, f"{_stack(plan)}{counted(len(plan.layers), 'layer')} {columns}")
     thumbnails = [_thumbnails(layer, plan) for layer in plan.layers]
     largest = max(largest_of(thumbnail) for row in thumbnails for thumbnail in row)
-    weights = plan.quantity == "weight"
-    scale = plan.style.weight_scale(largest) if weights else plan.style.score_scale(largest)
+    scale = plan.shown.scale(plan.style, largest)
     aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
-    for top, row in zip(tiles.tops, thumbnails, strict=True):
-        for left, thumbnail in zip(tiles.lefts, row, strict=False):
+    for number, row in enumerate(thumbnails):
+        for head, thumbnail in enumerate(row):
+            left, top = tiles.at(number, head)
             size, hidden = (tiles.width, tiles.height), np.isnan(thumbnail)
             sheet.cells(scale.rgb(thumbnail), at=(left, top), size=size, hidden=hidden)
             sheet.rect(left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3)
     frame_chosen(sheet, plan, tiles)
     hidden = any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
-    y = colour_bar(sheet, scale, plan.quantity, y=tiles.bottom + 0.9 * plan.style.em, masked=hidden)
+    y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * plan.style.em, masked=hidden)
     closing(sheet, plan, y, _notes(plan, scale))
     return sheet
 
 
 def grid_of_heads(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL) -> Tiles:
     """Tiles of layers and heads with their numbers; heads that share keys and values stand closer together."""
+    if plan.shown.whole:
+        return _grid_of_layers(sheet, plan, y, aspect=aspect, tallest=tallest)
     style = plan.style
     layers, heads = plan.layers, max(layer.heads for layer in plan.layers)
     kv = max(layer.kv_heads for layer in layers)
@@ -100,12 +111,36 @@ def grid_of_heads(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest:
     return Tiles(lefts, tops, width, height)
 
 
+def _grid_of_layers(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float) -> Tiles:
+    """One tile for each layer, in lines, its number above it."""
+    style, count = plan.style, len(plan.layers)
+    line, gap = 1.35 * style.em, 0.5 * style.em
+    columns = min(count, max(1, int((sheet.width + gap) // (LARGEST_THUMBNAIL * 0.72 + gap))))
+    rows = -(-count // columns)
+    columns = -(-count // rows)
+    width = (sheet.width - (columns - 1) * gap) / columns
+    width = min(width, LARGEST_THUMBNAIL, tallest / aspect, (TALLEST / rows - line - gap) / aspect)
+    height = width * aspect
+    lefts = tuple(column * (width + gap) for column in range(columns))
+    tops = tuple(y + line + row * (height + line + gap) for row in range(rows))
+    tiles = Tiles(lefts, tops, width, height, wrapped=True)
+    for number, layer in enumerate(plan.layers):
+        left, top = tiles.at(number, 0)
+        words = f"layer {layer.layer}" if width > sheet.width_of("layer 00", style.small) else str(layer.layer)
+        sheet.note(left + width / 2, top - line / 2, words, anchor="center")
+    return tiles
+
+
 def frame_chosen(sheet: Sheet, plan: Plan, tiles: Tiles) -> None:
     """A frame around the layer, or around those of its heads, that were asked for."""
     if not plan.chosen or plan.layer not in plan.layers:
         return
-    top = tiles.tops[plan.layers.index(plan.layer)]
-    colour = plan.style.negative if plan.quantity == "weight" and plan.style.colour else plan.style.ink
+    row = plan.layers.index(plan.layer)
+    left, top = tiles.at(row, 0)
+    colour = plan.style.negative if not plan.shown.signed and plan.style.colour else plan.style.ink
+    if plan.shown.whole:
+        sheet.rect(left, top, tiles.width, tiles.height, edge=colour, line=1.1, layer=4)
+        return
     if len(plan.heads) == plan.layer.heads:
         width = tiles.lefts[plan.layer.heads - 1] + tiles.width - tiles.lefts[0]
         sheet.rect(tiles.lefts[0], top, width, tiles.height, edge=colour, line=1.1, layer=4)
@@ -123,7 +158,7 @@ def missing_layers(plan: Plan) -> str:
 
 def shared_note(plan: Plan) -> str:
     """Says what a wider gap between heads means."""
-    grouped = any(layer.kv_heads < layer.heads for layer in plan.layers)
+    grouped = not plan.shown.whole and any(layer.kv_heads < layer.heads for layer in plan.layers)
     return "heads that share keys and values stand together" if grouped else ""
 
 
@@ -132,14 +167,14 @@ def _stack(plan: Plan) -> str:
 
 
 def _thumbnails(layer: Layer, plan: Plan) -> list[np.ndarray]:
-    values = numbers_of(layer, tuple(range(layer.heads)), plan.quantity)[:, plan.from_][:, :, plan.to]
+    values = numbers_of(layer, tuple(range(layer.heads)), plan.shown)[:, plan.from_][:, :, plan.to]
     return [pooled(head, CELLS) for head in values]
 
 
 def _notes(plan: Plan, scale: Scale) -> Iterator[str]:
     queries, keys = int(plan.from_.sum()), int(plan.to.sum())
     yield "rows are queries, columns are keys"
-    yield f"{queries} × {keys} {plan.quantity}s"
+    yield f"{queries} × {keys} {'numbers' if plan.shown.explanation else f'{plan.shown.label}s'}"
     if max(queries, keys) > CELLS:
         yield f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}"
     yield scale.words

@@ -6,29 +6,29 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.record import Layer
+from headscope.views.figures._quantity import Shown
 from headscope.views.figures._sinks import without_keys
 
 Numbers = Float[np.ndarray, "head query key"]
 
 
-def numbers_of(layer: Layer, heads: tuple[int, ...], quantity: str, without: tuple[int, ...] = ()) -> Numbers:
-    """Weights or scores of some heads in float64, NaN where a query may not look.
+def numbers_of(layer: Layer, heads: tuple[int, ...], shown: Shown, without: tuple[int, ...] = ()) -> Numbers:
+    """What is shown of some heads in float64, NaN where a query may not look; one map where it is of all together.
 
     Args:
         layer: the layer.
         heads: the heads.
-        quantity: weight or score.
+        shown: the quantity.
         without: keys whose weights are left out, the rest of each row renormalised.
 
     Raises:
         RecordError: scores of a layer that keeps no queries and keys.
     """
-    read = layer.scores_of if quantity == "score" else layer.weights_of
-    values = np.stack([np.asarray(read(head), np.float64) for head in heads])
+    values = shown.of(layer, heads)
     if layer.visible is not None:
         values[:, ~np.asarray(layer.visible, bool)] = np.nan
     values[np.isinf(values)] = np.nan
-    return without_keys(values, without) if without and quantity == "weight" else values
+    return without_keys(values, without) if without and shown.weights else values
 
 
 def mean_of(values: Float[np.ndarray, "*axes"], axis: int = 0) -> Float[np.ndarray, "*less"]:

@@ -13,12 +13,12 @@ from headscope.errors import FigureError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views.figures._fonts import installed
 from headscope.views.figures._labels import readable
+from headscope.views.figures._quantity import Shown, shown_quantity
 from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import Style, style_for
 from headscope.views.figures._words import percent
 
 View = Literal["head", "model", "matrix", "neuron", "text", "pair"]
-Quantity = Literal["weight", "score"]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 FigureTheme = Literal["light", "dark"]
 Neurons = Literal["model", "ranked", "pairs"]
@@ -48,8 +48,11 @@ class FigureOptions(TypedDict, total=False):
     """Position of the token that looks, from 0; views ``neuron`` and ``pair`` need it."""
     key: int
     """Position of the token that is looked at, from 0; view ``pair`` needs it."""
-    quantity: Quantity
-    """``"weight"`` (default), or ``"score"``: what goes into the softmax."""
+    quantity: str
+    """``"weight"`` (default), ``"score"``: what goes into the softmax, ``"contribution"`` or another that the record
+    has, or one of ``quantities``."""
+    quantities: Mapping[str, Any]
+    """More numbers to show in place of weights, as for a view: by name a list of one array for each layer."""
     filter: Filter
     """Queries and keys of one text of a pair: ``"ab"`` is from the first to the second; by default ``"all"``."""
     mute: bool
@@ -78,12 +81,12 @@ class FigureOptions(TypedDict, total=False):
 KNOWN = tuple(FigureOptions.__annotations__)
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 OWN: Mapping[str, tuple[str, ...]] = {
-    "head": ("heads", "head", "query", "key", "quantity", "filter", "mute", "sinks", "share"),
-    "model": ("heads", "head", "layers", "quantity", "filter", "mute"),
-    "matrix": ("heads", "head", "quantity", "filter", "mute", "sinks"),
+    "head": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "mute", "sinks", "share"),
+    "model": ("heads", "head", "layers", "quantity", "quantities", "filter", "mute"),
+    "matrix": ("heads", "head", "quantity", "quantities", "filter", "mute", "sinks"),
     "neuron": ("head", "query", "neurons"),
-    "text": ("heads", "head", "query", "key", "quantity", "filter", "mute", "sinks"),
-    "pair": ("heads", "head", "layers", "query", "key", "quantity"),
+    "text": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "mute", "sinks"),
+    "pair": ("heads", "head", "layers", "query", "key", "quantity", "quantities"),
 }
 NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key")}
 
@@ -102,7 +105,7 @@ class Plan:
         chosen: True where layer or heads were asked for and a grid frames them.
         query: position of the token that looks, where one is chosen.
         key: position of the token that is looked at, where one is chosen.
-        quantity: weight or score.
+        shown: the quantity that is drawn.
         from_: axes query; the queries that take part.
         to: axes key; the keys that take part.
         hiding: words for the tokens that take no part.
@@ -123,7 +126,7 @@ class Plan:
     chosen: bool
     query: int | None
     key: int | None
-    quantity: Quantity
+    shown: Shown
     from_: Bool[np.ndarray, " query"]
     to: Bool[np.ndarray, " key"]
     hiding: tuple[str, ...]
@@ -137,12 +140,19 @@ class Plan:
     @property
     def head(self) -> int | None:
         """The head, where there is only one."""
-        return self.heads[0] if len(self.heads) == 1 else None
+        return self.heads[0] if len(self.heads) == 1 and not self.shown.whole else None
 
     @property
     def colours(self) -> dict[int, str]:
         """Colour of each head that is drawn."""
+        if self.shown.whole:
+            return dict.fromkeys(self.heads, self.style.accent)
         return self.style.heads(self.heads, self.stack.heads)
+
+    @property
+    def maps(self) -> tuple[int, ...]:
+        """The heads that are drawn one by one; of a map of all heads together one stands for all."""
+        return self.heads[:1] if self.shown.whole else self.heads
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,6 +174,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
     layer = stack.layer(options["layer"]) if "layer" in options else stack.layers[0]
     from_, to, hiding = _parts(stack, options)
     heads = _heads(layer, view, options)
+    shown = shown_quantity(record, stack, str(options.get("quantity", "weight")), options.get("quantities"))
     without, words = _without(stack, layer, heads, options)
     to = to & ~np.isin(np.arange(len(to)), without)
     if not to.any():
@@ -178,7 +189,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
         chosen=bool({"layer", "heads", "head"} & set(options)),
         query=_position("query", options.get("query"), stack.query),
         key=_position("key", options.get("key"), stack.key),
-        quantity=_one_of("quantity", options.get("quantity", "weight"), get_args(Quantity)),
+        shown=shown,
         from_=from_,
         to=to,
         hiding=(*hiding, *words),
@@ -243,7 +254,7 @@ def _without(
     if not found:
         return (), ("no key takes most of the attention, so none is left out",)
     part, names = percent(sum(found.values())), ", ".join(f"“{readable(stack.key.labels[key])}”" for key in found)
-    if options.get("quantity", "weight") == "score":
+    if options.get("quantity", "weight") != "weight":
         return tuple(found), (f"without {names}, which take {part} of the attention",)
     return tuple(found), (f"without {names}: {part} of the attention removed, the rest renormalised",)
 

@@ -7,12 +7,12 @@ from jaxtyping import Float
 
 from headscope.record import Layer
 from headscope.views.figures._frame import closing, colour_bar, heading, quoted
-from headscope.views.figures._model import frame_chosen, grid_of_heads, missing_layers, shared_note
+from headscope.views.figures._model import LARGEST_THUMBNAIL, frame_chosen, grid_of_heads, missing_layers, shared_note
 from headscope.views.figures._numbers import largest_of, numbers_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import text_on
+from headscope.views.figures._quantity import Shown
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._words import short_score, short_weight
 
 TALLEST = 1.9
 """Height of a tile at most, in units of the font size."""
@@ -24,28 +24,29 @@ FAINT = 0.0005
 def draw_pair(plan: Plan) -> Sheet:
     """A tile for each head of each layer, with its number."""
     sheet = Sheet(plan.width, plan.style)
-    style, weights = plan.style, plan.quantity == "weight"
+    style, weights = plan.style, plan.shown.weights
     rows = [_numbers(layer, plan) for layer in plan.layers]
     largest = max(largest_of(row) for row in rows)
-    scale = style.weight_scale(largest) if weights else style.score_scale(largest)
+    scale = plan.shown.scale(style, largest)
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
     title = f"{stack}{quoted(sheet, plan, 'query')} → {quoted(sheet, plan, 'key')}"
     y = heading(sheet, plan, title)
-    wide = (sheet.width - 3 * style.em) / max(map(len, rows))
+    wide = LARGEST_THUMBNAIL if plan.shown.whole else (sheet.width - 3 * style.em) / max(map(len, rows))
     aspect = min(1.0, TALLEST * style.em / wide)
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect, tallest=TALLEST * style.em)
-    size = _size(sheet, [_words(number, weights) for row in rows for number in row], tiles.width)
-    for top, row in zip(tiles.tops, rows, strict=True):
-        for left, number, rgb in zip(tiles.lefts, row, scale.rgb(row), strict=False):
+    size = _size(sheet, [_words(number, plan.shown) for row in rows for number in row], tiles.width)
+    for line, row in enumerate(rows):
+        for head, (number, rgb) in enumerate(zip(row, scale.rgb(row), strict=True)):
+            left, top = tiles.at(line, head)
             place = {"at": (left, top), "size": (tiles.width, tiles.height)}
             sheet.cells(rgb[None, None], hidden=np.isnan([[number]]), **place)
             sheet.rect(left, top, tiles.width, tiles.height, edge=style.edge, line=0.3)
-            if size and _words(number, weights):
+            if size and _words(number, plan.shown):
                 x, middle = left + tiles.width / 2, top + tiles.height / 2
-                sheet.text(x, middle, _words(number, weights), size=size, colour=text_on(rgb), anchor="center")
+                sheet.text(x, middle, _words(number, plan.shown), size=size, colour=text_on(rgb), anchor="center")
     frame_chosen(sheet, plan, tiles)
     hidden = any(np.isnan(row).any() for row in rows)
-    y = colour_bar(sheet, scale, plan.quantity, y=tiles.bottom + 0.9 * style.em, masked=hidden)
+    y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * style.em, masked=hidden)
     positions = f"token {plan.query} looks at token {plan.key}"
     notes = [positions, scale.words, shared_note(plan), missing_layers(plan)]
     if size and weights and any((row < FAINT).any() for row in rows):
@@ -54,10 +55,8 @@ def draw_pair(plan: Plan) -> Sheet:
     return sheet
 
 
-def _words(number: float, weights: bool) -> str:
-    if np.isnan(number) or (weights and number < FAINT):
-        return ""
-    return short_weight(number) if weights else short_score(number)
+def _words(number: float, shown: Shown) -> str:
+    return "" if np.isnan(number) or (shown.weights and number < FAINT) else shown.words(number)
 
 
 def _size(sheet: Sheet, words: list[str], width: float) -> float:
@@ -68,4 +67,4 @@ def _size(sheet: Sheet, words: list[str], width: float) -> float:
 
 
 def _numbers(layer: Layer, plan: Plan) -> Float[np.ndarray, " head"]:
-    return numbers_of(layer, tuple(range(layer.heads)), plan.quantity)[:, plan.query, plan.key]
+    return numbers_of(layer, tuple(range(layer.heads)), plan.shown)[:, plan.query, plan.key]

@@ -41,7 +41,8 @@ class Recipe(TypedDict):
 def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model = plan.record.model
-    arguments = "".join(f", {name}={value!r}" for name, value in options.items())
+    arguments = "".join(f", {name}={value!r}" for name, value in options.items() if name != "quantities")
+    arguments += ", quantities=..." if "quantities" in options else ""
     grid = plan.view in ("model", "pair")
     return {
         "call": f"headscope.figure(record{arguments})",
@@ -51,7 +52,7 @@ def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
         "heads": list(range(plan.stack.heads)) if grid else list(plan.heads),
         "query": plan.query,
         "key": plan.key,
-        "quantity": plan.quantity,
+        "quantity": plan.shown.name,
         "model": model.name,
         "revision": model.revision,
         "model_type": model.model_type,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ class Scale:
         signed: whether the range begins at ``-largest`` instead of 0.
         power: colour moves with ``|number| ** power``.
         masked: colour of NaN: where a query may not look.
+        written: how numbers from 0 are written below the bar.
     """
 
     colours: Colours
@@ -31,6 +33,7 @@ class Scale:
     signed: bool
     power: float
     masked: str
+    written: Callable[[float], str] = short_weight
 
     @property
     def words(self) -> str:
@@ -54,6 +57,11 @@ class Scale:
             return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
         if self.largest == 0:
             return [(0.0, "0")]
+        if self.written is not short_weight:
+            places = [0.0, 0.5, 1.0]
+            return [
+                (place, self.written(place ** (1 / self.power) * self.largest) if place else "0") for place in places
+            ]
         if self.power == 1:
             return [(part, two_digits(part * self.largest) if part else "0") for part in (0.0, 0.5, 1.0)]
         found = [(0.0, "0")]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headscope.views.figures._fonts import families
 from headscope.views.figures._palette import diverging, head_colours, head_greys, sequential
 from headscope.views.figures._scale import Scale
+from headscope.views.figures._words import short_weight
 
 POINT = 25.4 / 72
 """Millimetres in one point."""
@@ -63,10 +65,17 @@ class Style:
         colours = head_colours(count, dark=self.dark)
         return {head: colours[head] for head in chosen}
 
-    def weight_scale(self, largest: float, colour: str | None = None, *, power: float = 0.5) -> Scale:
-        """Paper for 0, through a colour, to the darkest (on dark paper: the lightest) for the largest weight."""
+    def weight_scale(
+        self,
+        largest: float,
+        colour: str | None = None,
+        *,
+        power: float = 0.5,
+        words: Callable[[float], str] = short_weight,
+    ) -> Scale:
+        """Paper for 0, through a colour, to the darkest (on dark paper: the lightest) for the largest number."""
         colours = sequential(self.paper, colour if colour and self.colour else self.accent, dark=self.dark)
-        return Scale(colours, largest, signed=False, power=power, masked=self.masked)
+        return Scale(colours, largest, signed=False, power=power, masked=self.masked, written=words)
 
     def score_scale(self, largest: float) -> Scale:
         """The poles for the largest numbers of both signs; paper for 0, or middle grey where there are only greys."""

@@ -38,7 +38,7 @@ def draw_text(plan: Plan) -> Sheet:
     if plan.query is not None and plan.key is not None:
         raise FigureError("View 'text' shows one query or one key, and both were given; view 'pair' shows both")
     sheet = Sheet(plan.width, plan.style)
-    style, weights = plan.style, plan.quantity == "weight"
+    style = plan.style
     side = "query" if plan.key is not None else "key"
     tokens: Tokens = getattr(plan.stack, side)
     heat = _heat(plan)
@@ -46,7 +46,7 @@ def draw_text(plan: Plan) -> Sheet:
     colour = plan.colours[plan.head] if plan.head is not None else None
     one = plan.query is not None or plan.key is not None
     power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
-    scale = style.weight_scale(largest, colour, power=power) if weights else style.score_scale(largest)
+    scale = plan.shown.scale(style, largest, colour, power=power)
     y = heading(sheet, plan, _title(sheet, plan))
     placed, y = _set(sheet, tokens, y)
     chosen = plan.query if plan.query is not None else plan.key
@@ -57,19 +57,19 @@ def draw_text(plan: Plan) -> Sheet:
         if word.token == chosen:
             height = 1.36 * style.em
             sheet.rect(word.x, word.y - height / 2, word.width, height, edge=style.ink, line=0.9, round=0.2 * style.em)
-    y = colour_bar(sheet, scale, plan.quantity, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
+    y = colour_bar(sheet, scale, plan.shown.label, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
     closing(sheet, plan, y, _notes(sheet, plan, scale))
     return sheet
 
 
 def _heat(plan: Plan) -> Float[np.ndarray, " token"]:
     """One number for each token that is written, NaN where it may not be looked at or takes no part."""
-    values = mean_of(numbers_of(plan.layer, plan.heads, plan.quantity, plan.without))
+    values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))
     if plan.query is not None:
         return np.where(plan.to, values[plan.query], np.nan)
     if plan.key is not None:
         return np.where(plan.from_, values[:, plan.key], np.nan)
-    if plan.quantity == "weight":
+    if not plan.shown.signed:
         values = np.nan_to_num(values)  # a masked key receives nothing
     return np.where(plan.to, mean_of(values[plan.from_]), np.nan)
 
@@ -79,7 +79,7 @@ def _title(sheet: Sheet, plan: Plan) -> str:
         return f"Where {quoted(sheet, plan, 'query')} looks"
     if plan.key is not None:
         return f"What looks at {quoted(sheet, plan, 'key')}"
-    return "Attention received" if plan.quantity == "weight" else "Mean score received"
+    return plan.shown.received
 
 
 def _set(sheet: Sheet, tokens: Tokens, y: float) -> tuple[list[Placed], float]:

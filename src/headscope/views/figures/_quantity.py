@@ -1,0 +1,121 @@
+"""What a figure shows of every query and key: the weight, the score, or what tokens add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headscope.errors import FigureError
+from headscope.record import Layer, Record, Stack
+from headscope.views._quantities import (
+    BUILT_IN,
+    CONTRIBUTION,
+    KNOWN,
+    Given,
+    Words,
+    given_quantities,
+    quantities_of,
+    seen_names,
+)
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._words import short_score, short_weight
+
+if TYPE_CHECKING:
+    from headscope.views.figures._style import Style
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shown:
+    """A quantity, and how it is drawn and called.
+
+    Args:
+        name: as it is asked for.
+        label: as it is called.
+        explanation: what it is, for those that not every reader knows; else empty.
+        given: what came with the call, by `given_quantities`.
+        signed: whether some numbers are below 0.
+        whole: whether it is one map for all heads together.
+    """
+
+    name: str
+    label: str
+    explanation: str
+    given: Given
+    signed: bool
+    whole: bool
+
+    @property
+    def weights(self) -> bool:
+        """Whether these are weights, whose rows sum to 1."""
+        return self.name == "weight"
+
+    @property
+    def mass(self) -> str:
+        """What the sizes of all numbers are together."""
+        return {"weight": "the attention", "score": "the scores' magnitude"}.get(self.name, f"the {self.label}")
+
+    @property
+    def received(self) -> str:
+        """What a key gets of all queries together."""
+        named = {"weight": "Attention received", "score": "Mean score received"}
+        return named.get(self.name, f"Mean {self.label} received")
+
+    @property
+    def words(self) -> Callable[[float], str]:
+        """How a number is written in a narrow column."""
+        return short_weight if self.weights else short_score
+
+    def scale(self, style: Style, largest: float, colour: str | None = None, *, power: float = 0.5) -> Scale:
+        """Colours from 0 to the largest number, or for both signs alike."""
+        if self.signed:
+            return style.score_scale(largest)
+        return style.weight_scale(largest, colour, power=power, words=self.words)
+
+    def of(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
+        """``[head query key]`` of some heads in float64, or ``[1 query key]`` of all together."""
+        if self.name in BUILT_IN:
+            read = layer.weights_of if self.weights else layer.scores_of
+            return np.stack([np.asarray(read(head), np.float64) for head in heads])
+        known = quantities_of(layer, self.given)
+        if self.name in known:
+            array = np.asarray(known[self.name], np.float64)
+            return array[None].copy() if array.ndim == 2 else array[list(heads)]
+        norms = np.asarray(layer.value_norms, np.float64)[list(heads)]
+        return np.stack([np.asarray(layer.weights_of(head), np.float64) for head in heads]) * norms[:, None]
+
+
+def shown_quantity(record: Record, stack: Stack, wanted: str, quantities: Mapping[str, Any] | None) -> Shown:
+    """The quantity of that name.
+
+    Args:
+        record: where it comes from.
+        stack: the stack that is drawn.
+        wanted: its name.
+        quantities: arrays that are given, as for a view.
+
+    Raises:
+        FigureError: where a layer of the stack does not have it.
+        PageError: where given arrays do not fit the record.
+    """
+    given = given_quantities(record, quantities or {})[stack.name] if wanted not in BUILT_IN else {}
+    for layer in stack:
+        names = ["weight", *seen_names(layer, given)]
+        if wanted not in names and wanted != "score":  # a record without scores says itself what to keep
+            listed = ", ".join(map(repr, names))
+            raise FigureError(
+                f"quantity={wanted!r}: layer {layer.layer} has {listed}; capture with keep='norms' to have "
+                f"contributions, or give it with quantities="
+            )
+    arrays = [] if wanted in (*BUILT_IN, CONTRIBUTION) else [quantities_of(layer, given)[wanted] for layer in stack]
+    words = KNOWN.get(wanted, Words(wanted, ""))
+    return Shown(
+        name=wanted,
+        label=words.label,
+        explanation="" if wanted in BUILT_IN else words.explanation,
+        given=given,
+        signed=wanted == "score" or any((array < 0).any() for array in arrays),
+        whole=any(array.ndim == 2 for array in arrays),
+    )
