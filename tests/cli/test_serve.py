@@ -83,10 +83,13 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
     [
         (["gone.safetensors"], "headscope: gone.safetensors is not there"),
         (["FILE", "--layers", "1", "9"], "headscope: include_layers=[1, 9]: this record has the layers [0, 1]"),
+        (["FILE", "--quantity", "alti"], "headscope: quantity='alti': this record has 'weight'"),
+        (["FILE", "--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),
+        (["FILE", "--evidence-of", "a.docx"], "headscope: --evidence-of is a.docx; evidence is read from .txt"),
         (["FILE", "--port", "99999"], "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535"),
         (["FILE", "--port", "-1"], "headscope: Cannot listen on port -1: a port is a number from 0 to 65535"),
     ],
-    ids=["no file", "no layer", "no port", "negative"],
+    ids=["no file", "no layer", "no quantity", "no evidence", "no texts", "no port", "negative"],
 )
 def test_bad_input_is_one_line(arguments, line, file, capsys):
     assert run(["serve", *[file if argument == "FILE" else argument for argument in arguments]]) == 1
@@ -94,6 +97,22 @@ def test_bad_input_is_one_line(arguments, line, file, capsys):
     assert err.startswith(line)
     assert err.count("\n") == 1
     assert out == ""
+
+
+def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
+    from headscope.cli import _serve
+
+    seen = []
+
+    class Nothing:
+        def run(self, sockets):
+            pass
+
+    monkeypatch.setattr(_serve, "server_of", lambda view, token: seen.append(view) or Nothing())
+    assert run(["serve", file, "--view", "scatter", "--evidence", "--x", "entropy", "--sort", "-entropy"]) == 0
+    options = seen[0].options
+    assert (options["view"], options["x"], options["sort"]) == ("scatter", "entropy", "-entropy")
+    assert options["evidence"].texts == 1
 
 
 def test_without_its_packages_it_says_what_to_install(file, capsys, monkeypatch):

@@ -6,14 +6,13 @@ import secrets
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Parameter
 
-from headscope.cli._run import say
-from headscope.cli._view import Numbers
+from headscope.cli._page import PageChoices
+from headscope.cli._run import ModelOptions, say
 from headscope.errors import HeadscopeError
-from headscope.views._contract import ViewName
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,8 +27,8 @@ def serve(
     /,
     *,
     port: int = 0,
-    shown: Annotated[ViewName, Parameter(name="--view")] = "head",
-    include_layers: Annotated[Numbers, Parameter(name=("--include-layers", "--layers"))] = (),
+    page: PageChoices | None = None,
+    model: ModelOptions | None = None,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
     """Show a record in the browser, sending what is looked at only; for records that are large, or far away.
@@ -39,8 +38,8 @@ def serve(
     Args:
         record: The record file (.safetensors) to show.
         port: Where to listen; any free port by default.
-        shown: View that is shown first.
-        include_layers: Layers that can be looked at; all by default.
+        page: What can be looked at, and what is shown first.
+        model: Which model reads the texts of the evidence.
         open_: Open it in the browser.
     """
     try:
@@ -52,11 +51,10 @@ def serve(
     from headscope.views._view import View, open_page
 
     with listening_on(port) as listening:
+        page = page or PageChoices()
+        page.check()
         loaded = load(record)
-        options: PageOptions = {"view": shown}
-        if include_layers:
-            options["include_layers"] = include_layers
-        view = View(loaded, options)
+        view = View(loaded, cast("PageOptions", page.options(loaded, model or ModelOptions())))
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
         say(loaded.summary)
