@@ -19,6 +19,7 @@ LOST = 1e-5
 """Mass that a row may lack for rounding."""
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 SINGLE = 2.0**-23
+BLANK = "␣"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +77,6 @@ class Grid:
         lost = 1 - weights.sum(axis=-1, keepdims=True)
         return np.concatenate([weights[:, :, there], alone, np.where(lost > LOST, lost, 0.0)], axis=-1)
 
-    def parts(self, layer: int, other: int) -> Float[np.ndarray, "head query key"]:
-        """What each key adds to the Jensen-Shannon distance of a layer of A and one of B, on all spans, head by head.
-
-        0 in the rows of spans that not both have. What both lack of 1 has no key; `distances` counts it.
-        """
-        parts = jensen_shannon_parts(self.weights("a", layer), self.weights("b", other))
-        parts[:, self.query.places("replaced", "a", "b")] = 0.0
-        return parts
-
     def distances(self, layer: int, other: int) -> Float[np.ndarray, "head row"]:
         """Jensen-Shannon distance of each head of a layer of A and the same head of one of B, row by row, in nats."""
         return jensen_shannon_parts(self.compared("a", layer), self.compared("b", other)).sum(axis=-1)
@@ -134,7 +126,7 @@ def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
 
 
 def _text(tokens: Tokens, places: tuple[int, ...]) -> str:
-    return "".join(tokens.labels[place] for place in places)
+    return "".join(tokens.labels[place] for place in places).strip() or BLANK
 
 
 def _members(alignment: TokenAlignment, side: Side, count: int) -> Float[np.ndarray, "span token"]:

@@ -14,6 +14,7 @@ from headscope.comparison._grid import Grid, Side
 from headscope.comparison._heads import Cell, Matched
 from headscope.errors import RecordError
 from headscope.evidence import interval
+from headscope.measures import jensen_shannon_parts
 
 FIELDS = ("stack", "layer", "head", "other_layer", "other_head", "distance", "low", "high", "spread", "beyond", "texts")
 
@@ -127,6 +128,17 @@ class StackComparison:
         """B less A of the heads of a layer, on the spans of both; 0 in rows that not both have."""
         found = self.weights("b", layer) - self.weights("a", layer)
         found[:, self.query.places("a", "b")] = 0.0
+        return found
+
+    def parts(self, layer: int) -> Float[np.ndarray, "head query key"]:
+        """What each key adds to the distance of each row of the heads of a layer, on the spans of both, in nats.
+
+        0 in rows that not both have, and in those of replaced words. What a row lacks of 1 has no key, and keys that
+        only one record has stand apart here while `moved` counts them as one, so that sums over keys may differ from
+        it by that.
+        """
+        found = jensen_shannon_parts(self.weights("a", layer), self.weights("b", layer))
+        found[:, self.query.places("replaced", "a", "b")] = 0.0
         return found
 
     @property

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._capture import prepared
-from headscope.capturing._options import CaptureOptions, keeping_of
+from headscope.capturing._options import keeping_of
 from headscope.capturing._run import at_rest, run
 from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
 from headscope.comparison._effect import OutputKind
@@ -96,9 +96,7 @@ class _Runs:
         top: how many guesses to keep.
     """
 
-    def __init__(
-        self, loaded: tuple[Any, Any], texts: tuple[str | None, str | None], options: CaptureOptions, top: int
-    ) -> None:
+    def __init__(self, loaded: tuple[Any, Any], texts: tuple[str | None, str | None], options: Any, top: int) -> None:
         self.model, self.inputs = prepared(*loaded, texts, options)
         self.tokenizer = getattr(loaded[1], "tokenizer", loaded[1])
         self.keeping, self.top = keeping_of(options), top

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict, get_args
 
+from headscope.comparison import Comparison, Effect
 from headscope.errors import PageError
 from headscope.patterns import Heads
 from headscope.record import Record, Stack
@@ -35,6 +36,9 @@ class PageOptions(TypedDict, total=False):
     quantities: Mapping[str, Any]
     """Further quantities to show, by name: for each layer of the record's stack, or for each stack by name such a
     list, an array ``[query key]`` for all heads together or ``[head query key]``, or None where a layer has none."""
+    comparison: Comparison | Effect
+    """What `headscope.compare` or `headscope.effect` found, of which the record is the second; give it to `view` in
+    place of the record."""
     filter: Filter
     """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so on."""
     mute: bool
