@@ -45,7 +45,7 @@ export function magnitude(number: number): string {
 
 /** "+.21", "−.004", "0": a weight less another. */
 export function signedWeight(value: number): string {
-  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${shortWeight(Math.abs(value))}`;
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${amount(Math.abs(value))}`;
 }
 
 /** "1.83", "−0.42", "−∞": a score. */

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from types import Iterable, MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from headscope.comparison._grid import Grid
 from headscope.comparison._heads import (
     Cell,
     Matched,
-    Matching,
     best_partners,
     by_number,
     by_partners,
@@ -100,11 +99,11 @@ class Comparison(Table):
 
 
 def compare(
-    a: Record | Iterable[Record],
-    b: Record | Iterable[Record],
+    a: Any,
+    b: Any,
     *,
     stack: str | tuple[str, str] | None = None,
-    heads: Matching = "auto",
+    heads: Literal["auto", "number", "best"] | str = "auto",
     spread: Sequence[Pair] = (),
     least: float = LEAST,
     confidence: float = 0.95,
@@ -153,7 +152,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Options:
-    heads: Matching = "auto"
+    heads: str = "auto"
     least: float = LEAST
     confidence: float = 0.95
 
@@ -240,7 +239,7 @@ def _check_cells(grids: list[Grid]) -> None:
 
 
 def _pairs(a: Any, b: Any) -> list[Pair]:
-    firsts, seconds = ([each] if isinstance(each, Record) else list(each) for each in (a, b))
+    firsts, seconds = (list(each) if isinstance(each, Iterable) else [each] for each in (a, b))
     for record in (*firsts, *seconds):
         if not isinstance(record, Record):
             raise RecordError(f"compare takes records, or as many on either side, not a {type(record).__name__}")

@@ -15,8 +15,8 @@ from headscope.measures import jensen_shannon_parts
 from headscope.record import Layer, Stack, Tokens
 
 Side = Literal["a", "b"]
-LOST = 1e-5
-"""Mass that a row may lack for rounding."""
+LOST, ROUNDINGS = 1e-5, 4
+"""Mass that a row may lack for rounding, and that in distances of 1 from the next number."""
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 SINGLE = 2.0**-23
 BLANK = "␣"
@@ -75,11 +75,15 @@ class Grid:
         there = self.key.places("both", "replaced")
         alone = weights[:, :, self.key.places("a", "b")].sum(axis=-1, keepdims=True)
         lost = 1 - weights.sum(axis=-1, keepdims=True)
-        return np.concatenate([weights[:, :, there], alone, np.where(lost > LOST, lost, 0.0)], axis=-1)
+        rounding = max(LOST, ROUNDINGS * self._epsilon(side, layer))
+        return np.concatenate([weights[:, :, there], alone, np.where(lost > rounding, lost, 0.0)], axis=-1)
 
     def distances(self, layer: int, other: int) -> Float[np.ndarray, "head row"]:
         """Jensen-Shannon distance of each head of a layer of A and the same head of one of B, row by row, in nats."""
         return jensen_shannon_parts(self.compared("a", layer), self.compared("b", other)).sum(axis=-1)
+
+    def _epsilon(self, side: Side, layer: int) -> float:
+        return epsilon_of((self.a if side == "a" else self.b).layer(layer), dtypes=self.dtypes)
 
     def rounding(self, layer: int, other: int) -> Float[np.ndarray, " head"]:
         """Distance that rounding alone may make, of each head of a layer of A, in nats; see `rounding_distance`."""

@@ -15,7 +15,6 @@ from headscope.measures import jensen_shannon_parts
 from headscope.record import ModelFacts, Stack
 
 Cell = tuple[int, int]
-Matching = Literal["auto", "number", "best"]
 MATCHINGS = ("auto", "number", "best")
 MOST_ROWS = 128
 """Rows that are looked at to find the best match of every head; evenly spaced where there are more."""
@@ -46,7 +45,7 @@ def cells_of(stack: Stack) -> tuple[Cell, ...]:
     return tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
 
 
-def matching_of(wanted: Matching, grid: Grid, models: tuple[ModelFacts, ModelFacts]) -> Literal["number", "best"]:
+def matching_of(wanted: str, grid: Grid, models: tuple[ModelFacts, ModelFacts]) -> Literal["number", "best"]:
     """Whether heads are set against those of the same number, or the one nearest to each.
 
     Raises:
@@ -61,7 +60,7 @@ def matching_of(wanted: Matching, grid: Grid, models: tuple[ModelFacts, ModelFac
             f"{len(cells_of(grid.b))} in {len(grid.b)}, not the same ones; take heads='best'"
         )
     if wanted != "auto":
-        return wanted
+        return "number" if wanted == "number" else "best"
     return "number" if same and models[0].model_type == models[1].model_type else "best"
 
 
