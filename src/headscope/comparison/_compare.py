@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import Iterable, MappingProxyType
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np

@@ -33,8 +33,8 @@ def effect(
     tokenizer: Any = None,
     text: Text | Sequence[Text] | None = None,
     *,
-    interventions: Sequence[Intervention],
-    controls: Sequence[Sequence[Intervention]] = (),
+    interventions: Sequence[Any],
+    controls: Sequence[Sequence[Any]] = (),
     top: int = 5,
     **options: Any,
 ) -> Effect:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
+from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
 from headscope.views._contract import Page, PageMoved, PageStack
 from headscope.views._quantities import DIFFERENCE, OTHER, Words
@@ -65,12 +66,17 @@ def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
     return record, options
 
 
-def put_comparison(header: Page, found: Comparison | Effect) -> None:
-    """Say in a header what is compared, and how far each head moved."""
+def put_comparison(header: Page, found: Comparison | Effect, record: Record) -> None:
+    """Say in a header what is compared, and how far each head moved.
+
+    Raises:
+        PageError: where the record is not of this comparison.
+    """
     compared = found.comparison if isinstance(found, Effect) else found
     header["note"] = _note(found, compared)
     for stack in header["stacks"]:
         if stack["name"] in compared.stacks:
+            _check(compared[stack["name"]], record[stack["name"]])
             stack["moved"] = _moved(compared[stack["name"]], stack)
 
 
@@ -97,6 +103,16 @@ def _moved(found: StackComparison, stack: PageStack) -> PageMoved:
         "within": [[bool(value == 1) for value in row] for row in within[at]],
         "changed": [[bool(value == 1) for value in row] for row in changed[at]],
     }
+
+
+def _check(found: StackComparison, stack: Stack) -> None:
+    sizes = (len(found.query), len(found.key)), (len(stack.query), len(stack.key))
+    heads = tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
+    if sizes[0] != sizes[1] or found.cells != heads:
+        raise PageError(
+            f"The record has {len(heads)} heads and {' x '.join(map(str, sizes[1]))} tokens, and the comparison "
+            f"{len(found.cells)} and {' x '.join(map(str, sizes[0]))}; give it to view in place of the record"
+        )
 
 
 def _is_whole(compared: Comparison, name: str) -> bool:

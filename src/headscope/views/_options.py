@@ -101,6 +101,9 @@ def check_options(options: Any) -> None:
     if not isinstance(options.get("evidence"), Heads | None):
         given = type(options["evidence"]).__name__
         raise PageError(f"evidence must be what headscope.heads found, not a {given}; give evidence=hs.heads(records)")
+    if not isinstance(options.get("comparison"), Comparison | Effect | None):
+        given = type(options["comparison"]).__name__
+        raise PageError(f"comparison must be what headscope.compare or effect found, not a {given}; give that to view")
 
 
 def first_selection(record: Record, options: PageOptions, held: dict[str, list[int]]) -> PageSelection:

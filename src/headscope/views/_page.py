@@ -122,7 +122,7 @@ def page_header(
     if further:
         header["quantities"] = further
     if compared is not None:
-        put_comparison(header, compared)
+        put_comparison(header, compared, record)
     return header
 
 
