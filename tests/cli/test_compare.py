@@ -49,7 +49,7 @@ def test_pairs_of_records_are_the_spread(here, capsys):
     assert (
         run(["compare", *[f"{n}.safetensors" for n in (0, 1)], "--spread", *[f"{n}.safetensors" for n in (2, 3)]]) == 0
     )
-    assert "the largest distance in 1 pair given as spread" in capsys.readouterr().out
+    assert "the largest in 1 given pair; one more of the kind would exceed it in 1 head of 2" in capsys.readouterr().out
 
 
 def test_effect_tells_what_moves(here, writer, capsys):
@@ -58,7 +58,7 @@ def test_effect_tells_what_moves(here, writer, capsys):
     out, err = capsys.readouterr()
     assert "Changed: layer 0: output set to zero (heads 1)" in out
     assert "KL(intact || changed) of the tokens guessed" in out
-    assert "under 2 controls" in out
+    assert "in 2 controls" in out
     assert err == ""
     assert "weight before" in (here / "page.html").read_text(encoding="utf-8")
 

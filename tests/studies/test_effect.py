@@ -141,7 +141,7 @@ def test_controls_are_the_spread(writer):
     rounding = hs.effect(model, tokenizer, TEXT, interventions=controls[0]).stack.spread
     assert found.stack.spread == pytest.approx(np.max([*own, rounding], axis=0))
     assert found.stack.spread[found.stack.cells.index((0, 1))] < 1e-6
-    assert "the largest distance under 2 controls" in str(found)
+    assert "the largest in 2 controls; one more of the kind would exceed it in 1 head of 3" in str(found)
 
 
 def test_several_texts_have_an_interval(writer):

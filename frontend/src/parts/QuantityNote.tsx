@@ -7,8 +7,8 @@ import { hasQuantity, valueText } from "../state/quantity";
 import type { Store } from "../state/store";
 import { counted, percent, shortWeight } from "../state/words";
 
-/** Quantities that are told of two records: how they rank keys says nothing of the weights. */
-const AGAINST = ["difference", "effect"];
+/** Of a comparison: how these rank keys says nothing of the weights. */
+const OF_TWO = ["difference", "effect"];
 
 /** What is shown in place of the weights: what it is, its scale, and how far it agrees with the weights. */
 export function QuantityNote({ store }: { store: Store }) {
@@ -28,7 +28,7 @@ export function QuantityNote({ store }: { store: Store }) {
     <p class="note" data-quantity-note>
       <b>{facts.label}</b>: {facts.explanation}
       {facts.per === "layer" && ", all heads together"}. {store.view.value === "head" && scaleOf(store)}{" "}
-      {!AGAINST.includes(facts.name) && <AgreementLine store={store} />}
+      {!(store.stack.value.moved && OF_TWO.includes(facts.name)) && <AgreementLine store={store} />}
     </p>
   );
 }

@@ -20,7 +20,7 @@ from headscope.comparison._heads import (
     cells_of,
     matching_of,
 )
-from headscope.comparison._stack import StackComparison, counted, joined
+from headscope.comparison._stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
 from headscope.patterns._table import Table, aligned
 from headscope.record import Record
@@ -179,7 +179,7 @@ def _compared(pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], opti
         means = [_matched([other], how)[0].mean for other in others]
         spread, spread_of = (
             np.max(means, axis=0),
-            f"the largest distance in {counted(len(nulls), 'pair')} given as spread",
+            largest_of(len(nulls), "given pair"),
         )
     return StackComparison(
         name=names[0],

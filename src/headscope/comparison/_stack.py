@@ -185,6 +185,11 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
+def largest_of(count: int, what: str) -> str:
+    """The largest of some distances in words, and how often it is exceeded by chance."""
+    return f"the largest in {counted(count, what)}; one more of the kind would exceed it in 1 head of {count + 1}"
+
+
 def joined(tables: Sequence[dict[str, list]]) -> dict[str, list]:
     """Tables with the same columns, below each other."""
     return {name: [entry for table in tables for entry in table[name]] for name in FIELDS}

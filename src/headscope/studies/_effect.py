@@ -17,7 +17,7 @@ from headscope.capturing._options import keeping_of
 from headscope.capturing._run import at_rest, run
 from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
 from headscope.comparison._effect import OutputKind
-from headscope.comparison._stack import counted
+from headscope.comparison._stack import largest_of
 from headscope.errors import InterventionError, TextError
 from headscope.interventions import Intervention
 from headscope.interventions._session import plan_on
@@ -218,7 +218,7 @@ def _with_changed(found: Comparison, cells: Cells, controls: Sequence[Comparison
     """
     stacks: dict[str, StackComparison] = {}
     for name, stack in found.stacks.items():
-        told = f"the largest distance under {counted(len(controls), 'control')}" if controls else ROUNDING
+        told = largest_of(len(controls), "control") if controls else ROUNDING
         spread = stack.spread
         for control in controls:
             own = control[name]
