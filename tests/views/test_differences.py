@@ -1,5 +1,6 @@
 """The page of a comparison."""
 
+import json
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import headscope as hs
 from headscope import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights, tiny_model, tiny_tokenizer
+from headscope.views._on_demand import OnDemand
 
 LAYERS, HEADS = 2, 3
 
@@ -64,6 +66,17 @@ def test_a_difference_has_both_signs_even_where_there_is_none():
     (stack,) = page.header["stacks"]
     assert stack["moved"]["values"] == [[0.0] * HEADS] * LAYERS
     assert stack["moved"]["within"] == [[True] * HEADS] * LAYERS
+
+
+def test_a_served_page_sends_the_signs_that_its_header_tells():
+    record = random_record()
+    view = hs.view(hs.compare(record, record))
+    answers = OnDemand(view.record, view.options)
+    header = json.loads(answers.chunk("layer/cross/1"))["quantities"]["difference"]
+    assert header["encoding"] == "signed"
+    sent = np.frombuffer(answers.chunk(header["chunk"]), np.uint8)
+    assert (sent == 128).all()
+    assert answers.header["note"] == view.header["note"]
 
 
 def test_records_of_other_tokens_stand_on_the_tokens_of_both():

@@ -11,13 +11,15 @@ from jaxtyping import Float
 
 from headscope.comparison._grid import Grid
 from headscope.errors import RecordError
-from headscope.measures import jensen_shannon_parts
+from headscope.measures import jensen_shannon_parts, row_entropy
 from headscope.record import ModelFacts, Stack
 
 Cell = tuple[int, int]
 MATCHINGS = ("auto", "number", "best")
-MOST_ROWS = 128
+MOST_ROWS = 64
 """Rows that are looked at to find the best match of every head; evenly spaced where there are more."""
+LEAST = 1e-300
+"""Stands for 0 in a logarithm that is then multiplied by 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,18 @@ def all_distances(grid: Grid) -> Float[np.ndarray, "head other_head"]:
         np.concatenate([grid.compared(side, layer.layer)[:, rows] for layer in stack])
         for side, stack in (("a", grid.a), ("b", grid.b))
     )
-    return np.stack([jensen_shannon_parts(np.broadcast_to(own, theirs.shape), theirs).sum(-1).mean(-1) for own in ours])
+    entropies = row_entropy(ours), row_entropy(theirs)
+    return np.stack(
+        [
+            (_entropy((own + theirs) / 2) - (entropy + entropies[1]) / 2).mean(axis=1)
+            for own, entropy in zip(ours, entropies[0], strict=True)
+        ]
+    )
+
+
+def _entropy(rows: np.ndarray) -> np.ndarray:
+    """Of rows in which few weights are 0: half a million logarithms without a mask take a third of the time."""
+    return -np.einsum("hrk,hrk->hr", rows, np.log(np.maximum(rows, LEAST)))
 
 
 def best_partners(grids: Sequence[Grid]) -> tuple[Cell, ...]:
