@@ -75,10 +75,12 @@ def by_number(grid: Grid) -> Matched:
 
 def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> Matched:
     """Every head of A beside a given one of B."""
-    layers = {layer.layer: grid.compared("b", layer.layer) for layer in grid.b}
-    theirs = np.stack([layers[layer][head] for layer, head in partners])
-    ours = np.concatenate([grid.compared("a", layer.layer) for layer in grid.a])
-    return Matched(cells_of(grid.a), partners, jensen_shannon_parts(ours, theirs).sum(axis=-1))
+    theirs = {layer.layer: grid.compared("b", layer.layer) for layer in grid.b}
+    found, at = [], iter(partners)
+    for layer in grid.a:
+        beside = np.stack([theirs[number][head] for _, (number, head) in zip(range(layer.heads), at, strict=False)])
+        found.append(jensen_shannon_parts(grid.compared("a", layer.layer), beside).sum(axis=-1))
+    return Matched(cells_of(grid.a), partners, np.concatenate(found))
 
 
 def all_distances(grid: Grid) -> Float[np.ndarray, "head other_head"]:
@@ -98,7 +100,7 @@ def all_distances(grid: Grid) -> Float[np.ndarray, "head other_head"]:
 
 
 def _entropy(rows: np.ndarray) -> np.ndarray:
-    """Of rows in which few weights are 0: half a million logarithms without a mask take a third of the time."""
+    """Of rows in which few weights are 0: logarithms without a mask take a third of the time."""
     return -np.einsum("hrk,hrk->hr", rows, np.log(np.maximum(rows, LEAST)))
 
 

@@ -72,6 +72,7 @@ def effect(
     """
     _check(interventions, controls)
     if model is None or isinstance(model, str | Path):
+        _check_named(options)
         model, own = _as_kept(model, trust_remote_code=options.get("trust_remote_code", False))
         tokenizer = own if tokenizer is None else tokenizer
     runs = [_Runs((model, tokenizer), pair, options, top) for pair in _texts(text, options)]
@@ -268,6 +269,11 @@ def _check(interventions: Any, controls: Any) -> None:
             raise InterventionError(
                 f"effect takes lists of interventions such as [headscope.Zero(layer=0, heads=[1])], not {what!r}"
             )
+
+
+def _check_named(options: Mapping) -> None:
+    if any(options.get(name) is not None for name in ("image", "sound")):
+        raise InterventionError("effect loads models of text by name; for pictures and sounds give model and processor")
 
 
 def _array(values: torch.Tensor) -> np.ndarray:
