@@ -181,7 +181,8 @@ class _Runs:
             return str(config.id2label.get(number, number))
         if self.tokenizer is None:
             return str(number)
-        return self.tokenizer.decode([number])
+        name = self.tokenizer.decode([number])
+        return name if name.strip() else str(self.tokenizer.convert_ids_to_tokens(number))
 
 
 def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
