@@ -182,7 +182,7 @@ class _Runs:
         if self.tokenizer is None:
             return str(number)
         name = self.tokenizer.decode([number])
-        return name if name.strip() else str(self.tokenizer.convert_ids_to_tokens(number))
+        return name if name.strip() else self.tokenizer.convert_ids_to_tokens(number) or f"[{number}]"
 
 
 def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
