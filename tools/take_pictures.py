@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -49,6 +50,15 @@ WITH_EVIDENCE = {
     "head_card": ("view=head&layer=1&heads=8", "light"),
 }
 """The same of the page with evidence."""
+EFFECT = {
+    "compare_effect": ("view=head&layer=2&heads=8&quantity=difference", "light"),
+    "compare_effect_model": ("view=model&layer=2&heads=8&quantity=effect", "light"),
+}
+"""The same of the page of an effect."""
+TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference", "light")}
+"""The same of the page of two texts."""
+HE = "The doctor asked the nurse whether he could help."
+SHE = "The doctor asked the kind nurse whether she could help."
 
 
 def demo_pictures(browser: Browser) -> None:
@@ -57,10 +67,14 @@ def demo_pictures(browser: Browser) -> None:
     record = hs.capture(model, tokenizer, *PAIR)
     found = hs.heads(hs.capture_many(model, tokenizer, list(TEXTS)))
     with TemporaryDirectory() as folder:
-        plain = hs.page(record).save(Path(folder) / "page.html")
-        labelled = hs.page(record, evidence=found).save(Path(folder) / "evidence.html")
-        for name, (selection, scheme) in (PICTURES | WITH_EVIDENCE).items():
-            page = labelled if name in WITH_EVIDENCE else plain
+        views = [
+            (hs.page(record), PICTURES),
+            (hs.page(record, evidence=found), WITH_EVIDENCE),
+            (_effect(model, tokenizer).view(), EFFECT),
+            (hs.compare(*(hs.capture(model, tokenizer, text) for text in (HE, SHE))).view(), TWO_TEXTS),
+        ]
+        saved = [(view.save(Path(folder) / f"{number}.html"), of) for number, (view, of) in enumerate(views)]
+        for page, name, selection, scheme in [(page, name, *told) for page, of in saved for name, told in of.items()]:
             tab = browser.new_page(viewport={"width": 1240, "height": 760}, color_scheme=scheme)
             tab.goto(f"{page.as_uri()}#v=2&{selection}")
             tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
@@ -68,6 +82,12 @@ def demo_pictures(browser: Browser) -> None:
             tab.screenshot(path=FOLDER / f"{name}.png")
             tab.close()
             print(FOLDER / f"{name}.png")
+
+
+def _effect(model: Any, tokenizer: Any) -> hs.Effect:
+    """What zeroing the head that looks at the next word moves, beside zeroing any other head of its layer."""
+    controls = [[hs.Zero(layer=1, heads=[head])] for head in range(12) if head != 8]
+    return hs.effect(model, tokenizer, PAIR[0], interventions=[hs.Zero(layer=1, heads=[8])], controls=controls)
 
 
 def example_pictures(browser: Browser) -> None:

@@ -15,6 +15,7 @@ from headscope._version import __version__
 
 if TYPE_CHECKING:
     from headscope.capturing import budget, capture, capture_encoded, capture_many, generate, watch, without_embedding
+    from headscope.comparison import Comparison, Effect, compare
     from headscope.errors import (
         CaptureError,
         FigureError,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         NormStudy,
         Tampering,
         alignment_study,
+        effect,
         embedding_role,
         faithfulness,
         heads,
@@ -85,6 +87,7 @@ _PLACES = {
         "watch",
         "without_embedding",
     ),
+    "headscope.comparison": ("Comparison", "Effect", "compare"),
     "headscope.errors": (
         "CaptureError",
         "FigureError",
@@ -133,6 +136,7 @@ _PLACES = {
         "NormStudy",
         "Tampering",
         "alignment_study",
+        "effect",
         "embedding_role",
         "faithfulness",
         "heads",
@@ -162,8 +166,10 @@ __all__ = [
     "AlignmentStudy",
     "Candidate",
     "CaptureError",
+    "Comparison",
     "Contributions",
     "Cut",
+    "Effect",
     "Explained",
     "Faithfulness",
     "FigureError",
@@ -200,6 +206,8 @@ __all__ = [
     "capture",
     "capture_encoded",
     "capture_many",
+    "compare",
+    "effect",
     "embedding_role",
     "faithfulness",
     "figure",

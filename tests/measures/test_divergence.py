@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headscope import RecordError
-from headscope.measures import head_distances, jensen_shannon
+from headscope.measures import head_distances, jensen_shannon, jensen_shannon_parts
 
 
 def plain(p, q, smoothing):
@@ -52,3 +52,31 @@ def test_texts_add_up(rng, close):
 def test_no_head_is_refused():
     with pytest.raises(RecordError, match="was given no head"):
         head_distances(np.zeros((0, 2, 3)))
+
+
+def test_parts_are_those_of_the_definition_never_below_0_and_the_same_both_ways(weights, rng, close):
+    other = rng.dirichlet(np.full(7, 0.05), size=(3, 5))
+    other[0, 0] = weights[0, 0]
+    other[1, 2] = np.eye(7)[3]
+    parts = jensen_shannon_parts(weights, other)
+    close(parts.sum(axis=-1), jensen_shannon(weights, other))
+    assert (parts >= 0).all()
+    assert (parts == jensen_shannon_parts(other, weights)).all()
+    assert (parts[0, 0] == 0).all()
+    wanted = [
+        (p * math.log(2 * p / (p + q)) + (q * math.log(2 * q / (p + q)) if q else 0)) / 2
+        for p, q in zip(weights[1, 2], other[1, 2], strict=True)
+    ]
+    close(parts[1, 2], wanted)
+
+
+def test_parts_of_nearly_the_same_rows_keep_their_digits():
+    p = np.array([[[0.3, 0.7]]])
+    step = 1e-9
+    parts = jensen_shannon_parts(p, p + np.array([step, -step]))
+    assert parts.sum() == pytest.approx(step**2 / 8 * (1 / 0.3 + 1 / 0.7), rel=1e-3)
+
+
+def test_parts_of_hopelessly_small_weights_are_finite():
+    parts = jensen_shannon_parts(np.array([[[1e-300, 1.0]]]), np.array([[[1.0, 0.0]]]))
+    assert parts.round(4).tolist() == [[[0.3466, 0.3466]]]

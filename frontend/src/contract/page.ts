@@ -17,9 +17,13 @@ export interface Page {
   verified: number | null;
   stacks: PageStack[];
   /**
-   * All that some layer has beside weights and scores.
+   * All that some layer has beside weights and scores; weights too, where they are called otherwise.
    */
   quantities?: PageQuantity[];
+  /**
+   * What the page is a comparison of, and how its tokens were aligned.
+   */
+  note?: string;
   selection: PageSelection;
   /**
    * Where the page was given some.
@@ -56,6 +60,10 @@ export interface PageStack {
    * Axes layer, head, query, key: the largest weight of each block of the matrix.
    */
   thumbs: PageArray;
+  /**
+   * Where the page is of a comparison.
+   */
+  moved?: PageMoved;
 }
 /**
  * The tokens of one side of a stack; every list has one entry for each token.
@@ -217,6 +225,31 @@ export interface PageRotary {
    * The first feature that is turned; pairs are counted from it.
    */
   start: number;
+}
+/**
+ * How far heads are from what they are compared with; every list has a row for each layer of the stack.
+ */
+export interface PageMoved {
+  /**
+   * What the values are, with their unit.
+   */
+  label: string;
+  /**
+   * What values must be larger than to count.
+   */
+  spread: string;
+  /**
+   * None for heads that there are not, and for those that were changed on purpose.
+   */
+  values: (number | null)[][];
+  /**
+   * True where the value is no larger than the spread.
+   */
+  within: boolean[][];
+  /**
+   * True for heads that were changed on purpose.
+   */
+  changed: boolean[][];
 }
 /**
  * A quantity that the page can show in place of the weights.

@@ -8,6 +8,7 @@ import { signedRamp, weightRamp } from "../draw/ramps";
 import { gridPixels, type ThumbGrid, thumbLines, thumbMatrices, thumbPeak } from "../draw/thumbs";
 import { type LayerValues, reordered } from "../draw/values";
 import { headWords } from "../state/evidence";
+import { movedWords } from "../state/moved";
 import { valueText, WEIGHT_FACTS } from "../state/quantity";
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
@@ -142,6 +143,7 @@ interface GridRowProps {
 function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
   const { layer } = layers[row];
+  const moved = store.quantity.value.name === "weight" ? undefined : store.stack.value.moved;
   const current = store.layerNumber.value === layer;
   const tabbed = current || !layers.some(({ layer }) => layer === store.layerNumber.value);
   return (
@@ -158,10 +160,10 @@ function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
           data-cell={`${layer}-${number}`}
           aria-selected={current && store.heads.value.includes(index)}
           aria-label={cellLabel(store, thumbs.value, row, index)}
-          title={[`Layer ${layer}, head ${number}`, evidenceWords(store, row * heads + index)]
-            .filter(Boolean)
-            .join(": ")}
+          title={[`Layer ${layer}, head ${number}`, saidOf(store, row, index)].filter(Boolean).join(": ")}
           data-dim={isDimmed(store, row * heads + index) || undefined}
+          data-within={moved?.within[row][index] || undefined}
+          data-changed={moved?.changed[row][index] || undefined}
           tabIndex={tabbed && index === (store.heads.value[0] ?? 0) ? 0 : -1}
           style={{ "--color": store.palette.value[index], gridColumn: index + 2 }}
           onClick={(event) => onOpen(row, index, event.shiftKey)}
@@ -190,13 +192,15 @@ function cellLabel(store: Store, thumbs: GridThumbs | null, row: number, index: 
     ? `, strongest ${thumbs.quantity.label} ${valueText(thumbs.quantity)(thumbPeak(thumbs.values, row * heads + index))}`
     : "";
   const shared = kvHeads < heads ? `, key/value head ${Math.floor((index * kvHeads) / heads)}` : "";
-  const said = evidenceWords(store, row * heads + index);
+  const said = saidOf(store, row, index);
   return `Layer ${layer}, head ${numbers[index]}${shared}${peak}${said && `; ${said}`}`;
 }
 
-/** What the labels of a head are, and how sure; empty where nothing is known. */
-function evidenceWords({ evidence }: Store, head: number): string {
-  return evidence.value ? headWords(evidence.value, head) : "";
+/** How far a head moved; what its labels are, and how sure; empty where nothing is known. */
+function saidOf({ evidence, stack }: Store, row: number, index: number): string {
+  const { moved, heads } = stack.value;
+  const labels = evidence.value ? headWords(evidence.value, row * heads + index) : "";
+  return [moved ? movedWords(moved, row, index) : "", labels].filter(Boolean).join("; ");
 }
 
 /** Columns of the heads that share a key/value head. */

@@ -7,6 +7,9 @@ import { hasQuantity, valueText } from "../state/quantity";
 import type { Store } from "../state/store";
 import { counted, percent, shortWeight } from "../state/words";
 
+/** Of a comparison: how these rank keys says nothing of the weights. */
+const OF_TWO = ["difference", "effect"];
+
 /** What is shown in place of the weights: what it is, its scale, and how far it agrees with the weights. */
 export function QuantityNote({ store }: { store: Store }) {
   const facts = store.quantity.value;
@@ -25,7 +28,7 @@ export function QuantityNote({ store }: { store: Store }) {
     <p class="note" data-quantity-note>
       <b>{facts.label}</b>: {facts.explanation}
       {facts.per === "layer" && ", all heads together"}. {store.view.value === "head" && scaleOf(store)}{" "}
-      <AgreementLine store={store} />
+      {!(store.stack.value.moved && OF_TWO.includes(facts.name)) && <AgreementLine store={store} />}
     </p>
   );
 }

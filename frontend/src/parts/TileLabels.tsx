@@ -1,4 +1,5 @@
 import { isFiltered, toldLabels, wantedLabels } from "../state/evidence";
+import { distance } from "../state/moved";
 import type { Store } from "../state/store";
 import { shortWeight } from "../state/words";
 import { Mark, useMarks } from "./Mark";
@@ -17,6 +18,13 @@ function roomFor(side: number): number {
 export function TileLabels({ store, head, side }: { store: Store; head: number; side: number }) {
   const marks = useMarks(store);
   const evidence = store.evidence.value;
+  const moved = movedOf(store, head);
+  if (moved && side >= SCORES)
+    return (
+      <span class="tile-labels tile-moved" aria-hidden="true">
+        {moved}
+      </span>
+    );
   if (!evidence || side < SMALL) return null;
   const selection = store.selection.value;
   const wanted = wantedLabels(evidence, head, selection);
@@ -33,6 +41,13 @@ export function TileLabels({ store, head, side }: { store: Store; head: number; 
       ))}
     </span>
   );
+}
+
+/** How far a head moved, as a number; empty where weights are shown or nothing is compared. */
+function movedOf({ stack, quantity }: Store, head: number): string {
+  const { moved, heads } = stack.value;
+  const value = quantity.value.name === "weight" ? null : moved?.values[Math.floor(head / heads)][head % heads];
+  return typeof value === "number" ? distance(value) : "";
 }
 
 /** Whether the reader asks for other heads than this one. */

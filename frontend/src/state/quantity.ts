@@ -1,5 +1,5 @@
 import type { Page, PageLayer, PageQuantity, PageStack } from "../contract/page";
-import { amount, shortWeight, signedNumber } from "./words";
+import { amount, shortWeight, signedNumber, signedWeight } from "./words";
 
 // What every page can show, and with queries and keys; the page itself says what else it has.
 
@@ -19,9 +19,11 @@ const SCORE_FACTS: PageQuantity = {
   per: "head",
 };
 
-/** The quantities that some layer of a stack has. */
+/** The quantities that some layer of a stack has; of a comparison the weights are called after their record. */
 export function quantitiesOf(page: Page, { layers }: PageStack): PageQuantity[] {
-  const known = [WEIGHT_FACTS, SCORE_FACTS, ...(page.quantities ?? [])];
+  const further = page.quantities ?? [];
+  const weight = further.find(({ name }) => name === WEIGHT_FACTS.name) ?? WEIGHT_FACTS;
+  const known = [weight, SCORE_FACTS, ...further.filter((facts) => facts !== weight)];
   return known.filter(({ name }) => layers.some((layer) => hasQuantity(layer, name)));
 }
 
@@ -34,7 +36,7 @@ export function hasQuantity({ later, has, scores, value_norms: norms, quantities
 
 /** How a quantity's values are printed. */
 export function valueText({ name, signed }: PageQuantity): (value: number) => string {
-  return name === "weight" ? shortWeight : signed ? signedNumber : amount;
+  return name === "weight" ? shortWeight : name === "difference" ? signedWeight : signed ? signedNumber : amount;
 }
 
 /** Marks of a scale that ends at `top`: for both signs in the middle and at the ends, else on square roots. */

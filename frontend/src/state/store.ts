@@ -104,7 +104,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   });
   /** The chosen quantity as it is shown; what is no weight is not renormalised. */
   const values = computed((): LayerValues | null =>
-    quantity.value === WEIGHT_FACTS ? weights.value : (shown.value?.values.get(quantity.value.name) ?? null),
+    quantity.value.name === WEIGHT_FACTS.name ? weights.value : (shown.value?.values.get(quantity.value.name) ?? null),
   );
   /** What each key adds when it has all the weight, as mean over the chosen heads; null where it is not known. */
   const valueNorms = computed(() => {

@@ -43,6 +43,11 @@ export function magnitude(number: number): string {
   return number === 0 ? "0" : number.toExponential(0);
 }
 
+/** "+.21", "−.004", "0": a weight less another. */
+export function signedWeight(value: number): string {
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${amount(Math.abs(value))}`;
+}
+
 /** "1.83", "−0.42", "−∞": a score. */
 export function signedNumber(value: number): string {
   const size = Math.abs(value);

@@ -22,6 +22,10 @@ test("a stack may have any name", () => {
   expect(pythonCall({ ...start, stack: 'a "b" \\' }, true)).toContain(String.raw`stack="a \"b\" \\"`);
 });
 
+test("a page of a comparison is opened with the comparison", () => {
+  expect(pythonCall(start, false, false, "comparison")).toBe('hs.view(comparison, view="head", layer=0)');
+});
+
 test("a page with evidence is opened with evidence", () => {
   const chosen = {
     ...start,

@@ -27,4 +27,6 @@ app.command(
     name="faithfulness",
     help="Tell what attention agrees with in a classifier.",
 )
+app.command("headscope.cli._compare:compare", name="compare", help="Set two records beside each other.")
+app.command("headscope.cli._effect:effect", name="effect", help="Tell what disabling heads moves.")
 app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")

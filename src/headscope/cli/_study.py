@@ -15,6 +15,7 @@ from headscope.cli._texts import Text, read_texts
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 
 TABLES = (".csv", ".json", ".parquet")
+PAGE = ".html"
 PICTURES = (".svg", ".pdf", ".png")
 
 
@@ -51,6 +52,30 @@ def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> No
             raise FileError(f"{path} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
     if plot is not None and find_spec("matplotlib") is None:
         raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
+
+
+def check_result(out: Path | None) -> None:
+    """Raise where a result could not be written as a table or as a page, before any long work.
+
+    Raises:
+        FileError: saying why.
+    """
+    if out is None or out.suffix != PAGE:
+        check_results(out, None, None)
+    else:
+        check_place(out)
+
+
+def write_result(found: Any, out: Path | None) -> None:
+    """Write a result that can be viewed: its page where the file is called so, else its table."""
+    if out is None:
+        return
+    if out.suffix == PAGE:
+        with status("Writing the page"):
+            found.view().save(out)
+    else:
+        write_table(found, out)
+    say(f"Wrote {out.resolve()}")
 
 
 def loaded(

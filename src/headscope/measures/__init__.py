@@ -9,7 +9,7 @@ from headscope.measures._carriers import carriers, chance_overlap, neuron_scores
 from headscope.measures._confidence import confidence
 from headscope.measures._copying import copying
 from headscope.measures._distance import mean_distance
-from headscope.measures._divergence import head_distances, jensen_shannon
+from headscope.measures._divergence import head_distances, jensen_shannon, jensen_shannon_parts
 from headscope.measures._effective import effective_attention, null_dimension
 from headscope.measures._entropy import CLARK_SMOOTHING, entropy, row_entropy
 from headscope.measures._evenness import evenness
@@ -43,6 +43,7 @@ __all__ = [
     "head_distances",
     "head_map",
     "jensen_shannon",
+    "jensen_shannon_parts",
     "kendall",
     "mass_at_offsets",
     "mass_on",

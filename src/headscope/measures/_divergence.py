@@ -37,6 +37,39 @@ def jensen_shannon(
     return np.maximum(0.0, apart)
 
 
+def jensen_shannon_parts(
+    first: Float[np.ndarray, "head query key"], second: Float[np.ndarray, "head query key"]
+) -> Float[np.ndarray, "head query key"]:
+    """What each key adds to the Jensen-Shannon divergence of two heads' rows, in nats; never below 0.
+
+    ``(p ln(p / m) + q ln(q / m)) / 2`` with ``m = (p + q) / 2``: each term is at least 0, as ``x ln x`` is convex, and
+    their sum over keys is `jensen_shannon`. Exactly 0 where both weights are the same. (Ours; the divergence is that of
+    Clark et al. 2019, section 6.)
+
+    Args:
+        first: attention, axes head, query, key; rows may sum to less than 1.
+        second: attention of the heads that these are compared with, one by one.
+
+    Example:
+        >>> jensen_shannon_parts(np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]])).round(4).tolist()
+        [[[0.3466, 0.3466]]]
+    """
+    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    middle = (first + second) / 2
+    return np.maximum(0.0, (_times_log(first, middle) + _times_log(second, middle)) / 2)
+
+
+def _times_log(part: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """``p ln(p / m)``, 0 where p is 0; where p is near m as ``p ln(1 + (p - m) / m)``, so that nothing is lost."""
+    apart = np.divide(part - middle, middle, out=np.zeros_like(middle), where=middle > 0)
+    near = apart > -0.5
+    far = (part > 0) & ~near
+    logs = np.log1p(apart, out=np.zeros_like(apart), where=near)
+    np.copyto(logs, np.log(part, out=np.zeros_like(part), where=far), where=far)
+    np.subtract(logs, np.log(middle, out=np.zeros_like(middle), where=far), out=logs, where=far)
+    return part * logs
+
+
 def head_distances(
     weights: Float[np.ndarray, "head query key"], *, smoothing: float = CLARK_DIVERGENCE_SMOOTHING
 ) -> Float[np.ndarray, "head other_head"]:

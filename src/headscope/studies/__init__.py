@@ -16,6 +16,7 @@ from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
 
 if TYPE_CHECKING:
+    from headscope.studies._effect import effect
     from headscope.studies._explained import Explained, Tampering, erasure
     from headscope.studies._faithfulness import Faithfulness, faithfulness
 
@@ -23,6 +24,7 @@ _WITH_TORCH = {
     "Explained": "headscope.studies._explained",
     "Faithfulness": "headscope.studies._faithfulness",
     "Tampering": "headscope.studies._explained",
+    "effect": "headscope.studies._effect",
     "erasure": "headscope.studies._explained",
     "faithfulness": "headscope.studies._faithfulness",
 }
@@ -38,6 +40,7 @@ __all__ = [
     "WordAlignment",
     "alignment_study",
     "check_plot",
+    "effect",
     "embedding_role",
     "erasure",
     "faithfulness",

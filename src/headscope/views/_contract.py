@@ -120,6 +120,21 @@ class PageLayer(TypedDict):
     """Further quantities of this layer by name; axes head, query, key, or query, key for all heads together."""
 
 
+class PageMoved(TypedDict):
+    """How far heads are from what they are compared with; every list has a row for each layer of the stack."""
+
+    label: str
+    """What the values are, with their unit."""
+    spread: str
+    """What values must be larger than to count."""
+    values: list[list[float | None]]
+    """None for heads that there are not, and for those that were changed on purpose."""
+    within: list[list[bool]]
+    """True where the value is no larger than the spread."""
+    changed: list[list[bool]]
+    """True for heads that were changed on purpose."""
+
+
 class PageStack(TypedDict):
     """Layers that share their tokens: the only stack, or the encoder, the decoder, cross-attention."""
 
@@ -133,6 +148,8 @@ class PageStack(TypedDict):
     layers: list[PageLayer]
     thumbs: PageArray
     """Axes layer, head, query, key: the largest weight of each block of the matrix."""
+    moved: NotRequired[PageMoved]
+    """Where the page is of a comparison."""
 
 
 class PageModel(TypedDict):
@@ -291,7 +308,9 @@ class Page(TypedDict):
     """Largest difference between the recomputed and the model's own layer output; None for bare arrays."""
     stacks: list[PageStack]
     quantities: NotRequired[list[PageQuantity]]
-    """All that some layer has beside weights and scores."""
+    """All that some layer has beside weights and scores; weights too, where they are called otherwise."""
+    note: NotRequired[str]
+    """What the page is a comparison of, and how its tokens were aligned."""
     selection: PageSelection
     evidence: NotRequired[PageEvidence]
     """Where the page was given some."""

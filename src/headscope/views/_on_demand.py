@@ -27,9 +27,7 @@ from headscope.views._quantise import quantise
 from headscope.views._quantities import (
     CONTRIBUTION,
     Given,
-    Stored,
     given_quantities,
-    of_heads,
     put_norms,
     quantities_of,
     stored_quantities,
@@ -112,6 +110,10 @@ class OnDemand:
         part = None if found["part"] is None else int(found["part"])
         kind, _, quantity = found["kind"].partition("-")
         return ANSWERS.get(kind, _part)(self, Asked(kind, quantity, stack, int(found["number"]), part))
+
+    def given(self, stack: str) -> Given:
+        """What came with the call, of one stack."""
+        return self._given[stack]
 
     def quantities(self, stack: str, layer: Layer) -> Mapping[str, np.ndarray]:
         """What there is of a layer beside weights, scores and contributions from value norms."""
@@ -221,10 +223,11 @@ def _part(given: OnDemand, asked: Asked) -> bytes | None:
 def _quantity(given: OnDemand, asked: Asked) -> bytes | None:
     """A further quantity of a layer, of all heads that the page holds."""
     found = None if asked.part is not None else given.prepared(asked.stack, asked.number)
-    array = None if found is None else given.quantities(asked.name, found.layer).get(asked.quantity)
-    if found is None or array is None:
+    if found is None:
         return None
-    return Stored(of_heads(array, found.heads)).numbers.tobytes()
+    all_of = stored_quantities(found.layer, found.heads, given.given(asked.name), place=f"{asked.name}/{asked.number}")
+    stored = all_of.get(asked.quantity)
+    return None if stored is None else stored.numbers.tobytes()
 
 
 def _thumbs(given: OnDemand, asked: Asked) -> bytes | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypedDict, get_args
 
+from headscope.comparison import Comparison, Effect
 from headscope.errors import PageError
 from headscope.patterns import Heads
 from headscope.record import Record, Stack
@@ -35,6 +36,9 @@ class PageOptions(TypedDict, total=False):
     quantities: Mapping[str, Any]
     """Further quantities to show, by name: for each layer of the record's stack, or for each stack by name such a
     list, an array ``[query key]`` for all heads together or ``[head query key]``, or None where a layer has none."""
+    comparison: Comparison | Effect
+    """What `headscope.compare` or `headscope.effect` found, of which the record is the second; give it to `view` in
+    place of the record."""
     filter: Filter
     """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so on."""
     mute: bool
@@ -97,6 +101,9 @@ def check_options(options: Any) -> None:
     if not isinstance(options.get("evidence"), Heads | None):
         given = type(options["evidence"]).__name__
         raise PageError(f"evidence must be what headscope.heads found, not a {given}; give evidence=hs.heads(records)")
+    if not isinstance(options.get("comparison"), Comparison | Effect | None):
+        given = type(options["comparison"]).__name__
+        raise PageError(f"comparison must be what headscope.compare or effect found, not a {given}; give that to view")
 
 
 def first_selection(record: Record, options: PageOptions, held: dict[str, list[int]]) -> PageSelection:

@@ -11,6 +11,7 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
+from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
 from headscope.views._payload import Chunks, layer_facts, made_layer
@@ -103,7 +104,8 @@ def page_header(
     heads = {name: held_heads(record[name], options.get("include_heads")) for name in held}
     layers = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
     stacks = [stack_of(record[name], layers[name], heads[name]) for name in held]
-    further = further_quantities(layers, heads, given)
+    compared = options.get("comparison")
+    further = further_quantities(layers, heads, given, {} if compared is None else words_of(compared))
     check_quantity(selection["quantity"], quantity_names(stacks, further))
     header: Page = {
         "format": PAGE_FORMAT,
@@ -119,6 +121,8 @@ def page_header(
     check_choice(selection, header.get("evidence"))
     if further:
         header["quantities"] = further
+    if compared is not None:
+        put_comparison(header, compared, record)
     return header
 
 

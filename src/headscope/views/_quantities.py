@@ -32,6 +32,8 @@ class Words(NamedTuple):
 
 
 CONTRIBUTION = "contribution"
+DIFFERENCE = "difference"
+OTHER = "other"
 KNOWN = {
     CONTRIBUTION: Words("contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"),
     "contribution-heads": Words(
@@ -44,8 +46,11 @@ KNOWN = {
     "rollout": Words(
         "rollout", "part of each input token in what this layer passes on: the weights of all layers so far, multiplied"
     ),
-    "difference": Words("difference", "weight of this record less that of another"),
-    "effect": Words("effect", "what changes in the model's output when this pair is taken away"),
+    DIFFERENCE: Words("difference", "weight of this record less that of another"),
+    "effect": Words(
+        "effect", "what the key adds to the Jensen-Shannon distance of this row from that of another record, in nats"
+    ),
+    OTHER: Words("other weight", "weight of the record that this one is compared with"),
 }
 BUILT_IN = ("weight", "score")
 NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -122,7 +127,10 @@ def put_norms(header: PageLayer, layer: Layer, heads: list[int], *, stack: str, 
 
 
 def further_quantities(
-    layers: Mapping[str, Sequence[Layer]], heads: Mapping[str, Sequence[int]], given: Mapping[str, Given]
+    layers: Mapping[str, Sequence[Layer]],
+    heads: Mapping[str, Sequence[int]],
+    given: Mapping[str, Given],
+    words: Mapping[str, Words],
 ) -> list[PageQuantity]:
     """What the page says of its quantities, in the order of `KNOWN`, others last.
 
@@ -130,6 +138,7 @@ def further_quantities(
         layers: those that the page holds, by stack.
         heads: the numbers of the heads that it holds, by stack.
         given: what came with the call, by `given_quantities`.
+        words: what quantities are called here, where they are called otherwise than in `KNOWN`; weights too.
 
     Raises:
         PageError: a quantity with what is no finite number.
@@ -144,7 +153,8 @@ def further_quantities(
                 found.setdefault(CONTRIBUTION, [])
     order = list(KNOWN)
     names = sorted(found, key=lambda name: order.index(name) if name in KNOWN else len(order))
-    return [_described(name, found[name]) for name in names]
+    weight = [_described(BUILT_IN[0], [], words)] if BUILT_IN[0] in words else []
+    return weight + [_described(name, found[name], words) for name in names]
 
 
 def seen_names(layer: Layer, given: Given) -> list[str]:
@@ -158,7 +168,8 @@ def quantity_names(stacks: list[PageStack], further: Sequence[PageQuantity]) -> 
     """The quantities that a page can show."""
     layers = [layer for stack in stacks for layer in stack["layers"]]
     scored = any(layer["scores"] or "score" in layer.get("has", ()) for layer in layers)
-    return ["weight", *(["score"] if scored else []), *(quantity["name"] for quantity in further)]
+    names = ["weight", *(["score"] if scored else []), *(quantity["name"] for quantity in further)]
+    return list(dict.fromkeys(names))
 
 
 def check_quantity(wanted: str, held: Sequence[str]) -> None:
@@ -179,9 +190,11 @@ class Stored:
 
     Args:
         array: ``[query key]``, or ``[head query key]`` of the heads that the page holds; finite.
+        both: whether it has both signs even where nothing is below 0.
     """
 
     array: np.ndarray
+    both: bool = False
 
     @cached_property
     def most(self) -> float:
@@ -190,8 +203,8 @@ class Stored:
 
     @cached_property
     def signed(self) -> bool:
-        """Whether something is below 0."""
-        return bool((self.array < 0).any())
+        """Whether something is below 0, or could be."""
+        return self.both or bool((self.array < 0).any())
 
     @property
     def numbers(self) -> UInt8[np.ndarray, "..."]:
@@ -226,7 +239,7 @@ def stored_quantities(layer: Layer, heads: Sequence[int], given: Given, *, place
     for name, array in quantities_of(layer, given).items():
         if not np.isfinite(array).all():
             raise PageError(f"{name}/{place} holds what is no finite number; the record is damaged, capture it again")
-        found[name] = Stored(of_heads(array, heads))
+        found[name] = Stored(of_heads(array, heads), both=name == DIFFERENCE)
     return found
 
 
@@ -235,12 +248,12 @@ def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:
     return array if array.ndim == 2 or len(heads) == len(array) else array[list(heads)]
 
 
-def _described(name: str, arrays: Sequence[tuple[bool, int]]) -> PageQuantity:
-    words = KNOWN.get(name, Words(name, "as it was given"))
+def _described(name: str, arrays: Sequence[tuple[bool, int]], words: Mapping[str, Words]) -> PageQuantity:
+    found = words.get(name) or KNOWN.get(name, Words(name, "as it was given"))
     return {
         "name": name,
-        "label": words.label,
-        "explanation": words.explanation,
+        "label": found.label,
+        "explanation": found.explanation,
         "signed": any(signed for signed, _ in arrays),
         "per": "layer" if arrays and arrays[0][1] == 2 else "head",
     }

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
+from headscope.comparison import Comparison, Effect
 from headscope.errors import HeadscopeError, PageError
 from headscope.record import Record
 from headscope.storage import written_whole
 from headscope.views._contract import Page, ViewName
+from headscope.views._differences import difference_page
 from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
 from headscope.views._options import PageOptions
@@ -125,14 +127,14 @@ class View:
         return f"<View of {self.record.summary}>"
 
 
-def view(record: Record, **options: Unpack[PageOptions]) -> View:
+def view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """The viewer with this record in it: shows itself in a notebook, saves itself as one page, opens in a browser.
 
     Weights travel as queries and keys in half precision, from which the page recomputes them, or as one byte each on
     a square-root scale, whichever a larger page is smaller with; the page states the largest error of a weight.
 
     Args:
-        record: what to show.
+        record: what to show; of a comparison or an effect the second record, with how it differs from the first.
         **options: see `PageOptions`.
 
     Raises:
@@ -143,40 +145,43 @@ def view(record: Record, **options: Unpack[PageOptions]) -> View:
     Example:
         >>> view(record, layer=2, head=0).save("page.html")
     """
-    return View(record, options)
+    if isinstance(record, Record):
+        return View(record, options)
+    shown, more = difference_page(record)
+    return View(shown, {**more, **options, "quantities": {**more["quantities"], **options.get("quantities", {})}})
 
 
-def head_view(record: Record, **options: Unpack[PageOptions]) -> View:
+def head_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """Tokens in two columns and a line for each weight, as `view`."""
     return _named("head", record, options)
 
 
-def model_view(record: Record, **options: Unpack[PageOptions]) -> View:
+def model_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """A thumbnail of every head, layers x heads, as `view`."""
     return _named("model", record, options)
 
 
-def matrix_view(record: Record, **options: Unpack[PageOptions]) -> View:
+def matrix_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """One head as a picture of queries x keys, as `view`."""
     return _named("matrix", record, options)
 
 
-def text_view(record: Record, **options: Unpack[PageOptions]) -> View:
+def text_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """The text itself, coloured by the attention that it gives or receives, as `view`."""
     return _named("text", record, options)
 
 
-def neuron_view(record: Record, **options: Unpack[PageOptions]) -> View:
+def neuron_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """What a head's scores are made of, query and key feature by feature, as `view`."""
     return _named("neuron", record, options)
 
 
-def pair_view(record: Record, **options: Unpack[PageOptions]) -> View:
+def pair_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """One query and one key in all heads of all layers, as `view`."""
     return _named("pair", record, options)
 
 
-def scatter_view(record: Record, **options: Unpack[PageOptions]) -> View:
+def scatter_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
     """Heads as dots by two of their measures, or on the map of like heads, as `view`; needs ``evidence=``."""
     return _named("scatter", record, options)
 
@@ -191,7 +196,7 @@ def open_page(address: str) -> None:
         raise HeadscopeError(f"No browser could be opened; open {address} yourself")
 
 
-def _named(name: ViewName, record: Record, options: PageOptions) -> View:
+def _named(name: ViewName, record: Record | Comparison | Effect, options: PageOptions) -> View:
     if options.get("view", name) != name:
         raise PageError(
             f"{name}_view cannot show view={options['view']!r}; call view(record, view={options['view']!r})"

@@ -7,7 +7,9 @@ import { bound, magnitude } from "../../state/words";
 /** The Python call that opens this picture, for copying, and how exact the page is. */
 export function Footer({ store }: { store: Store }) {
   const said = useSignal("");
-  const call = pythonCall(store.selection.value, store.page.stacks.length > 1, store.page.evidence !== undefined);
+  const { stacks, evidence, note } = store.page;
+  const of = note === undefined ? "record" : "comparison";
+  const call = pythonCall(store.selection.value, stacks.length > 1, evidence !== undefined, of);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(call);

@@ -14,6 +14,11 @@ export function Title({ store }: { store: Store }) {
       <ViewChoice store={store} />
       <FigureMenu store={store} />
       <ThemeButton store={store} />
+      {page.note && (
+        <p class="note" data-note>
+          {page.note}
+        </p>
+      )}
     </header>
   );
 }

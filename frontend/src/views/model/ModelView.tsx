@@ -120,6 +120,10 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
   const { thumbs: array, query, key } = store.stack.value;
   const [, , rows, columns] = array.shape;
   const { per, label, signed, name } = store.quantity.value;
+  const moved =
+    store.stack.value.moved && name !== "weight"
+      ? " · numbers: how far heads moved, faded where within the spread"
+      : "";
   const all = per === "layer" ? "all layers" : "all heads";
   const pooled = rows < query.labels.length || columns < key.labels.length;
   const word = name === "weight" ? "weight" : "value";
@@ -142,6 +146,7 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
       <>
         <small class="view-note">
           {note} · {all} on one scale
+          {moved}
         </small>
         {scale}
         {loading}
@@ -154,6 +159,7 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
         {note} · of each row the top {THUMB_SHARE} % · from queries on the left to keys on the right · equal values are
         equally dark
         {signed && " · blue above 0, orange below"}
+        {moved}
       </small>
       {scale}
       {loading}

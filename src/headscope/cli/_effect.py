@@ -1,0 +1,90 @@
+"""headscope effect."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from headscope.cli._run import ModelOptions, quiet, say, status
+from headscope.cli._study import check_result, write_result
+from headscope.errors import InterventionError
+
+if TYPE_CHECKING:
+    from headscope.interventions import Intervention
+
+Places = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
+PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+
+
+def effect(
+    text: str,
+    text_b: str | None = None,
+    /,
+    *,
+    model: ModelOptions | None = None,
+    zero: Places = (),
+    uniform: Places = (),
+    control: Places = (),
+    stack: str | None = None,
+    out: Path | None = None,
+) -> None:
+    """Tell what disabling heads moves: the model's output, and where its other heads look.
+
+    The output's KL divergence of the intact model from the changed one at each position (tokens or classes; of a model
+    that does not guess the cosine distance of its states), and the Jensen-Shannon distance of each head, in nats. A
+    model is loaded with the head that it was kept with.
+
+    Args:
+        text: The text.
+        text_b: The second text of a sentence pair.
+        model: Which model, and what it reads.
+        zero: Heads whose output is set to zero: layer and heads from 0, such as 2-0, 2-0,3, or 2 for a whole layer.
+        uniform: Heads that look at every token alike, written likewise.
+        control: Heads that are disabled the same way one after the other, to tell what any such change moves.
+        stack: Which stack of the model, such as decoder, where it has several.
+        out: Write every head to this table (.csv, .json or .parquet), or the viewer to this page (.html).
+    """
+    check_result(out)
+    for place in (*zero, *uniform, *control):
+        _parsed(place)
+    if not zero and not uniform:
+        raise InterventionError("effect changes heads: say which with --zero or --uniform, such as --zero 2-0")
+    options = model or ModelOptions()
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import check_text, load_tokenizer
+        from headscope.interventions import Uniform, Zero
+        from headscope.studies import effect as effect_of
+    for each in (text, text_b):
+        if each is not None:
+            check_text(each)
+    changes: list[Intervention] = [Zero(stack=stack, **_parsed(place)) for place in zero]
+    changes += [Uniform(stack=stack, **_parsed(place)) for place in uniform]
+    controls = [[(Zero if zero else Uniform)(stack=stack, **_parsed(place))] for place in control]
+    reads: dict[str, Any] = {
+        "target": options.target,
+        "truncate": options.truncate,
+        "trust_remote_code": options.trust_remote_code,
+    }
+    if options.target_tokenizer:
+        reads["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
+    with status("Running the model"), quiet():
+        pair = text if text_b is None else (text, text_b)
+        found = effect_of(options.model, None, pair, interventions=changes, controls=controls, **reads)
+    say(str(found))
+    write_result(found, out)
+
+
+def _parsed(place: str) -> dict:
+    """Layer and heads of ``2-0``, ``2-0,3`` or ``2``.
+
+    Raises:
+        InterventionError: where it is written otherwise.
+    """
+    found = PLACE.fullmatch(place.strip())
+    if found is None:
+        raise InterventionError(f"{place!r}: write layer and heads from 0, such as 2-0, 2-0,3, or 2 for all heads")
+    layer, heads = found.groups()
+    return {"layer": int(layer), "heads": [int(head) for head in heads.split(",")] if heads else None}

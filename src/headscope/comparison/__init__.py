@@ -1,0 +1,20 @@
+"""Two records beside each other: a model before and after a change, two texts, two models."""
+
+from headscope.comparison._alignment import Span, TokenAlignment, align
+from headscope.comparison._compare import Comparison, compare
+from headscope.comparison._effect import Effect, OutputChange
+from headscope.comparison._grid import Grid, grid_tokens
+from headscope.comparison._stack import StackComparison
+
+__all__ = [
+    "Comparison",
+    "Effect",
+    "Grid",
+    "OutputChange",
+    "Span",
+    "StackComparison",
+    "TokenAlignment",
+    "align",
+    "compare",
+    "grid_tokens",
+]

@@ -1,0 +1,251 @@
+"""Which tokens of one record are which of another."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from headscope.comparison._edit import edit_pairs
+from headscope.errors import RecordError
+from headscope.record import Tokens
+
+Kind = Literal["both", "replaced", "a", "b"]
+Method = Literal["the same tokens", "edit distance", "characters"]
+LEAST = 0.5
+
+
+@dataclass(frozen=True)
+class Span:
+    """Tokens of A and of B that stand for the same, or for something that the other has not.
+
+    Args:
+        a: positions in A; empty where only B has it.
+        b: positions in B; empty where only A has it.
+        kind: ``"both"``; ``"replaced"``, another word in the same place; ``"a"`` or ``"b"``, only there.
+    """
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class TokenAlignment:
+    """The tokens of two records, side by side; in the order of both.
+
+    Args:
+        spans: every token of A and every token of B is in one of them.
+        method: how they were found.
+        shared: part of the tokens of both, special ones left out, that both have.
+    """
+
+    spans: tuple[Span, ...]
+    method: Method
+    shared: float
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def identity(self) -> bool:
+        """Whether each token is a span, and the same token in both."""
+        return self.method == "the same tokens"
+
+    def places(self, *kinds: Kind) -> Int[np.ndarray, " place"]:
+        """Places of the spans of these kinds."""
+        return np.array([place for place, span in enumerate(self.spans) if span.kind in kinds], int)
+
+    @cached_property
+    def edits(self) -> int:
+        """Tokens inserted, deleted or replaced to make B of A, special ones included; 0 for the same tokens.
+
+        Where words were replaced by more or by fewer, as many as the longer side has.
+        """
+        counts, run = 0, [0, 0]
+        for span in (*self.spans, Span((), (), "both")):
+            if span.kind == "both":
+                counts, run = counts + max(run), [0, 0]
+            else:
+                run = [run[0] + len(span.a), run[1] + len(span.b)]
+        return counts
+
+    @property
+    def summary(self) -> str:
+        """One line: how many spans both have, and how they were found."""
+        counts = {kind: len(self.places(kind)) for kind in ("both", "replaced", "a", "b")}
+        if self.identity:
+            return f"{counts['both']} tokens, the same in both"
+        words = {"both": "in both", "replaced": "replaced", "a": "only in A", "b": "only in B"}
+        told = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind] or kind == "both")
+        return f"{told} (aligned by {self.method})"
+
+
+def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> TokenAlignment:
+    """The tokens of two records, side by side.
+
+    - The same pieces: one by one.
+    - The same texts, cut into other pieces: by characters. Spans are the smallest stretches of text that end where
+      tokens of both end. White space at the ends of a token does not count; special tokens stand by their place
+      (before, between, after the texts), all those of one place together.
+    - One model, two texts: by the least number of tokens that must be inserted, deleted or replaced (Levenshtein).
+      Between tokens that both have, as many tokens on either side are replaced one by one; otherwise each is only in
+      its own record, as nothing tells which would be which.
+
+    Args:
+        a: tokens of one record.
+        b: tokens of the other.
+        same_model: whether one model with one tokenizer reads both.
+        least: part of the tokens that both must have, special ones left out, from 0 to 1.
+
+    Raises:
+        RecordError: where no alignment is right: other texts in other tokens, tokens without texts or characters, or
+            too little in common. Nothing is cut to fit.
+
+    Example:
+        >>> align(Tokens(pieces=("a", "b")), Tokens(pieces=("a", "x", "b")), same_model=True).summary
+        '2 in both, 1 only in B (aligned by edit distance)'
+    """
+    if (a.pieces, a.segments) == (b.pieces, b.segments) and (a.grids, a.places) == (b.grids, b.places):
+        spans = tuple(Span((place,), (place,), "both") for place in range(len(a)))
+        return TokenAlignment(spans, "the same tokens", 1.0)
+    _check_kind(a, b)
+    if a.texts and a.texts == b.texts and a.offsets is not None and b.offsets is not None:
+        spans, method = by_characters(a, b), "characters"
+    elif same_model:
+        spans, method = by_edits(_names(a), _names(b)), "edit distance"
+    else:
+        raise RecordError(_why_not(a, b))
+    found = TokenAlignment(spans, method, _shared(spans, a, b))
+    if found.shared < least:
+        raise RecordError(
+            f"The records have {found.shared:.0%} of their tokens in common (special ones left out), and at least "
+            f"{least:.0%} are wanted (least=); compare texts that differ in a few words"
+        )
+    return found
+
+
+def by_edits(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[Span, ...]:
+    """Spans of two lists by the fewest edits, of those with the fewest replacements; see `align`."""
+    spans: list[Span] = []
+    run: tuple[list[int], list[int]] = ([], [])
+    for first, second in [*edit_pairs(a, b), (-1, -1)]:
+        end = (first, second) == (-1, -1)
+        if not end and (first is None or second is None or a[first] != b[second]):
+            run[0].extend([] if first is None else [first])
+            run[1].extend([] if second is None else [second])
+            continue
+        spans += _between(*run)
+        run = ([], [])
+        if not end and first is not None and second is not None:
+            spans.append(Span((first,), (second,), "both"))
+    return tuple(spans)
+
+
+def by_characters(a: Tokens, b: Tokens) -> tuple[Span, ...]:
+    """Spans of two lists of tokens of the same texts; see `align`."""
+    spans: list[Span] = []
+    sides = _zones(a), _zones(b)
+    for segment in range(-1, len(a.texts)):
+        if segment >= 0:
+            pieces = [
+                (*_trimmed(tokens, place), side, place)
+                for side, tokens in enumerate((a, b))
+                for place in sides[side].get((segment, "text"), ())
+            ]
+            spans += _components(sorted(pieces))
+        marks = tuple(tuple(zones.get((segment, "after"), ())) for zones in sides)
+        spans += [Span(marks[0], marks[1], _kind_of(*marks))] if any(marks) else []
+    return tuple(spans)
+
+
+def _between(a: list[int], b: list[int]) -> list[Span]:
+    if len(a) == len(b):
+        return [Span((first,), (second,), "replaced") for first, second in zip(a, b, strict=True)]
+    return [*(Span((first,), (), "a") for first in a), *(Span((), (second,), "b") for second in b)]
+
+
+def _components(pieces: Sequence[tuple[int, int, int, int]]) -> list[Span]:
+    """Tokens that overlap, directly or through others, together; (start, stop, side, place) in order of start."""
+    groups: list[tuple[list[int], list[int]]] = []
+    end = -1
+    for start, stop, side, place in pieces:
+        if start >= end:
+            groups.append(([], []))
+        groups[-1][side].append(place)
+        end = max(end, stop)
+    return [Span(tuple(a), tuple(b), _kind_of(a, b)) for a, b in groups]
+
+
+def _kind_of(a: Sequence[int], b: Sequence[int]) -> Kind:
+    return "both" if a and b else "a" if a else "b"
+
+
+def _zones(tokens: Tokens) -> dict[tuple[int, str], list[int]]:
+    """Places of the tokens of each text, and of those that stand for no text before the first and after each text."""
+    offsets = tokens.offsets or ()
+    last = {tokens.segments[place]: place for place, offset in enumerate(offsets) if offset is not None}
+    found: dict[tuple[int, str], list[int]] = {}
+    now = -1
+    for place, offset in enumerate(offsets):
+        now = now if offset is None else max(now, tokens.segments[place])
+        found.setdefault((now, "text" if place <= last.get(now, -1) else "after"), []).append(place)
+    return found
+
+
+def _trimmed(tokens: Tokens, place: int) -> tuple[int, int]:
+    """Where a token begins and ends in its text, white space at its ends left out; as it is where it is all white.
+
+    What stands for no text is of no width, after the token before it.
+    """
+    offsets = tokens.offsets or ()
+    if offsets[place] is None:
+        before = next((offset for offset in reversed(offsets[:place]) if offset is not None), (0, 0))
+        return before[1], before[1]
+    start, stop = offsets[place] or (0, 0)
+    piece = tokens.texts[tokens.segments[place]][start:stop]
+    if not piece.strip():
+        return start, stop
+    return start + len(piece) - len(piece.lstrip()), stop - len(piece) + len(piece.rstrip())
+
+
+def _names(tokens: Tokens) -> list[tuple[int, str]]:
+    return list(zip(tokens.segments, tokens.pieces, strict=True))
+
+
+def _shared(spans: Sequence[Span], a: Tokens, b: Tokens) -> float:
+    """Part of the tokens of both that are in both; special ones count only where there is nothing else."""
+    counted = [[not special for special in tokens.special] for tokens in (a, b)]
+    if not any(map(any, counted)):
+        counted = [[True] * len(tokens) for tokens in (a, b)]
+    both = [span for span in spans if span.kind == "both"]
+    inside = sum(counted[0][place] for span in both for place in span.a)
+    inside += sum(counted[1][place] for span in both for place in span.b)
+    return inside / sum(map(sum, counted))
+
+
+def _check_kind(a: Tokens, b: Tokens) -> None:
+    for name, what in (("grids", "pictures"), ("times", "sounds")):
+        if getattr(a, name) or getattr(b, name):
+            raise RecordError(
+                f"The tokens are those of {what}, of {len(a)} and {len(b)} parts; only those with the same parts can "
+                "be compared"
+            )
+
+
+def _why_not(a: Tokens, b: Tokens) -> str:
+    if not (a.texts and b.texts) or a.texts == b.texts:
+        missing = "texts" if not (a.texts and b.texts) else "offsets of their tokens in the text"
+        return (
+            f"The records are of two models, cut their text into other tokens, and hold no {missing}; capture both "
+            "with headscope.capture and a fast tokenizer"
+        )
+    return (
+        f"The records are of two models and of two texts ({a.texts[0][:40]!r} and {b.texts[0][:40]!r}), so that what "
+        "is due to the model and what to the text could not be told apart; capture both models on the same text, or "
+        "one model on both"
+    )

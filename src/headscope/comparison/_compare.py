@@ -1,0 +1,270 @@
+"""Two records beside each other, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from headscope.comparison._alignment import LEAST, align
+from headscope.comparison._grid import Grid
+from headscope.comparison._heads import (
+    Cell,
+    Matched,
+    best_partners,
+    by_number,
+    by_partners,
+    cells_of,
+    matching_of,
+)
+from headscope.comparison._stack import StackComparison, counted, joined, largest_of
+from headscope.errors import RecordError
+from headscope.patterns._table import Table, aligned
+from headscope.record import Record
+
+Pair = tuple[Record, Record]
+ROUNDING = "rounding of the records alone; give spread= for texts or seeds"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Comparison(Table):
+    """Two records beside each other, or several pairs of them: what `compare` found. Prints itself as a table.
+
+    Args:
+        a: the first record of the first pair.
+        b: the second.
+        stacks: by the name of the stack of A.
+        left_out: stacks that only one of the records has.
+    """
+
+    a: Record
+    b: Record
+    stacks: Mapping[str, StackComparison]
+    left_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stacks", MappingProxyType(dict(self.stacks)))
+
+    def __getitem__(self, name: str) -> StackComparison:
+        if name not in self.stacks:
+            raise RecordError(f"This comparison has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}")
+        return self.stacks[name]
+
+    @property
+    def texts(self) -> int:
+        """Number of pairs of records."""
+        return len(next(iter(self.stacks.values())).matched)
+
+    def columns(self) -> dict[str, list]:
+        """Every head of every stack as a table, one list for each column; `to_pandas` and its like are made of it.
+
+        ``distance`` is the Jensen-Shannon distance in nats, mean over rows and texts; ``beyond`` tells whether it is
+        more than ``spread``.
+        """
+        return joined([stack.columns() for stack in self.stacks.values()])
+
+    def view(self, **options: Any) -> Any:
+        """The viewer on B with ``difference``, ``effect`` and the weights of A; see `headscope.view`."""
+        import headscope
+
+        return headscope.view(self, **options)
+
+    def __repr__(self) -> str:
+        heads = sum(len(stack.cells) for stack in self.stacks.values())
+        moved = sum(stack.count for stack in self.stacks.values())
+        return f"<Comparison: {heads} heads, {counted(self.texts, 'text')}, {moved} moved>"
+
+    def __str__(self) -> str:
+        first = [f"A: {self.a.summary}", f"B: {self.b.summary}"]
+        return "\n".join([*first, *self.table()])
+
+    def table(self) -> list[str]:
+        """The heads of every stack that moved most, as lines."""
+        lines = []
+        for name, stack in self.stacks.items():
+            other = "other " if stack.changed else ""
+            lines += ["", *([f"{name}:"] if len(self.stacks) > 1 else []), *_tokens(stack)]
+            heads = len(stack.cells) - len(stack.changed)
+            lines += [f"{stack.count} of {heads} {other}heads moved by more than the spread ({stack.spread_of})"]
+            if stack.candidates > 1:
+                lines += [
+                    f"Heads of A beside the nearest of {stack.candidates} heads of B, chosen on these texts: "
+                    "numbers of heads mean nothing across these models"
+                ]
+            lines += aligned(stack.lines())
+        return lines + [f"Stack {name!r} is only in one of them" for name in self.left_out]
+
+
+def compare(
+    a: Any,
+    b: Any,
+    *,
+    stack: str | tuple[str, str] | None = None,
+    heads: Literal["auto", "number", "best"] | str = "auto",
+    spread: Sequence[Pair] = (),
+    least: float = LEAST,
+    confidence: float = 0.95,
+) -> Comparison:
+    """Set two records beside each other, token by token and head by head, or say why that would not be right.
+
+    Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's two texts by edit
+    distance; two tokenizers of one text by characters, weights summed over the tokens of a key and averaged over those
+    of a query (Clark et al. 2019). Two models and two texts at once are refused. Of each query that both have, the
+    attention of both heads is compared by the Jensen-Shannon divergence (Clark et al. 2019, section 6; natural
+    logarithm, no square root, no smoothing), where all keys that only one of them has count as one. What a row gives to
+    such keys is kept: nothing is renormalised.
+
+    Heads are matched by number where the stacks have the same layers and heads and the models are of one type;
+    otherwise each head of A is set against the nearest of all heads of B, which makes distances small: the table says
+    how many there were to choose from.
+
+    A head counts as moved where its distance is larger than the spread: the largest distance that it has among the
+    pairs of ``spread=`` (of k pairs one more of their kind is the largest by chance with 1 / (k + 1)), or else what
+    rounding may make. Of several pairs of records the lower end of the bootstrap interval over texts must lie above.
+
+    Args:
+        a: a record, or one for each text.
+        b: as many others.
+        stack: which stack, or those of A and of B where they are called otherwise; by default all that both have.
+        heads: how heads are matched: ``"number"``, ``"best"`` (the nearest), or ``"auto"``.
+        spread: pairs of records whose differences say nothing: two seeds of one model, two texts with one meaning.
+        least: part of the tokens that both records must have.
+        confidence: of the intervals over texts.
+
+    Raises:
+        RecordError: where the tokens cannot be aligned, no stack is in both, or the numbers of records differ.
+
+    Example:
+        >>> from headscope.testing import random_record
+        >>> compare(random_record(seed=1), random_record(seed=2))
+        <Comparison: 6 heads, 1 text, 6 moved>
+    """
+    pairs = _pairs(a, b)
+    options = _Options(heads=heads, least=least, confidence=confidence)
+    names = _stack_names(pairs[0], stack)
+    found = {ours: _compared(pairs, list(spread), (ours, theirs), options) for ours, theirs in names}
+    alone = () if stack is not None else sorted(set(pairs[0][0].stacks) ^ set(pairs[0][1].stacks))
+    return Comparison(a=pairs[0][0], b=pairs[0][1], stacks=found, left_out=tuple(alone))
+
+
+@dataclass(frozen=True)
+class _Options:
+    heads: str = "auto"
+    least: float = LEAST
+    confidence: float = 0.95
+
+
+def same_model(a: Record, b: Record) -> bool:
+    """Whether two records are of one model, as far as they tell: name, revision, class and heads."""
+    facts = [(each.model.name, each.model.revision, each.model.class_name, _shape(each)) for each in (a, b)]
+    return facts[0] == facts[1]
+
+
+def _shape(record: Record) -> dict[str, tuple[Cell, ...]]:
+    return {name: cells_of(stack) for name, stack in record.stacks.items()}
+
+
+def _compared(pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], options: _Options) -> StackComparison:
+    grids = _grids(pairs, names, options)
+    _check_cells(grids)
+    how = matching_of(options.heads, grids[0], (pairs[0][0].model, pairs[0][1].model))
+    matched = _matched(grids, how)
+    spread, spread_of = _rounding(grids[0], matched[0]), ROUNDING
+    if nulls:
+        others = _grids(nulls, (names[0], names[0]), options)
+        _check_cells([grids[0], *others])
+        means = [_matched([other], how)[0].mean for other in others]
+        spread, spread_of = (
+            np.max(means, axis=0),
+            largest_of(len(nulls), "given pair"),
+        )
+    return StackComparison(
+        name=names[0],
+        grid=grids[0],
+        matched=matched,
+        spread=spread,
+        spread_of=spread_of,
+        candidates=1 if how == "number" else len(cells_of(grids[0].b)),
+        confidence=options.confidence,
+    )
+
+
+def _grids(pairs: list[Pair], names: tuple[str, str], options: _Options) -> list[Grid]:
+    several = len(pairs) > 1
+    return [_grid(pair, names, options, f"Pair {number}: " * several) for number, pair in enumerate(pairs)]
+
+
+def _grid(pair: Pair, names: tuple[str, str], options: _Options, where: str) -> Grid:
+    a, b = (record[name] for record, name in zip(pair, names, strict=True))
+    same = same_model(*pair)
+    try:
+        query = align(a.query, b.query, same_model=same, least=options.least)
+        key = (
+            query if (a.key, b.key) == (a.query, b.query) else align(a.key, b.key, same_model=same, least=options.least)
+        )
+    except RecordError as error:
+        raise RecordError(f"{where}{error}") from None
+    grid = Grid(a, b, query, key, (pair[0].model.dtype, pair[1].model.dtype))
+    if not len(grid.rows):
+        raise RecordError(f"No query of stack {names[0]!r} is in both records, so that there is nothing to compare")
+    return grid
+
+
+def _matched(grids: list[Grid], how: str) -> tuple[Matched, ...]:
+    if how == "number":
+        return tuple(map(by_number, grids))
+    partners = best_partners(grids)
+    return tuple(by_partners(grid, partners) for grid in grids)
+
+
+def _rounding(grid: Grid, matched: Matched) -> np.ndarray:
+    """What rounding may make, for each head of A."""
+    theirs = dict(zip(matched.cells, matched.partners, strict=True))
+    return np.concatenate([grid.rounding(layer.layer, theirs[layer.layer, 0][0]) for layer in grid.a])
+
+
+def _check_cells(grids: list[Grid]) -> None:
+    for grid in grids[1:]:
+        if cells_of(grid.a) != cells_of(grids[0].a) or cells_of(grid.b) not in (
+            cells_of(grids[0].a),
+            cells_of(grids[0].b),
+        ):
+            raise RecordError(
+                f"The records have {len(cells_of(grids[0].a))} and {len(cells_of(grids[0].b))} heads, and others of "
+                f"them {len(cells_of(grid.a))} and {len(cells_of(grid.b))}; give records of the same two models"
+            )
+
+
+def _pairs(a: Any, b: Any) -> list[Pair]:
+    firsts, seconds = (list(each) if isinstance(each, Iterable) else [each] for each in (a, b))
+    for record in (*firsts, *seconds):
+        if not isinstance(record, Record):
+            raise RecordError(f"compare takes records, or as many on either side, not a {type(record).__name__}")
+    if len(firsts) != len(seconds) or not firsts:
+        raise RecordError(f"compare was given {len(firsts)} and {len(seconds)} records; give as many, at least one")
+    return list(zip(firsts, seconds, strict=True))
+
+
+def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[str, str]]:
+    if stack is not None:
+        names = (stack, stack) if isinstance(stack, str) else stack
+        for record, name in zip(pair, names, strict=True):
+            record[name]  # raises where there is none
+        return [names]
+    found = [(name, name) for name in pair[0].stacks if name in pair[1].stacks]
+    if not found:
+        there = [", ".join(map(repr, record.stacks)) for record in pair]
+        raise RecordError(
+            f"The records have the stacks {there[0]} and {there[1]}, none in common; say which belong together with "
+            f"stack=({next(iter(pair[0].stacks))!r}, {next(iter(pair[1].stacks))!r})"
+        )
+    return found
+
+
+def _tokens(stack: StackComparison) -> list[str]:
+    if stack.query == stack.key:
+        return [f"Tokens: {stack.query.summary}"]
+    return [f"Query tokens: {stack.query.summary}", f"Key tokens: {stack.key.summary}"]

@@ -1,0 +1,145 @@
+"""What a change of a model moves: its output, and where its other heads look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.comparison._compare import Comparison
+from headscope.comparison._stack import StackComparison
+from headscope.patterns._table import Table, aligned
+from headscope.record import Record
+
+OutputKind = Literal["tokens", "classes", "states", "number"]
+Guesses = tuple[tuple[str, float], ...]
+SAYS = {
+    "tokens": ("KL(intact || changed) of the tokens guessed", "nats"),
+    "classes": ("KL(intact || changed) of the classes", "nats"),
+    "states": ("cosine distance of the output states (the model has no head that guesses)", ""),
+    "number": ("absolute difference of the one number that the model gives", ""),
+}
+SHOWN = 3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutputChange:
+    """How far the output of a model moved on one text.
+
+    Args:
+        kind: ``"tokens"`` or ``"classes"``, distributions; ``"states"``, vectors; ``"number"``.
+        labels: what stands at each position; a single one for a whole text.
+        values: at each position ``KL(intact || changed) = sum_y p ln(p / p')`` in nats, of states the cosine distance
+            ``1 - cos``, of numbers the absolute difference.
+        before: at each position the most probable guesses of the intact model; none where it does not guess.
+        after: the same of the changed model.
+    """
+
+    kind: OutputKind
+    labels: tuple[str, ...]
+    values: Float[np.ndarray, " position"]
+    before: tuple[Guesses, ...] = ()
+    after: tuple[Guesses, ...] = ()
+
+    @property
+    def mean(self) -> float:
+        """Mean over the positions."""
+        return float(self.values.mean())
+
+    @property
+    def says(self) -> str:
+        """What the values are."""
+        return SAYS[self.kind][0]
+
+    def lines(self) -> list[str]:
+        """The output and the positions that moved most, in words."""
+        unit = SAYS[self.kind][1]
+        most = int(self.values.argmax())
+        value = f"{self.mean:.4g} {unit}".strip()
+        if len(self.values) == 1:
+            first = f"Output: {self.says} {value}"
+        else:
+            first = (
+                f"Output: {self.says}, mean {value} over {len(self.values)} positions, "
+                f"most {self.values[most]:.4g} at {self.labels[most]!r}"
+            )
+        if not self.before:
+            return [first]
+        order = [int(place) for place in np.argsort(-self.values, kind="stable")][:SHOWN]
+        rows = [("after", "KL", "intact", "changed")]
+        for place in order:
+            told = (_told(guesses[place]) for guesses in (self.before, self.after))
+            rows.append((self.labels[place], f"{self.values[place]:.4g}", *told))
+        return [first, *aligned(rows)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Effect(Table):
+    """What a change of a model moved: what `headscope.effect` found. Prints itself as a table.
+
+    Args:
+        comparison: of the intact model (A) with the changed one (B).
+        outputs: one for each text.
+        done: what was done to the model, in words.
+    """
+
+    comparison: Comparison
+    outputs: tuple[OutputChange, ...]
+    done: tuple[str, ...]
+
+    @property
+    def intact(self) -> Record:
+        """The model as it is, on the first text."""
+        return self.comparison.a
+
+    @property
+    def changed(self) -> Record:
+        """The model under the interventions, on the first text."""
+        return self.comparison.b
+
+    @property
+    def output(self) -> OutputChange:
+        """How far the output moved on the first text."""
+        return self.outputs[0]
+
+    @property
+    def stack(self) -> StackComparison:
+        """How far the heads of the first stack moved."""
+        return next(iter(self.comparison.stacks.values()))
+
+    @property
+    def moved(self) -> Float[np.ndarray, "layer head"]:
+        """How far each head of the first stack moved: Jensen-Shannon distance in nats, mean over rows and texts."""
+        return self.stack.map()
+
+    def columns(self) -> dict[str, list]:
+        """Every head as a table, one list for each column; see `Comparison.columns`."""
+        found = self.comparison.columns()
+        cells = zip(found["stack"], found["layer"], found["head"], strict=True)
+        return {
+            **{name: found[name] for name in found if not name.startswith("other_")},
+            "changed": [(layer, head) in self.comparison[stack].changed for stack, layer, head in cells],
+        }
+
+    def view(self, **options: Any) -> Any:
+        """The viewer on the changed model with ``difference``, ``effect`` and the weights before; `headscope.view`."""
+        import headscope
+
+        return headscope.view(self, **options)
+
+    def __repr__(self) -> str:
+        return f"<Effect of {'; '.join(self.done)}: output {self.output.mean:.3g}>"
+
+    def __str__(self) -> str:
+        texts = f", {len(self.outputs)} texts" if len(self.outputs) > 1 else ""
+        lines = [f"{self.intact.summary}{texts}", *(f"Changed: {done}" for done in self.done), *self.output.lines()]
+        if len(self.outputs) > 1:
+            means = [output.mean for output in self.outputs]
+            lines.append(f"Over all texts: mean {np.mean(means):.4g}, from {min(means):.4g} to {max(means):.4g}")
+        return "\n".join([*lines, *self.comparison.table()])
+
+
+def _told(guesses: Guesses) -> str:
+    return " ".join(f"{name!r} {probability:.0%}" for name, probability in guesses[:SHOWN])

@@ -1,0 +1,146 @@
+"""Attention of two records on the tokens that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from headscope.comparison._alignment import TokenAlignment
+from headscope.measures import jensen_shannon_parts
+from headscope.record import Layer, Stack, Tokens
+
+Side = Literal["a", "b"]
+LOST, ROUNDINGS = 1e-5, 4
+"""Mass that a row may lack for rounding, and that in distances of 1 from the next number."""
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+SINGLE = 2.0**-23
+BLANK = "␣"
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Two stacks on the spans of their tokens.
+
+    Args:
+        a: one stack.
+        b: the other.
+        query: how their query tokens are aligned.
+        key: how their key tokens are.
+        dtypes: what the models computed in, such as ``"float16"``; for `rounding`.
+    """
+
+    a: Stack
+    b: Stack
+    query: TokenAlignment
+    key: TokenAlignment
+    dtypes: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> bool:
+        """Whether both have the same tokens."""
+        return self.query.identity and self.key.identity
+
+    def weights(self, side: Side, layer: int) -> Float[np.ndarray, "head query key"]:
+        """Weights of a layer of one of the stacks, spans for tokens: sums over keys, means over queries.
+
+        Rows and columns of spans that are only in the other stack are 0. No row is renormalised.
+
+        Source: Clark et al. 2019, section 4.1, from word pieces to words.
+        """
+        weights = np.asarray((self.a if side == "a" else self.b).layer(layer).weights_of(), np.float64)
+        if self.identity:
+            return weights
+        to = _members(self.key, side, weights.shape[2])
+        per = _members(self.query, side, weights.shape[1])
+        per /= np.maximum(1, per.sum(axis=1, keepdims=True))
+        return per @ (weights @ to.T)
+
+    @cached_property
+    def rows(self) -> Int[np.ndarray, " row"]:
+        """The query spans that both have."""
+        return self.query.places("both")
+
+    def compared(self, side: Side, layer: int) -> Float[np.ndarray, "head row column"]:
+        """Rows of the query spans that both have, as distributions that can be set against each other.
+
+        Columns: the keys that both have, those that were replaced, all that only this record has in one, and what the
+        row lacks of 1 (learned sinks, heads whose output was replaced).
+        """
+        weights = self.weights(side, layer)[:, self.rows]
+        there = self.key.places("both", "replaced")
+        alone = weights[:, :, self.key.places("a", "b")].sum(axis=-1, keepdims=True)
+        lost = 1 - weights.sum(axis=-1, keepdims=True)
+        rounding = max(LOST, ROUNDINGS * self._epsilon(side, layer))
+        return np.concatenate([weights[:, :, there], alone, np.where(lost > rounding, lost, 0.0)], axis=-1)
+
+    def distances(self, layer: int, other: int) -> Float[np.ndarray, "head row"]:
+        """Jensen-Shannon distance of each head of a layer of A and the same head of one of B, row by row, in nats."""
+        return jensen_shannon_parts(self.compared("a", layer), self.compared("b", other)).sum(axis=-1)
+
+    def _epsilon(self, side: Side, layer: int) -> float:
+        return epsilon_of((self.a if side == "a" else self.b).layer(layer), dtypes=self.dtypes)
+
+    def rounding(self, layer: int, other: int) -> Float[np.ndarray, " head"]:
+        """Distance that rounding alone may make, of each head of a layer of A, in nats; see `rounding_distance`."""
+        rows = self.compared("a", layer)
+        found = rounding_distance(rows, epsilon_of(self.a.layer(layer), self.b.layer(other), dtypes=self.dtypes))
+        return found.mean(axis=-1) if len(self.rows) else np.full(len(found), np.nan)
+
+
+def rounding_distance(weights: Float[np.ndarray, "head query key"], epsilon: float) -> Float[np.ndarray, "head query"]:
+    """Jensen-Shannon distance of each row from itself with rounded scores, in nats; to first order.
+
+    A score s that is rounded to ``s (1 + e)`` changes its weight by the part ``e |s|``, and scores lie about ``-ln w``
+    below the largest; so a weight is off by the part ``d = e (1 - ln w)``, twice that between two records, and the
+    distance is ``sum_k w (2 d)^2 / 8``. (Ours. It says nothing of what rounding does in the layers below.)
+
+    Args:
+        weights: attention, axes head, query, key.
+        epsilon: distance of 1 from the next number.
+
+    Example:
+        >>> rounding_distance(np.array([[[1.0, 0.0]]]), 2.0**-10).tolist()
+        [[4.76837158203125e-07]]
+    """
+    off = epsilon * (1 - np.log(weights, out=np.zeros_like(weights), where=weights > 0))
+    return (weights * off**2 / 2).sum(axis=-1)
+
+
+def epsilon_of(*layers: Layer, dtypes: Sequence[str] = ()) -> float:
+    """Distance of 1 from the next number, in the coarsest numbers that weights of these layers come from."""
+    names = [*dtypes, *(array.dtype.name for layer in layers for array in _sources(layer))]
+    return max((EPSILON.get(name, SINGLE) for name in names), default=SINGLE)
+
+
+def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
+    """The spans as tokens: ``−word`` only in A, ``+word`` only in B, ``old→new`` replaced; else as B calls them."""
+    labels, special, segments = [], [], []
+    for span in alignment.spans:
+        old, new = (_text(tokens, places) for tokens, places in ((a, span.a), (b, span.b)))
+        labels.append({"both": new, "replaced": f"{old}→{new}", "a": f"−{old}", "b": f"+{new}"}[span.kind])
+        tokens, places = (b, span.b) if span.b else (a, span.a)
+        special.append(all(tokens.special[place] for place in places))
+        segments.append(tokens.segments[places[0]])
+    return Tokens(pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments))
+
+
+def _text(tokens: Tokens, places: tuple[int, ...]) -> str:
+    return "".join(tokens.labels[place] for place in places).strip() or BLANK
+
+
+def _members(alignment: TokenAlignment, side: Side, count: int) -> Float[np.ndarray, "span token"]:
+    found = np.zeros((len(alignment), count))
+    for place, span in enumerate(alignment.spans):
+        found[place, list(span.a if side == "a" else span.b)] = 1.0
+    return found
+
+
+def _sources(layer: Layer) -> list[np.ndarray]:
+    if layer.weights is not None:
+        return [layer.weights]
+    return [array for array in (layer.queries, layer.keys) if array is not None]

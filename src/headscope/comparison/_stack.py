@@ -1,0 +1,195 @@
+"""How far the heads of two stacks are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.comparison._alignment import TokenAlignment
+from headscope.comparison._grid import Grid, Side
+from headscope.comparison._heads import Cell, Matched
+from headscope.errors import RecordError
+from headscope.evidence import interval
+from headscope.measures import jensen_shannon_parts
+
+FIELDS = ("stack", "layer", "head", "other_layer", "other_head", "distance", "low", "high", "spread", "beyond", "texts")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StackComparison:
+    """How far each head of a stack of A is from a head of B.
+
+    Args:
+        name: of the stack of A.
+        grid: the first pair of records on their common tokens.
+        matched: for each pair of records the heads that were set against each other.
+        spread: distance of each head that says nothing yet, in nats.
+        spread_of: what that is.
+        candidates: how many heads of B each was chosen from as the nearest; 1 where heads are matched by number.
+        changed: heads that were changed on purpose.
+        confidence: of the intervals over texts.
+    """
+
+    name: str
+    grid: Grid
+    matched: tuple[Matched, ...]
+    spread: Float[np.ndarray, " head"]
+    spread_of: str
+    candidates: int = 1
+    changed: frozenset[Cell] = field(default_factory=frozenset)
+    confidence: float = 0.95
+
+    @property
+    def query(self) -> TokenAlignment:
+        """How the query tokens of the first pair are aligned."""
+        return self.grid.query
+
+    @property
+    def key(self) -> TokenAlignment:
+        """How the key tokens of the first pair are aligned."""
+        return self.grid.key
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Layer and head of every value, as A counts them."""
+        return self.matched[0].cells
+
+    @property
+    def partners(self) -> tuple[Cell, ...]:
+        """The head of B that each is set against."""
+        return self.matched[0].partners
+
+    @cached_property
+    def values(self) -> Float[np.ndarray, "text head"]:
+        """Mean distance of each head over the rows of each pair of records, in nats."""
+        return np.stack([matched.mean for matched in self.matched])
+
+    @cached_property
+    def moved(self) -> Float[np.ndarray, " head"]:
+        """Jensen-Shannon distance of each head, mean over rows and then over texts, in nats: 0 to ln 2 = 0.6931."""
+        return self.values.mean(axis=0)
+
+    @property
+    def rows(self) -> Float[np.ndarray, "head row"]:
+        """The same row by row, of the first pair; rows are those of `row_tokens`."""
+        return self.matched[0].distances
+
+    @property
+    def row_tokens(self) -> tuple[str, ...]:
+        """The query tokens that both have, as B calls them."""
+        labels = self.grid.b.query.labels
+        spans = [span for span in self.query.spans if span.kind == "both"]
+        return tuple("".join(labels[place] for place in span.b) for span in spans)
+
+    @cached_property
+    def interval(self) -> Float[np.ndarray, "head 2"]:
+        """Bootstrap interval of `moved` over texts; NaN for a single text."""
+        return interval(self.values, confidence=self.confidence)
+
+    @cached_property
+    def beyond(self) -> Bool[np.ndarray, " head"]:
+        """Whether a head moved by more than the spread: the lower end of its interval, or its one value, is above."""
+        low = self.interval[:, 0]
+        return np.where(np.isnan(low), self.moved, low) > self.spread
+
+    def distance(self, layer: int, head: int) -> float:
+        """`moved` of one head of A.
+
+        Raises:
+            RecordError: where there is no such head.
+        """
+        return float(self.moved[self._place(layer, head)])
+
+    def map(self) -> Float[np.ndarray, "layer head"]:
+        """`moved` as a map; NaN where a layer has fewer heads."""
+        return self.as_map(self.moved)
+
+    def as_map(self, values: np.ndarray) -> Float[np.ndarray, "layer head"]:
+        """One value for each head as a map of layers and heads; NaN where a layer has fewer heads."""
+        layers = list(dict.fromkeys(layer for layer, _ in self.cells))
+        found = np.full((len(layers), max(head for _, head in self.cells) + 1), np.nan)
+        for (layer, head), value in zip(self.cells, values, strict=True):
+            found[layers.index(layer), head] = value
+        return found
+
+    def weights(self, side: Side, layer: int) -> Float[np.ndarray, "head query key"]:
+        """Weights of the first pair on the spans of both: of a layer of A, or of the heads of B set against these."""
+        if side == "a":
+            return self.grid.weights("a", layer)
+        partners = [partner for cell, partner in zip(self.cells, self.partners, strict=True) if cell[0] == layer]
+        made = {number: self.grid.weights("b", number) for number in dict.fromkeys(number for number, _ in partners)}
+        return np.stack([made[number][head] for number, head in partners])
+
+    def difference(self, layer: int) -> Float[np.ndarray, "head query key"]:
+        """B less A of the heads of a layer, on the spans of both; 0 in rows that not both have."""
+        found = self.weights("b", layer) - self.weights("a", layer)
+        found[:, self.query.places("a", "b")] = 0.0
+        return found
+
+    def parts(self, layer: int) -> Float[np.ndarray, "head query key"]:
+        """What each key adds to the distance of each row of the heads of a layer, on the spans of both, in nats.
+
+        0 in rows that not both have, and in those of replaced words. What a row lacks of 1 has no key, and keys that
+        only one record has stand apart here while `moved` counts them as one, so that sums over keys may differ from
+        it by that.
+        """
+        found = jensen_shannon_parts(self.weights("a", layer), self.weights("b", layer))
+        found[:, self.query.places("replaced", "a", "b")] = 0.0
+        return found
+
+    @property
+    def count(self) -> int:
+        """How many heads moved by more than the spread; those that were changed on purpose are left out."""
+        return sum(bool(far) for cell, far in zip(self.cells, self.beyond, strict=True) if cell not in self.changed)
+
+    def columns(self) -> dict[str, list]:
+        """Every head as a table, one list for each column."""
+        rows = zip(self.cells, self.partners, self.moved, self.interval, self.spread, self.beyond, strict=True)
+        told = [
+            (self.name, *cell, *partner, float(moved), float(ends[0]), float(ends[1]), float(spread), bool(beyond))
+            for cell, partner, moved, ends, spread, beyond in rows
+        ]
+        return {name: [(*row, len(self.values))[place] for row in told] for place, name in enumerate(FIELDS)}
+
+    def strongest(self, count: int) -> list[int]:
+        """Places of the heads that moved most, the first one most; heads changed on purpose are left out."""
+        order = np.argsort(-self.moved, kind="stable")
+        return [int(place) for place in order if self.cells[place] not in self.changed][:count]
+
+    def lines(self, count: int = 10) -> list[tuple[str, ...]]:
+        """The heads that moved most, as rows of a table with its header."""
+        best = self.candidates > 1
+        header = ("head", *(["nearest"] * best), "JS (nats)", *(["interval"] * (len(self.values) > 1)), "spread", "")
+        return [header, *(self._line(place, best=best) for place in self.strongest(count))]
+
+    def _line(self, place: int, *, best: bool) -> tuple[str, ...]:
+        ends = self.interval[place]
+        told = [f"{ends[0]:.4f}-{ends[1]:.4f}"] if len(self.values) > 1 else []
+        (layer, head), partner = self.cells[place], self.partners[place]
+        near = [f"{partner[0]}-{partner[1]}"] if best else []
+        word = "" if self.beyond[place] else "within the spread"
+        return (f"{layer}-{head}", *near, f"{self.moved[place]:.4f}", *told, f"{self.spread[place]:.1e}", word)
+
+    def _place(self, layer: int, head: int) -> int:
+        if (layer, head) not in self.cells:
+            raise RecordError(f"There is no head {layer}-{head}; heads go from {self.cells[0]} to {self.cells[-1]}")
+        return self.cells.index((layer, head))
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def largest_of(count: int, what: str) -> str:
+    """The largest of some distances in words, and how often it is exceeded by chance."""
+    return f"the largest in {counted(count, what)}; one more of the kind would exceed it in 1 head of {count + 1}"
+
+
+def joined(tables: Sequence[dict[str, list]]) -> dict[str, list]:
+    """Tables with the same columns, below each other."""
+    return {name: [entry for table in tables for entry in table[name]] for name in FIELDS}

@@ -1,0 +1,162 @@
+"""The page of a comparison: the second record, with how it differs from the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
+from headscope.errors import PageError
+from headscope.record import Layer, ModelFacts, Record, Stack
+from headscope.views._contract import Page, PageMoved, PageStack
+from headscope.views._quantities import DIFFERENCE, OTHER, Words
+
+if TYPE_CHECKING:
+    from headscope.views._options import PageOptions
+
+EFFECT = "effect"
+DISTANCE = "Jensen-Shannon distance in nats"
+AFTER = {
+    "weight": Words("weight after", "softmax of the scores, in the changed model"),
+    OTHER: Words("weight before", "weight in the intact model"),
+    DIFFERENCE: Words("difference", "weight after the change less weight before"),
+    EFFECT: Words(
+        "effect",
+        "what the key adds to the Jensen-Shannon distance of the row before from the row after, in nats; "
+        "0 in heads that were changed on purpose",
+    ),
+}
+BESIDE = {
+    "weight": Words("weight of B", "softmax of the scores, in the second record"),
+    OTHER: Words("weight of A", "weight in the first record"),
+    DIFFERENCE: Words("difference", "weight of B less weight of A"),
+    EFFECT: Words("effect", "what the key adds to the Jensen-Shannon distance of the rows of A and of B, in nats"),
+}
+
+
+def words_of(found: Comparison | Effect) -> Mapping[str, Words]:
+    """What quantities are called on the page of a comparison."""
+    return AFTER if isinstance(found, Effect) else BESIDE
+
+
+def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
+    """The record that a page of a comparison shows, and the options that it has by itself.
+
+    The second record, where its tokens and heads are those of the first; otherwise its weights on the spans of both,
+    in the order of heads of the first.
+    """
+    compared = found.comparison if isinstance(found, Effect) else found
+    whole = all(_is_whole(compared, name) for name in compared.stacks)
+    record = compared.b if whole else Record(stacks=_aligned(compared), model=ModelFacts(name=_names(compared)))
+    quantities: dict[str, dict[str, list]] = {DIFFERENCE: {}, EFFECT: {}, OTHER: {}}
+    for name, stack in compared.stacks.items():
+        layers = [layer.layer for layer in record[name]]
+        quantities[DIFFERENCE][name] = [stack.difference(layer) for layer in layers]
+        quantities[EFFECT][name] = [_of_others(stack, layer) for layer in layers]
+        quantities[OTHER][name] = [stack.weights("a", layer) for layer in layers]
+    options: PageOptions = {
+        "comparison": found,
+        "quantities": quantities,
+        "quantity": DIFFERENCE,
+        "title": _title(compared),
+    }
+    return record, options
+
+
+def put_comparison(header: Page, found: Comparison | Effect, record: Record) -> None:
+    """Say in a header what is compared, and how far each head moved.
+
+    Raises:
+        PageError: where the record is not of this comparison.
+    """
+    compared = found.comparison if isinstance(found, Effect) else found
+    header["note"] = _note(found, compared)
+    for stack in header["stacks"]:
+        if stack["name"] in compared.stacks:
+            _check(compared[stack["name"]], record[stack["name"]])
+            stack["moved"] = _moved(compared[stack["name"]], stack)
+
+
+def _of_others(found: StackComparison, layer: int) -> Float[np.ndarray, "head query key"]:
+    """What keys add to the distances of the heads of a layer; 0 for those that were changed on purpose."""
+    parts = found.parts(layer)
+    parts[[head for number, head in found.changed if number == layer]] = 0.0
+    return parts
+
+
+def _moved(found: StackComparison, stack: PageStack) -> PageMoved:
+    far, within, changed = (
+        found.as_map(np.asarray(values, float))
+        for values in (found.moved, ~found.beyond, [cell in found.changed for cell in found.cells])
+    )
+    numbers = list(dict.fromkeys(layer for layer, _ in found.cells))
+    rows = [numbers.index(layer["layer"]) for layer in stack["layers"]]
+    at = np.ix_(rows, stack["head_numbers"])
+    values = np.where(changed[at] == 1, np.nan, far[at])
+    return {
+        "label": DISTANCE,
+        "spread": found.spread_of,
+        "values": [[None if np.isnan(value) else float(f"{value:.4g}") for value in row] for row in values],
+        "within": [[bool(value == 1) for value in row] for row in within[at]],
+        "changed": [[bool(value == 1) for value in row] for row in changed[at]],
+    }
+
+
+def _check(found: StackComparison, stack: Stack) -> None:
+    sizes = (len(found.query), len(found.key)), (len(stack.query), len(stack.key))
+    heads = tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
+    if sizes[0] != sizes[1] or found.cells != heads:
+        raise PageError(
+            f"The record has {len(heads)} heads and {' x '.join(map(str, sizes[1]))} tokens, and the comparison "
+            f"{len(found.cells)} and {' x '.join(map(str, sizes[0]))}; give it to view in place of the record"
+        )
+
+
+def _is_whole(compared: Comparison, name: str) -> bool:
+    stack = compared[name]
+    return stack.grid.identity and stack.cells == stack.partners and compared.b.stacks.get(name) is stack.grid.b
+
+
+def _aligned(compared: Comparison) -> dict[str, Stack]:
+    found = {}
+    for name, stack in compared.stacks.items():
+        query, key = (
+            grid_tokens(alignment, getattr(stack.grid.a, side), getattr(stack.grid.b, side))
+            for side, alignment in (("query", stack.query), ("key", stack.key))
+        )
+        layers = [
+            Layer(layer=layer.layer, weights=stack.weights("b", layer.layer), changes=("tokens aligned",))
+            for layer in stack.grid.a
+        ]
+        found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))
+    return found
+
+
+def _note(found: Comparison | Effect, compared: Comparison) -> str:
+    stack = next(iter(compared.stacks.values()))
+    if isinstance(found, Effect):
+        output = found.output
+        return f"Changed: {'; '.join(found.done)}. Output: {output.says}: {output.mean:.3g}"
+    told = [f"A: {_said(compared.a)}", f"B: {_said(compared.b)}", f"tokens: {stack.query.summary}"]
+    if not stack.query.identity:
+        told.append("−word: only in A, +word: only in B, old→new: replaced")
+    if stack.candidates > 1:
+        told.append(f"each head of A beside the nearest of {stack.candidates} heads of B")
+    return " · ".join(told)
+
+
+def _said(record: Record) -> str:
+    return " ".join([record.model.name or "arrays", *(f"“{text}”" for text in record.texts[:2])])
+
+
+def _names(compared: Comparison) -> str:
+    names = [record.model.name or "arrays" for record in (compared.a, compared.b)]
+    return names[0] if names[0] == names[1] else " → ".join(names)
+
+
+def _title(compared: Comparison) -> str:
+    texts = [" / ".join(record.texts) for record in (compared.a, compared.b)]
+    return " → ".join(dict.fromkeys(text for text in texts if text)) or _names(compared)

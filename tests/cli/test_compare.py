@@ -1,0 +1,84 @@
+"""headscope compare and headscope effect."""
+
+import csv
+
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import random_record, tiny_model, tiny_tokenizer
+from headscope.views import _html
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    """A stand-in for the viewer's script, so that Python's tests need no Node."""
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seed in range(4):
+        hs.save(random_record(seed=seed), f"{seed}.safetensors")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "writer"
+    tiny_model("gpt2", writes=True).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def test_two_records_are_compared_and_written(here, capsys):
+    assert run(["compare", "0.safetensors", "1.safetensors", "--out", "found.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert "6 of 6 heads moved by more than the spread" in out
+    assert err == ""
+    with (here / "found.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    wanted = hs.compare(hs.load("0.safetensors"), hs.load("1.safetensors"))["cross"].moved
+    assert [float(row["distance"]) for row in rows] == pytest.approx(wanted)
+    assert run(["compare", "0.safetensors", "1.safetensors", "--out", "page.html"]) == 0
+    assert "weight of A" in (here / "page.html").read_text(encoding="utf-8")
+
+
+def test_pairs_of_records_are_the_spread(here, capsys):
+    assert (
+        run(["compare", *[f"{n}.safetensors" for n in (0, 1)], "--spread", *[f"{n}.safetensors" for n in (2, 3)]]) == 0
+    )
+    assert "the largest in 1 given pair; one more of the kind would exceed it in 1 head of 2" in capsys.readouterr().out
+
+
+def test_effect_tells_what_moves(here, writer, capsys):
+    arguments = ["effect", "the cat sat.", "--model", writer, "--zero", "0-1", "--control", "0-0", "0-2"]
+    assert run([*arguments, "--out", "page.html"]) == 0
+    out, err = capsys.readouterr()
+    assert "Changed: layer 0: output set to zero (heads 1)" in out
+    assert "KL(intact || changed) of the tokens guessed" in out
+    assert "in 2 controls" in out
+    assert err == ""
+    assert "weight before" in (here / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compare", "0.safetensors", "page.html"], "page.html is no record"),
+        (["compare", "0.safetensors", "none.safetensors"], "none.safetensors"),
+        (["compare", "0.safetensors", "1.safetensors", "--spread", "2.safetensors"], "was given 1 records; give pairs"),
+        (["compare", "0.safetensors", "1.safetensors", "--out", "x.txt"], "the table can be written as .csv"),
+        (["compare", "0.safetensors", "1.safetensors", "--stack", "self"], "has the stacks 'cross', not 'self'"),
+        (["effect", "a text"], "effect changes heads: say which with --zero or --uniform"),
+        (["effect", "a text", "--zero", "first"], "'first': write layer and heads from 0"),
+        (["effect", " ", "--zero", "1"], "The text is empty"),
+    ],
+)
+def test_what_is_wrong_is_one_line(here, capsys, arguments, said):
+    assert run(arguments) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert said in err

@@ -1,0 +1,222 @@
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+import headscope as hs
+from headscope import InterventionError, TextError
+from headscope.studies._effect import divergence
+from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
+
+TEXT = "the cat sat on it."
+
+
+@pytest.fixture(scope="module")
+def writer():
+    return tiny_model("gpt2", writes=True), tiny_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return tiny_model("bert"), tiny_tokenizer()
+
+
+def classifier(**changes):
+    config = AutoConfig.for_model("bert", vocab_size=200, **ARCHITECTURES["bert"] | changes)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return AutoModelForSequenceClassification.from_config(config).eval()
+
+
+def logits(model, tokenizer, text, *interventions):
+    with torch.no_grad(), hs.intervene(model, *interventions):
+        return model(**tokenizer(text, return_tensors="pt")).logits.double()
+
+
+def test_the_output_moves_as_plain_torch_says(writer):
+    model, tokenizer = writer
+    change = hs.Zero(layer=0, heads=[1])
+    found = hs.effect(model, tokenizer, TEXT, interventions=[change], top=3)
+    p, q = (logits(model, tokenizer, TEXT, *what)[0].softmax(-1) for what in ((), (change,)))
+    wanted = torch.nn.functional.kl_div(q.log(), p, reduction="none").sum(-1).numpy()
+    assert found.output.kind == "tokens"
+    assert found.output.values == pytest.approx(wanted, rel=1e-6)
+    assert (found.output.values > 0).all()
+    assert found.output.mean == pytest.approx(wanted.mean())
+    assert found.output.labels == found.intact["self"].query.labels
+    for place, odds in ((0, p), (3, p)):
+        best = odds[place].topk(3)
+        assert [value for _, value in found.output.before[place]] == pytest.approx(best.values.tolist())
+        names = [tokenizer.decode([n]) or f"[{n}]" for n in best.indices.tolist()]  # the model has more than the words
+        assert [name for name, _ in found.output.before[place]] == names
+    assert found.output.after[2][0][1] == pytest.approx(q[2].max().item())
+
+
+def test_heads_below_the_change_move_by_exactly_nothing(writer):
+    model, tokenizer = writer
+    layers = len(model.transformer.h)
+    for layer in range(layers):
+        found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=layer, heads=[0])])
+        assert (found.moved[:layer] == 0).all()
+        assert (found.moved[layer, 1:] < 1e-12).all()
+        assert (found.moved[layer + 1 :] > 1e-8).all()
+        assert found.stack.changed == {(layer, 0)}
+
+
+def test_the_last_layer_moves_the_output_alone(writer):
+    model, tokenizer = writer
+    last = len(model.transformer.h) - 1
+    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=last)])
+    assert (found.moved[:last] == 0).all()
+    assert found.output.mean > 0
+    assert found.moved[last] == pytest.approx(np.full(found.moved.shape[1], math.log(2)), abs=1e-6)
+    assert found.stack.count == 0
+
+
+def test_a_change_to_what_is_there_already_moves_nothing(writer):
+    model, tokenizer = writer
+    record = hs.capture(model, tokenizer, TEXT)
+    same = hs.Given(layer=1, weights=record["self"].weights(1).astype(np.float32))
+    found = hs.effect(model, tokenizer, TEXT, interventions=[same])
+    assert found.output.values == pytest.approx(np.zeros(len(record["self"].query)), abs=1e-9)
+    assert found.moved.max() < 1e-12
+    assert found.stack.count == 0
+
+
+def test_a_classifier_moves_over_its_classes(reader):
+    model = classifier(num_labels=4, id2label={n: f"class {n}" for n in range(4)})
+    change = hs.Uniform(layer=0)
+    found = hs.effect(model, reader[1], ("the cat", "it sat"), interventions=[change])
+    p, q = (
+        model_logits.softmax(-1)[0]
+        for model_logits in (
+            _pair_logits(model, reader[1]),
+            _pair_logits(model, reader[1], change),
+        )
+    )
+    assert found.output.kind == "classes"
+    assert found.output.values == pytest.approx([float((p * (p / q).log()).sum())], rel=1e-6)
+    assert {name for name, _ in found.output.before[0]} == {f"class {n}" for n in range(4)}
+    assert "of the classes" in str(found)
+
+
+def _pair_logits(model, tokenizer, *interventions):
+    with torch.no_grad(), hs.intervene(model, *interventions):
+        return model(**tokenizer("the cat", "it sat", return_tensors="pt")).logits.double()
+
+
+def test_a_model_of_one_number_moves_by_its_difference(reader):
+    model = classifier(num_labels=1)
+    change = hs.Uniform(layer=0)
+    found = hs.effect(model, reader[1], TEXT, interventions=[change])
+    before, after = (logits(model, reader[1], TEXT, *what).item() for what in ((), (change,)))
+    assert found.output.kind == "number"
+    assert found.output.values == pytest.approx([abs(before - after)])
+
+
+def test_a_model_without_a_head_moves_its_states(reader):
+    model, tokenizer = reader
+    change = hs.Zero(layer=1, heads=[0])
+    found = hs.effect(model, tokenizer, TEXT, interventions=[change])
+    inputs = tokenizer(TEXT, return_tensors="pt")
+    with torch.no_grad():
+        before = model(**inputs).last_hidden_state[0].double().numpy()
+        with hs.intervene(model, change):
+            after = model(**inputs).last_hidden_state[0].double().numpy()
+    lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    assert found.output.kind == "states"
+    assert found.output.values == pytest.approx(1 - (before * after).sum(1) / lengths, abs=1e-9)
+    assert "has no head that guesses" in str(found)
+    assert found.output.before == ()
+
+
+def test_controls_are_the_spread(writer):
+    model, tokenizer = writer
+    controls = [[hs.Zero(layer=0, heads=[head])] for head in (1, 2)]
+    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=0, heads=[0])], controls=controls)
+    each = [hs.effect(model, tokenizer, TEXT, interventions=control).stack for control in controls]
+    own = [[0.0 if cell in stack.changed else stack.distance(*cell) for cell in stack.cells] for stack in each]
+    rounding = hs.effect(model, tokenizer, TEXT, interventions=controls[0]).stack.spread
+    assert found.stack.spread == pytest.approx(np.max([*own, rounding], axis=0))
+    assert found.stack.spread[found.stack.cells.index((0, 1))] < 1e-6
+    assert "the largest in 2 controls; one more of the kind would exceed it in 1 head of 3" in str(found)
+
+
+def test_several_texts_have_an_interval(writer):
+    model, tokenizer = writer
+    texts = [TEXT, "a bee ran.", "on it she sat."]
+    found = hs.effect(model, tokenizer, texts, interventions=[hs.Uniform(layer=0, heads=[0])])
+    alone = [hs.effect(model, tokenizer, text, interventions=[hs.Uniform(layer=0, heads=[0])]) for text in texts]
+    assert found.moved == pytest.approx(np.mean([each.moved for each in alone], axis=0))
+    assert [output.mean for output in found.outputs] == pytest.approx([each.output.mean for each in alone])
+    assert np.isfinite(found.stack.interval).all()
+    assert "Over all texts: mean" in str(found)
+    assert set(found.to_pandas().texts) == {3}
+
+
+def test_an_encoder_decoder_reads_one_target_in_both():
+    model, tokenizer = tiny_model("t5"), tiny_tokenizer()
+    change = hs.Zero(stack="encoder", layer=0, heads=[1])
+    found = hs.effect(model, tokenizer, "the cat sat.", target="a bee ran.", interventions=[change])
+    assert found.intact["decoder"].query == found.changed["decoder"].query
+    assert len(found.output.values) == len(found.intact["decoder"].query)
+    assert found.comparison["encoder"].changed == {(0, 1)}
+    assert (found.comparison["decoder"].moved[: model.config.num_heads] == 0).all()
+    assert (found.comparison["cross"].moved > 0).all()
+
+
+def test_the_model_comes_back_as_it_was(writer):
+    model, tokenizer = writer
+    before = logits(model, tokenizer, TEXT)
+    hooks = [len(module._forward_hooks) for module in model.modules()]
+    hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=0)])
+    assert (logits(model, tokenizer, TEXT) == before).all()
+    assert [len(module._forward_hooks) for module in model.modules()] == hooks
+
+
+def test_the_table_says_which_heads_were_changed(writer):
+    found = hs.effect(*writer, TEXT, interventions=[hs.Zero(layer=0, heads=[1])])
+    table = found.to_pandas()
+    assert table[table.changed][["layer", "head"]].to_numpy().tolist() == [[0, 1]]
+    assert "Changed: layer 0: output set to zero (heads 1)" in str(found)
+    assert repr(found).startswith("<Effect of layer 0: output set to zero (heads 1): output 0.")
+
+
+def test_a_folder_is_loaded_with_the_head_it_was_kept_with(writer, tmp_path):
+    model, tokenizer = writer
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    change = [hs.Zero(layer=0, heads=[1])]
+    found = hs.effect(str(tmp_path), text=TEXT, interventions=change)
+    assert found.output.values == pytest.approx(hs.effect(*writer, TEXT, interventions=change).output.values)
+
+
+def test_divergence_of_what_is_impossible_is_nothing():
+    before = torch.tensor([[0.5, 0.5, 0.0]], dtype=torch.float64).log()
+    after = torch.tensor([[0.25, 0.5, 0.25]], dtype=torch.float64).log()
+    assert divergence(before, after).item() == pytest.approx(0.5 * math.log(2))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"interventions": []}, InterventionError, "effect takes lists of interventions"),
+        ({"interventions": [3]}, InterventionError, "not [3]"),
+        ({"interventions": [hs.Zero(layer=9)]}, InterventionError, "Layer 9"),
+        ({"interventions": [hs.Zero(layer=0)], "controls": [[]]}, InterventionError, "not []"),
+        ({"interventions": [hs.Zero(layer=0)], "text": None}, TextError, "effect needs a text"),
+        ({"interventions": [hs.Zero(layer=0)], "text": []}, TextError, "an empty list of texts"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(writer, options, error, said):
+    with pytest.raises(error, match=re.escape(said)):
+        hs.effect(*writer, **{"text": TEXT, **options})
+
+
+def test_several_labels_at_once_are_refused(reader):
+    model = classifier(num_labels=3, problem_type="multi_label_classification")
+    with pytest.raises(InterventionError, match="several labels at once"):
+        hs.effect(model, reader[1], TEXT, interventions=[hs.Zero(layer=0)])

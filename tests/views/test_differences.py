@@ -1,0 +1,135 @@
+"""The page of a comparison."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import PageError
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.testing import random_record, random_weights, tiny_model, tiny_tokenizer
+from headscope.views._on_demand import OnDemand
+
+LAYERS, HEADS = 2, 3
+
+
+def decoded(array, chunks):
+    stored = np.frombuffer(chunks[array["chunk"]], array["dtype"]).reshape(array["shape"]).astype(np.float64)
+    if array["encoding"] == "signed":
+        stored = (stored - 128) / 127
+        return stored * np.abs(stored) * array["most"]
+    return (stored / 255) ** 2 * array.get("most", 1)
+
+
+def record_of(pieces, seed):
+    rng = np.random.default_rng(seed)
+    tokens = Tokens(pieces=tuple(pieces))
+    layers = [Layer(layer=n, weights=random_weights(rng, (HEADS, len(tokens), len(tokens)))) for n in range(LAYERS)]
+    stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
+    return Record(stacks={"self": stack}, model=ModelFacts(name="model"))
+
+
+def quantities(page, name):
+    (stack,) = page.header["stacks"]
+    return [decoded(layer["quantities"][name], page.chunks) for layer in stack["layers"]]
+
+
+def test_the_page_of_a_comparison_holds_both_records_and_their_difference():
+    a, b = random_record(seed=1), random_record(seed=2)
+    found = hs.compare(a, b)
+    page = hs.view(found)
+    assert page.record is b
+    assert page.header["selection"]["quantity"] == "difference"
+    assert [(each["name"], each["label"], each["signed"]) for each in page.header["quantities"]] == [
+        ("weight", "weight of B", False),
+        ("difference", "difference", True),
+        ("effect", "effect", False),
+        ("other", "weight of A", False),
+    ]
+    for layer, (difference, parts, other) in enumerate(
+        zip(*(quantities(page, name) for name in ("difference", "effect", "other")), strict=True)
+    ):
+        ours, theirs = a["cross"].weights(layer), b["cross"].weights(layer)
+        assert np.abs(difference - (theirs - ours)).max() < 2 / 127
+        assert np.abs(other - ours).max() < 2 / 255
+        assert np.abs(parts - found["cross"].parts(layer)).max() < 0.4 / 255
+    assert page.header["note"].startswith("A: random · B: random · tokens: 5 tokens, the same in both")
+
+
+def test_a_difference_has_both_signs_even_where_there_is_none():
+    record = random_record()
+    page = hs.view(hs.compare(record, record))
+    assert next(each for each in page.header["quantities"] if each["name"] == "difference")["signed"]
+    assert all((array == 0).all() for array in quantities(page, "difference"))
+    (stack,) = page.header["stacks"]
+    assert stack["moved"]["values"] == [[0.0] * HEADS] * LAYERS
+    assert stack["moved"]["within"] == [[True] * HEADS] * LAYERS
+
+
+def test_a_served_page_sends_the_signs_that_its_header_tells():
+    record = random_record()
+    view = hs.view(hs.compare(record, record))
+    answers = OnDemand(view.record, view.options)
+    header = json.loads(answers.chunk("layer/cross/1"))["quantities"]["difference"]
+    assert header["encoding"] == "signed"
+    sent = np.frombuffer(answers.chunk(header["chunk"]), np.uint8)
+    assert (sent == 128).all()
+    assert answers.header["note"] == view.header["note"]
+
+
+def test_records_of_other_tokens_stand_on_the_tokens_of_both():
+    found = hs.compare(record_of("uvw", 1), record_of("uxvw", 2))
+    page = hs.view(found)
+    (stack,) = page.header["stacks"]
+    assert stack["query"]["labels"] == ["u", "+x", "v", "w"]
+    weights = [decoded(layer["weights"], page.chunks) for layer in stack["layers"]]
+    for layer, (shown, difference) in enumerate(zip(weights, quantities(page, "difference"), strict=True)):
+        assert np.abs(shown - found["self"].weights("b", layer)).max() < 2 / 255
+        assert np.abs(difference - found["self"].difference(layer)).max() < 2 / 127
+    assert "+word: only in B" in page.header["note"]
+    assert page.header["model"]["name"] == "model"
+
+
+def test_a_page_of_some_heads_says_how_far_these_moved():
+    found = hs.compare(random_record(seed=1), random_record(seed=2))
+    page = hs.view(found, include_layers=[1], include_heads=[0, 2])
+    (stack,) = page.header["stacks"]
+    wanted = found["cross"].map()[[1]][:, [0, 2]]
+    assert np.array(stack["moved"]["values"]) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_an_effect_shows_the_changed_model_and_leaves_the_changed_heads_out():
+    model, tokenizer = tiny_model("gpt2", writes=True), tiny_tokenizer()
+    found = hs.effect(model, tokenizer, "the cat sat.", interventions=[hs.Zero(layer=0, heads=[1])])
+    page = found.view(quantity="effect")
+    assert page.record is found.changed
+    assert page.header["selection"]["quantity"] == "effect"
+    (stack,) = page.header["stacks"]
+    assert stack["moved"]["values"][0][1] is None
+    assert stack["moved"]["changed"][0][:3] == [False, True, False]
+    assert (quantities(page, "effect")[0][1] == 0).all()
+    before = quantities(page, "other")[0]
+    assert np.abs(before - found.intact["self"].weights(0)).max() < 2 / 255
+    assert page.header["note"].startswith(
+        "Changed: layer 0: output set to zero (heads 1). Output: KL(intact || changed)"
+    )
+    assert page.header["quantities"][0]["label"] == "weight after"
+
+
+def test_what_a_caller_gives_stands_beside_it():
+    found = hs.compare(random_record(seed=1), random_record(seed=2))
+    mine = [np.ones((HEADS, 5, 7))] * LAYERS
+    names = [each["name"] for each in hs.view(found, quantities={"mine": mine}).header["quantities"]]
+    assert names == ["weight", "difference", "effect", "other", "mine"]
+    with pytest.raises(PageError, match=re.escape("quantity='score': this record has 'weight', 'difference'")):
+        hs.matrix_view(found, quantity="score")
+
+
+def test_a_comparison_is_no_option_of_another_record():
+    found = hs.compare(random_record(seed=1), random_record(seed=2))
+    with pytest.raises(PageError, match="give it to view in place of the record"):
+        hs.view(random_record(queries=4), comparison=found)
+    with pytest.raises(PageError, match="not a str"):
+        hs.view(random_record(seed=3), comparison="x")
