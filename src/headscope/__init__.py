@@ -46,12 +46,14 @@ if TYPE_CHECKING:
     )
     from headscope.storage import load, save
     from headscope.studies import (
+        Ablation,
         AlignedPair,
         AlignmentStudy,
         Explained,
         Faithfulness,
         NormStudy,
         Tampering,
+        ablate,
         alignment_study,
         embedding_role,
         faithfulness,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
         norm_study,
         word_alignment,
     )
+    from headscope.tasks import Task
     from headscope.views import (
         View,
         head_view,
@@ -73,7 +76,7 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import figure, heads_figure, mechanism_figure
+    from headscope.views.figures import ablation_figure, figure, heads_figure, mechanism_figure
 
 _PLACES = {
     "headscope.capturing": (
@@ -126,12 +129,14 @@ _PLACES = {
     ),
     "headscope.storage": ("load", "save"),
     "headscope.studies": (
+        "Ablation",
         "AlignedPair",
         "AlignmentStudy",
         "Explained",
         "Faithfulness",
         "NormStudy",
         "Tampering",
+        "ablate",
         "alignment_study",
         "embedding_role",
         "faithfulness",
@@ -141,6 +146,7 @@ _PLACES = {
         "norm_study",
         "word_alignment",
     ),
+    "headscope.tasks": ("Task",),
     "headscope.views": (
         "View",
         "head_view",
@@ -153,11 +159,12 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("figure", "heads_figure", "mechanism_figure"),
+    "headscope.views.figures": ("ablation_figure", "figure", "heads_figure", "mechanism_figure"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "Ablation",
     "AlignedPair",
     "AlignmentStudy",
     "Candidate",
@@ -189,12 +196,15 @@ __all__ = [
     "Rotary",
     "Stack",
     "Tampering",
+    "Task",
     "TextError",
     "Tokens",
     "Uniform",
     "View",
     "Zero",
     "__version__",
+    "ablate",
+    "ablation_figure",
     "alignment_study",
     "budget",
     "capture",
