@@ -54,7 +54,7 @@ def ablate(
     model: Any,
     task: Any,
     *,
-    by: By | Literal["zero", "uniform", "mean"] = "zero",
+    by: By | str = "zero",
     **options: Unpack[AblationOptions],
 ) -> Ablation:
     """Disable every head and every layer in turn and measure what that does to a score, example by example.

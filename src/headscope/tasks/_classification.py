@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,15 +13,13 @@ from headscope.errors import TextError
 from headscope.tasks._batches import AT_ONCE, Text, by_length, check_counts, ids_of, padded, run
 from headscope.tasks._task import Batch, Task, Values
 
-Metric = Literal["accuracy", "log likelihood"]
-
 
 def classification(
     tokenizer: Any,
     texts: Sequence[Text],
     labels: Sequence[int],
     *,
-    metric: Metric = "accuracy",
+    metric: str = "accuracy",
     batch: int = AT_ONCE,
     truncate: bool = False,
 ) -> Task:
@@ -55,7 +53,7 @@ def classification(
     return _task(batches, "classification", metric, tuple(number for part in parts for number in part))
 
 
-def pictures(pixel_values: Any, labels: Sequence[int], *, metric: Metric = "accuracy", batch: int = AT_ONCE) -> Task:
+def pictures(pixel_values: Any, labels: Sequence[int], *, metric: str = "accuracy", batch: int = AT_ONCE) -> Task:
     """Pictures and their classes, for a model that classifies pictures; see `classification`.
 
     Args:

@@ -18,7 +18,7 @@ from headscope.tasks._task import Batch, Task, Values
 def likeness(
     tokenizer: Any,
     pairs: Sequence[tuple[str, str]],
-    gold: Sequence[float],
+    gold: Sequence[float | int],
     *,
     pooling: Literal["mean", "first"] = "mean",
     batch: int = AT_ONCE,

@@ -69,7 +69,7 @@ class Task:
             raise InterventionError(f"The score of {self.name!r} is not finite on batch {number}")
         return rows
 
-    def joined(self, batches: Sequence[Values]) -> Values:
+    def joined(self, batches: Sequence[np.ndarray]) -> Values:
         """The values of all batches, in the order in which the examples were given."""
         found = np.concatenate(batches)
         if self.order is None:
