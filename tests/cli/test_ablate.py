@@ -40,7 +40,7 @@ def test_next_words(folder, here, capsys):
     model, texts = tiny_model("gpt2", writes=True), ["the cat sat", "it sat", "a bee on it"]
     found, kept = hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"), hs.Ablation.load("b.npz")
     np.testing.assert_allclose(kept.scores, found.scores, atol=1e-6)
-    with open("b.csv", encoding="utf-8", newline="") as file:
+    with (here / "b.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["change"]) for row in rows] == kept.change.tolist()
     before = (here / "b.jsonl.part").stat().st_mtime_ns
