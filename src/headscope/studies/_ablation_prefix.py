@@ -25,6 +25,21 @@ class _Kept:
     versions: tuple[int, ...]
 
 
+@dataclass
+class _State:
+    """Whether the changed place was reached in the run of the model that goes on."""
+
+    reached: bool = False
+
+    def begin(self) -> None:
+        """A run of the model begins."""
+        self.reached = False
+
+    def reach(self) -> None:
+        """The place begins."""
+        self.reached = True
+
+
 class Prefix:
     """The layers of a model, which can be run once as they are and then passed over below a change.
 
@@ -73,10 +88,25 @@ class Prefix:
 
     @contextmanager
     def sharing(self, place: Place) -> Generator[None]:
-        """Pass over layers that are given what they were given in the recorded run, but for those that hold a place."""
-        others = [name for name in self._blocks if not f"{place.module}.".startswith(f"{name}.")]
-        with self._wrapped([*others, *self._inner[place.module]] if self.works else (), self._passed_over):
+        """Until a place is reached, pass over layers that are given what they were given in the recorded run."""
+        if not self.works:
             yield
+            return
+        state = _State()
+        others = [name for name in self._blocks if not f"{place.module}.".startswith(f"{name}.")]
+        handles = [
+            self._model.register_forward_pre_hook(lambda *_: state.begin()),
+            self._model.get_submodule(place.module).register_forward_pre_hook(lambda *_: state.reach()),
+        ]
+        try:
+            with (
+                self._wrapped(others, lambda name, forward: self._passed_over(name, forward, state)),
+                self._wrapped(self._inner[place.module], lambda name, forward: self._passed_over(name, forward, None)),
+            ):
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
     def forget(self) -> None:
         """Free what was kept."""
@@ -119,12 +149,13 @@ class Prefix:
 
         return record
 
-    def _passed_over(self, name: str, forward: Callable) -> Callable:
+    def _passed_over(self, name: str, forward: Callable, state: _State | None) -> Callable:
         calls = iter(self._kept.get(name, ()))
 
         def run(*args: Any, **options: Any) -> Any:
             call = next(calls, None)
-            if call is not None and call.given is not None and _versions(call) == call.versions:
+            below = state is None or not state.reached
+            if below and call is not None and call.given is not None and _versions(call) == call.versions:
                 with unseen():
                     if _same(call.given, (args, options)):
                         return call.returned

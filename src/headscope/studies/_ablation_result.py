@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -28,7 +28,6 @@ NAMED = 8
 LEAST_FLIPS = 9999
 
 Cell = tuple[str, int, int]
-What = Literal["change", "score", "significant"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +121,7 @@ class Ablation(Table):
         """Which cells are whole layers."""
         return np.array([head < 0 for _, _, head in self.cells])
 
-    def grid(self, what: What = "change", stack: str | None = None) -> Float[np.ndarray, "layer head"]:
+    def grid(self, what: str = "change", stack: str | None = None) -> Float[np.ndarray, "layer head"]:
         """Heads of a stack as a heat map; NaN where one was not disabled.
 
         Args:
@@ -140,7 +139,7 @@ class Ablation(Table):
             found[layers.index(self.cells[at][1]), self.cells[at][2]] = rows[at]
         return found
 
-    def by_layer(self, what: What = "change", stack: str | None = None) -> Float[np.ndarray, " layer"]:
+    def by_layer(self, what: str = "change", stack: str | None = None) -> Float[np.ndarray, " layer"]:
         """Whole layers of a stack, as `grid`."""
         rows, layers, chosen = self._values(what), self.layers(stack), self._stack(stack)
         found = np.full(len(layers), np.nan)
