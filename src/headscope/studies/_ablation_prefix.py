@@ -44,9 +44,8 @@ class Prefix:
     """The layers of a model, which can be run once as they are and then passed over below a change.
 
     A layer is a child of a module list that holds attention; in the changed one the projections in its attention are
-    passed over. That happens only where every argument equals that of
-    the recorded run to the last bit, so the result is that of a whole run wherever a layer is a function of its
-    arguments; `differs` finds out whether it is.
+    passed over. That happens only where every argument equals that of the recorded run to the last bit, so the result
+    is that of a whole run wherever a layer is a function of its arguments; `check` finds out whether it is.
 
     Args:
         model: in evaluation mode.
