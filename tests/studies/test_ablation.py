@@ -347,6 +347,8 @@ def test_it_prints_what_it_found(found):
     assert text.startswith("Bart") or "translation, 20 examples; disabled: output set to zero" in text.splitlines()[0]
     assert f"{counts['heads']} heads: without them the score falls for {counts['lower']} " in text
     assert "change of log likelihood by layer and head, cross" in text
+    assert "\ncross layer 1 " in text
+    assert "\nencoder 0-0 " in text
     assert "holm over all heads (and over all layers), alpha 0.05; layers below" in text
     assert repr(found) == f"<Ablation: translation, {counts['heads']} heads, 20 examples>"
     assert counts["raise"] + counts["lower"] <= counts["heads"] == sum(cell[2] >= 0 for cell in found.cells)

@@ -228,7 +228,13 @@ class Ablation(Table):
         return f"<Ablation: {self.task}, {counts['heads']} heads, {self.examples} examples>"
 
     def __str__(self) -> str:
-        blocks = [self._summary(), *(self._grid(stack) for stack in self.stacks), self._ends(), self._notes()]
+        blocks = [
+            self._summary(),
+            *(self._grid(stack) for stack in self.stacks),
+            self._ends(),
+            self._layers(),
+            self._notes(),
+        ]
         return "\n\n".join(block for block in blocks if block)
 
     def _values(self, what: str) -> np.ndarray:
@@ -293,18 +299,27 @@ class Ablation(Table):
         if not len(order):
             return ""
         chosen = order if len(order) <= 2 * NAMED else np.concatenate([order[:NAMED], order[-NAMED:]])
-        rows = [("head", "change", f"{self.confidence:.0%} interval", "p", "corrected")]
+        found = self._rows(chosen)
+        if len(chosen) < len(order):
+            found.insert(1 + NAMED, ("...", "", "", "", ""))
+        return "\n".join(aligned(found))
+
+    def _layers(self) -> str:
+        """Whole layers with their evidence."""
+        found = np.flatnonzero(self.of_layers)
+        return "\n".join(aligned(self._rows(found))) if len(found) else ""
+
+    def _rows(self, chosen: np.ndarray) -> list[tuple[str, ...]]:
+        rows = [("disabled", "change", f"{self.confidence:.0%} interval", "p", "corrected")]
         for at in chosen:
             stack, layer, head = self.cells[at]
-            name = f"{layer}-{head}" if len(self.stacks) == 1 else f"{stack} {layer}-{head}"
+            name = f"{layer}-{head}" if head >= 0 else f"layer {layer}"
             low, high = self.intervals[at]
             ends = "-" if np.isnan(low) else f"[{low:+.2g}, {high:+.2g}]"
             mark = " *" if self.significant[at] else ""
             numbers = (f"{self.change[at]:+.2g}", ends, f"{self.p[at]:.2g}", f"{self.corrected[at]:.2g}{mark}")
-            rows.append((name, *numbers))
-            if len(order) > 2 * NAMED and at == order[NAMED - 1]:
-                rows.append(("...", "", "", "", ""))
-        return "\n".join(aligned(rows))
+            rows.append((name if len(self.stacks) == 1 else f"{stack} {name}", *numbers))
+        return rows
 
     def _notes(self) -> str:
         test = f"*: paired sign-flip test over examples, {self.correction} over all heads (and over all layers), "
