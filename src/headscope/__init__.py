@@ -47,12 +47,14 @@ if TYPE_CHECKING:
     )
     from headscope.storage import load, save
     from headscope.studies import (
+        Ablation,
         AlignedPair,
         AlignmentStudy,
         Explained,
         Faithfulness,
         NormStudy,
         Tampering,
+        ablate,
         alignment_study,
         effect,
         embedding_role,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         norm_study,
         word_alignment,
     )
+    from headscope.tasks import Task
     from headscope.views import (
         View,
         head_view,
@@ -75,7 +78,7 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import figure, heads_figure, mechanism_figure
+    from headscope.views.figures import ablation_figure, figure, heads_figure, mechanism_figure
 
 _PLACES = {
     "headscope.capturing": (
@@ -129,12 +132,14 @@ _PLACES = {
     ),
     "headscope.storage": ("load", "save"),
     "headscope.studies": (
+        "Ablation",
         "AlignedPair",
         "AlignmentStudy",
         "Explained",
         "Faithfulness",
         "NormStudy",
         "Tampering",
+        "ablate",
         "alignment_study",
         "effect",
         "embedding_role",
@@ -145,6 +150,7 @@ _PLACES = {
         "norm_study",
         "word_alignment",
     ),
+    "headscope.tasks": ("Task",),
     "headscope.views": (
         "View",
         "head_view",
@@ -157,11 +163,12 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("figure", "heads_figure", "mechanism_figure"),
+    "headscope.views.figures": ("ablation_figure", "figure", "heads_figure", "mechanism_figure"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "Ablation",
     "AlignedPair",
     "AlignmentStudy",
     "Candidate",
@@ -195,12 +202,15 @@ __all__ = [
     "Rotary",
     "Stack",
     "Tampering",
+    "Task",
     "TextError",
     "Tokens",
     "Uniform",
     "View",
     "Zero",
     "__version__",
+    "ablate",
+    "ablation_figure",
     "alignment_study",
     "budget",
     "capture",

@@ -30,3 +30,4 @@ app.command(
 app.command("headscope.cli._compare:compare", name="compare", help="Set two records beside each other.")
 app.command("headscope.cli._effect:effect", name="effect", help="Tell what disabling heads moves.")
 app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")
+app.command("headscope.cli._ablate:ablate", name="ablate", help="Tell what each head matters to a task.")

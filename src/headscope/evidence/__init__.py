@@ -3,6 +3,7 @@
 from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
 from headscope.evidence._correction import benjamini_hochberg, holm
 from headscope.evidence._effect import effect_size, p_above, superiority
+from headscope.evidence._flips import p_flipped
 from headscope.evidence._interval import interval
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._ratio import redrawn_ratios
@@ -19,6 +20,7 @@ __all__ = [
     "load_statistic",
     "null_scores",
     "p_above",
+    "p_flipped",
     "position_map",
     "redrawn_ratios",
     "rng_of",

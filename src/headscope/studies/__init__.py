@@ -1,12 +1,13 @@
 """Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports.
 
-What changes a model while it runs (faithfulness) is imported at its first use, since it imports torch; records are
-studied without it.
+What changes a model while it runs (ablation, faithfulness) is imported at its first use, since it imports torch;
+records are studied without it.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from headscope.studies._ablation_result import Ablation
 from headscope.studies._alignment import WordAlignment, word_alignment
 from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
 from headscope.studies._embedding_role import embedding_role
@@ -16,11 +17,14 @@ from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
 
 if TYPE_CHECKING:
+    from headscope.studies._ablation import AblationOptions, ablate
     from headscope.studies._effect import effect
     from headscope.studies._explained import Explained, Tampering, erasure
     from headscope.studies._faithfulness import Faithfulness, faithfulness
 
 _WITH_TORCH = {
+    "AblationOptions": "headscope.studies._ablation",
+    "ablate": "headscope.studies._ablation",
     "Explained": "headscope.studies._explained",
     "Faithfulness": "headscope.studies._faithfulness",
     "Tampering": "headscope.studies._explained",
@@ -30,6 +34,8 @@ _WITH_TORCH = {
 }
 
 __all__ = [
+    "Ablation",
+    "AblationOptions",
     "AlignedPair",
     "AlignmentStudy",
     "BestPlace",
@@ -38,6 +44,7 @@ __all__ = [
     "NormStudy",
     "Tampering",
     "WordAlignment",
+    "ablate",
     "alignment_study",
     "check_plot",
     "effect",

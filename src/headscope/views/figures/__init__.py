@@ -1,5 +1,6 @@
 """Figures for print: a view of a record as SVG, PDF or PNG, without a browser."""
 
+from headscope.views.figures._ablation_figure import ablation_figure
 from headscope.views.figures._figure import FORMATS, Figure, figure
 from headscope.views.figures._heads_figure import heads_figure
 from headscope.views.figures._mechanism_figure import mechanism_figure
@@ -13,6 +14,7 @@ __all__ = [
     "FigureOptions",
     "Recipe",
     "ResultOptions",
+    "ablation_figure",
     "figure",
     "heads_figure",
     "mechanism_figure",

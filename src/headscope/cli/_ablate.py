@@ -1,0 +1,131 @@
+"""headscope ablate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from headscope.cli._run import ModelOptions, check_place, quiet, say, status
+from headscope.cli._study import check_results, write_table
+from headscope.errors import FileError, TextError
+
+WRITING = ("next-word", "minimal-pairs", "repeats")
+
+
+def ablate(
+    *,
+    task: str,
+    data: Path | None = None,
+    model: ModelOptions | None = None,
+    by: Literal["zero", "uniform", "mean"] = "zero",
+    heads: bool = True,
+    layers: bool = True,
+    stack: str | None = None,
+    limit: int | None = None,
+    batch: int = 16,
+    threads: int | None = None,
+    resume: Path | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
+    save: Path | None = None,
+    share: bool = True,
+    masked: Annotated[bool | None, Parameter(negative="--causal")] = None,
+    confidence: float = 0.95,
+    alpha: float = 0.05,
+    correction: Literal["holm", "benjamini-hochberg"] = "holm",
+) -> None:
+    """Tell what each head and each layer matters to a task, by disabling one after the other.
+
+    Tasks: next-word, masked-word (texts), classification (texts or pairs with a label), likeness (pairs with a label or
+    score; by embeddings), minimal-pairs (sentence_good, sentence_bad), translation (source, target; summaries too),
+    repeats (random tokens said again), or file.py:function, which is called with model and tokenizer. The table has the
+    change of the score without each head, with an interval over examples and a paired test corrected for their number.
+
+    Args:
+        task: Which task.
+        data: A file of examples: .jsonl, .csv, .tsv, .parquet, or .txt with a text on each line. Fields are named as in
+            GLUE, BLiMP or our own files: text, text_b, label; sentence1, sentence2; premise, hypothesis ...
+        model: Which model, with the head that the task needs.
+        by: What disabled heads do: hand on zeros (Michel et al. 2019), look at everything alike (Kovaleva et al. 2019),
+            or attend as they do on average over the examples.
+        heads: Disable single heads.
+        layers: Disable whole layers.
+        stack: Of which stack of the model, such as decoder; all by default.
+        limit: How many examples are read at most.
+        batch: How many examples run at once.
+        threads: How many threads torch takes.
+        resume: Keep every value in this file as it is found; go on from it where it is there already.
+        out: Write the row of every head and layer to this file (.csv, .json or .parquet) too.
+        plot: Draw heads and layers around the intact score to this file (.svg, .pdf or .png) too.
+        save: Keep the scores of all examples in this file (.npz), for headscope.Ablation.load.
+        share: Compute layers below the changed one once.
+        masked: For minimal pairs: whether the model guesses hidden words, or the next one.
+        confidence: Of the intervals.
+        alpha: Chance of a false change that is accepted, over all heads.
+        correction: For trying many heads; holm keeps any false change away, benjamini-hochberg their share.
+    """
+    check_results(out, plot, data)
+    _check_files(data, resume, save)
+    options = model or ModelOptions()
+    with status("Loading PyTorch and transformers"):
+        import torch
+
+        from headscope.studies import ablate as ablated
+        from headscope.tasks import NAMES, named_task
+    if task not in NAMES and ":" not in task:
+        raise TextError(f"There is no task {task!r}; there are {', '.join(NAMES)}, and file.py:function")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    with status(f"Loading {options.model or 'the demo model'}"), quiet():
+        loaded, tokenizer = _loaded(task, options, masked=masked)
+    more: dict[str, Any] = {"batch": batch} if ":" not in task else {}
+    if task == "minimal-pairs":
+        more["masked"] = masked
+    if task == "translation" and options.target_tokenizer is not None:
+        from headscope.capturing import load_tokenizer
+
+        more["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
+    if options.truncate and task in NAMES and task != "repeats":
+        more["truncate"] = True
+    made = named_task(task, loaded, tokenizer, data, limit=limit, **more)
+    chosen: dict[str, Any] = {"heads": heads, "layers": layers, "stack": stack, "resume": resume, "share": share}
+    evidence: dict[str, Any] = {"confidence": confidence, "alpha": alpha, "correction": correction}
+    found = ablated(loaded, made, by=by, progress=sys.stderr.isatty(), **chosen, **evidence)
+    say(str(found))
+    if out is not None:
+        write_table(found, out)
+        say(f"Wrote {out.resolve()}")
+    if save is not None:
+        say(f"Wrote {found.save(save).resolve()}")
+    if plot is not None:
+        with status("Drawing"):
+            path = found.plot(plot)
+        say(f"Wrote {path.resolve()}")
+
+
+def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> None:
+    """Raise where files are not there or could not be written, before any long work."""
+    if data is not None and not data.is_file():
+        raise FileError(f"{data} is not there")
+    for path in (resume, save):
+        if path is not None:
+            check_place(path)
+    if save is not None and save.suffix != ".npz":
+        raise FileError(f"--save is {save}; scores are kept as .npz")
+
+
+def _loaded(task: str, options: ModelOptions, *, masked: bool | None) -> tuple[Any, Any]:
+    """The model with the head that the task needs, and its tokenizer."""
+    from headscope.capturing import demo_model, load_classifier, load_masked_model, load_model, load_tokenizer
+
+    name, trusted = options.model, options.trust_remote_code
+    tokenizer = load_tokenizer(name or demo_model(), trust_remote_code=trusted)
+    guesses = task == "minimal-pairs" and (tokenizer.mask_token_id is not None if masked is None else masked)
+    if task == "masked-word" or guesses:
+        return load_masked_model(name, trust_remote_code=trusted), tokenizer
+    if task == "classification":
+        return load_classifier(name, trust_remote_code=trusted), tokenizer
+    return load_model(name, trust_remote_code=trusted, writes=task in WRITING)[0], tokenizer

@@ -1,0 +1,85 @@
+"""What heads look at on average over the examples of a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing._capture import _numbered
+from headscope.capturing._inputs import Inputs
+from headscope.capturing._keep import Keeping
+from headscope.capturing._origins import has_more_than_text, origins_of
+from headscope.capturing._run import run
+from headscope.errors import CaptureError, InterventionError
+from headscope.record import Record
+from headscope.tasks import Task
+
+AVERAGED = 64
+"""Examples whose attention is averaged; those of the last batch, the longest, come first."""
+KEEPING = Keeping(frozenset({"weights"}), auto=False)
+
+
+def averaged(model: nn.Module, task: Task) -> tuple[Record, ...]:
+    """Records of examples from all over the task.
+
+    Raises:
+        InterventionError: where what the task runs cannot be captured.
+    """
+    last = len(task.batches) - 1
+    order = [last, *range(0, last, max(1, last // 4))]
+    found: list[Record] = []
+    for number in order:
+        for arguments in _arguments(model, task, number):
+            for one in _singly(arguments):
+                if len(found) == AVERAGED:
+                    return tuple(found)
+                found.append(_record(model, one))
+    return tuple(found)
+
+
+def _record(model: nn.Module, arguments: dict[str, torch.Tensor]) -> Record:
+    sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
+    source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
+    origins = origins_of(model, arguments) if has_more_than_text(arguments) else None
+    if not source and origins is None:
+        raise InterventionError(
+            "The examples have neither ids nor pictures, so their attention cannot be averaged; give "
+            "by=functools.partial(headscope.Mean, records=...) with records that you captured"
+        )
+    try:
+        return run(model, Inputs(arguments, source, target, origins), KEEPING)[0]
+    except CaptureError as error:
+        raise InterventionError(f"The attention of the examples cannot be averaged: {error}") from error
+
+
+def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+    """Each example by itself, without padding."""
+    mask = arguments.get("attention_mask")
+    count = max((len(tensor) for tensor in arguments.values()), default=0)
+    found = []
+    for row in range(count):
+        one = {name: tensor[row : row + 1] for name, tensor in arguments.items() if len(tensor) == count}
+        if mask is not None and mask.ndim == 2:
+            kept = mask[row].bool()
+            one = {
+                name: tensor[:, kept] if tensor.shape[:2] == (1, len(kept)) else tensor for name, tensor in one.items()
+            }
+        found.append(one)
+    return found
+
+
+def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torch.Tensor]]:
+    """The tensors that the model is given by name on a batch, run by run."""
+    found: list[dict[str, torch.Tensor]] = []
+
+    def note(_: nn.Module, args: tuple, options: dict[str, Any]) -> None:
+        found.append({name: value for name, value in options.items() if isinstance(value, torch.Tensor) and value.ndim})
+
+    handle = model.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        task.values(model, number)
+    finally:
+        handle.remove()
+    return found

@@ -1,0 +1,329 @@
+"""What disabling each head does to a score."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.errors import FileError, RecordError
+from headscope.evidence import benjamini_hochberg, holm, interval, p_flipped
+from headscope.patterns._table import Table, aligned
+from headscope.storage import written_whole
+
+VERSION = 1
+CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
+FIELDS = ("stack", "layer", "head", "score", "change", "low", "high", "p", "corrected", "significant")
+MOST_COLUMNS = 16
+NAMED = 8
+"""Heads that the printed table names at either end."""
+LEAST_FLIPS = 9999
+
+Cell = tuple[str, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Ablation(Table):
+    """The score of a model as it is and without each head and each layer; prints itself as tables.
+
+    Args:
+        cells: stack, layer and head that were disabled; the head is -1 where the whole layer was.
+        scores: ``[example cell]``, higher is better.
+        intact: ``[example]`` of the model as it is.
+        task: name of the task.
+        metric: what the mean score is.
+        by: what was done to the heads.
+        model: name of the model.
+        totals: what else is told, by name: of the intact model and then of each cell.
+        shared: whether layers below the changed one were computed once; where not, why.
+        confidence: of the bootstrap intervals over examples.
+        alpha: chance of any false change among the heads, and among the layers, that is accepted.
+        correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads; over all layers by themselves.
+    """
+
+    cells: tuple[Cell, ...]
+    scores: Float[np.ndarray, "example cell"]
+    intact: Float[np.ndarray, " example"]
+    task: str
+    metric: str
+    by: str
+    model: str = ""
+    totals: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    shared: str = ""
+    confidence: float = 0.95
+    alpha: float = 0.05
+    correction: str = "holm"
+
+    @property
+    def examples(self) -> int:
+        """Number of examples."""
+        return len(self.intact)
+
+    @property
+    def baseline(self) -> float:
+        """Mean score of the intact model."""
+        return float(self.intact.mean())
+
+    @cached_property
+    def baseline_interval(self) -> Float[np.ndarray, " 2"]:
+        """Bootstrap interval of `baseline` over examples."""
+        return interval(self.intact[:, None], confidence=self.confidence)[0]
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """Names of the stacks."""
+        return tuple(dict.fromkeys(stack for stack, _, _ in self.cells))
+
+    @cached_property
+    def changes(self) -> Float[np.ndarray, "example cell"]:
+        """Change of each example's score; negative where what was disabled helps."""
+        return self.scores - self.intact[:, None]
+
+    @cached_property
+    def change(self) -> Float[np.ndarray, " cell"]:
+        """Mean change of the score."""
+        return self.changes.mean(axis=0)
+
+    @cached_property
+    def intervals(self) -> Float[np.ndarray, "cell 2"]:
+        """Bootstrap intervals of `change`: examples are drawn anew, with and without the head together."""
+        return interval(self.changes, confidence=self.confidence)
+
+    @cached_property
+    def p(self) -> Float[np.ndarray, " cell"]:
+        """Paired test of each change by flipping signs, two-sided; see `headscope.evidence.p_flipped`."""
+        flips = max(LEAST_FLIPS, int(4 * len(self.cells) / self.alpha))
+        return p_flipped(self.changes, flips=flips)
+
+    @cached_property
+    def corrected(self) -> Float[np.ndarray, " cell"]:
+        """`p` corrected for the number of heads, and for that of layers."""
+        found = np.full(len(self.cells), np.nan)
+        for family in (self.of_layers, ~self.of_layers):
+            found[family] = CORRECTIONS[self.correction](self.p[family])
+        return found
+
+    @property
+    def significant(self) -> Bool[np.ndarray, " cell"]:
+        """Where `corrected` is at most alpha."""
+        return self.corrected <= self.alpha
+
+    @property
+    def of_layers(self) -> Bool[np.ndarray, " cell"]:
+        """Which cells are whole layers."""
+        return np.array([head < 0 for _, _, head in self.cells])
+
+    def grid(self, what: str = "change", stack: str | None = None) -> Float[np.ndarray, "layer head"]:
+        """Heads of a stack as a heat map; NaN where one was not disabled.
+
+        Args:
+            what: ``"change"``, ``"score"`` or ``"significant"`` (0 or 1).
+            stack: by default the first.
+
+        Raises:
+            RecordError: where there is no such stack or value.
+        """
+        rows, layers = self._values(what), self.layers(stack)
+        chosen = self._stack(stack)
+        own = [at for at, cell in enumerate(self.cells) if cell[0] == chosen and cell[2] >= 0]
+        found = np.full((len(layers), max((self.cells[at][2] for at in own), default=-1) + 1), np.nan)
+        for at in own:
+            found[layers.index(self.cells[at][1]), self.cells[at][2]] = rows[at]
+        return found
+
+    def by_layer(self, what: str = "change", stack: str | None = None) -> Float[np.ndarray, " layer"]:
+        """Whole layers of a stack, as `grid`."""
+        rows, layers, chosen = self._values(what), self.layers(stack), self._stack(stack)
+        found = np.full(len(layers), np.nan)
+        for (name, layer, head), value in zip(self.cells, rows, strict=True):
+            if name == chosen and head < 0:
+                found[layers.index(layer)] = value
+        return found
+
+    def layers(self, stack: str | None = None) -> list[int]:
+        """Numbers of the layers of a stack."""
+        chosen = self._stack(stack)
+        return sorted({layer for name, layer, _ in self.cells if name == chosen})
+
+    def columns(self) -> dict[str, list]:
+        """One row for each head and layer; the head of a layer is -1."""
+        found: dict[str, list] = dict(
+            zip(("stack", "layer", "head"), map(list, zip(*self.cells, strict=True)), strict=True)
+        )
+        values = (self._values("score"), self.change, *self.intervals.T, self.p, self.corrected, self.significant)
+        found |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
+        return found | {name: list(values[1:]) for name, values in self.totals.items()}
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Keep everything as one .npz file; the texts are not kept.
+
+        Raises:
+            FileError: where the file cannot be written.
+        """
+        told = {name: getattr(self, name) for name in TOLD}
+        words = np.frombuffer(json.dumps(told | {"totals": dict(self.totals), "cells": self.cells}).encode(), np.uint8)
+        with written_whole(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, version=VERSION, scores=self.scores, intact=self.intact, words=words)
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Ablation:
+        """A result that was kept.
+
+        Raises:
+            FileError: where the file is not there, is cut, or is none of ours.
+        """
+        try:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
+                version, scores, intact = int(kept["version"]), kept["scores"], kept["intact"]
+                words = json.loads(kept["words"].tobytes())
+            if version > VERSION:
+                raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
+            cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
+            totals = {name: tuple(values) for name, values in words.pop("totals").items()}
+            return cls(cells, scores, intact, totals=totals, **words)
+        except FileNotFoundError:
+            raise FileError(f"{path} is not there") from None
+        except FileError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise FileError(f"{path} is cut or holds no ablation: {error}") from None
+
+    def figure(self, **options: Any) -> Any:
+        """Maps of layers and heads around the intact score, and bars of layers; see `headscope.ablation_figure`."""
+        import headscope
+
+        return headscope.ablation_figure(self, **options)
+
+    def plot(self, path: str | os.PathLike, **options: Any) -> Path:
+        """Draw the figure to a file: .svg, .pdf or .png.
+
+        Raises:
+            FigureError: where matplotlib is missing, or the suffix is none of these.
+        """
+        return self.figure(**options).save(path)
+
+    def counts(self) -> dict[str, int]:
+        """How many heads raise the score or lower it, and how many of these do so significantly."""
+        heads = ~self.of_layers
+        up, down, sure = heads & (self.change > 0), heads & (self.change < 0), self.significant
+        return {
+            "heads": int(heads.sum()),
+            "raise": int(up.sum()),
+            "lower": int(down.sum()),
+            "raise significantly": int((up & sure).sum()),
+            "lower significantly": int((down & sure).sum()),
+        }
+
+    def __repr__(self) -> str:
+        counts = self.counts()
+        return f"<Ablation: {self.task}, {counts['heads']} heads, {self.examples} examples>"
+
+    def __str__(self) -> str:
+        blocks = [
+            self._summary(),
+            *(self._grid(stack) for stack in self.stacks),
+            self._ends(),
+            self._layers(),
+            self._notes(),
+        ]
+        return "\n\n".join(block for block in blocks if block)
+
+    def _values(self, what: str) -> np.ndarray:
+        values = {"change": self.change, "score": self.baseline + self.change, "significant": None}
+        if what not in values:
+            raise RecordError(f"An ablation has no {what!r}; it has {', '.join(values)}")
+        found = values[what]
+        return self.significant.astype(float) if found is None else found
+
+    def _stack(self, stack: str | None) -> str:
+        if stack is not None and stack not in self.stacks:
+            raise RecordError(f"There is no stack {stack!r}; there are {', '.join(self.stacks)}")
+        return self.stacks[0] if stack is None else stack
+
+    def _summary(self) -> str:
+        low, high = self.baseline_interval
+        ends = "" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]"
+        lines = [
+            f"{self.model or 'a model'}: {self.task}, {self.examples} examples; disabled: {self.by}",
+            f"intact: {self.metric} {self.baseline:.4g}{ends}"
+            + "".join(f", {name} {values[0]:.4g}" for name, values in self.totals.items()),
+        ]
+        counts = self.counts()
+        if counts["heads"]:
+            lines.append(
+                f"{counts['heads']} heads: without them the score falls for {counts['lower']} "
+                f"(significantly for {counts['lower significantly']}) and rises for {counts['raise']} "
+                f"(significantly for {counts['raise significantly']})"
+            )
+        return "\n".join(lines)
+
+    def _grid(self, stack: str) -> str:
+        grid, bars = self.grid(stack=stack), self.by_layer(stack=stack)
+        if not 0 < grid.shape[1] <= MOST_COLUMNS:
+            return ""
+        marks, whole = self.grid("significant", stack), self.by_layer("significant", stack)
+        shown = ~np.isnan(bars).all()
+        rows = [("layer", *map(str, range(grid.shape[1])), *(["all"] if shown else []))]
+        for at, layer in enumerate(self.layers(stack)):
+            cells = [self._cell(value, mark) for value, mark in zip(grid[at], marks[at], strict=True)]
+            rows.append((str(layer), *cells, *([self._cell(bars[at], whole[at])] if shown else [])))
+        title = f"change of {self.metric} by layer and head" + (f", {stack}" if len(self.stacks) > 1 else "")
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.rjust, row, widths)).rstrip() for row in rows]
+        return "\n".join([title, *lines])
+
+    def _cell(self, value: float, mark: float) -> str:
+        if np.isnan(value):
+            return "-"
+        return f"{self._short(value)}{'*' if mark == 1 else ' '}"
+
+    def _short(self, value: float) -> str:
+        """All changes with as many digits as show the largest of a head with two."""
+        heads = self.change[~self.of_layers] if not self.of_layers.all() else self.change
+        largest = float(np.abs(heads).max(initial=0.0))
+        digits = int(np.clip(1 - np.floor(np.log10(largest)), 1, 6)) if largest > 0 else 1
+        return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+    def _ends(self) -> str:
+        heads = np.flatnonzero(~self.of_layers)
+        order = heads[np.argsort(self.change[heads], kind="stable")]
+        if not len(order):
+            return ""
+        chosen = order if len(order) <= 2 * NAMED else np.concatenate([order[:NAMED], order[-NAMED:]])
+        found = self._rows(chosen)
+        if len(chosen) < len(order):
+            found.insert(1 + NAMED, ("...", "", "", "", ""))
+        return "\n".join(aligned(found))
+
+    def _layers(self) -> str:
+        """Whole layers with their evidence."""
+        found = np.flatnonzero(self.of_layers)
+        return "\n".join(aligned(self._rows(found))) if len(found) else ""
+
+    def _rows(self, chosen: np.ndarray) -> list[tuple[str, ...]]:
+        rows = [("disabled", "change", f"{self.confidence:.0%} interval", "p", "corrected")]
+        for at in chosen:
+            stack, layer, head = self.cells[at]
+            name = f"{layer}-{head}" if head >= 0 else f"layer {layer}"
+            low, high = self.intervals[at]
+            ends = "-" if np.isnan(low) else f"[{low:+.2g}, {high:+.2g}]"
+            mark = " *" if self.significant[at] else ""
+            numbers = (f"{self.change[at]:+.2g}", ends, f"{self.p[at]:.2g}", f"{self.corrected[at]:.2g}{mark}")
+            rows.append((name if len(self.stacks) == 1 else f"{stack} {name}", *numbers))
+        return rows
+
+    def _notes(self) -> str:
+        test = f"*: paired sign-flip test over examples, {self.correction} over all heads (and over all layers), "
+        return f"{test}alpha {self.alpha:g}; {self.shared}" if self.shared else f"{test}alpha {self.alpha:g}"
+
+
+TOLD = ("task", "metric", "by", "model", "shared", "confidence", "alpha", "correction")

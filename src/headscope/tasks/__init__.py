@@ -1,0 +1,51 @@
+"""What a model is to be good at: texts, and a score for each example of which more is better.
+
+Everything here needs torch, which is loaded at the first use of a name.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from headscope.tasks._rows import read_labelled, read_pairs, read_rows
+
+if TYPE_CHECKING:
+    from headscope.tasks._classification import classification, pictures
+    from headscope.tasks._likeness import likeness
+    from headscope.tasks._loss import masked_word, next_word, repeats, translation
+    from headscope.tasks._minimal_pairs import minimal_pairs
+    from headscope.tasks._named import NAMES, named_task
+    from headscope.tasks._task import Task, parse_task
+
+_PLACES = {
+    "_classification": ("classification", "pictures"),
+    "_likeness": ("likeness",),
+    "_loss": ("masked_word", "next_word", "repeats", "translation"),
+    "_minimal_pairs": ("minimal_pairs",),
+    "_named": ("NAMES", "named_task"),
+    "_task": ("Task", "parse_task"),
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "NAMES",
+    "Task",
+    "classification",
+    "likeness",
+    "masked_word",
+    "minimal_pairs",
+    "named_task",
+    "next_word",
+    "parse_task",
+    "pictures",
+    "read_labelled",
+    "read_pairs",
+    "read_rows",
+    "repeats",
+    "translation",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE_OF:
+        raise AttributeError(f"headscope.tasks has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(f"headscope.tasks.{_PLACE_OF[name]}"), name)

@@ -1,0 +1,103 @@
+"""Do embeddings tell which sentences mean the same?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from headscope.errors import TextError
+from headscope.tasks._batches import AT_ONCE, by_length, check_counts, ids_of, padded, run
+from headscope.tasks._task import Batch, Task, Values
+
+
+def likeness(
+    tokenizer: Any,
+    pairs: Sequence[tuple[str, str]],
+    gold: Sequence[float | int],
+    *,
+    pooling: Literal["mean", "first"] = "mean",
+    batch: int = AT_ONCE,
+    truncate: bool = False,
+) -> Task:
+    """Pairs of texts whose embeddings are set beside each other by their cosine.
+
+    Where ``gold`` says of each pair whether it means the same (0 or 1), the score is 1 where the cosine is on the right
+    side of a threshold: the best one, found anew for each changed model. (One that is best for the intact model alone
+    would make almost any change look harmful.) It is chosen on the same pairs, so accuracies are a little too high.
+    Where it is graded, the mean score is Spearman's rho of cosine and gold: the score of a pair is the product of its
+    two ranks, each standardised over all pairs, so intervals and tests over pairs hold the ranks fixed.
+
+    Args:
+        tokenizer: of a model that gives hidden states.
+        pairs: two texts each.
+        gold: 0 or 1, or how alike the two are.
+        pooling: mean over the tokens, or the first one.
+        batch: how many pairs at once.
+        truncate: whether texts that are too long are cut.
+
+    Raises:
+        TextError: where there are not as many numbers as pairs, they are all the same, or a text is too long.
+
+    Example:
+        >>> task = likeness(tokenizer, [("a cat", "one cat"), ("a cat", "two dogs")], [1, 0])
+    """
+    check_counts(pairs, gold, "numbers")
+    wanted = np.array(gold, float)
+    if not np.isfinite(wanted).all() or len(set(wanted.tolist())) < 2:
+        raise TextError("How alike the pairs are must differ between them; give both pairs that are and that are not")
+    sides = [ids_of(tokenizer, [pair[side] for pair in pairs], truncate=truncate) for side in (0, 1)]
+    parts = by_length(
+        [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in zip(*sides, strict=True)], batch
+    )
+    batches = [padded([side[number] for side in sides for number in part]) for part in parts]
+    order = tuple(number for part in parts for number in part)
+
+    def score(model: nn.Module, batch: Batch) -> torch.Tensor:
+        states = run(model, batch)[0].float()
+        kept = batch["attention_mask"][..., None].to(states)
+        found = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
+        return functional.cosine_similarity(*found.chunk(2), dim=-1)
+
+    if set(wanted.tolist()) == {0.0, 1.0}:
+        return Task(batches, score, "likeness", "accuracy", (), order, _told(wanted), {"mean cosine": _mean})
+    return Task(batches, score, "likeness", "Spearman's rho", (), order, _ranked(wanted), {"mean cosine": _mean})
+
+
+def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
+    """The cosine from which on pairs are best called alike, halfway between two of them."""
+    order = np.argsort(-cosines, kind="stable")
+    values, alike = cosines[order], wanted[order] == 1
+    # calling the first k alike: right are the alike among them and the others behind them
+    right = np.concatenate([[0], np.cumsum(alike)]) + (~alike).sum() - np.concatenate([[0], np.cumsum(~alike)])
+    ends = np.concatenate([[True], values[1:] < values[:-1], [True]])  # ties are not parted
+    best = int(np.flatnonzero(ends)[np.argmax(right[ends])])
+    if best == 0:
+        return float(values[0]) + 1.0
+    return float(values[best - 1]) if best == len(values) else float(values[best - 1] + values[best]) / 2
+
+
+def _told(wanted: np.ndarray) -> Any:
+    def finish(values: Values) -> np.ndarray:
+        return ((values[:, 0] >= threshold(values[:, 0], wanted)) == (wanted == 1)).astype(float)
+
+    return finish
+
+
+def _ranked(wanted: np.ndarray) -> Any:
+    from scipy.stats import rankdata
+
+    def standard(numbers: np.ndarray) -> np.ndarray:
+        ranks = rankdata(numbers)
+        return (ranks - ranks.mean()) / max(ranks.std(), 1e-30)
+
+    gold = standard(wanted)
+    return lambda values: standard(values[:, 0]) * gold
+
+
+def _mean(values: Values) -> float:
+    return float(values[:, 0].mean())

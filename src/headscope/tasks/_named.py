@@ -1,0 +1,103 @@
+"""Tasks by name, from files: what the command line gives."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import FileError, HeadscopeError, TextError
+from headscope.tasks._classification import classification
+from headscope.tasks._likeness import likeness
+from headscope.tasks._loss import masked_word, next_word, repeats, translation
+from headscope.tasks._minimal_pairs import minimal_pairs
+from headscope.tasks._rows import read_labelled, read_pairs, read_rows
+from headscope.tasks._task import Task, parse_task
+
+NAMES: Mapping[str, str] = {
+    "next-word": "how likely each word is after those before it (texts)",
+    "masked-word": "how likely hidden words are (texts)",
+    "classification": "whether the class is right (texts or pairs, with a label)",
+    "likeness": "whether embeddings tell pairs that mean the same (pairs, with a label or score)",
+    "minimal-pairs": "whether the good sentence is the more likely one (sentence_good, sentence_bad)",
+    "translation": "how likely translations or summaries are (source, target)",
+    "repeats": "how likely random tokens are when they are said again (no file)",
+}
+
+
+def named_task(
+    name: str, model: Any, tokenizer: Any, path: str | Path | None, *, limit: int | None = None, **options: Any
+) -> Task:
+    """A task by its name, on the examples of a file.
+
+    Args:
+        name: one of `NAMES`, or ``file.py:function``: called with model and tokenizer, it gives a `Task`, an
+            `Objective` or a function as `headscope.ablate` takes it.
+        model: that will be run.
+        tokenizer: of the model.
+        path: of the examples; see `read_rows`.
+        limit: how many examples are read at most.
+        **options: of the task.
+
+    Raises:
+        TextError: where there is no such task, or it needs a file.
+        FileError: where the file cannot be read.
+    """
+    if ":" in name:
+        return parse_task(_own(name)(model, tokenizer))
+    if name not in NAMES:
+        raise TextError(f"There is no task {name!r}; there are {', '.join(NAMES)}, and file.py:function")
+    if name == "repeats":
+        special = set(tokenizer.all_special_ids)
+        tokens = [number for number in range(model.config.vocab_size) if number not in special]
+        start = tokenizer.bos_token_id
+        return repeats(tokens, start=start, **({"count": limit} if limit else {}), **options)
+    if path is None:
+        raise TextError(f"The task {name!r} needs a file of examples: {NAMES[name]}")
+    rows = read_rows(path)[:limit]
+    texts = read_pairs(rows, str(path))
+
+    def pairs() -> list[tuple[str, str]]:
+        found = [text for text in texts if isinstance(text, tuple)]
+        if len(found) < len(texts):
+            raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
+        return found
+
+    makers: dict[str, Callable[[], Task]] = {
+        "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
+        "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
+        "classification": lambda: classification(tokenizer, texts, _classes(rows, path, model), **options),
+        "likeness": lambda: likeness(tokenizer, pairs(), read_labelled(rows, str(path)), **options),
+        "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
+        "translation": lambda: translation(tokenizer, pairs(), **options),
+    }
+    return makers[name]()
+
+
+def _singles(texts: list) -> list[str]:
+    return [text if isinstance(text, str) else " ".join(text) for text in texts]
+
+
+def _classes(rows: list, path: str | Path, model: Any) -> list[int]:
+    names = getattr(model.config, "label2id", None) or {}
+    return [int(label) for label in read_labelled(rows, str(path), names)]
+
+
+def _own(name: str) -> Callable[[Any, Any], Any]:
+    """A function of a file of the user's own."""
+    path, _, function = name.rpartition(":")
+    spec = importlib.util.spec_from_file_location("headscope_task", path) if Path(path).is_file() else None
+    if spec is None or spec.loader is None or not path.endswith(".py"):
+        raise FileError(f"The task {name!r} is to be a function of {path!r}, which is no file of Python")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except HeadscopeError:
+        raise
+    except (ImportError, SyntaxError) as error:
+        raise FileError(f"{path} cannot be run: {error}") from error
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise FileError(f"{path} has no function {function!r}")
+    return found

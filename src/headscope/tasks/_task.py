@@ -1,0 +1,117 @@
+"""Inputs of a model and a score for each example."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+
+from headscope.errors import InterventionError
+from headscope.interventions import Objective
+
+Batch = Mapping[str, Any]
+Values = Float[np.ndarray, "example column"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Inputs of a model, and the score of each example; higher is better.
+
+    Args:
+        batches: what the score reads, some examples at once.
+        score: gives ``[example]``, or ``[example column]`` where more is noted than the score, which comes first.
+        name: of the task.
+        metric: what the mean score is: accuracy, log likelihood ...
+        columns: what the columns after the first one are.
+        order: number of each example, in the order of the batches; by default they come one after the other.
+        finish: makes the scores ``[example]`` of the values of all examples; by default the first column.
+        totals: what else is told of all values, by name, such as F1.
+
+    Example:
+        >>> Task(batches, lambda model, batch: (model(**batch).logits.argmax(-1) == 1).float(), "ones", "share of ones")
+    """
+
+    batches: Sequence[Batch]
+    score: Callable[[nn.Module, Batch], Any]
+    name: str = "task"
+    metric: str = "score"
+    columns: tuple[str, ...] = ()
+    order: tuple[int, ...] | None = None
+    finish: Callable[[Values], np.ndarray] | None = None
+    totals: Mapping[str, Callable[[Values], float]] = field(default_factory=dict)
+
+    def values(self, model: nn.Module, number: int) -> Values:
+        """The values of the examples of one batch.
+
+        Raises:
+            InterventionError: where the score is not one number, or row of numbers, for each example.
+        """
+        device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+        batch = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value
+            for name, value in self.batches[number].items()
+        }
+        found = self.score(model, batch)
+        found = found.detach().double().cpu().numpy() if isinstance(found, torch.Tensor) else np.array(found, float)
+        rows = found[:, None] if found.ndim == 1 else found
+        if rows.ndim != 2 or rows.shape[1] != 1 + len(self.columns) or not len(rows):
+            raise InterventionError(
+                f"The score of {self.name!r} has the shape {list(found.shape)}; wanted is one number for each example, "
+                f"and {len(self.columns)} more"
+            )
+        if not np.isfinite(rows).all():
+            raise InterventionError(f"The score of {self.name!r} is not finite on batch {number}")
+        return rows
+
+    def joined(self, batches: Sequence[np.ndarray]) -> Values:
+        """The values of all batches, in the order in which the examples were given."""
+        found = np.concatenate(batches)
+        if self.order is None:
+            return found
+        sorted_back = np.empty_like(found)
+        sorted_back[list(self.order)] = found
+        return sorted_back
+
+    def scores(self, values: Values) -> Float[np.ndarray, " example"]:
+        """The score of each example."""
+        return values[:, 0] if self.finish is None else self.finish(values)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells the task from others by its name, metric and inputs; what a score computes cannot be told."""
+        found = hashlib.sha256(repr((self.name, self.metric, self.columns, self.order)).encode())
+        for batch in self.batches:
+            for name, value in batch.items():
+                array = value.detach().cpu().contiguous() if isinstance(value, torch.Tensor) else None
+                found.update(f"{name} {value if array is None else (array.dtype, tuple(array.shape))}".encode())
+                if array is not None:
+                    found.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
+        return found.hexdigest()
+
+
+def parse_task(given: Any) -> Task:
+    """A task, an `Objective`, or a function that gives the score of each example of a model, as a task.
+
+    Raises:
+        InterventionError: where it is something else, or has no inputs.
+    """
+    if isinstance(given, Objective):
+        loss, name = given.loss, given.name
+        given = Task(given.batches, lambda model, batch: -loss(model, batch), name, f"-{name}")
+    elif not isinstance(given, Task) and callable(given):
+        name = getattr(given, "__qualname__", type(given).__name__)
+        given = Task(({},), lambda model, _, call=given: call(model), name)
+    if not isinstance(given, Task):
+        raise InterventionError(
+            f"A task was given as {type(given).__name__}; wanted is a headscope.tasks.Task, such as next_word makes, "
+            "an Objective, or a function that takes the model and gives a score for each example"
+        )
+    if not given.batches:
+        raise InterventionError(f"The task {given.name!r} has no examples; give at least one")
+    return given

@@ -1,0 +1,170 @@
+"""What disabling heads does to a score, drawn: maps of layers and heads around the intact score, bars of layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from typing_extensions import Unpack
+
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._palette import text_on
+from headscope.views.figures._result import (
+    ResultOptions,
+    parse_result_options,
+    result_heading,
+    result_recipe,
+    written_options,
+)
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._sheet import Sheet, our_settings
+from headscope.views.figures._style import Style
+
+LARGEST_CELL = 7.0
+MAP = 0.6
+"""Share of the width that the map of heads takes; the bars of layers get the rest."""
+BAR = 2.2
+"""Millimetres that the colour bar is high."""
+
+
+def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
+    """Layers and heads, coloured by the score without each of them, and a bar for each layer without all of its heads.
+
+    Paper is the score of the intact model, which is marked on the colour bar. Dots mark changes that are significant
+    after correction for the number of heads (of layers); whiskers are bootstrap intervals over examples.
+
+    Source: Kovaleva et al. 2019, figure 8 (heads and layers with the score of the intact model).
+
+    Args:
+        found: an `Ablation`.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: an option that there is not, or matplotlib is missing.
+
+    Example:
+        >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
+    """
+    with our_settings():
+        width, style = parse_result_options(options)
+        sheet = Sheet(width, style)
+        title = options.get("title", f"{found.model or 'A model'}: {found.metric} without each head")
+        y = result_heading(sheet, title, f"{found.task}, {found.examples:,} examples; disabled: {found.by}")
+        for stack in found.stacks:
+            y = _stack(sheet, found, stack, y)
+        notes = [
+            "rows are layers, columns are heads, both from 0",
+            f"a dot: the change is significant (paired sign-flip test, {found.correction} over all heads and over all "
+            f"layers, alpha {found.alpha:g})",
+        ]
+        if found.of_layers.any():
+            notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over examples")
+        sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
+    _, layers, heads = zip(*found.cells, strict=True)
+    recipe = result_recipe(
+        "ablation",
+        model=found.model,
+        layers=layers,
+        heads=[head for head in heads if head >= 0],
+        texts=[found.task, str(found.examples)],
+        call=f"headscope.ablation_figure(found{written_options(options)})",
+        style=style,
+    )
+    return Figure(sheet.matplotlib, recipe)
+
+
+def short_change(value: float, largest: float) -> str:
+    """``"−0.013"``: with as many digits as show the largest change with two, and a true minus."""
+    digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 6)) if largest > 0 else 1
+    text = f"{abs(value):.{digits}f}"
+    return f"−{text}" if value < 0 and float(text) else text
+
+
+def _stack(sheet: Sheet, found: Any, stack: str, y: float) -> float:
+    """The map and the bars of one stack; give the next y."""
+    style, grid, bars = sheet.style, found.grid(stack=stack), found.by_layer(stack=stack)
+    rows, both = len(found.layers(stack)), bool(grid.size) and not np.isnan(bars).all()
+    side = sheet.width_of("00", style.small) + 0.5 * style.em
+    room = (sheet.width if not both else MAP * sheet.width) - side
+    cell = min(LARGEST_CELL, room / grid.shape[1]) if grid.size else LARGEST_CELL
+    named = f"{stack}, " if len(found.stacks) > 1 else ""
+    top = y + 1.5 * style.em
+    for row, layer in _some(found.layers(stack), cell, style):
+        sheet.note(side - 0.4 * style.em, top + (row + 0.5) * cell, str(layer), anchor="right")
+    x, bottom = 0.0, top + rows * cell
+    if grid.size:
+        sheet.text(side, y + 0.6 * style.em, f"{named}without one head")
+        _map(sheet, found, stack, at=(side, top), cell=cell)
+        x = side + grid.shape[1] * cell + 2.2 * style.em
+    if not np.isnan(bars).all():
+        start = x if grid.size else side
+        sheet.text(start, y + 0.6 * style.em, f"{named}without the whole layer")
+        _bars(sheet, found, stack, at=(start, top), cell=cell)
+    return bottom + 4.6 * style.em
+
+
+def _map(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
+    style, grid, sure = sheet.style, found.grid(stack=stack), found.grid("significant", stack)
+    largest = float(np.abs(found.change[~found.of_layers]).max())
+    scale = Scale(style.score_scale(1.0).colours, largest, signed=True, power=1.0, masked=style.masked)
+    rgb, (x, y) = scale.rgb(grid), at
+    high, wide = (size * cell for size in grid.shape)
+    sheet.cells(rgb, at=at, size=(wide, high), hidden=np.isnan(grid))
+    sheet.rect(x, y, wide, high, edge=style.edge, line=0.35, layer=3)
+    for row, column in np.argwhere(sure == 1):
+        dot = 0.26 * cell
+        place = (x + (column + 0.5) * cell - dot / 2, y + (row + 0.5) * cell - dot / 2)
+        sheet.rect(*place, dot, dot, fill=text_on(rgb[row, column]), round=dot / 2, layer=4)
+    for column, head in _some(list(range(grid.shape[1])), cell, style):
+        sheet.note(x + (column + 0.5) * cell, y + high + 0.7 * style.em, str(head), anchor="center")
+    _colour_bar(sheet, found, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em))
+
+
+def _colour_bar(sheet: Sheet, found: Any, scale: Scale, *, at: tuple[float, float], width: float) -> None:
+    """Scores below the bar, the intact one marked; one number where nothing changed."""
+    style, (x, y), largest = sheet.style, at, scale.largest
+    width = min(width, 60.0)
+    ends = np.linspace(-largest, largest, 256)[None]
+    sheet.cells(scale.rgb(ends), at=(x, y), size=(width, BAR))
+    sheet.rect(x, y, width, BAR, edge=style.edge, line=0.35, layer=3)
+    middle = x + width / 2
+    sheet.line([middle, middle], [y - 0.6, y + BAR + 0.6], colour=style.ink, line=1.0)
+    words = y + BAR + 0.85 * style.em
+    sheet.note(middle, words, f"intact {short_change(found.baseline, largest)}", anchor="center")
+    if largest > 0:
+        sheet.note(x, words, short_change(found.baseline - largest, largest))
+        sheet.note(x + width, words, short_change(found.baseline + largest, largest), anchor="right")
+
+
+def _bars(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
+    style, (x, y) = sheet.style, at
+    own = [number for number, (name, _, head) in enumerate(found.cells) if name == stack and head < 0]
+    change, ends = found.change[own], found.intervals[own]
+    layers = found.layers(stack)
+    spots = np.concatenate([[0.0], change, ends[~np.isnan(ends)].ravel()])
+    low, high = float(spots.min()), float(spots.max())
+    span = max(high - low, 1e-12)
+    written = [short_change(value, float(np.abs(change).max())) for value in change]
+    right = sheet.width - max(sheet.width_of(word, style.small) for word in written) - 1.2 * style.em
+    unit = (right - x) / span
+    zero = x - low * unit
+    bottom = y + len(layers) * cell
+    for number, value, (least, most), word in zip(own, change, ends, written, strict=True):
+        middle = y + (layers.index(found.cells[number][1]) + 0.5) * cell
+        first, last = sorted((zero, zero + value * unit))
+        fill = style.negative if value < 0 else style.positive
+        sheet.rect(first, middle - 0.3 * cell, last - first, 0.6 * cell, fill=fill, layer=2)
+        if np.isfinite(least):
+            sheet.line([zero + least * unit, zero + most * unit], [middle, middle], colour=style.ink, line=0.7)
+        mark = " •" if found.significant[number] else ""
+        sheet.note(sheet.width, middle, word + mark if mark else word, anchor="right")
+    sheet.line([zero, zero], [y - 0.4 * style.em, bottom + 0.4 * style.em], colour=style.ink, line=0.7)
+    words = f"intact {short_change(found.baseline, max(abs(low), abs(high)))}"
+    edge = sheet.width_of(words, style.small) / 2
+    sheet.note(min(max(zero, x + edge), sheet.width - edge), bottom + 1.0 * style.em, words, anchor="center")
+
+
+def _some(numbers: list[int], cell: float, style: Style) -> list[tuple[int, int]]:
+    """Those numbers that have room beside each other, with their places."""
+    every = max(1, int(np.ceil(1.3 * style.small * 0.353 / cell)))
+    return list(enumerate(numbers))[::every]

@@ -1,0 +1,80 @@
+"""headscope ablate: a task and a file of examples in, a table out."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.tasks import next_word
+from headscope.testing import tiny_model, tiny_tokenizer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("gpt2", writes=True).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("the cat sat\nit sat\na bee on it\n", encoding="utf-8")
+    pairs = [{"sentence_good": "the cat sat", "sentence_bad": "the cat sits"}] * 2
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    (tmp_path / "own.py").write_text("def task(model, tokenizer):\n    return lambda model: [1.0]\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_next_words(folder, here, capsys):
+    arguments = ["--task", "next-word", "--data", "a.txt", "--model", folder]
+    files = ["--out", "b.csv", "--save", "b.npz", "--resume", "b.jsonl.part"]
+    assert run(["ablate", *arguments, *files, "--by", "uniform"]) == 0
+    out, err = capsys.readouterr()
+    assert "next word, 3 examples; disabled: attention made uniform" in out
+    assert err == ""
+    model, texts = tiny_model("gpt2", writes=True), ["the cat sat", "it sat", "a bee on it"]
+    found, kept = hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"), hs.Ablation.load("b.npz")
+    np.testing.assert_allclose(kept.scores, found.scores, atol=1e-6)
+    with (here / "b.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["change"]) for row in rows] == kept.change.tolist()
+    before = (here / "b.jsonl.part").read_bytes()
+    assert run(["ablate", *arguments, "--resume", "b.jsonl.part", "--by", "uniform"]) == 0
+    assert (here / "b.jsonl.part").read_bytes() == before
+    assert run(["ablate", *arguments, "--resume", "b.jsonl.part"]) == 1
+    assert "holds an ablation with another way of disabling heads" in capsys.readouterr().err
+
+
+def test_other_tasks(folder, here, capsys):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    pairs = ["--task", "minimal-pairs", "--data", "b.jsonl", "--model", folder, "--no-heads", "--limit", "1"]
+    assert run(["ablate", *pairs, "--plot", "b.svg"]) == 0
+    assert "minimal pairs, 1 examples" in capsys.readouterr().out
+    assert ">intact " in (here / "b.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--task", "poetry"], "There is no task 'poetry'; there are next-word, masked-word"),
+        (["--task", "next-word"], "The task 'next-word' needs a file of examples"),
+        (["--task", "next-word", "--data", "gone.txt"], "gone.txt is not there"),
+        (["--task", "next-word", "--data", "a.txt", "--save", "b.csv"], "--save is b.csv; scores are kept as .npz"),
+        (["--task", "minimal-pairs", "--data", "a.txt"], "a.txt has texts without a second one; minimal-pairs reads"),
+        (["--task", "classification", "--data", "a.txt"], "tiny has no trained classifier"),
+        (["--task", "gone.py:task"], "The task 'gone.py:task' is to be a function of 'gone.py'"),
+        (["--task", "own.py:other"], "own.py has no function 'other'"),
+        (["--task", "own.py:task"], "The loss does not run GPT2Model"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, line, folder, here, capsys):
+    assert run(["ablate", *arguments, "--model", folder]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(f"headscope: {line}")
+    assert err.count("\n") == 1
+    assert out == ""

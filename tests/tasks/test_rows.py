@@ -1,0 +1,68 @@
+"""Tables as GLUE, BLiMP and people write them."""
+
+import json
+
+import pytest
+
+from headscope import FileError
+from headscope.tasks import read_labelled, read_pairs, read_rows
+
+TABLES = {
+    "mrpc.tsv": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    '1\t7\t8\tHe said "so.\tShe said" so.\n0\t1\t2\tA\tB\n',
+    "rte.tsv": "index\tsentence1\tsentence2\tlabel\n"
+    '0\tHe said "so.\tShe said" so.\tentailment\n1\tA\tB\tNot_Entailment\n',
+    "own.csv": 'text,text_b,label\n"He said ""so.","She said"" so.",1\nA,B,0\n',
+    "own.jsonl": '{"premise": "He said \\"so.", "hypothesis": "She said\\" so.", "label": 1}\n\n'
+    '{"premise": "A", "hypothesis": "B", "label": 0}\n',
+}
+NAMES = {"entailment": 1, "not_entailment": 0}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_pairs_and_labels(name, tmp_path):
+    (tmp_path / name).write_text(TABLES[name], encoding="utf-8")
+    rows = read_rows(tmp_path / name)
+    assert read_pairs(rows, name) == [('He said "so.', 'She said" so.'), ("A", "B")]
+    assert read_labelled(rows, name, NAMES) == [1.0, 0.0]
+
+
+def test_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    import pyarrow as pa
+
+    parquet.write_table(pa.table({"sentence_good": ["A b."], "sentence_bad": ["B a."]}), tmp_path / "a.parquet")
+    assert read_pairs(read_rows(tmp_path / "a.parquet"), "a") == [("A b.", "B a.")]
+
+
+def test_bare_texts(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n\n two \n", encoding="utf-8")
+    assert read_pairs(read_rows(tmp_path / "a.txt"), "a") == ["one", "two"]
+    (tmp_path / "a.jsonl").write_text(json.dumps("one") + "\n" + json.dumps(["two", "three"]) + "\n", encoding="utf-8")
+    assert read_pairs(read_rows(tmp_path / "a.jsonl"), "a") == ["one", ("two", "three")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("a.pdf", "", "is no table; examples are read from .txt, .jsonl, .csv, .tsv, .parquet"),
+        ("a.csv", "", "holds no example"),
+        ("a.jsonl", '{"text": 1', "cannot be read: line 1: "),
+        ("a.jsonl", "1", "line 1 is neither an object, a text nor a list"),
+        ("a.csv", "words\nx\n", "has the fields words; wanted is one of text, sentence1"),
+        ("a.csv", "text,label\n,1\n", 'row 1 has no text in the field "text"'),
+    ],
+)
+def test_what_cannot_be_read_is_said(name, content, line, tmp_path):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(FileError, match=line.replace(".", r"\.")):
+        read_pairs(read_rows(tmp_path / name), str(tmp_path / name))
+
+
+def test_labels_that_are_none_are_said():
+    with pytest.raises(FileError, match="t, row 2 has the label 'maybe'; wanted is one of entailment, not_entailment"):
+        read_labelled([{"label": "entailment"}, {"label": "maybe"}], "t", NAMES)
+    with pytest.raises(FileError, match="t, row 1 has the label None; wanted is a number"):
+        read_labelled([{"label": None}], "t")
+    with pytest.raises(FileError, match="t has the fields text; wanted is one of label"):
+        read_labelled([{"text": "a"}], "t")
