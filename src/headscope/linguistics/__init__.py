@@ -5,8 +5,8 @@ Treebanks are read by the library conllu, from the extra ``linguistics``.
 
 from headscope.linguistics._dependencies import (
     DIRECTIONS,
-    OFFSETS,
     NEAREST_STANFORD,
+    OFFSETS,
     OffsetBaseline,
     offset_baseline,
     offset_heads,

@@ -14,6 +14,8 @@ from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
+from headscope.studies._relation_file import load_relations
+from headscope.studies._relations import RelationHead, Relations, relations
 
 if TYPE_CHECKING:
     from headscope.studies._explained import Explained, Tampering, erasure
@@ -34,6 +36,8 @@ __all__ = [
     "Explained",
     "Faithfulness",
     "NormStudy",
+    "RelationHead",
+    "Relations",
     "Tampering",
     "WordAlignment",
     "alignment_study",
@@ -43,8 +47,10 @@ __all__ = [
     "faithfulness",
     "heads",
     "load_norm_study",
+    "load_relations",
     "mechanism",
     "norm_study",
+    "relations",
     "word_alignment",
 ]
 
