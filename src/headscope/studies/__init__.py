@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.studies._alignment import WordAlignment, word_alignment
 from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
+from headscope.studies._coref import AntecedentHead, Coreference, coref
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
@@ -32,7 +33,9 @@ _WITH_TORCH = {
 __all__ = [
     "AlignedPair",
     "AlignmentStudy",
+    "AntecedentHead",
     "BestPlace",
+    "Coreference",
     "Explained",
     "Faithfulness",
     "NormStudy",
@@ -42,6 +45,7 @@ __all__ = [
     "WordAlignment",
     "alignment_study",
     "check_plot",
+    "coref",
     "embedding_role",
     "erasure",
     "faithfulness",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,14 +52,14 @@ def said_of(left_out: Mapping[str, str], what: str) -> list[str]:
 
 def percent(value: float, ends: Sequence[float] | None = None) -> str:
     """A share as printed, with its interval."""
-    if value != value:  # NaN
+    if math.isnan(value):
         return "-"
     shown = f"{100 * value:.1f}"
-    return shown if ends is None or ends[0] != ends[0] else f"{shown} [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
+    return shown if ends is None or math.isnan(ends[0]) else f"{shown} [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
 
 
 def p_shown(p: float) -> str:
     """A probability as printed."""
-    if p != p:  # NaN
+    if math.isnan(p):
         return "-"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"

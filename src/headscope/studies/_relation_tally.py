@@ -13,7 +13,7 @@ from headscope.linguistics import OFFSETS, Sentence, Words, decode_tree, offset_
 from headscope.linguistics._dependencies import groups_of
 
 SCORES = ("max", "max undirected", "tree", "tree undirected")
-"""How a head is read: the largest value (Clark) or the best tree (Htut); undirected, where either end may name the other."""
+"""How heads are read: the largest value (Clark), the best tree (Htut); undirected, either end may name the other."""
 DECODINGS = ("max", "tree")
 NO_TREE = -2
 

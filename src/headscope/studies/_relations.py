@@ -263,7 +263,9 @@ class Relations(Table):
         Raises:
             FigureError: where matplotlib is missing, or the suffix is none of these.
         """
-        shown = [each for each in self.heads_of(score) if each.count >= least and each.relation not in (*GROUPS, "root")]
+        shown = [
+            each for each in self.heads_of(score) if each.count >= least and each.relation not in (*GROUPS, "root")
+        ]
         rows = {
             f"{each.relation}  ({each.count})": (
                 f"{each.held_out_place} {each.held_out_direction}",
@@ -355,7 +357,7 @@ class Relations(Table):
 
     def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
         corpus, hits, offsets = self._corpus, self._hits(score), self._corpus.offset_hits(score)
-        chosen = [_Chosen.of(corpus, hits, offsets, words, self._choosing) for words in corpus.groups.values()]
+        chosen = [_chosen(corpus, (hits, offsets), words, self._choosing) for words in corpus.groups.values()]
         wholes = np.stack([each.wholes for each in chosen], axis=1)
         same, held, base = (
             np.stack([getattr(each, name) for each in chosen], axis=1) for name in ("same", "held", "base")
@@ -483,28 +485,29 @@ class _Chosen:
     held: np.ndarray
     base: np.ndarray
 
-    @staticmethod
-    def of(corpus: Corpus, hits: np.ndarray, offsets: np.ndarray, words: np.ndarray, choosing: np.ndarray) -> _Chosen:
-        """Choose for some words."""
-        best, offset = _best(hits, words), int(offsets[:, words].sum(axis=-1).argmax())
-        first = words[choosing[corpus.sentence_of[words]]]
-        held_best, held_offset = None, None
-        held = base = np.zeros(len(corpus.sizes))
-        if len(first):
-            held_best, held_offset = _best(hits, first), int(offsets[:, first].sum(axis=-1).argmax())
-            held = corpus.by_sentence(hits[held_best], words)
-            base = corpus.by_sentence(offsets[held_offset], words)
-        return _Chosen(
-            best,
-            offset,
-            float(offsets[offset][words].mean()),
-            held_best,
-            held_offset,
-            corpus.by_sentence(np.ones(len(corpus.gold)), words),
-            corpus.by_sentence(hits[best], words),
-            held,
-            base,
-        )
+
+def _chosen(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray, choosing: np.ndarray) -> _Chosen:
+    """Choose for some words, among the hits of heads and of offsets."""
+    of_heads, of_offsets = hits
+    best, offset = _best(of_heads, words), int(of_offsets[:, words].sum(axis=-1).argmax())
+    first = words[choosing[corpus.sentence_of[words]]]
+    held_best, held_offset = None, None
+    held = base = np.zeros(len(corpus.sizes))
+    if len(first):
+        held_best, held_offset = _best(of_heads, first), int(of_offsets[:, first].sum(axis=-1).argmax())
+        held = corpus.by_sentence(of_heads[held_best], words)
+        base = corpus.by_sentence(of_offsets[held_offset], words)
+    return _Chosen(
+        best,
+        offset,
+        float(of_offsets[offset][words].mean()),
+        held_best,
+        held_offset,
+        corpus.by_sentence(np.ones(len(corpus.gold), bool), words),
+        corpus.by_sentence(of_heads[best], words),
+        held,
+        base,
+    )
 
 
 def relations(
@@ -515,7 +518,6 @@ def relations(
     text: str = "words",
     rows: str = "mean",
     trees: bool = True,
-    universal: bool = False,
     random_weights: bool = False,
     **options: Any,
 ) -> Relations:
@@ -535,10 +537,9 @@ def relations(
         text: ``"words"`` joined by spaces, so that no token is part of two; or the text as it was ``"written"``.
         rows: how rows of a word's tokens become one: ``"mean"``, ``"first"`` or ``"max"``.
         trees: whether the best trees are decoded, too, from the gold root.
-        universal: whether subtypes of relations are left off.
         random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
-        **options: ``stack``, ``confidence``, ``correction`` and ``seed`` of `Relations`; ``truncate``, ``batch_tokens``
-            and ``progress`` of `headscope.capture_many`.
+        **options: ``universal``, ``stack``, ``confidence``, ``correction`` and ``seed`` of `Relations`; ``truncate``,
+            ``batch_tokens`` and ``progress`` of `headscope.capture_many`.
 
     Raises:
         FileError: where the treebank cannot be read, with the line and the reason.
@@ -566,7 +567,7 @@ def relations(
     assert source is not None, "texts were given"
 
     def study(other: Any = None) -> Relations:
-        found = Relations(rows=rows, trees=trees, universal=universal, **options)
+        found = Relations(rows=rows, trees=trees, **options)
         found.treebank, lost = bank.name, {}
         for number, record in numbered(source, lost, other):
             found.update(readable[number], record)
@@ -597,7 +598,8 @@ def parse_treebank(treebank: Any) -> Treebank:
     listed = tuple(treebank) if isinstance(treebank, Iterable) else ()
     if not listed or not all(isinstance(each, Sentence) for each in listed):
         raise RecordError(
-            f"A treebank was given as {type(treebank).__name__}; wanted is a file in CoNLL-U, a Treebank or its sentences"
+            f"A treebank was given as {type(treebank).__name__}; wanted is a file in CoNLL-U, a Treebank or its "
+            "sentences"
         )
     return Treebank("sentences", listed)
 
