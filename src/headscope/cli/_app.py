@@ -28,3 +28,7 @@ app.command(
     help="Tell what attention agrees with in a classifier.",
 )
 app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")
+app.command(
+    "headscope.cli._relations:relations", name="relations", help="Tell which head looks along each dependency relation."
+)
+app.command("headscope.cli._coref:coref", name="coref", help="Tell which head looks at what a mention means.")

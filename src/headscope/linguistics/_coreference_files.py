@@ -25,7 +25,8 @@ def read_coreference(path: str | os.PathLike, *, window: int = 128, every_window
     LitBank: documents are cut into windows, mentions that leave their window are left out; mentions without an entity
     (appositions and the like) are candidates, too. GAP: pronoun, A and B; questions without an answer are left out.
     WinoBias: the candidates are a bracketed entity and every other noun that is bracketed elsewhere in the file.
-    Winogender: occupation and participant.
+    Winogender: occupation and participant. Sentences of one
+    pair (WinoBias), or of one occupation (Winogender), are one document: they are no independent evidence.
 
     Args:
         path: a file, or a folder of LitBank's.
@@ -139,14 +140,15 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
         text = parts[1]
         found = [match.span() for match in WORD.finditer(text) if match.group().lower() in PRONOUNS]
         pronouns = [span for span in found if text[slice(*span)].lower() != "it"]
-        named = [_noun(text, name) for name in facts[:2]]
-        if len(pronouns) != 1 or None in named:
+        first, second = (_noun(text, name) for name in facts[:2])
+        if len(pronouns) != 1 or first is None or second is None:
             raise FileError(
                 f"{path}, line {number}: {facts[0]!r}, {facts[1]!r} and one pronoun are not all in {text!r}"
             )
-        places = {"Pronoun": pronouns[0], "A": named[0], "B": named[1]}
+        places = {"Pronoun": pronouns[0], "A": first, "B": second}
         right = {"A": facts[2] == "0", "B": facts[2] == "1"}
-        yield _asking(parts[0].removesuffix(".txt"), text, places, right, kind="nominal", group=facts[3])
+        told = {"document": facts[0], "group": facts[3]}
+        yield _asking(parts[0].removesuffix(".txt"), text, places, right, kind="nominal", **told)
 
 
 def _winobias(path: Path, lines: list[str]) -> Iterator[Passage]:
@@ -170,19 +172,21 @@ def _winobias(path: Path, lines: list[str]) -> Iterator[Passage]:
                 f"{line!r}"
             )
         candidates = [(bracketed[0], True), *((span, False) for span in others)]
-        yield _passage(f"{path.stem} {number}", text, pronouns, candidates, kind="nominal")
+        # two lines make a pair that differs in what the pronoun means
+        pair = f"{path.stem}, pair {(number + 1) // 2}"
+        yield _passage(f"{path.stem} {number}", text, pronouns, candidates, kind="nominal", document=pair)
 
 
 def _asking(
-    name: str, text: str, places: dict[str, Span], right: dict[str, bool], *, kind: str, group: str = ""
+    name: str, text: str, places: dict[str, Span], right: dict[str, bool], *, kind: str, **told: str
 ) -> Passage:
     """One pronoun, and A and B to choose from."""
     candidates = [(places[side], right[side]) for side in "AB"]
-    return _passage(name, text, [places["Pronoun"]], candidates, kind=kind, group=group)
+    return _passage(name, text, [places["Pronoun"]], candidates, kind=kind, **told)
 
 
 def _passage(
-    name: str, text: str, pronouns: list[Span], candidates: list[tuple[Span, bool]], *, kind: str, group: str = ""
+    name: str, text: str, pronouns: list[Span], candidates: list[tuple[Span, bool]], *, kind: str, **known: str
 ) -> Passage:
     cuts = {place for span in (*pronouns, *(span for span, _ in candidates)) for place in span}
     spans = tuple(part for match in WORD.finditer(text) for part in _cut(match.span(), cuts))
@@ -204,7 +208,7 @@ def _passage(
         for each in asking
     )
     mentions = (*(other for other, _ in told), *asking)
-    return Passage(name=name, text=text, spans=spans, mentions=mentions, questions=questions, group=group)
+    return Passage(name=name, text=text, spans=spans, mentions=mentions, questions=questions, **known)
 
 
 def _cut(span: Span, cuts: set[int]) -> Iterator[Span]:

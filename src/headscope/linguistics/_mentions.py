@@ -150,6 +150,12 @@ def nearest(passage: Passage, question: Question, among: Bool[np.ndarray, " cand
 
     Returns:
         Its number; None where there is none.
+
+    Example:
+        >>> ann, bo, she = (Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2))
+        >>> passage = Passage(name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=())
+        >>> nearest(passage, Question(mention=she, candidates=(ann, bo), right=(True, False)))
+        1
     """
     places = np.arange(len(question.candidates)) if among is None else np.flatnonzero(among)
     if not len(places):
@@ -165,6 +171,12 @@ def head_match(passage: Passage, question: Question) -> int | None:
     """The nearest candidate with the same head word; where none has, the nearest.
 
     Source: Clark et al. 2019, section 4.2.
+
+    Example:
+        >>> ann, bo, she = (Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2))
+        >>> passage = Passage(name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=())
+        >>> head_match(passage, Question(mention=she, candidates=(ann, bo), right=(True, False)))
+        1
     """
     same = _where(passage, question, _same_head)
     return nearest(passage, question, same if same.any() else None)
@@ -176,6 +188,12 @@ def sieves(passage: Passage, question: Question) -> int | None:
     Same words; same head word; same number, gender and person as far as they are known; any (Clark et al. 2019, section
     4.2, after Lee et al. 2011). Ours know pronouns, a plural ending and some forty words such as "Mrs" and "son";
     theirs are not released.
+
+    Example:
+        >>> ann, bo, she = (Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2))
+        >>> passage = Passage(name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=())
+        >>> sieves(passage, Question(mention=she, candidates=(ann, bo), right=(True, False)))
+        1
     """
     for sieve in (_same_words, _same_head, _agrees):
         let_through = _where(passage, question, sieve)

@@ -486,8 +486,10 @@ def coref(
         >>> coref("bert-base-uncased", passages="litbank/coref/tsv").best("pronoun").place
         '4-3'
     """
-    is_file = isinstance(passages, str | os.PathLike)
-    listed = read_coreference(passages, **(reading or {})) if is_file else tuple(passages or ())
+    if isinstance(passages, str | os.PathLike):
+        data, listed = Path(passages).stem, read_coreference(passages, **(reading or {}))
+    else:
+        data, listed = "passages", tuple(passages or ())
     if not listed or not all(isinstance(each, Passage) for each in listed):
         raise RecordError(
             f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a list of Passage"
@@ -497,7 +499,7 @@ def coref(
 
     def study(other: Any = None) -> Coreference:
         found = Coreference(rows=rows, **options)
-        found.data, lost = Path(passages).stem if is_file else "passages", {}
+        found.data, lost = data, {}
         for number, record in numbered(source, lost, other):
             found.update(listed[number], record)
         found.left_out |= {listed[number].name: reason for number, reason in lost.items()}

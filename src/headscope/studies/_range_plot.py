@@ -52,7 +52,8 @@ def range_plot(path: Path, rows: Mapping[str, tuple[str, Mapping[str, Mark]]], c
         _draw(axis, rows)
         axis.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         names = list(dict.fromkeys(name for _, marks in rows.values() for name in marks))
-        figure.legend(loc="outside lower left", ncols=len(names), frameon=False, handletextpad=0.3, borderaxespad=0.2)
+        handles = axis.get_legend_handles_labels()[0][: len(names)][::-1]
+        figure.legend(handles=handles, loc="outside lower left", ncols=len(names), frameon=False, handletextpad=0.3)
         figure.suptitle(caption, x=0.01, ha="left", fontsize=8, color=QUIET)
         try:
             figure.savefig(path, dpi=200, metadata={"Date": None} if path.suffix == ".svg" else None)
@@ -68,7 +69,7 @@ def _draw(axis, rows: Mapping[str, tuple[str, Mapping[str, Mark]]]) -> None:  # 
     for number, name in reversed(list(enumerate(names))):
         marks = [marks.get(name, (np.nan, None)) for _, marks in rows.values()]
         style = STYLES[number % len(STYLES)]
-        axis.plot([mark[0] for mark in marks], heights, linestyle="none", label=name, zorder=3, **style)
+        axis.plot([mark[0] for mark in marks], heights, linestyle="none", label=name, zorder=3, clip_on=False, **style)
         for height, (_, ends) in zip(heights, marks, strict=True):
             if ends is not None:
                 axis.plot(ends, (height, height), color=style["color"], linewidth=1.6, alpha=0.55, zorder=2)

@@ -91,7 +91,9 @@ class Corpus:
     @cached_property
     def offsets(self) -> Int[np.ndarray, "offset word"]:
         """Those that position alone predicts; -1 for the root."""
-        return np.stack([np.concatenate([offset_heads(size, each) for size in self.sizes]) - 1 for each in OFFSETS])
+        return np.stack(
+            [np.concatenate([offset_heads(size, each) for size in self.sizes.tolist()]) - 1 for each in OFFSETS]
+        )
 
     def hits(self, score: str) -> Bool[np.ndarray, "direction head word"]:
         """Where a head is right; never for the root, which is no word that could be looked at."""
