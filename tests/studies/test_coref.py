@@ -94,9 +94,16 @@ def test_looking_at_the_nearest_mention_gives_that_baseline(study, passages):
     assert study.accuracy()[HEADS + 2] == pytest.approx(study.rule("head match"), abs=0.05)
 
 
-def test_looking_at_an_antecedent_is_right(study):
-    assert study.accuracy("all", "words")[HEADS + 1] == pytest.approx(1, abs=0.02)
-    assert study.accuracy("all")[HEADS + 1] >= 0.8
+def test_looking_at_an_antecedent_is_right(study, passages):
+    # two mentions that end in one word share a row, and may mean different things
+    asked = [(passage, question) for passage in passages for question in passage.questions]
+    hits = [
+        right(passage)[question.mention.head]
+        in {each.head for each, is_right in zip(question.candidates, question.right, strict=True) if is_right}
+        for passage, question in asked
+    ]
+    assert study.accuracy("all", "words")[HEADS + 1] == pytest.approx(np.mean(hits))
+    assert 0.8 < np.mean(hits) < 1
     best = study.best("all", "words")
     assert best.place == best.held_out_place == "1-1"
     assert best.p_corrected < 0.05
@@ -158,7 +165,9 @@ def test_what_cannot_be_aligned_is_counted_and_named(passages):
         found.update(passages[0], record)
     with pytest.raises(RecordError, match="another text than the passage 'p1'"):
         found.update(passages[1], record)
-    cut = record["self"].query.take(range(len(record["self"].query) - 3))
+    last = passages[0].spans[-1][0]
+    cut = record["self"].query
+    cut = cut.take([place for place, span in enumerate(cut.offsets) if span is None or span[0] < last])
     size = len(cut)
     short = hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, size, size)), cut)
     other = hs.Coreference()
@@ -176,8 +185,8 @@ def test_what_is_not_there_is_refused(study):
         study.rule("last")
     with pytest.raises(RecordError, match="Passages were given as NoneType"):
         hs.coref(None)
-    with pytest.raises(RecordError, match="confidence 2"):
-        hs.Coreference(confidence=2)
+    with pytest.raises(RecordError, match="confidence 2.0"):
+        hs.Coreference(confidence=2.0)
 
 
 def test_the_demo_model_finds_antecedents(minilm, shared):

@@ -234,8 +234,8 @@ def test_what_is_not_there_is_refused(bank):
         hs.Relations(correction="none")
     with pytest.raises(RecordError, match="text is 'raw'"):
         hs.relations(None, treebank=bank, text="raw")
-    with pytest.raises(RecordError, match="A treebank was given as int"):
-        hs.relations(None, treebank=3)
+    with pytest.raises(RecordError, match="A treebank was given as list"):
+        hs.relations(None, treebank=[])
     assert repr(hs.Relations()) == str(hs.Relations()) == "<Relations of 0 sentences>"
 
 

@@ -48,6 +48,7 @@ def coref(
     """
     from headscope.linguistics import read_coreference
     from headscope.studies import coref as coref_of
+    from headscope.studies._coref import name_of
 
     check_results(out, plot, None)
     passages = read_coreference(data, window=window, every_window=every_window)
@@ -64,7 +65,7 @@ def coref(
         truncate=options.truncate,
         progress=sys.stderr.isatty(),
     )
-    found.data = data.stem
+    found.data = name_of(data)
     say(str(found))
     if out is not None:
         write_table(found, out)

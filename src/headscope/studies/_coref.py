@@ -331,7 +331,7 @@ class Coreference(Table):
         if self.control is not None:
             control = self.control.best(each.kind, each.candidates).held_out_accuracy
             found["random weights, best head"] = (control, None)
-        return found | {"head match": (each.head_match, None), "simple sieves": (each.sieves, None)}
+        return found | {"head match, all": (each.head_match, None), "simple sieves, all": (each.sieves, None)}
 
     def _heads_of(self, candidates: str) -> tuple[AntecedentHead, ...]:
         hits = self._hits[_place(candidates)]
@@ -487,7 +487,7 @@ def coref(
         '4-3'
     """
     if isinstance(passages, str | os.PathLike):
-        data, listed = Path(passages).stem, read_coreference(passages, **(reading or {}))
+        data, listed = name_of(passages), read_coreference(passages, **(reading or {}))
     else:
         data, listed = "passages", tuple(passages or ())
     if not listed or not all(isinstance(each, Passage) for each in listed):
@@ -513,6 +513,12 @@ def coref(
 
         result.control = study(random_twin(source.model))
     return result
+
+
+def name_of(path: str | os.PathLike) -> str:
+    """What a file or folder is called in results; a folder's name alone says too little."""
+    path = Path(path).resolve()
+    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
 
 
 def _head_hits(
