@@ -25,10 +25,11 @@ BANK = """# sent_id = one
 1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
 2\tcat\tcat\tNOUN\tNN\t_\t0\troot\t_\t_
 """
-SENTENCES = "sentid\tsentence\n" + "".join(
-    f"cat.dog.{answer}.male.txt\tThe cat saw the dog because he sat{' again' * place}.\n"
-    for place, answer in enumerate((0, 1, 1))
-)
+SENTENCES = """sentid	sentence
+cat.dog.0.male.txt	a cat saw a dog he sat
+cat.dog.1.male.txt	a cat saw a dog he ran
+cow.dog.1.male.txt	a cow saw a dog he sat
+"""
 
 
 @pytest.fixture(scope="module")

@@ -108,11 +108,14 @@ def test_mentions_that_are_none_are_refused(make, said):
 
 
 def shares(passages):
-    hits = np.concatenate([rule_hits(each) for each in passages], axis=1)
-    kinds = np.array([each.mention.kind for passage in passages for each in passage.questions])
+    asked = [(passage, question) for passage in passages for question in passage.questions]
+    hits = np.array(
+        [[question.right[rule(passage, question)] for passage, question in asked] for rule in (nearest, head_match)]
+    )
+    kinds = np.array([question.mention.kind for _, question in asked])
     chosen = {"all": np.ones(len(kinds), bool)} | {kind: kinds == kind for kind in KINDS}
     return {
-        kind: [int(which.sum()), *(100 * hits[:2, which].mean(axis=1)).round(2).tolist()]
+        kind: [int(which.sum()), *(100 * hits[:, which].mean(axis=1)).round(2).tolist()]
         for kind, which in chosen.items()
         if which.any()
     }

@@ -3,7 +3,7 @@ import pytest
 
 import headscope as hs
 from headscope import RecordError
-from headscope.linguistics import Mention, Passage
+from headscope.linguistics import Mention, Passage, read_coreference
 from headscope.linguistics._mentions import RULES, rule_hits
 from headscope.testing import random_weights
 
@@ -177,7 +177,9 @@ def test_what_cannot_be_aligned_is_counted_and_named(passages):
     assert "1 passages are left out:\n  p0: No token stands for word" in str(other)
 
 
-def test_what_is_not_there_is_refused(study):
+def test_what_is_not_there_is_refused(study, passages):
+    with pytest.raises(RecordError, match="Two passages are called 'p0'"):
+        hs.coref(None, passages=[*passages, passages[0]])
     with pytest.raises(RecordError, match="kind 'verb'; there are all, pronoun"):
         study.accuracy("verb")
     with pytest.raises(RecordError, match="candidates is 'letters'"):
@@ -191,8 +193,9 @@ def test_what_is_not_there_is_refused(study):
 
 
 def test_the_demo_model_finds_antecedents(minilm, shared):
-    found = hs.coref(*minilm, shared / "winobias" / "pro_stereotyped_type1.dev.txt", random_weights=True)
-    assert found.passages == 396
+    few = read_coreference(shared / "winobias" / "pro_stereotyped_type1.dev.txt")[:40]
+    found = hs.coref(*minilm, few, random_weights=True)
+    assert found.passages == 40
     assert len(found.cells) == 72
-    assert found.rule("nearest") == pytest.approx(found.best().nearest) == pytest.approx(0.4938, abs=1e-4)
+    assert found.rule("nearest") == found.best().nearest
     assert found.control.best("all", "words").accuracy < found.best("all", "words").accuracy

@@ -494,6 +494,9 @@ def coref(
         raise RecordError(
             f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a list of Passage"
         )
+    names = [each.name for each in listed]
+    if twice := sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []:
+        raise RecordError(f"Two passages are called {twice[0]!r}; give each a name of its own")
     source = parse_source(model, tokenizer, [each.text for each in listed], options)
     assert source is not None, "texts were given"
 
