@@ -123,3 +123,47 @@ class Corpus:
 def corpus_of(sentences: Iterable[Read], *, universal: bool) -> Corpus:
     """The words of some sentences."""
     return Corpus(tuple(sentences), universal)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The best head and offset of one relation, on all sentences and on one half; hits by sentence."""
+
+    best: tuple[int, int]
+    offset: int
+    baseline: float
+    held_best: tuple[int, int] | None
+    held_offset: int | None
+    wholes: np.ndarray
+    same: np.ndarray
+    held: np.ndarray
+    base: np.ndarray
+
+
+def chosen_for(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray, choosing: np.ndarray) -> Chosen:
+    """Choose for some words, among the hits of heads and of offsets."""
+    of_heads, of_offsets = hits
+    best, offset = _best(of_heads, words), int(of_offsets[:, words].sum(axis=-1).argmax())
+    first = words[choosing[corpus.sentence_of[words]]]
+    held_best, held_offset = None, None
+    held = base = np.zeros(len(corpus.sizes))
+    if len(first):
+        held_best, held_offset = _best(of_heads, first), int(of_offsets[:, first].sum(axis=-1).argmax())
+        held = corpus.by_sentence(of_heads[held_best], words)
+        base = corpus.by_sentence(of_offsets[held_offset], words)
+    return Chosen(
+        best,
+        offset,
+        float(of_offsets[offset][words].mean()),
+        held_best,
+        held_offset,
+        corpus.by_sentence(np.ones(len(corpus.gold), bool), words),
+        corpus.by_sentence(of_heads[best], words),
+        held,
+        base,
+    )
+
+
+def _best(hits: np.ndarray, words: np.ndarray) -> tuple[int, int]:
+    direction, head = np.unravel_index(hits[:, :, words].sum(axis=-1).argmax(), hits.shape[:2])
+    return int(direction), int(head)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from headscope.patterns._table import Table, aligned
 from headscope.record import Record
 from headscope.studies._range_plot import Mark, range_plot
 from headscope.studies._reading import cells_of, numbered, p_shown, percent, said_of
-from headscope.studies._relation_tally import SCORES, Corpus, Read, corpus_of, read_heads
+from headscope.studies._relation_head import FIELDS, RelationHead
+from headscope.studies._relation_tally import SCORES, Chosen, Corpus, Read, chosen_for, corpus_of, read_heads
 from headscope.studies._source import parse_source
 
 TEXTS = ("words", "written")
@@ -28,76 +28,6 @@ CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 GROUPS = (ALL, NO_PUNCT, NO_ROOT)
 LEAST = 20
 """How many words a relation has that is printed; tables to export hold them all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RelationHead:
-    """The head that names the head of most words of one relation.
-
-    Shares lie between 0 and 1; NaN, or None, where there is nothing to tell.
-
-    Args:
-        relation: which words; also all, all but punctuation, and of these all but the root.
-        score: one of `SCORES`.
-        stanford: the relation of the Penn Treebank that is next to it.
-        count: how many words.
-        layer: of the head that is best on all sentences, measured on them too, as published numbers are.
-        head: its number.
-        direction: who looks at whom.
-        accuracy: share of words whose head it names.
-        low: lower end of the bootstrap interval over sentences.
-        high: its upper end.
-        offset: the best fixed offset on all sentences.
-        baseline: share of words whose head is there.
-        held_out_layer: of the head that is best on one half of the sentences.
-        held_out_head: its number.
-        held_out_direction: who looks at whom.
-        held_out_count: how many words the other half has.
-        held_out_accuracy: share of these whose head it names.
-        held_out_low: lower end of its interval.
-        held_out_high: upper end.
-        held_out_offset: the best offset on the first half.
-        held_out_baseline: its share on the other half.
-        p: of that head not being above that offset, paired t-test over the sentences of the other half.
-        p_corrected: the same, corrected for all relations tried.
-    """
-
-    relation: str
-    score: str
-    stanford: str
-    count: int
-    layer: int
-    head: int
-    direction: str
-    accuracy: float
-    low: float
-    high: float
-    offset: int
-    baseline: float
-    held_out_layer: int | None
-    held_out_head: int | None
-    held_out_direction: str | None
-    held_out_count: int
-    held_out_accuracy: float
-    held_out_low: float
-    held_out_high: float
-    held_out_offset: int | None
-    held_out_baseline: float
-    p: float
-    p_corrected: float
-
-    @property
-    def place(self) -> str:
-        """The head as printed, layer first, both from 0."""
-        return f"{self.layer}-{self.head}"
-
-    @property
-    def held_out_place(self) -> str:
-        """The head that was chosen on the other half, as printed."""
-        return "-" if self.held_out_layer is None else f"{self.held_out_layer}-{self.held_out_head}"
-
-
-FIELDS = tuple(field.name for field in fields(RelationHead))
 
 
 class Relations(Table):
@@ -357,7 +287,7 @@ class Relations(Table):
 
     def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
         corpus, hits, offsets = self._corpus, self._hits(score), self._corpus.offset_hits(score)
-        chosen = [_chosen(corpus, (hits, offsets), words, self._choosing) for words in corpus.groups.values()]
+        chosen = [chosen_for(corpus, (hits, offsets), words, self._choosing) for words in corpus.groups.values()]
         wholes = np.stack([each.wholes for each in chosen], axis=1)
         same, held, base = (
             np.stack([getattr(each, name) for each in chosen], axis=1) for name in ("same", "held", "base")
@@ -373,7 +303,7 @@ class Relations(Table):
             for place, (name, each) in enumerate(zip(corpus.groups, chosen, strict=True))
         )
 
-    def _head(self, name: str, score: str, each: _Chosen, ends: tuple) -> RelationHead:
+    def _head(self, name: str, score: str, each: Chosen, ends: tuple) -> RelationHead:
         low, high, held_low, held_high, p, corrected = map(float, ends)
         layer, head = self.cells[each.best[1]]
         held = None if each.held_best is None else self.cells[each.held_best[1]]
@@ -471,45 +401,6 @@ class Relations(Table):
         )
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """The best head and offset of one relation, on all sentences and on one half; hits by sentence."""
-
-    best: tuple[int, int]
-    offset: int
-    baseline: float
-    held_best: tuple[int, int] | None
-    held_offset: int | None
-    wholes: np.ndarray
-    same: np.ndarray
-    held: np.ndarray
-    base: np.ndarray
-
-
-def _chosen(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray, choosing: np.ndarray) -> _Chosen:
-    """Choose for some words, among the hits of heads and of offsets."""
-    of_heads, of_offsets = hits
-    best, offset = _best(of_heads, words), int(of_offsets[:, words].sum(axis=-1).argmax())
-    first = words[choosing[corpus.sentence_of[words]]]
-    held_best, held_offset = None, None
-    held = base = np.zeros(len(corpus.sizes))
-    if len(first):
-        held_best, held_offset = _best(of_heads, first), int(of_offsets[:, first].sum(axis=-1).argmax())
-        held = corpus.by_sentence(of_heads[held_best], words)
-        base = corpus.by_sentence(of_offsets[held_offset], words)
-    return _Chosen(
-        best,
-        offset,
-        float(of_offsets[offset][words].mean()),
-        held_best,
-        held_offset,
-        corpus.by_sentence(np.ones(len(corpus.gold), bool), words),
-        corpus.by_sentence(of_heads[best], words),
-        held,
-        base,
-    )
-
-
 def relations(
     model: Any,
     tokenizer: Any = None,
@@ -602,11 +493,6 @@ def parse_treebank(treebank: Any) -> Treebank:
             "sentences"
         )
     return Treebank("sentences", listed)
-
-
-def _best(hits: np.ndarray, words: np.ndarray) -> tuple[int, int]:
-    direction, head = np.unravel_index(hits[:, :, words].sum(axis=-1).argmax(), hits.shape[:2])
-    return int(direction), int(head)
 
 
 def _check_text(sentence: Sentence, texts: tuple[str, ...]) -> None:
