@@ -154,7 +154,7 @@ def test_tables_and_pictures_hold_every_kind(study, tmp_path):
     assert "among the heads of the candidate mentions:" in str(study)
     assert "among all other words:" in str(study)
     drawn = study.plot(tmp_path / "coref.svg").read_text(encoding="utf-8")
-    for said in ("pronoun", "nominal", "nearest mention", "head match", "simple sieves"):
+    for said in ("pronoun", "nominal", "nearest mention", "head match", "sieves"):
         assert said in drawn
 
 

@@ -267,8 +267,8 @@ class Coreference(Table):
         }
         if self.control is not None:
             control = self.control.best(each.kind, each.candidates).held_out_accuracy
-            found["random weights, best head"] = (control, None)
-        return found | {"head match, all": (each.head_match, None), "simple sieves, all": (each.sieves, None)}
+            found["random weights"] = (control, None)
+        return found | {"head match, all": (each.head_match, None), "sieves, all": (each.sieves, None)}
 
     def _heads_of(self, candidates: str) -> tuple[AntecedentHead, ...]:
         hits = self._hits[_place(candidates)]
