@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 from headscope.studies._ablation_result import Ablation
 from headscope.studies._alignment import WordAlignment, word_alignment
 from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
+from headscope.studies._antecedent_head import AntecedentHead
+from headscope.studies._coref import Coreference, coref
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
+from headscope.studies._relation_file import load_relations
+from headscope.studies._relation_head import RelationHead
+from headscope.studies._relations import Relations, relations
 
 if TYPE_CHECKING:
     from headscope.studies._ablation import AblationOptions, ablate
@@ -38,23 +43,30 @@ __all__ = [
     "AblationOptions",
     "AlignedPair",
     "AlignmentStudy",
+    "AntecedentHead",
     "BestPlace",
+    "Coreference",
     "Explained",
     "Faithfulness",
     "NormStudy",
+    "RelationHead",
+    "Relations",
     "Tampering",
     "WordAlignment",
     "ablate",
     "alignment_study",
     "check_plot",
+    "coref",
     "effect",
     "embedding_role",
     "erasure",
     "faithfulness",
     "heads",
     "load_norm_study",
+    "load_relations",
     "mechanism",
     "norm_study",
+    "relations",
     "word_alignment",
 ]
 

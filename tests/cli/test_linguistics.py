@@ -1,0 +1,94 @@
+"""headscope relations and coref: annotated files in, tables and pictures out."""
+
+import csv
+import json
+
+import pytest
+
+from headscope.cli import run
+from headscope.testing import tiny_model, tiny_tokenizer
+
+BANK = """# sent_id = one
+1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
+2\tcat\tcat\tNOUN\tNN\t_\t3\tnsubj\t_\t_
+3\tsat\tsit\tVERB\tVB\t_\t0\troot\t_\t_
+
+# sent_id = two
+1\tit\tit\tPRON\tPRP\t_\t2\tnsubj\t_\t_
+2\tsat\tsit\tVERB\tVB\t_\t0\troot\t_\t_
+
+# sent_id = three
+1\ta\ta\tDET\tDT\t_\t2\tdet\t_\t_
+2\tcat\tcat\tNOUN\tNN\t_\t0\troot\t_\t_
+
+# sent_id = four
+1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
+2\tcat\tcat\tNOUN\tNN\t_\t0\troot\t_\t_
+"""
+SENTENCES = """sentid	sentence
+cat.dog.0.male.txt	a cat saw a dog he sat
+cat.dog.1.male.txt	a cat saw a dog he ran
+cow.dog.1.male.txt	a cow saw a dog he sat
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bank.conllu").write_text(BANK, encoding="utf-8")
+    (tmp_path / "all.tsv").write_text(SENTENCES, encoding="utf-8")
+    return tmp_path
+
+
+def test_relations_of_a_treebank(folder, here, capsys):
+    given = ["relations", "--treebank", "bank.conllu", "--model", folder, "--random-weights", "--out", "found.csv"]
+    assert run(given) == 0
+    out, _ = capsys.readouterr()
+    assert "4 sentences, 9 words" in out
+    assert "random weights" in out
+    assert "tree undirected, all but punct and root" in out
+    with (here / "found.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    det = next(row for row in rows if (row["relation"], row["score"]) == ("det", "max"))
+    assert (det["count"], det["offset"], det["baseline"]) == ("3", "1", "1.0")
+    assert 0 <= float(det["random_accuracy"]) <= 1
+    assert run(["relations", "--treebank", "bank.conllu", "--model", folder, "--sentences", "2", "--no-trees"]) == 0
+    out, _ = capsys.readouterr()
+    assert "2 sentences, 5 words" in out
+    assert "tree" not in out.replace("treebank", "")
+
+
+def test_coreference_of_schemas(folder, here, capsys):
+    assert run(["coref", "--data", "all.tsv", "--model", folder, "--out", "found.json", "--plot", "found.svg"]) == 0
+    out, _ = capsys.readouterr()
+    assert ", all: " in out
+    assert "3 passages, 3 questions" in out
+    rows = json.loads((here / "found.json").read_text(encoding="utf-8"))
+    assert {(row["kind"], row["count"]) for row in rows} == {("all", 3), ("pronoun", 3), ("male", 3)}
+    assert "nearest mention" in (here / "found.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["relations", "--treebank", "none.conllu"], "none.conllu is not there"),
+        (
+            ["relations", "--treebank", "bad.conllu"],
+            "bad.conllu, line 1: the head is 9; wanted is a number from 0 to 1",
+        ),
+        (["relations", "--treebank", "bank.conllu", "--out", "found.txt"], "--out is found.txt"),
+        (["coref", "--data", "bank.conllu"], "bank.conllu is none of LitBank"),
+    ],
+)
+def test_what_is_wrong_is_said_before_a_model_is_loaded(here, capsys, given, said):
+    (here / "bad.conllu").write_text("1\tw\tw\tX\tX\t_\t9\tdep\t_\t_\n", encoding="utf-8")
+    assert run([*given, "--model", "no/such/model"]) == 1
+    assert said in capsys.readouterr().err
