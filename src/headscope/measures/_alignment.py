@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 
+ROWS = ("mean", "first", "max")
 Link = tuple[int, int]
 """Numbers of a source word and a target word, both from 0."""
 
@@ -18,29 +19,47 @@ def word_maps(
     maps: Float[np.ndarray, "head query key"],
     query_words: Sequence[Sequence[int]],
     key_words: Sequence[Sequence[int]],
+    *,
+    rows: str = "mean",
 ) -> Float[np.ndarray, "head query_word key_word"]:
     """Maps of tokens made maps of words: the sum over a key word's tokens, the mean over a query word's tokens.
 
     ``B[v, w] = (1 / |T(v)|) sum_{i in T(v)} sum_{j in T(w)} A[i, j]``; 0 for a word without tokens.
 
-    Source: Clark et al. 2019, section 4.1; for translation Kobayashi et al. 2020, section 5.
+    Source: Clark et al. 2019, section 4.1 (their released extractor takes the first token's row); for translation
+    Kobayashi et al. 2020, section 5.
 
     Args:
         maps: attention, or norms of what is added; axes head, query, key.
         query_words: the tokens of each query word.
         key_words: the tokens of each key word.
+        rows: how the rows of a query word's tokens become one: ``"mean"``, ``"first"``, or ``"max"``, the largest value
+            for each key word, scaled to the sum that their mean has.
 
     Raises:
-        RecordError: where a token is not there.
+        RecordError: where a token is not there, or ``rows`` is not what it may be.
 
     Example:
         >>> word_maps(np.array([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]]), [[0, 1]], [[0], [1, 2]]).round(2).tolist()
         [[[0.3, 0.7]]]
     """
+    if rows not in ROWS:
+        raise RecordError(f"rows is {rows!r}; it may be {', '.join(map(repr, ROWS))}")
     maps = np.asarray(maps, np.float64)
-    rows = _members(query_words, maps.shape[1], "query")
-    rows /= np.maximum(rows.sum(axis=1, keepdims=True), 1)
-    return rows @ maps @ _members(key_words, maps.shape[2], "key").T
+    taken = [words[:1] for words in query_words] if rows == "first" else query_words
+    means = _members(taken, maps.shape[1], "query")
+    means /= np.maximum(means.sum(axis=1, keepdims=True), 1)
+    summed = maps @ _members(key_words, maps.shape[2], "key").T
+    found = means @ summed
+    for number, positions in enumerate(query_words if rows == "max" else ()):
+        if len(positions) > 1:
+            largest = summed[:, list(positions)].max(axis=1)
+            sums = largest.sum(axis=1, keepdims=True)
+            scale = np.divide(
+                found[:, number].sum(axis=1, keepdims=True), sums, out=np.zeros_like(sums), where=sums > 0
+            )
+            found[:, number] = largest * scale
+    return found
 
 
 def aligned_words(

@@ -12,27 +12,14 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
+from headscope.linguistics import Words
+from headscope.linguistics._words import words_of_spans
 from headscope.measures import aligned_words, alignment_error_rate, word_maps
 from headscope.measures._alignment import Link
 from headscope.record import Layer, Record, Stack, Tokens
 
 BY = ("weight", "norm")
 STATES = ("output", "input")
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words of one side.
-
-    Args:
-        names: what they are.
-        tokens: the positions of each one's tokens; none for a word that the tokenizer dropped.
-        rest: the positions of tokens that belong to no word, such as that which ends a text.
-    """
-
-    names: tuple[str, ...]
-    tokens: tuple[tuple[int, ...], ...]
-    rest: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -182,27 +169,10 @@ def _by_space(tokens: Tokens) -> Words:
     spans = [
         (segment, *match.span()) for segment, text in enumerate(tokens.texts) for match in re.finditer(r"\S+", text)
     ]
-    found: list[list[int]] = [[] for _ in spans]
-    rest = []
-    for position, offset in enumerate(tokens.offsets or ()):
-        number = None if offset is None else _word_at(tokens, position, offset, spans)
-        (rest if number is None else found[number]).append(position)
+    found, rest = words_of_spans(tokens, spans)
     _check_covered(tokens)
     names = tuple(tokens.texts[segment][start:stop] for segment, start, stop in spans)
-    return Words(names, tuple(map(tuple, found)), tuple(rest))
-
-
-def _word_at(tokens: Tokens, position: int, offset: tuple[int, int], spans: list[tuple[int, int, int]]) -> int | None:
-    """Number of the word that a token is part of; None after the last."""
-    segment = tokens.segments[position]
-    written = tokens.texts[segment][slice(*offset)]
-    begins = offset[0] + len(written) - len(written.lstrip())
-    if len(written.split()) > 1:
-        raise RecordError(f"Token {position}, {written!r}, is part of several words; these cannot be aligned apart")
-    for number, (place, _, stop) in enumerate(spans):
-        if place == segment and begins < stop:
-            return number
-    return None
+    return Words(names, found, rest)
 
 
 def _check_covered(tokens: Tokens) -> None:

@@ -1,0 +1,323 @@
+"""Treebanks: sentences whose words know their heads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import FileError, HeadscopeError, TextError
+from headscope.linguistics._words import Span
+
+FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+MISSING = "Reading treebanks needs conllu: pip install 'headscope[linguistics]'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A sentence with its dependency tree. Every list but ``contractions`` has one entry for each word.
+
+    A model reads `text`, the words with a space between them, as in Clark et al. 2019 words are tokenised one by one;
+    or `written`, the text as it was, where "don't" may be cut otherwise than into the words "do" and "n't".
+
+    Args:
+        words: the words (in a treebank, its syntactic words).
+        heads: the number of each word's head, counted from 1; 0 for the root.
+        relations: of each word to its head, subtype included, such as ``"nsubj:pass"``.
+        upos: universal part of speech; by default empty.
+        xpos: the treebank's own part of speech; by default empty.
+        name: what tells it from all others.
+        written: the text as it was written; None where nobody knows.
+        contractions: ``(first, stop, form)`` of words that are written as one, words from 0.
+        line: where it starts in its file, from 1; 0 for none.
+
+    Raises:
+        TextError: where there is no word, lists differ in length, a head is not there, or heads are no tree.
+
+    Example:
+        >>> sentence = Sentence(words=("Cats", "sleep"), heads=(2, 0), relations=("nsubj", "root"))
+        >>> sentence.text, sentence.spans, sentence.depths
+        ('Cats sleep', ((0, 4), (5, 10)), (1, 0))
+    """
+
+    words: tuple[str, ...]
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+    upos: tuple[str, ...] = ()
+    xpos: tuple[str, ...] = ()
+    name: str = ""
+    written: str | None = None
+    contractions: tuple[tuple[int, int, str], ...] = ()
+    line: int = 0
+    depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Of each word, how many steps it is from the root."""
+
+    def __post_init__(self) -> None:
+        size = len(self.words)
+        if not size:
+            raise TextError(f"Sentence {self.name!r} has no words")
+        for each in ("words", "heads", "relations", "upos", "xpos"):
+            values = tuple(getattr(self, each)) or ("",) * size
+            object.__setattr__(self, each, values)
+            if len(values) != size:
+                raise TextError(f"Sentence {self.name!r} has {len(values)} {each} for {size} words")
+        empty = [number for number, word in enumerate(self.words, 1) if not word.strip()]
+        if empty:
+            raise TextError(f"Word {empty[0]} of sentence {self.name!r} has no letters")
+        roots = sum(head == 0 for head in self.heads)
+        if roots != 1:
+            raise TextError(f"Sentence {self.name!r} has {roots} roots (words whose head is 0); wanted is one")
+        object.__setattr__(self, "depths", _depths(self.heads, self.name))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def root(self) -> int:
+        """The word without a head, from 0."""
+        return self.heads.index(0)
+
+    @cached_property
+    def text(self) -> str:
+        """The words with a space between them."""
+        return " ".join(self.words)
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """Where each word is in `text`, in characters."""
+        found, start = [], 0
+        for word in self.words:
+            found.append((start, start + len(word)))
+            start += len(word) + 1
+        return tuple(found)
+
+    def written_spans(self) -> tuple[Span, ...]:
+        """Where each word is in `written`, in characters.
+
+        Raises:
+            TextError: where the text as written is not known, or a word is not to be found in it.
+        """
+        if self.written is None:
+            raise TextError(f"Sentence {self.name!r} comes without its text as written")
+        found: list[Span] = []
+        place = 0
+        for surface, words in self._surfaces():
+            while self.written[place : place + 1].isspace():
+                place += 1
+            if not self.written.startswith(surface, place):
+                raise TextError(
+                    f"Sentence {self.name!r}: {surface!r}, word {len(found) + 1}, is not at character {place} of the "
+                    f"text, where {self.written[place : place + 20]!r} stands"
+                )
+            for word in words:
+                found.append((place, place + len(word)))
+                place += len(word)
+        return tuple(found)
+
+    def _surfaces(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """What is written, and the words in it."""
+        number = 0
+        starts = {first: (stop, form) for first, stop, form in self.contractions}
+        while number < len(self.words):
+            stop, form = starts.get(number, (number + 1, self.words[number]))
+            words = self.words[number:stop]
+            if "".join(words) != form:
+                raise TextError(
+                    f"Sentence {self.name!r}: the words {', '.join(map(repr, words))} are written as one, {form!r}, "
+                    "and have no characters of their own"
+                )
+            yield form, words
+            number = stop
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """Sentences with dependency trees.
+
+    Args:
+        name: what it is called.
+        sentences: the sentences; names tell them apart.
+
+    Raises:
+        TextError: where there is no sentence, or two have one name.
+    """
+
+    name: str
+    sentences: tuple[Sentence, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentences", tuple(self.sentences))
+        if not self.sentences:
+            raise TextError(f"The treebank {self.name!r} has no sentences")
+        seen: set[str] = set()
+        for sentence in self.sentences:
+            if sentence.name in seen:
+                raise TextError(f"Two sentences of the treebank {self.name!r} are called {sentence.name!r}")
+            seen.add(sentence.name)
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return iter(self.sentences)
+
+    def __repr__(self) -> str:
+        return f"<Treebank {self.name}: {len(self)} sentences, {self.words} words>"
+
+    @property
+    def words(self) -> int:
+        """Number of words."""
+        return sum(map(len, self.sentences))
+
+    def take(self, count: int) -> Treebank:
+        """Its first sentences."""
+        return Treebank(self.name, self.sentences[:count])
+
+
+def read_treebank(path: str | os.PathLike) -> Treebank:
+    """Read a treebank in CoNLL-U.
+
+    Lines of multi-word tokens and empty nodes are no words; the former tell how words are written. A sentence is called
+    by its ``sent_id``, or else by its line.
+
+    Source: the format of Universal Dependencies (universaldependencies.org/format.html), read by the library conllu.
+
+    Args:
+        path: a file, UTF-8.
+
+    Raises:
+        FileError: where the file cannot be read or is malformed, with the line and the reason.
+        HeadscopeError: where conllu is not installed.
+
+    Example:
+        >>> read_treebank("en_ewt-ud-dev.conllu")
+        <Treebank en_ewt-ud-dev: 2001 sentences, 25147 words>
+    """
+    if find_spec("conllu") is None:
+        raise HeadscopeError(MISSING)
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except FileNotFoundError:
+        raise FileError(f"{path} is not there") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read: {error}") from None
+    sentences = tuple(_sentence(path, block) for block in _blocks(lines))
+    try:
+        return Treebank(path.stem, sentences)
+    except TextError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+Line = tuple[int, str]
+
+
+def _blocks(lines: list[str]) -> Iterator[list[Line]]:
+    """The lines of each sentence with their numbers."""
+    block: list[Line] = []
+    for number, line in enumerate([*lines, ""], 1):
+        if line.strip():
+            block.append((number, line.rstrip("\r")))
+        elif block:
+            if any(not line.startswith("#") for _, line in block):
+                yield block
+            block = []
+
+
+def _sentence(path: Path, block: list[Line]) -> Sentence:
+    comments = "\n".join(line for _, line in block if line.startswith("#"))
+    rows = [(number, _row(path, number, line)) for number, line in block if not line.startswith("#")]
+    words, contractions = _words(path, rows)
+    known = _metadata(comments)
+    first = block[0][0]
+    try:
+        return Sentence(
+            words=tuple(row["form"] for row in words),
+            heads=tuple(row["head"] for row in words),
+            relations=tuple(row["deprel"] for row in words),
+            upos=tuple(row["upos"] for row in words),
+            xpos=tuple(row["xpos"] or "" for row in words),
+            name=known.get("sent_id") or f"line {first}",
+            written=known.get("text"),
+            contractions=contractions,
+            line=first,
+        )
+    except TextError as error:
+        raise FileError(f"{path}, line {first}: {error}") from None
+
+
+def _row(path: Path, number: int, line: str) -> Any:
+    """One line of a word, parsed by conllu."""
+    from conllu import parse_token_and_metadata
+    from conllu.exceptions import ParseException
+    from conllu.parser import DEFAULT_FIELD_PARSERS
+
+    plain = dict.fromkeys(("feats", "deps", "misc"), _as_it_is)
+    try:
+        row = parse_token_and_metadata(line, FIELDS, DEFAULT_FIELD_PARSERS | plain)[0]
+    except ParseException as error:
+        raise FileError(f"{path}, line {number}: {error}") from None
+    if len(row) != len(FIELDS) or line.count("\t") >= len(FIELDS):
+        raise FileError(
+            f"{path}, line {number}: {line.count(chr(9)) + 1} columns where CoNLL-U has {len(FIELDS)}, with tabs "
+            "between them"
+        )
+    return row
+
+
+def _words(path: Path, rows: list[tuple[int, Any]]) -> tuple[list[Any], tuple[tuple[int, int, str], ...]]:
+    """The words, and which of them are written as one."""
+    words, contractions = [], []
+    for number, row in rows:
+        place = row["id"]
+        if isinstance(place, tuple):
+            if place[1] == "-":
+                contractions.append((number, place[0] - 1, place[2], row["form"]))
+            continue
+        if place != len(words) + 1:
+            raise FileError(f"{path}, line {number}: the word has number {place}, wanted is {len(words) + 1}")
+        words.append(row)
+    size = len(words)
+    for number, row in rows:
+        head = row["head"]
+        if not isinstance(row["id"], tuple) and (head is None or not 0 <= head <= size):
+            raise FileError(f"{path}, line {number}: the head is {head}; wanted is a number from 0 to {size}")
+    last = 0
+    for number, first, stop, _ in contractions:
+        if not last <= first < stop <= size:
+            raise FileError(f"{path}, line {number}: words {first + 1} to {stop} cannot be written as one here")
+        last = stop
+    return words, tuple((first, stop, form) for _, first, stop, form in contractions)
+
+
+def _metadata(comments: str) -> Any:
+    from conllu import parse_token_and_metadata
+
+    return parse_token_and_metadata(comments, FIELDS).metadata if comments else {}
+
+
+def _as_it_is(columns: list[str], place: int) -> str:
+    return columns[place]
+
+
+def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
+    found = [-1] * len(heads)
+    for word in range(len(heads)):
+        path = []
+        place = word
+        while found[place] < 0 and heads[place]:
+            path.append(place)
+            if len(path) > len(heads):
+                raise TextError(f"Sentence {name!r} is no tree: word {word + 1} is above itself")
+            place = heads[place] - 1
+            if not 0 <= place < len(heads):
+                raise TextError(f"Sentence {name!r}: the head {place + 1} is not there; it has {len(heads)} words")
+        depth = found[place] if found[place] >= 0 else 0
+        found[place] = depth
+        for step, each in enumerate(reversed(path), 1):
+            found[each] = depth + step
+    return tuple(found)
