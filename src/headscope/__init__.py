@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Explained,
         Faithfulness,
         NormStudy,
+        Probing,
         Tampering,
         alignment_study,
         embedding_role,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         load_norm_study,
         mechanism,
         norm_study,
+        probe,
         word_alignment,
     )
     from headscope.views import (
@@ -131,6 +133,7 @@ _PLACES = {
         "Explained",
         "Faithfulness",
         "NormStudy",
+        "Probing",
         "Tampering",
         "alignment_study",
         "embedding_role",
@@ -139,6 +142,7 @@ _PLACES = {
         "load_norm_study",
         "mechanism",
         "norm_study",
+        "probe",
         "word_alignment",
     ),
     "headscope.views": (
@@ -184,6 +188,7 @@ __all__ = [
     "NormStudy",
     "PageError",
     "Patch",
+    "Probing",
     "Record",
     "RecordError",
     "Rotary",
@@ -222,6 +227,7 @@ __all__ = [
     "norm_study",
     "page",
     "pair_view",
+    "probe",
     "rollout",
     "save",
     "scatter_view",

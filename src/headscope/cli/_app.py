@@ -28,3 +28,4 @@ app.command(
     help="Tell what attention agrees with in a classifier.",
 )
 app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")
+app.command("headscope.cli._probe:probe", name="probe", help="Tell what of syntax can be learnt from heads or states.")

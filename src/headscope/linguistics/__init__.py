@@ -3,6 +3,10 @@
 Treebanks are read by the library conllu, from the extra ``linguistics``.
 """
 
+from headscope.linguistics._probe_controls import control_heads, control_labels, control_tree
+from headscope.linguistics._probe_features import read_vectors
+from headscope.linguistics._probe_scores import centre_of_gravity, expected_layer
+from headscope.linguistics._probe_tree import power2_embedding, spanning_tree, tree_depths, tree_distances
 from headscope.linguistics._treebank import Sentence, Treebank, read_treebank
 from headscope.linguistics._words import Words, word_attention, words_at
 
@@ -10,7 +14,17 @@ __all__ = [
     "Sentence",
     "Treebank",
     "Words",
+    "centre_of_gravity",
+    "control_heads",
+    "control_labels",
+    "control_tree",
+    "expected_layer",
+    "power2_embedding",
     "read_treebank",
+    "read_vectors",
+    "spanning_tree",
+    "tree_depths",
+    "tree_distances",
     "word_attention",
     "words_at",
 ]

@@ -15,7 +15,7 @@ FARTHEST = 10
 
 
 def head_distances(words: int) -> Float[np.ndarray, "candidate word feature"]:
-    """Clark's eight distance features of every candidate for a head; the last candidate is the root.
+    """Clark's eight distance features of every candidate for a head; the first is the root, the others the words.
 
     How far the candidate lies before and behind the word by the number of words (0 on the other side), whether it lies
     at 0, -1, +1, -2, +2, and whether it is the root, which has no distance.
@@ -26,15 +26,15 @@ def head_distances(words: int) -> Float[np.ndarray, "candidate word feature"]:
         words: in the sentence.
 
     Example:
-        >>> head_distances(2)[1, 0].tolist(), head_distances(2)[2, 0].tolist()
+        >>> head_distances(2)[2, 0].tolist(), head_distances(2)[0, 0].tolist()
         ([0.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     """
     ahead = np.arange(words)[:, None] - np.arange(words)
     found = np.zeros((words + 1, words, 8))
-    found[:-1, :, 0], found[:-1, :, 1] = np.maximum(-ahead, 0) / words, np.maximum(ahead, 0) / words
+    found[1:, :, 0], found[1:, :, 1] = np.maximum(-ahead, 0) / words, np.maximum(ahead, 0) / words
     for place, offset in enumerate((0, -1, 1, -2, 2)):
-        found[:-1, :, 2 + place] = ahead == offset
-    found[-1, :, 7] = 1
+        found[1:, :, 2 + place] = ahead == offset
+    found[0, :, 7] = 1
     return found
 
 

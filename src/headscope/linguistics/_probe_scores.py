@@ -25,16 +25,15 @@ def attached(
     Source: Clark et al. 2019, section 5 (without punctuation).
 
     Args:
-        scores: of every candidate for each word's head; the last candidate is the root.
+        scores: of every candidate for each word's head; the first candidate is the root, the others the words.
         heads: number of each word's head, from 0; -1 at the root.
         counted: the words that count; by default all.
 
     Example:
-        >>> attached(np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 3.0]]), np.array([1, -1]))
+        >>> attached(np.array([[1.0, 3.0], [0.0, 1.0], [2.0, 0.0]]), np.array([1, -1]))
         (2.0, 2.0)
     """
-    wanted = np.where(heads < 0, len(scores) - 1, heads)
-    right = scores.argmax(axis=0) == wanted
+    right = scores.argmax(axis=0) == heads + 1
     counted = np.ones(len(heads), bool) if counted is None else counted
     return float((right & counted).sum()), float(counted.sum())
 

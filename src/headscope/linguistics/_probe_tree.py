@@ -25,7 +25,7 @@ def tree_depths(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " word"]:
         [1, 0, 1, 2]
     """
     words = len(heads)
-    if words and not (-1 <= heads.min() and heads.max() < words):
+    if words and not (heads.min() >= -1 and heads.max() < words):
         raise RecordError(f"Heads are numbers of words from 0 to {words - 1}, or -1 at the root, not {heads.tolist()}")
     depths = np.zeros(words, int)
     at = heads.copy()

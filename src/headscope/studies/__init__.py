@@ -1,7 +1,7 @@
 """Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports.
 
-What changes a model while it runs (faithfulness) is imported at its first use, since it imports torch; records are
-studied without it.
+What changes a model while it runs (faithfulness) or is trained (probes) is imported at its first use, since it imports
+torch; records are studied without it.
 """
 
 import importlib
@@ -18,13 +18,16 @@ from headscope.studies._norms import NormStudy, load_norm_study, norm_study
 if TYPE_CHECKING:
     from headscope.studies._explained import Explained, Tampering, erasure
     from headscope.studies._faithfulness import Faithfulness, faithfulness
+    from headscope.studies.probes import Probing, probe
 
 _WITH_TORCH = {
     "Explained": "headscope.studies._explained",
     "Faithfulness": "headscope.studies._faithfulness",
+    "Probing": "headscope.studies.probes",
     "Tampering": "headscope.studies._explained",
     "erasure": "headscope.studies._explained",
     "faithfulness": "headscope.studies._faithfulness",
+    "probe": "headscope.studies.probes",
 }
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
     "Explained",
     "Faithfulness",
     "NormStudy",
+    "Probing",
     "Tampering",
     "WordAlignment",
     "alignment_study",
@@ -45,6 +49,7 @@ __all__ = [
     "load_norm_study",
     "mechanism",
     "norm_study",
+    "probe",
     "word_alignment",
 ]
 

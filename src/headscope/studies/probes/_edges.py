@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from headscope.errors import TextError
-from headscope.linguistics import centre_of_gravity, control_labels, expected_layer, pair_distances
+from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
+from headscope.linguistics._probe_features import pair_distances
 from headscope.studies.probes._items import Data, Item
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
@@ -85,7 +86,11 @@ class EdgeProbe(nn.Module):
         self.project = nn.ModuleList(nn.Linear(features, WIDTH) for _ in range(spans))
         self.pool = nn.ModuleList(nn.Linear(WIDTH, 1) for _ in range(spans))
         self.out = nn.Sequential(
-            nn.Linear(spans * WIDTH, WIDTH), nn.Tanh(), nn.LayerNorm(WIDTH), nn.Dropout(DROPOUT), nn.Linear(WIDTH, labels)
+            nn.Linear(spans * WIDTH, WIDTH),
+            nn.Tanh(),
+            nn.LayerNorm(WIDTH),
+            nn.Dropout(DROPOUT),
+            nn.Linear(WIDTH, labels),
         )
 
     @property
@@ -104,15 +109,12 @@ class EdgeProbe(nn.Module):
         return self.out(torch.cat(pooled, dim=-1))
 
 
-def edge_scores(
-    data: Data, how: Training, seed: int, *, layers: bool = True, least: int
-) -> tuple[list[Score], dict[str, Any]]:
+def edge_scores(data: Data, how: Training, *, layers: bool = True, least: int) -> tuple[list[Score], dict[str, Any]]:
     """Probes of both tasks with their controls, and of the layers 0 to l for each l.
 
     Args:
         data: with hidden states.
         how: probes are trained.
-        seed: of training.
         layers: whether to train a probe for the layers up to each.
         least: how often a label must be among the sentences learnt from.
 
@@ -123,7 +125,7 @@ def edge_scores(
     found: list[Score] = []
     facts: dict[str, Any] = {}
     for task, spans in ((TAGS, _tags(data, least)), (DEPENDENCIES, _dependencies(data, least))):
-        edges = _Edges(task, spans, data, how, seed)
+        edges = _Edges(task, spans, data, how)
         scores, told = edges.run(stores, layers=layers)
         found += scores
         facts |= {f"{name}, {task}": value for name, value in told.items()}
@@ -136,7 +138,6 @@ class _Edges:
     spans: Spans
     data: Data
     how: Training
-    seed: int
 
     def run(self, stores: dict[str, Store], *, layers: bool) -> tuple[list[Score], dict[str, Any]]:
         spans, real = self.spans, stores[PROBE]
@@ -168,7 +169,7 @@ class _Edges:
         """Whether a probe of the first layers is right on each span, and the probe."""
         spans, count = self.spans, int(self.spans.labels.max()) + 1
         pieces, states = store.pieces(spans.at), store.states
-        order = np.random.default_rng(self.seed).permutation(len(labels))
+        order = np.random.default_rng(self.how.seed).permutation(len(labels))
 
         def read(rows: np.ndarray) -> tuple[Tensor, Tensor]:
             chosen = pieces[rows]
@@ -187,7 +188,6 @@ class _Edges:
             (train, aside),
             loss,
             self.how,
-            seed=self.seed,
             name=f"{self.task}: {name}",
         )
         right = np.zeros(len(labels), bool)
@@ -238,7 +238,7 @@ def _dependencies(data: Data, least: int) -> Spans:
     return _spans(rows, data, least, "relations")
 
 
-def _spans(rows: list[tuple[tuple[int, ...], str, str]], data: Data, least: int, what: str) -> Spans:
+def _spans(rows: Sequence[tuple[tuple[int, ...], str, str]], data: Data, least: int, what: str) -> Spans:
     train = set(data.parts.train)
     counts = Counter(label for at, label, _ in rows if at[0] in train)
     names = tuple(name for name, count in counts.most_common() if count >= least)

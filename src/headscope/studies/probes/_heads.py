@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,42 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from headscope.linguistics import attached, best_offset, control_heads, head_distances, offset_heads
+from headscope.linguistics import control_heads
+from headscope.linguistics._probe_features import best_offset, head_distances, offset_heads
+from headscope.linguistics._probe_scores import attached
 from headscope.studies.probes._items import Data, Item
-from headscope.studies.probes._score import CONTROL, PROBE, Score
+from headscope.studies.probes._score import CONTROL, Score
 from headscope.studies.probes._training import Training, fit
 
 TASK, UAS = "head of each word", "UAS"
 HIDDEN = 256
 """Of the network that knows distances and words only."""
+BATCH = 4
+CELLS = 20_000
+"""Most pairs of words in a batch."""
+NO_WORD = -100
+"""In place of a head where a shorter sentence was filled up; cross-entropy passes it over."""
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
-    """A sentence as tensors, and the candidate that each word's head is; the last candidate is the root."""
+class Batch:
+    """Sentences of like length as tensors, filled up with zeros; of the candidates for a head the first is the root.
+
+    Args:
+        maps: axes sentence, map, word, word.
+        ends: see `Item`; a sentence axis before.
+        distances: axes sentence, candidate, word, feature.
+        vectors: axes sentence, word, feature; or None.
+        wanted: the candidate that each word's head is.
+        there: which candidates there are; axes sentence, candidate.
+    """
 
     maps: Tensor
     ends: Tensor
     distances: Tensor
     vectors: Tensor | None
     wanted: Tensor
-    counted: np.ndarray
-    heads: np.ndarray
+    there: Tensor
 
 
 class AttentionOnly(nn.Module):
@@ -47,12 +62,12 @@ class AttentionOnly(nn.Module):
         self.weights = nn.Parameter(torch.zeros(2, maps))
         self.ends = nn.Parameter(torch.ones(2))
 
-    def forward(self, example: Example) -> Tensor:
-        """Scores ``[candidate word]``."""
-        ahead, back = self.weights
-        among = torch.einsum("k,kij->ij", ahead, example.maps) + torch.einsum("k,kji->ij", back, example.maps)
-        root = torch.einsum("dk,kdew,e->w", self.weights, example.ends, self.ends)
-        return torch.cat([among, root[None]])
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        flat = batch.maps.flatten(2).transpose(1, 2) @ self.weights.T
+        ahead, back = flat.unflatten(1, batch.maps.shape[2:]).unbind(-1)
+        root = torch.einsum("dk,bkdew,e->bw", self.weights, batch.ends, self.ends)
+        return torch.cat([root[:, None], ahead + back.transpose(1, 2)], dim=1)
 
 
 class AttentionWords(nn.Module):
@@ -70,18 +85,18 @@ class AttentionWords(nn.Module):
         self.words = nn.Linear(features, 2 * maps, bias=False)
         self.ends = nn.Parameter(torch.ones(2))
 
-    def forward(self, example: Example) -> Tensor:
-        """Scores ``[candidate word]``."""
-        of_head = self.heads(example.vectors).view(-1, 2, self.maps)
-        of_word = self.words(example.vectors).view(-1, 2, self.maps)
-        ahead, back = example.maps, example.maps.transpose(1, 2)
-        among = sum(
-            torch.einsum("ik,kij->ij", of_head[:, way], maps) + torch.einsum("jk,kij->ij", of_word[:, way], maps)
-            for way, maps in enumerate((ahead, back))
-        )
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        of_head = self.heads(batch.vectors).unflatten(-1, (2, self.maps))
+        of_word = self.words(batch.vectors).unflatten(-1, (2, self.maps))
+        ahead, back = batch.maps, batch.maps.transpose(2, 3)
+        among = torch.einsum("bik,bkij->bij", of_head[:, :, 0], ahead)
+        among = among + torch.einsum("bjk,bkij->bij", of_word[:, :, 0], ahead)
+        among = among + torch.einsum("bik,bkij->bij", of_head[:, :, 1], back)
+        among = among + torch.einsum("bjk,bkij->bij", of_word[:, :, 1], back)
         of_root = of_word + self.heads.bias.view(2, self.maps)
-        root = torch.einsum("wdk,kdew,e->w", of_root, example.ends, self.ends)
-        return torch.cat([among, root[None]])
+        root = torch.einsum("bwdk,bkdew,e->bw", of_root, batch.ends, self.ends)
+        return torch.cat([root[:, None], among], dim=1)
 
 
 class Distances(nn.Module):
@@ -91,9 +106,9 @@ class Distances(nn.Module):
         super().__init__()
         self.weights = nn.Parameter(torch.zeros(8))
 
-    def forward(self, example: Example) -> Tensor:
-        """Scores ``[candidate word]``."""
-        return example.distances @ self.weights
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        return batch.distances @ self.weights
 
 
 class DistancesWords(nn.Module):
@@ -107,45 +122,45 @@ class DistancesWords(nn.Module):
         self.distances, self.out = nn.Linear(8, HIDDEN), nn.Linear(HIDDEN, 1)
         self.heads, self.words = (nn.Linear(features, HIDDEN, bias=False) for _ in range(2))
 
-    def forward(self, example: Example) -> Tensor:
-        """Scores ``[candidate word]``."""
-        heads = self.heads(example.vectors)
-        heads = torch.cat([heads, heads.new_zeros(1, HIDDEN)])
-        hidden = self.distances(example.distances) + heads[:, None] + self.words(example.vectors)[None]
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        heads = self.heads(batch.vectors)
+        heads = torch.cat([heads.new_zeros(len(heads), 1, HIDDEN), heads], dim=1)
+        hidden = self.distances(batch.distances) + heads[:, :, None] + self.words(batch.vectors)[:, None]
         return self.out(torch.tanh(hidden))[..., 0]
 
 
-def head_scores(data: Data, how: Training, seed: int) -> tuple[list[Score], dict[str, Any]]:
+def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]:
     """The probe and its controls; with vectors of words where the items have them.
 
     Args:
         data: with maps.
         how: the probe is trained.
-        seed: of training.
 
     Returns:
         Scores, and the epoch that each probe is from.
     """
-    real = [_example(item) for item in data.items]
-    maps, words = len(real[0].maps), real[0].vectors
-    features = 0 if words is None else words.shape[1]
-    probe: Callable[[], nn.Module] = lambda: AttentionOnly(maps) if words is None else AttentionWords(maps, features)
-    nearest: Callable[[], nn.Module] = lambda: Distances() if words is None else DistancesWords(features)
-    twin = {} if data.twin is None else {"random weights": (probe, [_example(item) for item in data.twin])}
-    runs = {
-        PROBE: (probe, real),
-        **twin,
-        CONTROL: (probe, [_controlled(one, item) for one, item in zip(real, data.items, strict=True)]),
-        "distances" if words is None else "distances and words": (nearest, real),
-    }
+    maps, words = data.items[0].maps, data.items[0].vectors
+    count, features = 0 if maps is None else len(maps), 0 if words is None else words.shape[1]
+
+    def probe() -> nn.Module:
+        return AttentionOnly(count) if words is None else AttentionWords(count, features)
+
+    def nearest() -> nn.Module:
+        return Distances() if words is None else DistancesWords(features)
+
+    runs = {name: (probe, items, False) for name, items in data.sides.items()}
+    runs[CONTROL] = (probe, data.items, True)
+    runs["distances" if words is None else "distances and words"] = (nearest, data.items, False)
     found, epochs = [], {}
-    for name, (make, examples) in runs.items():
-        train, aside, test = ([examples[number] for number in part] for part in data.parts)
-        fitted = fit(make, (train, aside), _loss, how, seed=seed, name=name)
+    for name, (make, items, control) in runs.items():
+        scale = _scale([items[number] for number in data.parts.train])
+        heads = [control_heads(item.forms) if control else item.heads for item in items]
+        train, aside = ([batch for _, batch in _batches(items, heads, part, scale)] for part in [*data.parts][:2])
+        fitted = fit(make, (train, aside), _loss, how, name=name)
         epochs[name] = fitted.epoch
-        with torch.no_grad():
-            hits = [attached(fitted.module(one).numpy(), one.heads, one.counted) for one in test]
-        found.append(_score(name, hits))
+        hits = dict(_hits(fitted.module, items, heads, data.parts.test, scale=scale))
+        found.append(_score(name, [hits[number] for number in data.parts.test]))
     offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.train])
     found.append(_score(f"best offset ({offset:+d})", [_offset_hits(item, offset) for item in data.test]))
     found.append(_score("next word", [_offset_hits(item, 1) for item in data.test]))
@@ -161,28 +176,70 @@ def _offset_hits(item: Item, offset: int) -> tuple[float, float]:
     return float(right.sum()), float(item.counted.sum())
 
 
-def _example(item: Item) -> Example:
-    vectors = None if item.vectors is None else torch.from_numpy(np.asarray(item.vectors, np.float32))
-    return Example(
-        maps=torch.from_numpy(np.asarray(item.maps, np.float32)),
-        ends=torch.from_numpy(np.asarray(item.ends, np.float32)),
-        distances=torch.from_numpy(head_distances(len(item)).astype(np.float32)),
-        vectors=vectors,
-        wanted=_wanted(item.heads),
-        counted=item.counted,
-        heads=item.heads,
-    )
+def _hits(
+    module: nn.Module, items: Sequence[Item], heads: Sequence[np.ndarray], part: Sequence[int], *, scale: np.ndarray
+) -> Iterator[tuple[int, tuple[float, float]]]:
+    """What is hit in each sentence of a part, with its number."""
+    for numbers, batch in _batches(items, heads, part, scale):
+        with torch.no_grad():
+            scores = module(batch).numpy()
+        for number, each in zip(numbers, scores, strict=True):
+            size = len(items[number])
+            yield number, attached(each[: size + 1, :size], heads[number], items[number].counted)
 
 
-def _controlled(example: Example, item: Item) -> Example:
-    heads = control_heads(item.forms)
-    return replace(example, heads=heads, wanted=_wanted(heads))
+def _scale(items: Sequence[Item]) -> np.ndarray:
+    """One divided by the deviation of each map over the pairs of words learnt from.
+
+    The weights could do as much themselves, but slowly: maps of random weights are almost even.
+    """
+    maps = [item.maps.reshape(len(item.maps), -1) for item in items if item.maps is not None]
+    count = sum(each.shape[1] for each in maps)
+    mean = sum(each.sum(1, dtype=np.float64) for each in maps) / count
+    square = sum(((each - np.asarray(mean)[:, None]) ** 2).sum(1) for each in maps) / count
+    return 1 / np.where(np.asarray(square) > 0, np.sqrt(square), 1)
 
 
-def _wanted(heads: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.where(heads < 0, len(heads), heads))
+def _batches(
+    items: Sequence[Item], heads: Sequence[np.ndarray], part: Sequence[int], scale: np.ndarray
+) -> Iterator[tuple[list[int], Batch]]:
+    """Sentences of like length together, with their numbers."""
+    numbers: list[int] = []
+    for number in sorted(part, key=lambda number: len(items[number])):
+        if numbers and (len(numbers) == BATCH or (len(numbers) + 1) * len(items[number]) ** 2 > CELLS):
+            yield numbers, _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale)
+            numbers = []
+        numbers.append(number)
+    if numbers:
+        yield numbers, _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale)
 
 
-def _loss(module: nn.Module, example: Example) -> Tensor:
-    """Summed over the words, as in the release; punctuation is learnt from, too."""
-    return cross_entropy(module(example).T, example.wanted, reduction="sum")
+def _batch(items: Sequence[Item], heads: Sequence[np.ndarray], scale: np.ndarray) -> Batch:
+    longest, count, maps = max(map(len, items)), len(items), len(scale)
+    filled: dict[str, np.ndarray] = {
+        "maps": np.zeros((count, maps, longest, longest), np.float32),
+        "ends": np.zeros((count, maps, 2, 2, longest), np.float32),
+        "distances": np.zeros((count, longest + 1, longest, 8), np.float32),
+        "wanted": np.full((count, longest), NO_WORD),
+        "there": np.zeros((count, longest + 1), bool),
+    }
+    vectors = items[0].vectors
+    if vectors is not None:
+        filled["vectors"] = np.zeros((count, longest, vectors.shape[1]), np.float32)
+    for number, (item, wanted) in enumerate(zip(items, heads, strict=True)):
+        size = len(item)
+        filled["maps"][number, :, :size, :size] = item.maps * scale[:, None, None]
+        filled["ends"][number, ..., :size] = item.ends * scale[:, None, None, None]
+        filled["distances"][number, : size + 1, :size] = head_distances(size)
+        filled["wanted"][number, :size] = wanted + 1
+        filled["there"][number, : size + 1] = True
+        if vectors is not None:
+            filled["vectors"][number, :size] = item.vectors
+    tensors = {name: torch.from_numpy(array) for name, array in filled.items()}
+    return Batch(vectors=tensors.pop("vectors", None), **tensors)
+
+
+def _loss(module: nn.Module, batch: Batch) -> Tensor:
+    """Mean over the words of the batch; punctuation is learnt from, too."""
+    scores = module(batch).masked_fill(~batch.there[:, :, None], -torch.inf)
+    return cross_entropy(scores, batch.wanted, ignore_index=NO_WORD)

@@ -11,6 +11,8 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 import numpy as np
 
 from headscope.capturing import random_twin
+from headscope.capturing._facts import facts_of
+from headscope.capturing._run import unwrapped
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies._source import parse_source
@@ -27,7 +29,7 @@ from headscope.studies.probes._training import Training
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)
 TRAININGS = {
-    "attention": Training(epochs=20, rate=0.02),
+    "attention": Training(epochs=20, rate=0.005),
     "attention-words": Training(epochs=20, rate=0.002),
     "relation": Training(epochs=30, rate=0.005, decay=1e-5),
     "structural": Training(epochs=30, rate=0.001, drop=0.1, patience=5),
@@ -167,18 +169,22 @@ def probe(
             plan.on_error(name, error)
         left_out[name] = str(error)
 
-    items = _read(kind, (source.model, source.tokenizer), sentences, plan, note)
+    items = _read(kind, (source.model, source.tokenizer), sentences, plan, note=note)
     twin = None
     if random_weights:
-        read = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
-        twin = _read(kind, read, sentences, plan, note)
-        items = {number: item for number, item in items.items() if number in twin}
-        twin = tuple(replace(twin[number], vectors=item.vectors) for number, item in items.items())
+        other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
+        read = _read(kind, other, sentences, plan, note=note)
+        items = {number: item for number, item in items.items() if number in read}
+        twin = tuple(replace(read[number], vectors=item.vectors) for number, item in items.items())
     data = _data(tuple(items.values()), twin, plan)
     scores, facts = _trained(kind, data, plan)
-    name = getattr(getattr(source.model, "config", None), "name_or_path", "") or type(source.model).__name__
     counts = (len(data.parts.train), len(data.parts.aside), len(data.parts.test))
-    shown = {"kind": kind, "model": Path(str(name)).name, "seeds": plan.seeds, "confidence": plan.confidence}
+    shown = {
+        "kind": kind,
+        "model": facts_of(unwrapped(source.model)).name,
+        "seeds": plan.seeds,
+        "confidence": plan.confidence,
+    }
     return Probing(scores=scores, sentences=counts, facts=facts, left_out=left_out, **shown)
 
 
@@ -201,7 +207,7 @@ def _drawn(sentences: list[Sentence], plan: Plan) -> list[Sentence]:
 
 
 def _read(
-    kind: str, model: tuple[Any, Any], sentences: Sequence[Sentence], plan: Plan, note: LeftOut
+    kind: str, model: tuple[Any, Any], sentences: Sequence[Sentence], plan: Plan, *, note: LeftOut
 ) -> dict[int, Item]:
     """The items of the sentences that can be read, in order."""
     how = {"on_error": note, "progress": plan.progress}
@@ -234,12 +240,12 @@ def _many(facts: Sequence[dict[str, Any]]) -> bool:
 
 
 def _scores(kind: str, data: Data, plan: Plan, seed: int) -> tuple[list[Score], dict[str, Any]]:
-    how = plan.training(kind)
+    how = replace(plan.training(kind), seed=seed)
     if kind == "relation":
-        return relation_scores(data, how, seed, least=plan.least)
+        return relation_scores(data, how, least=plan.least)
     if kind == "structural":
-        return structural_scores(data, how, seed, layer=plan.layer, rank=plan.rank)
+        return structural_scores(data, how, layer=plan.layer, rank=plan.rank)
     if kind == "edge":
-        return edge_scores(data, how, seed, layers=plan.layers, least=plan.least)
-    scores, epochs = head_scores(data, how, seed)
+        return edge_scores(data, how, layers=plan.layers, least=plan.least)
+    scores, epochs = head_scores(data, how)
     return scores, {"epochs": epochs}

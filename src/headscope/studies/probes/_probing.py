@@ -125,8 +125,8 @@ class Probing:
         learnt, aside, test = self.sentences
         trained = f"{'seed' if len(self.seeds) == 1 else 'seeds'} {', '.join(map(str, self.seeds))}"
         first = (
-            f"{self.kind} probe of {self.model or 'a model'}: learnt from {learnt} sentences, {aside} set aside, scores "
-            f"of {test} others; {trained}; [{self.confidence:.0%} interval over sentences]"
+            f"{self.kind} probe of {self.model or 'a model'}: learnt from {learnt} sentences, {aside} set aside, "
+            f"scores of {test} others; {trained}; [{self.confidence:.0%} interval over sentences]"
         )
         told = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
         if self.left_out:

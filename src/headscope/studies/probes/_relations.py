@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from headscope.errors import TextError
-from headscope.linguistics import control_labels, pair_distances, unrelated_pairs
+from headscope.linguistics import control_labels
+from headscope.linguistics._probe_features import pair_distances, unrelated_pairs
 from headscope.studies.probes._items import Data, Item
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
@@ -41,13 +42,12 @@ class Pairs:
     types: tuple[str, ...]
 
 
-def relation_scores(data: Data, how: Training, seed: int, *, least: int) -> tuple[list[Score], dict[str, Any]]:
+def relation_scores(data: Data, how: Training, *, least: int) -> tuple[list[Score], dict[str, Any]]:
     """Both probes and their controls.
 
     Args:
         data: with maps.
-        how: probes are trained.
-        seed: of training, and of the pairs without a relation.
+        how: probes are trained; its seed is that of the pairs without a relation, too.
         least: how often a relation must be among the sentences learnt from.
 
     Returns:
@@ -56,8 +56,8 @@ def relation_scores(data: Data, how: Training, seed: int, *, least: int) -> tupl
     related = _related(data, least)
     found: list[Score] = []
     facts: dict[str, Any] = {"relations": related.names}
-    for task, pairs in ((BINARY, _any(data.items, related, seed)), (WHICH, related)):
-        scores, epochs = _scores(task, pairs, data, how, seed)
+    for task, pairs in ((BINARY, _any(data.items, related, how.seed)), (WHICH, related)):
+        scores, epochs = _scores(task, pairs, data, how)
         found += scores
         facts |= {f"pairs, {task}": len(pairs.at), f"epochs, {task}": epochs}
     return found, facts
@@ -76,7 +76,9 @@ def attention_vectors(items: Sequence[Item], pairs: Pairs, *, both: bool = False
         maps = items[number].maps
         if maps is None:
             raise ValueError("attention was not read")
-        found.append(np.concatenate([maps[:, first, second], maps[:, second, first]]) if both else maps[:, first, second])
+        found.append(
+            np.concatenate([maps[:, first, second], maps[:, second, first]]) if both else maps[:, first, second]
+        )
     return np.array(found, np.float32)
 
 
@@ -121,9 +123,7 @@ def _pairs(
     return Pairs(np.array(places), labels, names, types)
 
 
-def _scores(
-    task: str, pairs: Pairs, data: Data, how: Training, seed: int
-) -> tuple[list[Score], dict[str, Any]]:
+def _scores(task: str, pairs: Pairs, data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]:
     sizes = np.array([len(item) for item in data.items])
     number, first, second = pairs.at.T
     train = np.isin(number, data.parts.train)
@@ -135,28 +135,27 @@ def _scores(
     found, epochs = [], {}
     for name, features in inputs.items():
         labels = control_labels(pairs.types, shares) if name == CONTROL else pairs.labels
-        said, epochs[name] = _learnt(features, labels, number, data, (how, seed, f"{task}: {name}"))
-        found.append(_score(task, name, said == labels, number, data))
-    found.append(_score(task, MAJORITY, pairs.labels == shares.argmax(), number, data))
+        said, epochs[name] = _learnt(features, labels, number, data, how=how, name=f"{task}: {name}")
+        found.append(_score(task, name, _hits(said == labels, number, data)))
+    found.append(_score(task, MAJORITY, _hits(pairs.labels == shares.argmax(), number, data)))
     return found, epochs
 
 
 def _learnt(
-    features: np.ndarray, labels: np.ndarray, number: np.ndarray, data: Data, how: tuple[Training, int, str]
+    features: np.ndarray, labels: np.ndarray, number: np.ndarray, data: Data, *, how: Training, name: str
 ) -> tuple[np.ndarray, int]:
     """What a linear classifier says of every pair, and the epoch that it is from."""
-    training, seed, name = how
     train = np.isin(number, data.parts.train)
     mean, deviation = features[train].mean(axis=0), features[train].std(axis=0)
     known = torch.from_numpy((features - mean) / np.where(deviation > 0, deviation, 1))
     wanted = torch.from_numpy(labels.astype(np.int64))
-    order = np.random.default_rng(seed).permutation(len(labels))
+    order = np.random.default_rng(how.seed).permutation(len(labels))
     batches = [
         [(known[rows], wanted[rows]) for rows in _cut(order[np.isin(number[order], part)])]
         for part in (data.parts.train, data.parts.aside)
     ]
     classes = int(labels.max()) + 1
-    fitted = fit(lambda: nn.Linear(known.shape[1], classes), tuple(batches), _loss, training, seed=seed, name=name)  # ty: ignore
+    fitted = fit(lambda: nn.Linear(known.shape[1], classes), tuple(batches), _loss, how, name=name)  # ty: ignore
     with torch.no_grad():
         return fitted.module(known).argmax(dim=1).numpy(), fitted.epoch
 
@@ -169,6 +168,9 @@ def _loss(module: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     return cross_entropy(module(batch[0]), batch[1])
 
 
-def _score(task: str, of: str, right: np.ndarray, number: np.ndarray, data: Data) -> Score:
-    hits = [(float(right[number == each].sum()), float((number == each).sum())) for each in data.parts.test]
-    return Score(task=task, measure=ACCURACY, of=of, hits=np.array(hits))
+def _hits(right: np.ndarray, number: np.ndarray, data: Data) -> np.ndarray:
+    return np.array([(float(right[number == each].sum()), float((number == each).sum())) for each in data.parts.test])
+
+
+def _score(task: str, of: str, hits: np.ndarray) -> Score:
+    return Score(task=task, measure=ACCURACY, of=of, hits=hits)

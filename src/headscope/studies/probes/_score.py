@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
-from headscope.linguistics import LENGTHS
+from headscope.linguistics._probe_scores import LENGTHS
 
 RESAMPLES = 2000
 AT_ONCE = 256

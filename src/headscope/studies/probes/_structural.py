@@ -10,15 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headscope.linguistics import (
-    control_tree,
-    depth_ranks,
-    distance_ranks,
-    edges_hit,
-    root_hit,
-    tree_depths,
-    tree_distances,
-)
+from headscope.linguistics import control_tree, tree_depths, tree_distances
+from headscope.linguistics._probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
 from headscope.studies.probes._items import Data, Item
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Fitted, Training, fit
@@ -74,15 +67,12 @@ class Structural(nn.Module):
         return apart.clamp(min=0), deep.square().sum(-1)
 
 
-def structural_scores(
-    data: Data, how: Training, seed: int, *, layer: int | None, rank: int
-) -> tuple[list[Score], dict[str, Any]]:
+def structural_scores(data: Data, how: Training, *, layer: int | None, rank: int) -> tuple[list[Score], dict[str, Any]]:
     """The probe in every layer, and its controls in the layer that did best on sentences set aside.
 
     Args:
         data: with hidden states.
         how: probes are trained.
-        seed: of training.
         layer: the only layer to look at, 0 the embeddings; None for all.
         rank: of the map.
 
@@ -95,7 +85,7 @@ def structural_scores(
     chosen: tuple[float, int, list[Score]] | None = None
     for number in layers:
         trees = _trees(data.items, states[PROBE], number)
-        fitted = _trained(trees, data, how, (seed, rank, f"layer {number}"))
+        fitted = _trained(trees, data, how, (rank, f"layer {number}"))
         scores = _scores(f"layer {number}", fitted, [trees[at] for at in data.parts.test])
         aside = _scores(PROBE, fitted, [trees[at] for at in data.parts.aside])[0].value
         found += scores if layer is None else []
@@ -111,7 +101,7 @@ def structural_scores(
         controls["layer 0"] = _trees(data.items, states[PROBE], 0)
     shown = [_renamed(score, PROBE) for score in chosen[2]]
     for name, trees in controls.items():
-        fitted = _trained(trees, data, how, (seed, rank, name))
+        fitted = _trained(trees, data, how, (rank, name))
         shown += _scores(name, fitted, [trees[at] for at in data.parts.test])
     shown += _chain([_trees(data.items, states[PROBE], best)[at] for at in data.parts.test])
     return shown + found, {"layer": best}
@@ -124,11 +114,11 @@ def _trees(items: Sequence[Item], states: Sequence[np.ndarray], layer: int, *, c
     ]
 
 
-def _trained(trees: Sequence[Tree], data: Data, how: Training, what: tuple[int, int, str]) -> Fitted:
-    seed, rank, name = what
+def _trained(trees: Sequence[Tree], data: Data, how: Training, what: tuple[int, str]) -> Fitted:
+    rank, name = what
     features = trees[0].states.shape[1]
-    batches = tuple(_batches([trees[number] for number in part]) for part in (data.parts.train, data.parts.aside))
-    return fit(lambda: Structural(features, min(rank, features)), batches, _loss, how, seed=seed, name=name)
+    train, aside = (_batches([trees[number] for number in part]) for part in (data.parts.train, data.parts.aside))
+    return fit(lambda: Structural(features, min(rank, features)), (train, aside), _loss, how, name=name)
 
 
 def _batches(trees: Sequence[Tree]) -> list[tuple[Tensor, ...]]:
@@ -140,7 +130,10 @@ def _batches(trees: Sequence[Tree]) -> list[tuple[Tensor, ...]]:
 def _batch(trees: Sequence[Tree]) -> tuple[Tensor, ...]:
     longest, features = max(len(tree.heads) for tree in trees), trees[0].states.shape[1]
     states = np.zeros((len(trees), longest, features), np.float32)
-    distances, depths = np.zeros((len(trees), longest, longest), np.float32), np.zeros((len(trees), longest), np.float32)
+    distances, depths = (
+        np.zeros((len(trees), longest, longest), np.float32),
+        np.zeros((len(trees), longest), np.float32),
+    )
     there = np.zeros((len(trees), longest), np.float32)
     for number, tree in enumerate(trees):
         size = len(tree.heads)

@@ -24,6 +24,7 @@ class Training:
         patience: how many such epochs in a row end the training.
         decay: L2 penalty.
         progress: whether to show a bar on terminals.
+        seed: of the first weights, the order and dropout.
     """
 
     epochs: int
@@ -32,6 +33,7 @@ class Training:
     patience: int = 3
     decay: float = 0.0
     progress: bool = False
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,6 @@ def fit(
     loss: Callable[[Any, Any], Tensor],
     how: Training,
     *,
-    seed: int,
     name: str = "probe",
 ) -> Fitted:
     """Train a probe; the same seed gives the same probe, and the caller's random state stays as it was.
@@ -59,12 +60,11 @@ def fit(
         batches: to learn from, and to choose the epoch by; in each epoch they come in another order.
         loss: of a module on a batch, a mean.
         how: the rest.
-        seed: of the first weights, the order and dropout.
         name: for the bar.
     """
     learnt, aside = batches
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(how.seed)
         module = make()
         best, best_epoch, kept = _mean_loss(module, aside, loss), 0, copy.deepcopy(module.state_dict())
         optimiser, since = _adam(module, how, how.rate), 0
@@ -90,7 +90,7 @@ def fit(
 
 
 def _adam(module: nn.Module, how: Training, rate: float) -> torch.optim.Optimizer:
-    return torch.optim.Adam(module.parameters(), lr=rate, weight_decay=how.decay)
+    return torch.optim.Adam(module.parameters(), lr=rate, weight_decay=how.decay, fused=True)
 
 
 def _mean_loss(module: nn.Module, batches: Sequence[Any], loss: Callable[[Any, Any], Tensor]) -> float:
