@@ -50,7 +50,7 @@ def offset_heads(words: int, offset: int) -> Int[np.ndarray, " word"]:
     return np.clip(np.arange(words) + offset + 1, 0, words) - 1
 
 
-def best_offset(heads: Sequence[Int[np.ndarray, " word"]]) -> int:
+def best_offset(heads: Sequence[np.ndarray]) -> int:
     """The offset of `OFFSETS` that hits most heads; of equal ones the first.
 
     Example:

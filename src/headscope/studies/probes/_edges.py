@@ -181,6 +181,8 @@ class _Edges:
 
         sentence = spans.at[:, 0]
         parts = (self.data.parts.train, self.data.parts.aside, self.data.parts.test)
+        widths = (pieces >= 0).sum(-1).max(-1)
+        order = order[np.argsort(widths[order], kind="stable")]  # words of like many pieces together
         train, aside, test = (_cut(order[np.isin(sentence[order], part)]) for part in parts)
         size = states.shape[-1]
         fitted = fit(

@@ -32,7 +32,7 @@ TRAININGS = {
     "attention": Training(epochs=20, rate=0.005),
     "attention-words": Training(epochs=20, rate=0.002),
     "relation": Training(epochs=30, rate=0.005, decay=1e-5),
-    "structural": Training(epochs=30, rate=0.001, drop=0.1, patience=5),
+    "structural": Training(epochs=40, rate=0.002, drop=0.1, patience=5),
     "edge": Training(epochs=20, rate=0.001, patience=2),
 }
 

@@ -131,7 +131,7 @@ class Probing:
         told = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
         if self.left_out:
             name, why = next(iter(self.left_out.items()))
-            told.append(f"left out: {len(self.left_out)} sentences, such as {name}: {why}")
+            told.append(f"left out: {len(self.left_out)} of the sentences, such as {name}: {why}")
         return "\n\n".join([first, *(self._table(task) for task in self.tasks), "\n".join(told)]).rstrip()
 
     def _table(self, task: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
 from headscope.linguistics._probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
 from headscope.studies.probes._items import Data, Item
@@ -80,7 +81,10 @@ def structural_scores(data: Data, how: Training, *, layer: int | None, rank: int
         Scores, and the layer.
     """
     states = {name: [item.states_of_words for item in items] for name, items in data.sides.items()}
-    layers = range(len(states[PROBE][0])) if layer is None else [layer]
+    count = len(states[PROBE][0])
+    if layer is not None and not 0 <= layer < count:
+        raise RecordError(f"layer is {layer}; the model's hidden states are 0 to {count - 1}, 0 the embeddings")
+    layers = range(count) if layer is None else [layer]
     found: list[Score] = []
     chosen: tuple[float, int, list[Score]] | None = None
     for number in layers:
