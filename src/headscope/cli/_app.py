@@ -29,3 +29,7 @@ app.command(
 )
 app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")
 app.command("headscope.cli._probe:probe", name="probe", help="Tell what of syntax can be learnt from heads or states.")
+app.command(
+    "headscope.cli._relations:relations", name="relations", help="Tell which head looks along each dependency relation."
+)
+app.command("headscope.cli._coref:coref", name="coref", help="Tell which head looks at what a mention means.")

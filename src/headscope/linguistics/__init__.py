@@ -3,14 +3,40 @@
 Treebanks are read by the library conllu, from the extra ``linguistics``.
 """
 
+from headscope.linguistics._coreference_files import read_coreference
+from headscope.linguistics._dependencies import (
+    DIRECTIONS,
+    NEAREST_STANFORD,
+    OFFSETS,
+    OffsetBaseline,
+    offset_baseline,
+    offset_heads,
+    predicted_heads,
+)
+from headscope.linguistics._mentions import (
+    Mention,
+    Passage,
+    Question,
+    head_match,
+    nearest,
+    sieves,
+)
 from headscope.linguistics._probe_controls import control_heads, control_labels, control_tree
 from headscope.linguistics._probe_features import read_vectors
 from headscope.linguistics._probe_scores import centre_of_gravity, expected_layer
 from headscope.linguistics._probe_tree import power2_embedding, spanning_tree, tree_depths, tree_distances
+from headscope.linguistics._tree import decode_tree
 from headscope.linguistics._treebank import Sentence, Treebank, read_treebank
 from headscope.linguistics._words import Words, word_attention, words_at
 
 __all__ = [
+    "DIRECTIONS",
+    "NEAREST_STANFORD",
+    "OFFSETS",
+    "Mention",
+    "OffsetBaseline",
+    "Passage",
+    "Question",
     "Sentence",
     "Treebank",
     "Words",
@@ -18,10 +44,18 @@ __all__ = [
     "control_heads",
     "control_labels",
     "control_tree",
+    "decode_tree",
     "expected_layer",
+    "head_match",
+    "nearest",
+    "offset_baseline",
+    "offset_heads",
     "power2_embedding",
+    "predicted_heads",
+    "read_coreference",
     "read_treebank",
     "read_vectors",
+    "sieves",
     "spanning_tree",
     "tree_depths",
     "tree_distances",

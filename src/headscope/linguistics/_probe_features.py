@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
+from headscope.linguistics._dependencies import OFFSETS, offset_heads
 
-OFFSETS = (-3, -2, -1, 0, 1, 2)
-"""Clark's offsets: ``clamp(i + o + 1, 0, words)`` is the head of word i, and 0 the root."""
 FARTHEST = 10
 
 
@@ -38,18 +37,6 @@ def head_distances(words: int) -> Float[np.ndarray, "candidate word feature"]:
     return found
 
 
-def offset_heads(words: int, offset: int) -> Int[np.ndarray, " word"]:
-    """The heads that lie at one offset: ``clamp(i + offset + 1, 0, words)``, where 0 is the root; here -1 is.
-
-    Source: Clark et al. 2019, section 4.2 and notebook.
-
-    Example:
-        >>> offset_heads(3, 1).tolist(), offset_heads(3, -2).tolist()
-        ([1, 2, 2], [-1, -1, 0])
-    """
-    return np.clip(np.arange(words) + offset + 1, 0, words) - 1
-
-
 def best_offset(heads: Sequence[np.ndarray]) -> int:
     """The offset of `OFFSETS` that hits most heads; of equal ones the first.
 
@@ -57,7 +44,7 @@ def best_offset(heads: Sequence[np.ndarray]) -> int:
         >>> best_offset([np.array([1, 2, -1]), np.array([-1, 0, 3, 1])])
         1
     """
-    hits = [sum(int((offset_heads(len(each), offset) == each).sum()) for each in heads) for offset in OFFSETS]
+    hits = [sum(int((offset_heads(len(each), offset) - 1 == each).sum()) for each in heads) for offset in OFFSETS]
     return OFFSETS[int(np.argmax(hits))]
 
 

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.studies._alignment import WordAlignment, word_alignment
 from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
+from headscope.studies._coref import AntecedentHead, Coreference, coref
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
+from headscope.studies._relation_file import load_relations
+from headscope.studies._relations import RelationHead, Relations, relations
 
 if TYPE_CHECKING:
     from headscope.studies._explained import Explained, Tampering, erasure
@@ -33,23 +36,30 @@ _WITH_TORCH = {
 __all__ = [
     "AlignedPair",
     "AlignmentStudy",
+    "AntecedentHead",
     "BestPlace",
+    "Coreference",
     "Explained",
     "Faithfulness",
     "NormStudy",
     "Probing",
+    "RelationHead",
+    "Relations",
     "Tampering",
     "WordAlignment",
     "alignment_study",
     "check_plot",
+    "coref",
     "embedding_role",
     "erasure",
     "faithfulness",
     "heads",
     "load_norm_study",
+    "load_relations",
     "mechanism",
     "norm_study",
     "probe",
+    "relations",
     "word_alignment",
 ]
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from headscope.linguistics import control_heads
-from headscope.linguistics._probe_features import best_offset, head_distances, offset_heads
+from headscope.linguistics import control_heads, offset_heads
+from headscope.linguistics._probe_features import best_offset, head_distances
 from headscope.linguistics._probe_scores import attached
 from headscope.studies.probes._items import Data, Item
 from headscope.studies.probes._score import CONTROL, Score
@@ -172,7 +172,7 @@ def _score(name: str, hits: Sequence[tuple[float, float]]) -> Score:
 
 
 def _offset_hits(item: Item, offset: int) -> tuple[float, float]:
-    right = (offset_heads(len(item), offset) == item.heads) & item.counted
+    right = (offset_heads(len(item), offset) - 1 == item.heads) & item.counted
     return float(right.sum()), float(item.counted.sum())
 
 

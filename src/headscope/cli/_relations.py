@@ -1,0 +1,80 @@
+"""headscope relations."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from headscope.cli._run import ModelOptions, say
+from headscope.cli._study import check_results, loaded, write_table
+
+
+def relations(
+    *,
+    treebank: Path,
+    model: ModelOptions | None = None,
+    sentences: int | None = None,
+    text: Literal["words", "written"] = "words",
+    rows: Literal["mean", "first", "max"] = "mean",
+    trees: bool = True,
+    universal: Annotated[bool, Parameter(negative="")] = False,
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
+    stack: str | None = None,
+    confidence: float = 0.95,
+    correction: Literal["holm", "benjamini-hochberg"] = "holm",
+    seed: int = 0,
+    out: Path | None = None,
+    plot: Path | None = None,
+) -> None:
+    """Tell which head looks along each dependency relation, beside position alone and a choice that was held out.
+
+    The table has one line for each relation: the best head and direction on all sentences, the best fixed offset, and
+    both chosen on one half of the sentences and measured on the other, with interval and corrected test.
+
+    Args:
+        treebank: A file in CoNLL-U, such as en_ewt-ud-dev.conllu.
+        model: Which model, and what it reads.
+        sentences: How many of the first sentences are read; by default all.
+        text: Whether it reads the words joined by spaces, or the text as it was written.
+        rows: How the rows of a word's tokens become one.
+        trees: Whether the best trees are decoded, too, from the gold root.
+        universal: Leave off subtypes of relations, nsubj for nsubj:pass.
+        random_weights: Let the same architecture with random weights read them, too.
+        stack: Which stack of the model, such as decoder; by default the first.
+        confidence: Of the intervals.
+        correction: For trying many relations; holm keeps any false one away, benjamini-hochberg their share.
+        seed: Of how sentences are split into halves.
+        out: Write every relation by every score to this file (.csv, .json or .parquet), too.
+        plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png), too.
+    """
+    from headscope.linguistics import read_treebank
+    from headscope.studies import relations as relations_of
+
+    check_results(out, plot, None)
+    bank = read_treebank(treebank)
+    bank = bank if sentences is None else bank.take(sentences)
+    options = model or ModelOptions()
+    found = relations_of(
+        *loaded([], options),
+        bank,
+        text=text,
+        rows=rows,
+        trees=trees,
+        universal=universal,
+        random_weights=random_weights,
+        stack=stack,
+        confidence=confidence,
+        correction=correction,
+        seed=seed,
+        truncate=options.truncate,
+        progress=sys.stderr.isatty(),
+    )
+    say(str(found))
+    if out is not None:
+        write_table(found, out)
+        say(f"Wrote {out.resolve()}")
+    if plot is not None:
+        say(f"Wrote {found.plot(plot).resolve()}")

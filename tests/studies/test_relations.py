@@ -1,0 +1,268 @@
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import FileError, RecordError
+from headscope.linguistics import Sentence, Treebank, offset_baseline, offset_heads, read_treebank
+from headscope.testing import random_weights
+
+HEADS = 3
+KINDS = ("nsubj", "obj", "nsubj:pass", "det", "punct")
+
+
+def sentence_of(number, rng):
+    """A random tree of words of different lengths."""
+    size = int(rng.integers(2, 9))
+    order = rng.permutation(size)
+    heads = np.zeros(size, int)
+    for place in range(1, size):
+        heads[order[place]] = order[rng.integers(place)] + 1
+    relations = ["root" if head == 0 else KINDS[rng.integers(len(KINDS))] for head in heads]
+    words = tuple("abc"[: rng.integers(1, 4)] for _ in range(size))
+    return Sentence(name=f"s{number}", words=words, heads=tuple(heads.tolist()), relations=tuple(relations))
+
+
+@pytest.fixture(scope="module")
+def bank():
+    rng = np.random.default_rng(3)
+    return Treebank("made up", tuple(sentence_of(number, rng) for number in range(40)))
+
+
+def tokens_of(sentence):
+    """A letter a token, and special ones at both ends."""
+    offsets = [(place, place + 1) for place, letter in enumerate(sentence.text) if letter != " "]
+    pieces = ("[CLS]", *(sentence.text[start:stop] for start, stop in offsets), "[SEP]")
+    return hs.Tokens(pieces=pieces, offsets=(None, *offsets, None), texts=(sentence.text,))
+
+
+def spread(sentence, maps, tokens, special=0.4):
+    """Maps of tokens whose word level is given, with weight on special tokens beside it."""
+    word_of = [-1 if span is None else sentence.text[: span[0]].count(" ") for span in tokens.offsets]
+    found = np.zeros((len(maps), len(tokens), len(tokens)))
+    for row, word in enumerate(word_of):
+        for column, other in enumerate(word_of):
+            if word >= 0 and other >= 0:
+                found[:, row, column] = (1 - special) * maps[:, word, other] / word_of.count(other)
+        found[:, row, 0] += 1 - found[:, row].sum(axis=-1)
+    return found
+
+
+def gold(sentence):
+    found = np.zeros((len(sentence), len(sentence)))
+    for word, head in enumerate(sentence.heads):
+        found[word, head - 1 if head else word] = 1
+    return found
+
+
+def shifted(sentence, offset=1):
+    found = np.zeros((len(sentence), len(sentence)))
+    for word, head in enumerate(offset_heads(len(sentence), offset)):
+        found[word, max(head - 1, 0)] = 1
+    return found
+
+
+def study_of(sentences, *maps_of, study=None, layers=2, **options):
+    """A study of records whose last head of the last layer is planted, and the others random."""
+    study = hs.Relations(**options) if study is None else study
+    for number, sentence in enumerate(sentences):
+        tokens, rng = tokens_of(sentence), np.random.default_rng(number)
+        weights = random_weights(rng, (layers, HEADS, len(tokens), len(tokens))).astype(float)
+        for place, make in enumerate(maps_of):
+            weights[-1, HEADS - 1 - place] = spread(sentence, make(sentence)[None], tokens)[0]
+        study.update(sentence, hs.from_weights(list(weights), tokens, model="planted"))
+    return study
+
+
+@pytest.mark.parametrize("rows", ["mean", "first", "max"])
+def test_planted_trees_are_right_on_every_relation_but_root(bank, rows):
+    study = study_of(bank, gold, rows=rows)
+    assert study.sentences == 40
+    assert study.cells[-1] == (1, 2)
+    for score in ("max", "max undirected", "tree", "tree undirected"):
+        for relation in study.relations:
+            if relation in ("all", "all but punct"):
+                continue
+            accuracy = study.accuracy(relation, score)
+            assert accuracy.shape == (2, 2 * HEADS)
+            assert accuracy[0, -1] == (0 if relation == "root" else 1), (score, relation)
+            if relation != "root":
+                best = study.best(relation, score)
+                assert (best.place, best.direction, best.accuracy) == ("1-2", "dep->head", 1)
+                assert (best.low, best.high) == (1, 1)
+                assert (best.held_out_place, best.held_out_accuracy) == ("1-2", 1)
+    roots = sum(0 in sentence.heads for sentence in bank)
+    assert study.best("all").accuracy == pytest.approx(1 - roots / bank.words)
+    assert study.best("all but punct and root").p_corrected < 0.001
+
+
+def test_heads_that_look_at_their_dependents_are_read_the_other_way(bank):
+    study = study_of(bank, lambda sentence: (gold(sentence).T + 1e-3) / (gold(sentence).T + 1e-3).sum(1, keepdims=True))
+    assert study.accuracy("all but punct and root", "tree")[1, -1] > 0.9
+    best = study.best("all but punct and root")
+    assert (best.place, best.direction) == ("1-2", "head->dep")
+
+
+@pytest.mark.parametrize("offset", [-2, 1])
+def test_a_shifted_identity_gives_the_offset_baseline(bank, offset):
+    study = study_of(bank, lambda sentence: shifted(sentence, offset))
+    inside = [
+        (word, sentence) for sentence in bank for word in range(len(sentence)) if 0 <= word + offset < len(sentence)
+    ]
+    right = sum(sentence.heads[word] == word + offset + 1 for word, sentence in inside)
+    # at the clamped ends a word is sent to itself or the first one, as the baseline is, except where that is no word
+    ends = sum(
+        sentence.heads[word] == head != 0 and not 0 <= word + offset < len(sentence)
+        for sentence in bank
+        for word, head in enumerate(offset_heads(len(sentence), offset))
+    )
+    found = study.accuracy("all")[0, -1] * bank.words
+    assert right <= round(found) <= right + ends + sum(len(each) > 1 for each in bank)
+    baseline = offset_baseline(bank, offsets=(offset,))["all but punct and root"]
+    words = [word for sentence in bank for word in zip(sentence.heads, sentence.relations, strict=True)]
+    count = sum(head != 0 and name != "punct" for head, name in words)
+    assert baseline.count == count
+    exact = sum(
+        sentence.heads[word] == word + offset + 1 and sentence.relations[word] not in ("punct", "root")
+        for word, sentence in inside
+    )
+    assert study.accuracy("all but punct and root")[0, -1] * count == pytest.approx(exact, abs=len(bank))
+    assert baseline.accuracy * count == exact
+
+
+def test_baselines_are_those_of_the_treebank(bank):
+    study = study_of(bank, gold)
+    wanted = offset_baseline(bank)
+    for each in study.heads_of():
+        assert (each.count, each.offset, each.baseline) == (
+            wanted[each.relation].count,
+            wanted[each.relation].offset,
+            wanted[each.relation].accuracy,
+        )
+    undirected = study.best("all but punct and root", "tree undirected")
+    edges = [
+        abs(head - 1 - word)
+        for sentence in bank
+        for word, head in enumerate(sentence.heads)
+        if head and sentence.relations[word] != "punct"
+    ]
+    assert undirected.baseline == pytest.approx(max(np.mean(np.array(edges) == far) for far in (1, 2, 3)))
+
+
+def test_heads_are_chosen_on_one_half_and_measured_on_the_other(bank):
+    study = study_of(bank, seed=4)
+    order = np.random.default_rng(4).permutation(40)
+    named = sorted(bank, key=lambda sentence: sentence.name)
+    first, second = ([named[place] for place in part] for part in (order[:20], order[20:]))
+    numbers = {sentence.name: number for number, sentence in enumerate(bank)}
+    halves = []
+    for half in (first, second):
+        part = hs.Relations()
+        for sentence in half:
+            tokens, rng = tokens_of(sentence), np.random.default_rng(numbers[sentence.name])
+            weights = random_weights(rng, (2, HEADS, len(tokens), len(tokens))).astype(float)
+            part.update(sentence, hs.from_weights(list(weights), tokens))
+        halves.append(part)
+    for relation in ("all", "det", "nsubj"):
+        each, chosen = study.best(relation), halves[0].best(relation)
+        assert (each.held_out_place, each.held_out_direction) == (chosen.place, chosen.direction)
+        assert each.held_out_offset == chosen.offset
+        place = study.cells.index((chosen.layer, chosen.head))
+        direction = ("dep->head", "head->dep").index(chosen.direction)
+        assert each.held_out_accuracy == pytest.approx(halves[1].accuracy(relation)[direction, place])
+        assert each.held_out_count == halves[1].best(relation).count
+        assert each.held_out_low <= each.held_out_accuracy <= each.held_out_high
+        assert each.low <= each.accuracy <= each.high
+        assert each.p <= each.p_corrected <= 1
+
+
+def test_subtypes_can_be_left_off(bank):
+    study = study_of(bank, gold, universal=True)
+    assert "nsubj:pass" not in study.relations
+    full = study_of(bank, gold)
+    assert study.best("nsubj").count == full.best("nsubj").count + full.best("nsubj:pass").count
+    assert full.best("nsubj:pass").stanford == "nsubjpass"
+    assert full.best("det").stanford == "det"
+
+
+def test_studies_add_up_and_are_kept(bank, tmp_path):
+    whole = study_of(bank, gold)
+    left, right = hs.Relations(), hs.Relations()
+    for number, sentence in enumerate(bank):
+        tokens, rng = tokens_of(sentence), np.random.default_rng(number)
+        weights = random_weights(rng, (2, HEADS, len(tokens), len(tokens))).astype(float)
+        weights[-1, -1] = spread(sentence, gold(sentence)[None], tokens)[0]
+        (left if number % 3 else right).update(sentence, hs.from_weights(list(weights), tokens, model="planted"))
+    assert str(left + right) == str(whole)
+    kept = hs.load_relations(left.save(tmp_path / "left.npz"))
+    assert str(kept + right) == str(whole)
+    assert hs.load_relations(hs.Relations().save(tmp_path / "none.npz")).sentences == 0
+    with pytest.raises(RecordError, match="share a sentence"):
+        whole + left
+    with pytest.raises(RecordError, match="other models or options"):
+        whole + hs.Relations(rows="max")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "left.npz").read_bytes()[:-80])
+    with pytest.raises(FileError, match="cut or holds no relations"):
+        hs.load_relations(tmp_path / "cut.npz")
+    with pytest.raises(FileError, match="is not there"):
+        hs.load_relations(tmp_path / "nothing.npz")
+
+
+def test_sentences_that_cannot_be_aligned_are_counted_and_named(bank):
+    study = study_of(list(bank)[:5], gold)
+    lost = Sentence(name="lost", words=("ab", "c"), heads=(2, 0), relations=("det", "root"))
+    tokens = tokens_of(lost).take([0, 1, 2, 4])
+    study.update(lost, hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens))
+    assert study.sentences == 5
+    assert study.left_out == {
+        "lost": "No token stands for word 1 ('c'); the tokenizer dropped it, or the text was cut before it"
+    }
+    assert "1 sentences are left out:\n  lost: No token stands for word 1" in str(study)
+    with pytest.raises(RecordError, match="'lost' was counted before"):
+        study.update(lost, hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens))
+    other = list(bank)[6]
+    with pytest.raises(RecordError, match=f"not of the sentence '{other.name}'"):
+        study.update(other, hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens))
+
+
+def test_what_is_not_there_is_refused(bank):
+    study = study_of(list(bank)[:4], trees=False)
+    with pytest.raises(RecordError, match="score is 'tree'; it may be max, max undirected"):
+        study.accuracy("all", "tree")
+    with pytest.raises(RecordError, match="No word has the relation 'pobj'"):
+        study.best("pobj")
+    with pytest.raises(RecordError, match="correction 'none'"):
+        hs.Relations(correction="none")
+    with pytest.raises(RecordError, match="text is 'raw'"):
+        hs.relations(None, treebank=bank, text="raw")
+    with pytest.raises(RecordError, match="A treebank was given as list"):
+        hs.relations(None, treebank=[])
+    assert repr(hs.Relations()) == str(hs.Relations()) == "<Relations of 0 sentences>"
+
+
+def test_tables_and_pictures_hold_every_relation(bank, tmp_path):
+    study = study_of(bank, gold)
+    study.control = study_of(bank)
+    columns = study.columns()
+    assert {len(column) for column in columns.values()} == {4 * len(study.relations)}
+    assert columns["random_held_out_accuracy"][0] == study.control.best("all").held_out_accuracy
+    assert study.to_arrow().num_rows == 4 * len(study.relations)
+    assert "random weights" in str(study)
+    drawn = study.plot(tmp_path / "relations.svg", least=1).read_text(encoding="utf-8")
+    for relation in KINDS:
+        assert relation in drawn
+    for said in ("best head", "best offset", "random weights, best head"):
+        assert said in drawn
+
+
+def test_the_demo_model_looks_along_relations(minilm, shared):
+    few = read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu").take(30)
+    found = hs.relations(*minilm, few, random_weights=True, trees=False)
+    assert found.sentences + len(found.left_out) == 30
+    assert len(found.cells) == 72
+    best = found.best("all but punct and root")
+    assert best.accuracy > best.baseline + 0.05
+    assert found.control.best("all but punct and root").accuracy < best.baseline
+    written = hs.relations(*minilm, few, text="written", trees=False)
+    assert written.left_out
+    assert written.sentences + len(written.left_out) == 30
+    assert all("several words" in reason or "No token" in reason for reason in written.left_out.values())
