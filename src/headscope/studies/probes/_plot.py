@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from headscope.studies.probes._probing import Probing
 
 BLUE, GREY, FAINT, LINES = "#0072B2", "#8A8A8A", "#5A5A5A", "#E5E5E5"
-FIRST_MEASURE = 0
 ROW, ABOVE = 0.24, 1.0
 """Inches for a bar, and for title, axis and caption."""
 
@@ -38,7 +37,7 @@ def plot(path: Path, found: Probing) -> Path:
         from matplotlib.figure import Figure
     except ImportError:
         raise FigureError(MISSING) from None
-    shown = [(task, found.measures(task)[FIRST_MEASURE]) for task in found.tasks]
+    shown = [(task, found.measures(task)[0]) for task in found.tasks]
     bars = [_bars(found, *what) for what in shown]
     layers = [found.per_layer(*what) for what in shown]
     has_layers = any(len(each) > 1 for each in layers)
@@ -106,6 +105,7 @@ def _draw_layers(axis: Any, layers: dict[int, Score], confidence: float) -> None
     axis.set_xticks(numbers if len(numbers) <= 13 else numbers[:: len(numbers) // 8])
     low = max(0.0, float(np.nanmin(ends)) - 0.05)
     axis.set_ylim(low, min(1.0, float(np.nanmax(ends)) + 0.05))
+    axis.locator_params(axis="y", nbins=6, steps=[1, 2, 5, 10])
     axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     _plain(axis, "y")
 
