@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from headscope.studies.probes._probing import Probing
 
 BLUE, GREY, FAINT, LINES = "#0072B2", "#8A8A8A", "#5A5A5A", "#E5E5E5"
+PROBES = (PROBE, "both directions")
+"""What is drawn as a probe; all else is a control."""
 ROW, ABOVE = 0.24, 1.0
 """Inches for a bar, and for title, axis and caption."""
 
@@ -81,7 +83,7 @@ def _draw_bars(axis: Any, scores: list[Score], confidence: float) -> None:
     ends = np.array([each.interval(confidence) for each in scores])
     places = np.arange(len(scores))
     reach = np.abs(np.nan_to_num(ends - values[:, None])).T
-    colours = [BLUE if each.of == PROBE else GREY for each in scores]
+    colours = [BLUE if each.of in PROBES else GREY for each in scores]
     axis.barh(places, values, height=0.62, color=colours, xerr=reach, error_kw={"elinewidth": 0.9, "ecolor": "#222222"})
     for place, (value, end) in enumerate(zip(values, np.fmax(ends[:, 1], values), strict=True)):
         text = f"{100 * value:.1f}" if scores[place].lengths is None else f"{value:.2f}"
