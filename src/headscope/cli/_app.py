@@ -31,6 +31,7 @@ app.command("headscope.cli._compare:compare", name="compare", help="Set two reco
 app.command("headscope.cli._effect:effect", name="effect", help="Tell what disabling heads moves.")
 app.command("headscope.cli._norms:norms", name="norms", help="Tell how much tokens add, beside how much they weigh.")
 app.command("headscope.cli._ablate:ablate", name="ablate", help="Tell what each head matters to a task.")
+app.command("headscope.cli._probe:probe", name="probe", help="Tell what of syntax can be learnt from heads or states.")
 app.command(
     "headscope.cli._relations:relations", name="relations", help="Tell which head looks along each dependency relation."
 )

@@ -21,6 +21,10 @@ from headscope.linguistics._mentions import (
     nearest,
     sieves,
 )
+from headscope.linguistics._probe_controls import control_heads, control_labels, control_tree
+from headscope.linguistics._probe_features import read_vectors
+from headscope.linguistics._probe_scores import centre_of_gravity, expected_layer
+from headscope.linguistics._probe_tree import power2_embedding, spanning_tree, tree_depths, tree_distances
 from headscope.linguistics._tree import decode_tree
 from headscope.linguistics._treebank import Sentence, Treebank, read_treebank
 from headscope.linguistics._words import Words, word_attention, words_at
@@ -36,15 +40,25 @@ __all__ = [
     "Sentence",
     "Treebank",
     "Words",
+    "centre_of_gravity",
+    "control_heads",
+    "control_labels",
+    "control_tree",
     "decode_tree",
+    "expected_layer",
     "head_match",
     "nearest",
     "offset_baseline",
     "offset_heads",
+    "power2_embedding",
     "predicted_heads",
     "read_coreference",
     "read_treebank",
+    "read_vectors",
     "sieves",
+    "spanning_tree",
+    "tree_depths",
+    "tree_distances",
     "word_attention",
     "words_at",
 ]

@@ -1,7 +1,7 @@
 """Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports.
 
-What changes a model while it runs (ablation, faithfulness) is imported at its first use, since it imports torch;
-records are studied without it.
+What changes a model while it runs (ablation, effects, faithfulness) or is trained (probes) is imported at its first use,
+since it imports torch; records are studied without it.
 """
 
 import importlib
@@ -26,16 +26,19 @@ if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies._explained import Explained, Tampering, erasure
     from headscope.studies._faithfulness import Faithfulness, faithfulness
+    from headscope.studies.probes import Probing, probe
 
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies._ablation",
     "ablate": "headscope.studies._ablation",
     "Explained": "headscope.studies._explained",
     "Faithfulness": "headscope.studies._faithfulness",
+    "Probing": "headscope.studies.probes",
     "Tampering": "headscope.studies._explained",
     "effect": "headscope.studies._effect",
     "erasure": "headscope.studies._explained",
     "faithfulness": "headscope.studies._faithfulness",
+    "probe": "headscope.studies.probes",
 }
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "Explained",
     "Faithfulness",
     "NormStudy",
+    "Probing",
     "RelationHead",
     "Relations",
     "Tampering",
@@ -66,6 +70,7 @@ __all__ = [
     "load_relations",
     "mechanism",
     "norm_study",
+    "probe",
     "relations",
     "word_alignment",
 ]

@@ -1,0 +1,82 @@
+"""Control tasks: labels that say nothing of language, and that only a probe with a memory of its own can learn."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+HEAD_BEHAVIOURS = ("itself", "first", "last")
+TREE_BEHAVIOURS = ("previous", "one before", "first")
+
+
+def drawn_of(name: str, seed: int = 0) -> float:
+    """A number from 0 to 1 that belongs to a word type, the same in every sentence and on every machine.
+
+    Example:
+        >>> drawn_of("the") == drawn_of("the"), drawn_of("the") == drawn_of("cat")
+        (True, False)
+    """
+    return float(np.random.default_rng([seed, zlib.crc32(name.encode())]).random())
+
+
+def control_heads(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " word"]:
+    """Heads of the control task: each word type has itself, the first or the last word for its head.
+
+    Source: Hewitt and Liang 2019, section 2.2 (dependency edge prediction).
+
+    Args:
+        forms: the words of a sentence.
+        seed: of the draw.
+
+    Example:
+        >>> found = control_heads(["a", "b", "a", "c"])
+        >>> all(head in (place, 0, 3) for place, head in enumerate(found))
+        True
+    """
+    words = len(forms)
+    kinds = [int(len(HEAD_BEHAVIOURS) * drawn_of(form, seed)) for form in forms]
+    return np.array([(place, 0, words - 1)[kind] for place, kind in enumerate(kinds)], int)
+
+
+def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " word"]:
+    """Heads of a control tree: each word type hangs from the word before it, the one before that, or the first.
+
+    The first word is the root. Hewitt and Liang 2019 have no control task for trees; this is ours, after theirs: what
+    a word hangs from says nothing but which word it is.
+
+    Args:
+        forms: the words of a sentence.
+        seed: of the draw.
+
+    Example:
+        >>> bool((control_tree(["a", "b", "c", "d"]) < np.arange(4)).all())
+        True
+    """
+    found = [-1]
+    for place, form in enumerate(forms[1:], start=1):
+        kind = int(len(TREE_BEHAVIOURS) * drawn_of(form, seed))
+        found.append((place - 1, max(place - 2, 0), 0)[kind])
+    return np.array(found[: len(forms)], int)
+
+
+def control_labels(names: Sequence[str], shares: Float[np.ndarray, " label"], *, seed: int = 0) -> np.ndarray:
+    """Labels of the control task: each type has one, drawn by how often the true labels are.
+
+    Source: Hewitt and Liang 2019, section 2.1 (part-of-speech tagging).
+
+    Args:
+        names: the type of each example, such as its word.
+        shares: how often each label is; they sum to 1.
+        seed: of the draw.
+
+    Example:
+        >>> control_labels(["a", "b", "a"], np.array([0.0, 1.0])).tolist()
+        [1, 1, 1]
+    """
+    known = {name: drawn_of(name, seed) for name in set(names)}
+    ends = np.cumsum(shares)
+    found = np.searchsorted(ends, [known[name] for name in names], side="right")
+    return np.minimum(found, len(shares) - 1)

@@ -1,0 +1,245 @@
+"""Probes that pick each word's head from attention: attention-only, and attention-and-words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from headscope.linguistics import control_heads, offset_heads
+from headscope.linguistics._probe_features import best_offset, head_distances
+from headscope.linguistics._probe_scores import attached
+from headscope.studies.probes._items import Data, Item
+from headscope.studies.probes._score import CONTROL, Score
+from headscope.studies.probes._training import Training, fit
+
+TASK, UAS = "head of each word", "UAS"
+HIDDEN = 256
+"""Of the network that knows distances and words only."""
+BATCH = 4
+CELLS = 20_000
+"""Most pairs of words in a batch."""
+NO_WORD = -100
+"""In place of a head where a shorter sentence was filled up; cross-entropy passes it over."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Sentences of like length as tensors, filled up with zeros; of the candidates for a head the first is the root.
+
+    Args:
+        maps: axes sentence, map, word, word.
+        ends: see `Item`; a sentence axis before.
+        distances: axes sentence, candidate, word, feature.
+        vectors: axes sentence, word, feature; or None.
+        wanted: the candidate that each word's head is.
+        there: which candidates there are; axes sentence, candidate.
+    """
+
+    maps: Tensor
+    ends: Tensor
+    distances: Tensor
+    vectors: Tensor | None
+    wanted: Tensor
+    there: Tensor
+
+
+class AttentionOnly(nn.Module):
+    """``p(i|j) ~ exp(sum_k w_k A^k_ij + u_k A^k_ji)`` over the words i of the sentence and the root.
+
+    The root's entry in each map is ``s_0`` times that of the first special token and ``s_1`` times that of the last.
+
+    Source: Clark et al. 2019, section 5, and released notebook.
+    """
+
+    def __init__(self, maps: int) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(2, maps))
+        self.ends = nn.Parameter(torch.ones(2))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        flat = batch.maps.flatten(2).transpose(1, 2) @ self.weights.T
+        ahead, back = flat.unflatten(1, batch.maps.shape[2:]).unbind(-1)
+        root = torch.einsum("dk,bkdew,e->bw", self.weights, batch.ends, self.ends)
+        return torch.cat([root[:, None], ahead + back.transpose(1, 2)], dim=1)
+
+
+class AttentionWords(nn.Module):
+    """Attention whose weights depend on the words: ``W_k . (v_i + v_j)`` for ``w_k``, "+" joining two vectors.
+
+    One dense layer gives the weights, with a bias; the root's vector is zero.
+
+    Source: Clark et al. 2019, section 5, and released notebook.
+    """
+
+    def __init__(self, maps: int, features: int) -> None:
+        super().__init__()
+        self.maps = maps
+        self.heads = nn.Linear(features, 2 * maps)
+        self.words = nn.Linear(features, 2 * maps, bias=False)
+        self.ends = nn.Parameter(torch.ones(2))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        of_head = self.heads(batch.vectors).unflatten(-1, (2, self.maps))
+        of_word = self.words(batch.vectors).unflatten(-1, (2, self.maps))
+        ahead, back = batch.maps, batch.maps.transpose(2, 3)
+        among = torch.einsum("bik,bkij->bij", of_head[:, :, 0], ahead)
+        among = among + torch.einsum("bjk,bkij->bij", of_word[:, :, 0], ahead)
+        among = among + torch.einsum("bik,bkij->bij", of_head[:, :, 1], back)
+        among = among + torch.einsum("bjk,bkij->bij", of_word[:, :, 1], back)
+        of_root = of_word + self.heads.bias.view(2, self.maps)
+        root = torch.einsum("bwdk,bkdew,e->bw", of_root, batch.ends, self.ends)
+        return torch.cat([root[:, None], among], dim=1)
+
+
+class Distances(nn.Module):
+    """What distances alone say: a weight for each of Clark's eight features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(8))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        return batch.distances @ self.weights
+
+
+class DistancesWords(nn.Module):
+    """What distances and both words say: one layer of 256, tanh.
+
+    Source: Clark et al. 2019, section 5 (distances + GloVe).
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.distances, self.out = nn.Linear(8, HIDDEN), nn.Linear(HIDDEN, 1)
+        self.heads, self.words = (nn.Linear(features, HIDDEN, bias=False) for _ in range(2))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores ``[sentence candidate word]``."""
+        heads = self.heads(batch.vectors)
+        heads = torch.cat([heads.new_zeros(len(heads), 1, HIDDEN), heads], dim=1)
+        hidden = self.distances(batch.distances) + heads[:, :, None] + self.words(batch.vectors)[:, None]
+        return self.out(torch.tanh(hidden))[..., 0]
+
+
+def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]:
+    """The probe and its controls; with vectors of words where the items have them.
+
+    Args:
+        data: with maps.
+        how: the probe is trained.
+
+    Returns:
+        Scores, and the epoch that each probe is from.
+    """
+    maps, words = data.items[0].maps, data.items[0].vectors
+    count, features = 0 if maps is None else len(maps), 0 if words is None else words.shape[1]
+
+    def probe() -> nn.Module:
+        return AttentionOnly(count) if words is None else AttentionWords(count, features)
+
+    def nearest() -> nn.Module:
+        return Distances() if words is None else DistancesWords(features)
+
+    runs = {name: (probe, items, False) for name, items in data.sides.items()}
+    runs[CONTROL] = (probe, data.items, True)
+    runs["distances" if words is None else "distances and words"] = (nearest, data.items, False)
+    found, epochs = [], {}
+    for name, (make, items, control) in runs.items():
+        scale = _scale([items[number] for number in data.parts.train])
+        heads = [control_heads(item.forms) if control else item.heads for item in items]
+        train, aside = ([batch for _, batch in _batches(items, heads, part, scale)] for part in [*data.parts][:2])
+        fitted = fit(make, (train, aside), _loss, how, name=name)
+        epochs[name] = fitted.epoch
+        hits = dict(_hits(fitted.module, items, heads, data.parts.test, scale=scale))
+        found.append(_score(name, [hits[number] for number in data.parts.test]))
+    offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.train])
+    found.append(_score(f"best offset ({offset:+d})", [_offset_hits(item, offset) for item in data.test]))
+    found.append(_score("next word", [_offset_hits(item, 1) for item in data.test]))
+    return found, epochs
+
+
+def _score(name: str, hits: Sequence[tuple[float, float]]) -> Score:
+    return Score(task=TASK, measure=UAS, of=name, hits=np.array(hits))
+
+
+def _offset_hits(item: Item, offset: int) -> tuple[float, float]:
+    right = (offset_heads(len(item), offset) - 1 == item.heads) & item.counted
+    return float(right.sum()), float(item.counted.sum())
+
+
+def _hits(
+    module: nn.Module, items: Sequence[Item], heads: Sequence[np.ndarray], part: Sequence[int], *, scale: np.ndarray
+) -> Iterator[tuple[int, tuple[float, float]]]:
+    """What is hit in each sentence of a part, with its number."""
+    for numbers, batch in _batches(items, heads, part, scale):
+        with torch.no_grad():
+            scores = module(batch).numpy()
+        for number, each in zip(numbers, scores, strict=True):
+            size = len(items[number])
+            yield number, attached(each[: size + 1, :size], heads[number], items[number].counted)
+
+
+def _scale(items: Sequence[Item]) -> np.ndarray:
+    """One divided by the deviation of each map over the pairs of words learnt from.
+
+    The weights could do as much themselves, but slowly: maps of random weights are almost even.
+    """
+    maps = [item.maps.reshape(len(item.maps), -1) for item in items if item.maps is not None]
+    count = sum(each.shape[1] for each in maps)
+    mean = sum(each.sum(1, dtype=np.float64) for each in maps) / count
+    square = sum(((each - np.asarray(mean)[:, None]) ** 2).sum(1) for each in maps) / count
+    return 1 / np.where(np.asarray(square) > 0, np.sqrt(square), 1)
+
+
+def _batches(
+    items: Sequence[Item], heads: Sequence[np.ndarray], part: Sequence[int], scale: np.ndarray
+) -> Iterator[tuple[list[int], Batch]]:
+    """Sentences of like length together, with their numbers."""
+    numbers: list[int] = []
+    for number in sorted(part, key=lambda number: len(items[number])):
+        if numbers and (len(numbers) == BATCH or (len(numbers) + 1) * len(items[number]) ** 2 > CELLS):
+            yield numbers, _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale)
+            numbers = []
+        numbers.append(number)
+    if numbers:
+        yield numbers, _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale)
+
+
+def _batch(items: Sequence[Item], heads: Sequence[np.ndarray], scale: np.ndarray) -> Batch:
+    longest, count, maps = max(map(len, items)), len(items), len(scale)
+    filled: dict[str, np.ndarray] = {
+        "maps": np.zeros((count, maps, longest, longest), np.float32),
+        "ends": np.zeros((count, maps, 2, 2, longest), np.float32),
+        "distances": np.zeros((count, longest + 1, longest, 8), np.float32),
+        "wanted": np.full((count, longest), NO_WORD),
+        "there": np.zeros((count, longest + 1), bool),
+    }
+    vectors = items[0].vectors
+    if vectors is not None:
+        filled["vectors"] = np.zeros((count, longest, vectors.shape[1]), np.float32)
+    for number, (item, wanted) in enumerate(zip(items, heads, strict=True)):
+        size = len(item)
+        filled["maps"][number, :, :size, :size] = item.maps * scale[:, None, None]
+        filled["ends"][number, ..., :size] = item.ends * scale[:, None, None, None]
+        filled["distances"][number, : size + 1, :size] = head_distances(size)
+        filled["wanted"][number, :size] = wanted + 1
+        filled["there"][number, : size + 1] = True
+        if vectors is not None:
+            filled["vectors"][number, :size] = item.vectors
+    tensors = {name: torch.from_numpy(array) for name, array in filled.items()}
+    return Batch(vectors=tensors.pop("vectors", None), **tensors)
+
+
+def _loss(module: nn.Module, batch: Batch) -> Tensor:
+    """Mean over the words of the batch; punctuation is learnt from, too."""
+    scores = module(batch).masked_fill(~batch.there[:, :, None], -torch.inf)
+    return cross_entropy(scores, batch.wanted, ignore_index=NO_WORD)

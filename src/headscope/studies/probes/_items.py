@@ -1,0 +1,127 @@
+"""What probes read: sentences of a treebank, with what a model made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from headscope.errors import TextError
+from headscope.linguistics import Sentence
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Item:
+    """A sentence and what a model made of it; only what a probe asks for is there.
+
+    Args:
+        sentence: with its tree.
+        maps: attention between words, of all heads of all layers.
+        ends: attention of the first and last special token to words, and of words to these: axes map, direction, end,
+            word; zeros where there is no such token.
+        states: hidden states of pieces, layer 0 the embeddings.
+        pieces: which of them each word is made of.
+        vectors: of words, that no sentence changes.
+    """
+
+    sentence: Sentence
+    maps: Float[np.ndarray, "map word word"] | None = None
+    ends: Float[np.ndarray, "map direction end word"] | None = None
+    states: Float[np.ndarray, "layer piece feature"] | None = None
+    pieces: tuple[tuple[int, ...], ...] = ()
+    vectors: Float[np.ndarray, "word feature"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The words in lower case: their types."""
+        return tuple(word.lower() for word in self.sentence.words)
+
+    @cached_property
+    def heads(self) -> Int[np.ndarray, " word"]:
+        """Number of each word's head, from 0; -1 at the root."""
+        return np.array(self.sentence.heads, int) - 1
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Universal relation of each word, without subtype."""
+        return tuple(relation.partition(":")[0] for relation in self.sentence.relations)
+
+    @cached_property
+    def counted(self) -> Bool[np.ndarray, " word"]:
+        """The words that are no punctuation."""
+        return np.array([relation != "punct" for relation in self.relations])
+
+    @property
+    def states_of_words(self) -> Float[np.ndarray, "layer word feature"]:
+        """The mean over each word's pieces."""
+        if self.states is None:
+            raise ValueError("hidden states were not read")
+        states = self.states
+        return np.stack([states[:, list(pieces)].mean(axis=1, dtype=np.float32) for pieces in self.pieces], axis=1)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Numbers of the sentences to learn from, to choose by, and to report on."""
+
+    train: tuple[int, ...]
+    aside: tuple[int, ...]
+    test: tuple[int, ...]
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return iter((self.train, self.aside, self.test))
+
+
+@dataclass(frozen=True)
+class Data:
+    """The sentences read by a model and, where that is asked for, by its twin with random weights."""
+
+    items: tuple[Item, ...]
+    twin: tuple[Item, ...] | None
+    parts: Parts
+
+    @property
+    def sides(self) -> dict[str, tuple[Item, ...]]:
+        """Whose items, by the name of the score."""
+        return {"probe": self.items} | ({} if self.twin is None else {"random weights": self.twin})
+
+    @property
+    def test(self) -> list[Item]:
+        """The sentences reported on."""
+        return [self.items[number] for number in self.parts.test]
+
+    @property
+    def train(self) -> list[Item]:
+        """The sentences learnt from."""
+        return [self.items[number] for number in self.parts.train]
+
+
+def parts_of(sentences: Sequence[Sentence], shares: tuple[float, float, float], seed: int) -> Parts:
+    """Draw which sentences are learnt from, set aside and reported on; sentences of the same words stay together.
+
+    Args:
+        sentences: to be divided.
+        shares: of the three parts; they sum to 1.
+        seed: of the draw.
+
+    Raises:
+        TextError: where a part would be empty.
+    """
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for number, sentence in enumerate(sentences):
+        alike.setdefault(tuple(word.lower() for word in sentence.words), []).append(number)
+    groups = list(alike.values())
+    order = np.random.default_rng(seed).permutation(len(groups))
+    ends = np.rint(np.cumsum(shares)[:2] * len(groups)).astype(int)
+    divided = [tuple(sorted(n for at in part for n in groups[at])) for part in np.split(order, ends)]
+    if not all(divided):
+        raise TextError(
+            f"{len(groups)} different sentences are too few to be divided into {', '.join(f'{s:.0%}' for s in shares)}"
+        )
+    return Parts(*divided)

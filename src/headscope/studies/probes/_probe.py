@@ -1,0 +1,251 @@
+"""Probes of attention and of hidden states over a treebank, from a model to a result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack, get_args
+
+import numpy as np
+
+from headscope.capturing import random_twin
+from headscope.capturing._facts import facts_of
+from headscope.capturing._run import unwrapped
+from headscope.errors import HeadscopeError, RecordError, TextError
+from headscope.linguistics import Sentence, read_treebank
+from headscope.studies._source import parse_source
+from headscope.studies.probes._edges import edge_scores
+from headscope.studies.probes._heads import head_scores
+from headscope.studies.probes._items import Data, Item, parts_of
+from headscope.studies.probes._probing import Probing
+from headscope.studies.probes._reading import LeftOut, with_embeddings, with_maps, with_states, with_table
+from headscope.studies.probes._relations import relation_scores
+from headscope.studies.probes._score import Score, over_seeds
+from headscope.studies.probes._structural import structural_scores
+from headscope.studies.probes._training import Training
+
+Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
+KINDS: tuple[str, ...] = get_args(Kind)
+TRAININGS = {
+    "attention": Training(epochs=20, rate=0.005),
+    "attention-words": Training(epochs=20, rate=0.002),
+    "relation": Training(epochs=30, rate=0.005, decay=1e-5),
+    "structural": Training(epochs=40, rate=0.002, drop=0.1, patience=5),
+    "edge": Training(epochs=20, rate=0.001, patience=2),
+}
+
+
+class ProbeOptions(TypedDict, total=False):
+    """How `probe` reads, trains and reports."""
+
+    sentences: int | None
+    """How many of the treebank's sentences, drawn by the first seed; all by default."""
+    most_words: int
+    """Longer sentences are left out; 128 by default (Clark et al. 2019)."""
+    split: tuple[float, float, float]
+    """Shares of the sentences to learn from, to choose epoch and layer by, and to report on; 0.7, 0.1, 0.2."""
+    seeds: Sequence[int]
+    """Probes are trained with each, and scores are means; (0,) by default. The first draws and divides sentences."""
+    epochs: int | None
+    """At most; by default 20 to 30. The one that did best on sentences set aside is kept."""
+    rate: float | None
+    """Of Adam."""
+    vectors: str | os.PathLike | None
+    """Words of ``attention-words``: a file in GloVe's text format; by default the model's own input embeddings."""
+    layer: int | None
+    """The layer of ``structural``, 0 the embeddings; by default all, and the best on sentences set aside."""
+    rank: int
+    """Of the map of ``structural``; 64 by default."""
+    least: int
+    """How often a label of ``relation`` or ``edge`` must be among the sentences learnt from; 50 by default."""
+    layers: bool
+    """Whether ``edge`` trains a probe for the layers up to each, for the expected layer; True by default."""
+    confidence: float
+    """Of the intervals; 0.95 by default."""
+    progress: bool
+    """Whether to show bars on terminals."""
+    on_error: Callable[[str, HeadscopeError], None] | None
+    """Is called with name and error of a sentence that is left out; the result names them in any case."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The options, checked."""
+
+    sentences: int | None = None
+    most_words: int = 128
+    split: tuple[float, float, float] = (0.7, 0.1, 0.2)
+    seeds: tuple[int, ...] = (0,)
+    epochs: int | None = None
+    rate: float | None = None
+    vectors: str | os.PathLike | None = None
+    layer: int | None = None
+    rank: int = 64
+    least: int = 50
+    layers: bool = True
+    confidence: float = 0.95
+    progress: bool = False
+    on_error: Callable[[str, HeadscopeError], None] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.split) != 3 or min(self.split) <= 0 or abs(sum(self.split) - 1) > 1e-9:
+            raise RecordError(f"split is three shares above 0 that sum to 1, not {self.split}")
+        object.__setattr__(self, "seeds", tuple(self.seeds))
+        if not self.seeds:
+            raise RecordError("seeds is empty; give at least one")
+        if not 0 < self.confidence < 1:
+            raise RecordError(f"confidence is a number between 0 and 1, not {self.confidence}")
+        for name in ("sentences", "most_words", "epochs", "rank", "least"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise RecordError(f"{name} is at least 1, not {value}")
+
+    def training(self, kind: str) -> Training:
+        """How this kind is trained."""
+        given = {name: value for name in ("epochs", "rate") if (value := getattr(self, name)) is not None}
+        return replace(TRAININGS[kind], progress=self.progress, **given)
+
+
+def probe(
+    model: Any,
+    tokenizer: Any,
+    treebank: str | os.PathLike | Iterable[Sentence],
+    *,
+    kind: Kind = "attention",
+    random_weights: bool = False,
+    **options: Unpack[ProbeOptions],
+) -> Probing:
+    """What can be learnt of syntax from a model's attention or hidden states, beside what controls can.
+
+    - ``attention``: each word's head from ``softmax_i(sum_k w_k A^k_ij + u_k A^k_ji)`` over all heads k, fixed, and
+      candidates i, the root included (Clark et al. 2019, section 5). UAS without punctuation.
+    - ``attention-words``: weights that depend on the two words' vectors (the same).
+    - ``relation``: from the model-wide attention vector of two words, whether there is a relation, classes balanced,
+      and which one there is (Coenen et al. 2019, section 3.1); linear, L2.
+    - ``structural``: a linear map under which squared distances of hidden states are distances in the tree, and
+      squared lengths depths (Hewitt and Manning 2019). UUAS, DSpr, root found, NSpr.
+    - ``edge``: part of speech of a word, and relation of a word to its head, from a mix of all layers (Tenney et al.
+      2019); centre of gravity and expected layer.
+
+    Controls: majority, or the best single offset; distances only, or words with distances; the control task, whose
+    selectivity is the probe's score less its own (Hewitt and Liang 2019: labels drawn for each word type); the
+    embeddings for hidden states; and the same architecture with random weights. Sentences are divided, never words or
+    pairs, and equal sentences stay together. A text's words are read with a space between them.
+
+    Where ours differs: papers train on the Penn Treebank with Stanford or 30 relations and on far more sentences; the
+    epoch is chosen on sentences set aside; Coenen's pairs are divided as pairs; Tenney's labels are independent.
+
+    Args:
+        model: loaded, by name or folder, or None for the demo model.
+        tokenizer: of the model; None where that is named.
+        treebank: sentences with their trees, such as `read_treebank` gives, or a CoNLL-U file.
+        kind: which probe.
+        random_weights: whether the same architecture with random weights is probed, too; the words of
+            ``attention-words`` stay those of the model.
+        **options: see `ProbeOptions`.
+
+    Raises:
+        RecordError: a kind or option there is not.
+        TextError: too few sentences.
+        CaptureError: a model whose attention, or hidden states, cannot be read.
+        FileError: a treebank or table of vectors that cannot be read.
+
+    Example:
+        >>> print(probe(None, None, "en_ewt-ud-train.conllu", kind="structural", sentences=2000))
+    """
+    plan = _plan(kind, options)
+    bank = tuple(read_treebank(treebank) if isinstance(treebank, str | os.PathLike) else treebank)
+    sentences = _drawn([sentence for sentence in bank if len(sentence) <= plan.most_words], plan)
+    source = parse_source(model, tokenizer, [sentence.text for sentence in sentences], {})
+    if source is None:
+        raise RecordError("probe needs a model and sentences: probe(model, tokenizer, treebank)")
+    left_out: dict[str, str] = {}
+
+    def note(number: int, error: HeadscopeError) -> None:
+        name = sentences[number].name or f"sentence {number + 1}"
+        if name not in left_out and plan.on_error is not None:
+            plan.on_error(name, error)
+        left_out[name] = str(error)
+
+    items = _read(kind, (source.model, source.tokenizer), sentences, plan, note=note)
+    twin = None
+    if random_weights:
+        other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
+        read = _read(kind, other, sentences, plan, note=note)
+        items = {number: item for number, item in items.items() if number in read}
+        twin = tuple(replace(read[number], vectors=item.vectors) for number, item in items.items())
+    data = _data(tuple(items.values()), twin, plan)
+    scores, facts = _trained(kind, data, plan)
+    counts = (len(data.parts.train), len(data.parts.aside), len(data.parts.test))
+    shown = {
+        "kind": kind,
+        "model": facts_of(unwrapped(source.model)).name,
+        "seeds": plan.seeds,
+        "confidence": plan.confidence,
+    }
+    return Probing(scores=scores, sentences=counts, facts=facts, left_out=left_out, **shown)
+
+
+def _plan(kind: str, options: Any) -> Plan:
+    if kind not in KINDS:
+        raise RecordError(f"There is no probe {kind!r}; there are {', '.join(KINDS)}")
+    unknown = sorted(set(options) - set(ProbeOptions.__annotations__))
+    if unknown:
+        raise RecordError(f"probe has no option {', '.join(unknown)}; it has {', '.join(ProbeOptions.__annotations__)}")
+    return Plan(**options)
+
+
+def _drawn(sentences: list[Sentence], plan: Plan) -> list[Sentence]:
+    if not sentences:
+        raise TextError(f"The treebank has no sentence of at most {plan.most_words} words")
+    if plan.sentences is None or plan.sentences >= len(sentences):
+        return sentences
+    drawn = np.random.default_rng(plan.seeds[0]).permutation(len(sentences))[: plan.sentences]
+    return [sentences[number] for number in sorted(drawn)]
+
+
+def _read(
+    kind: str, model: tuple[Any, Any], sentences: Sequence[Sentence], plan: Plan, *, note: LeftOut
+) -> dict[int, Item]:
+    """The items of the sentences that can be read, in order."""
+    how = {"on_error": note, "progress": plan.progress}
+    read = with_states if kind in ("structural", "edge") else with_maps
+    found = read(*model, sentences, **how)
+    if not found:
+        raise TextError("None of the sentences could be read by the model; on_error= tells why")
+    if kind == "attention-words":
+        found = with_embeddings(*model, found) if plan.vectors is None else with_table(Path(plan.vectors), found)
+    return dict(sorted(found.items()))
+
+
+def _data(items: tuple[Item, ...], twin: tuple[Item, ...] | None, plan: Plan) -> Data:
+    return Data(items, twin, parts_of([item.sentence for item in items], plan.split, plan.seeds[0]))
+
+
+def _trained(kind: str, data: Data, plan: Plan) -> tuple[tuple[Score, ...], dict[str, Any]]:
+    """The scores, means over the seeds, and the facts of the first seed."""
+    runs, facts = [], []
+    for seed in plan.seeds:
+        scores, told = _scores(kind, data, plan, seed)
+        runs.append({(score.task, score.measure, score.of): score for score in scores})
+        facts.append(told)
+    scores = tuple(over_seeds([run[key] for run in runs]) for key in runs[0])
+    return scores, facts[0] | ({"layers of the seeds": tuple(told["layer"] for told in facts)} if _many(facts) else {})
+
+
+def _many(facts: Sequence[dict[str, Any]]) -> bool:
+    return len(facts) > 1 and "layer" in facts[0]
+
+
+def _scores(kind: str, data: Data, plan: Plan, seed: int) -> tuple[list[Score], dict[str, Any]]:
+    how = replace(plan.training(kind), seed=seed)
+    if kind == "relation":
+        return relation_scores(data, how, least=plan.least)
+    if kind == "structural":
+        return structural_scores(data, how, layer=plan.layer, rank=plan.rank)
+    if kind == "edge":
+        return edge_scores(data, how, layers=plan.layers, least=plan.least)
+    scores, epochs = head_scores(data, how)
+    return scores, {"epochs": epochs}

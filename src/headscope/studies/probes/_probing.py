@@ -1,0 +1,172 @@
+"""What a probe found, beside its controls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import RecordError
+from headscope.studies.probes._score import CONTROL, PROBE, SELECTIVITY, Score
+
+FIELDS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation", "sentences")
+PER_LAYER = "layer"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Probing:
+    """Scores of a probe and its controls on sentences that it did not learn from; prints as tables with intervals.
+
+    Args:
+        kind: which probe.
+        model: the name of what was probed.
+        scores: each one's; the probe's is called ``"probe"``.
+        sentences: how many were learnt from, set aside and reported on.
+        seeds: the seeds that probes were trained with; scores are means over them.
+        confidence: of the bootstrap intervals over sentences.
+        facts: what else there is to say: epochs, layers, labels.
+        left_out: sentences that could not be read, by name, and why.
+    """
+
+    kind: str
+    model: str
+    scores: tuple[Score, ...]
+    sentences: tuple[int, int, int]
+    seeds: tuple[int, ...] = (0,)
+    confidence: float = 0.95
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def score(self, of: str = PROBE, *, task: str | None = None, measure: str | None = None) -> Score:
+        """One of the scores; without task or measure the first.
+
+        Args:
+            of: whose: ``"probe"``, a control, or ``"selectivity"``, the probe's less the control task's.
+            task: what was asked.
+            measure: what is counted.
+
+        Raises:
+            RecordError: where there is none.
+        """
+        for each in (*self.scores, *self.selectivity):
+            if each.of == of and task in (None, each.task) and measure in (None, each.measure):
+                return each
+        there = ", ".join(sorted({f"{each.of!r}" for each in (*self.scores, *self.selectivity)}))
+        raise RecordError(f"There is no score of {of!r} for task {task!r} and measure {measure!r}; there are {there}")
+
+    @cached_property
+    def selectivity(self) -> tuple[Score, ...]:
+        """Of each task and measure the probe's score less that of the control task (Hewitt and Liang 2019)."""
+        found = {(each.task, each.measure, each.of): each for each in self.scores}
+        pairs = [(each, found.get((each.task, each.measure, CONTROL))) for each in self.scores if each.of == PROBE]
+        return tuple(each.minus(less, SELECTIVITY) for each, less in pairs if less is not None)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """What was asked."""
+        return tuple(dict.fromkeys(each.task for each in self.scores))
+
+    def measures(self, task: str) -> tuple[str, ...]:
+        """What is counted in a task."""
+        return tuple(dict.fromkeys(each.measure for each in self.scores if each.task == task))
+
+    def per_layer(self, task: str, measure: str) -> dict[int, Score]:
+        """The scores of layers, or of the layers 0 to l, by the number of the (last) layer; empty where none were."""
+        return {
+            int(each.of.split()[-1]): each
+            for each in self.scores
+            if each.task == task and each.measure == measure and each.of.startswith(PER_LAYER)
+        }
+
+    def columns(self) -> dict[str, list]:
+        """Every score with its interval as a table, one list for each column."""
+        rows = []
+        for each in (*self.scores, *self.selectivity):
+            deviation = float(np.std(each.seeds)) if len(each.seeds) > 1 else float("nan")
+            named = (self.kind, each.task, each.measure, each.of)
+            rows.append((*named, each.value, *each.interval(self.confidence), deviation, len(each.hits)))
+        return {name: [row[place] for row in rows] for place, name in enumerate(FIELDS)}
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_arrow(self) -> Any:
+        """The table as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.table(self.columns())
+
+    def plot(self, path: str | os.PathLike) -> Path:
+        """Draw the probe beside its controls, with intervals; and, where layers were probed, the layers.
+
+        Args:
+            path: .svg, .pdf or .png.
+
+        Raises:
+            FigureError: where matplotlib is missing, or the suffix is none of these.
+            FileError: where the file cannot be written.
+        """
+        from headscope.studies.probes._plot import plot
+
+        return plot(Path(path), self)
+
+    def __repr__(self) -> str:
+        return f"<Probing ({self.kind}) of {self.model or 'a model'}: {sum(self.sentences)} sentences>"
+
+    def __str__(self) -> str:
+        learnt, aside, test = self.sentences
+        trained = f"{'seed' if len(self.seeds) == 1 else 'seeds'} {', '.join(map(str, self.seeds))}"
+        first = (
+            f"{self.kind} probe of {self.model or 'a model'}: learnt from {learnt} sentences, {aside} set aside, "
+            f"scores of {test} others; {trained}; [{self.confidence:.0%} interval over sentences]"
+        )
+        told = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
+        if self.left_out:
+            name, why = next(iter(self.left_out.items()))
+            told.append(f"left out: {len(self.left_out)} of the sentences, such as {name}: {why}")
+        return "\n\n".join([first, *(self._table(task) for task in self.tasks), "\n".join(told)]).rstrip()
+
+    def _table(self, task: str) -> str:
+        measures = self.measures(task)
+        scores = {(each.of, each.measure): each for each in (*self.scores, *self.selectivity) if each.task == task}
+        order = list(dict.fromkeys(of for of, _ in scores))
+        names = [of for of in order if not of.startswith(PER_LAYER)] + [of for of in order if of.startswith(PER_LAYER)]
+        rows = [[task, *measures]]
+        rows += [[name, *(self._cell(scores.get((name, measure))) for measure in measures)] for name in names]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
+        )
+
+    def _cell(self, score: Score | None) -> str:
+        if score is None or np.isnan(score.value):
+            return "-"
+        low, high = score.interval(self.confidence)
+        shown = _plain if score.lengths is not None else _percent
+        ends = "" if np.isnan(low) else f" [{shown(low)}, {shown(high)}]"
+        spread = f" ±{shown(float(np.std(score.seeds)))}" if len(score.seeds) > 1 else ""
+        return f"{shown(score.value)}{spread}{ends}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_fact(part)}" for name, part in value.items())
+    if isinstance(value, tuple | list):
+        return ", ".join(map(_fact, value))
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

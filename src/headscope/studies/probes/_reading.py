@@ -1,0 +1,176 @@
+"""Sentences read by a model: attention between words, hidden states, word vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing import capture_many
+from headscope.capturing._inputs import encode
+from headscope.capturing._run import at_rest, unwrapped
+from headscope.capturing._tokens import tokens_from_encoding
+from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError
+from headscope.linguistics import Sentence, Words, read_vectors, word_attention, words_at
+from headscope.record import Record, Tokens
+from headscope.studies.probes._items import Item
+
+STATES_AT_ONCE = 32
+"""How many sentences of like length are read together for their hidden states."""
+
+LeftOut = Callable[[int, HeadscopeError], None]
+
+
+def with_maps(
+    model: Any, tokenizer: Any, sentences: Sequence[Sentence], *, on_error: LeftOut, progress: bool = False
+) -> dict[int, Item]:
+    """Attention between the words of each sentence, of all heads of all layers; by number of the sentence.
+
+    Args:
+        model: loaded.
+        tokenizer: its tokenizer.
+        sentences: to be read, the words with a space between them.
+        on_error: is called with number and error of a sentence that is left out.
+        progress: whether to show a bar on terminals.
+    """
+    failed: set[int] = set()
+
+    def note(number: int, error: HeadscopeError) -> None:
+        failed.add(number)
+        on_error(number, error)
+
+    records = capture_many(
+        model, tokenizer, [sentence.text for sentence in sentences], progress=progress, on_error=note
+    )
+    found, number = {}, -1
+    for record in records:
+        number += 1
+        while number in failed:
+            number += 1
+        try:
+            found[number] = _mapped(sentences[number], record)
+        except RecordError as error:
+            on_error(number, error)
+    return found
+
+
+def with_states(
+    model: Any, tokenizer: Any, sentences: Sequence[Sentence], *, on_error: LeftOut, progress: bool = False
+) -> dict[int, Item]:
+    """The hidden states of each sentence as transformers returns them, in half precision; see `with_maps`.
+
+    Raises:
+        CaptureError: where the model returns none.
+    """
+    model = unwrapped(model)
+    encoded: dict[int, tuple[Any, Words]] = {}
+    for number, sentence in enumerate(sentences):
+        try:
+            encoding = encode(model, tokenizer, sentence.text, None, truncate=False)
+            encoded[number] = dict(encoding), _words(sentence, _tokens(tokenizer, encoding, sentence))
+        except HeadscopeError as error:
+            on_error(number, error)
+    order = sorted(encoded, key=lambda number: len(encoded[number][0]["input_ids"]))
+    batches = [order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)]
+    found = {}
+    with at_rest(model):
+        for batch in _shown(batches, progress):
+            for number, states in zip(batch, _states(model, [encoded[each][0] for each in batch]), strict=True):
+                found[number] = Item(sentence=sentences[number], states=states, pieces=encoded[number][1].tokens)
+    return found
+
+
+def with_embeddings(model: Any, tokenizer: Any, items: dict[int, Item]) -> dict[int, Item]:
+    """The same with word vectors: the mean of the model's own input embeddings of a word's pieces."""
+    table = unwrapped(model).get_input_embeddings().weight.detach().float().cpu().numpy()
+    found = {}
+    for number, item in items.items():
+        encoding = encode(unwrapped(model), tokenizer, item.sentence.text, None, truncate=False)
+        ids = np.array(encoding["input_ids"])
+        tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
+        found[number] = replace(item, vectors=np.stack([table[ids[list(pieces)]].mean(axis=0) for pieces in tokens]))
+    return found
+
+
+def with_table(path: Path, items: dict[int, Item]) -> dict[int, Item]:
+    """The same with word vectors of a file in GloVe's text format; zeros for words that are not in it.
+
+    Raises:
+        FileError: where it cannot be read, or holds none of the words.
+        RecordError: where it is malformed.
+    """
+    wanted = {form for item in items.values() for form in item.forms}
+    try:
+        with path.open(encoding="utf-8") as lines:
+            table = read_vectors(lines, wanted)
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"Cannot read the word vectors {path}: {error}") from None
+    if not table:
+        raise FileError(f"{path} has a vector for none of the {len(wanted)} words; GloVe's text files have lower case")
+    none = np.zeros_like(next(iter(table.values())))
+    return {
+        number: replace(item, vectors=np.stack([table.get(form, none) for form in item.forms]))
+        for number, item in items.items()
+    }
+
+
+def _mapped(sentence: Sentence, record: Record) -> Item:
+    """Attention between words, and between words and the special tokens at both ends."""
+    stack = next((stack for stack in record.stacks.values() if stack.query == stack.key), None)
+    if stack is None:
+        raise RecordError("The model has no self-attention, in which words look at words")
+    words = _words(sentence, stack.query)
+    places = list(words.places)
+    maps, ends = [], []
+    for layer in stack:
+        among = word_attention(np.asarray(layer.weights_of(), np.float64), words)
+        maps.append(among[:, places][:, :, places])
+        outer = [0 if places[0] > 0 else None, among.shape[1] - 1 if places[-1] < among.shape[1] - 1 else None]
+        none = np.zeros((len(among), len(places)))
+        out = [none if end is None else among[:, end][:, places] for end in outer]
+        back = [none if end is None else among[:, :, end][:, places] for end in outer]
+        ends.append(np.stack([np.stack(out, axis=1), np.stack(back, axis=1)], axis=1))
+    return Item(
+        sentence=sentence,
+        maps=np.concatenate(maps).astype(np.float32),
+        ends=np.concatenate(ends).astype(np.float32),
+    )
+
+
+def _words(sentence: Sentence, tokens: Tokens) -> Words:
+    words = words_at(tokens, sentence.spans)
+    words.check()
+    return words
+
+
+def _tokens(tokenizer: Any, encoding: Any, sentence: Sentence) -> Tokens:
+    return tokens_from_encoding(tokenizer, encoding, (sentence.text,))
+
+
+def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.ndarray]:
+    """Hidden states ``[layer piece feature]`` of each, padding cut off."""
+    sizes = [len(encoding["input_ids"]) for encoding in encodings]
+    longest = max(sizes)
+    arguments = {
+        name: torch.tensor([each[name] + [0] * (longest - len(each[name])) for each in encodings], device=model.device)
+        for name in encodings[0]
+    }
+    arguments["attention_mask"] = torch.tensor([[1] * size + [0] * (longest - size) for size in sizes]).to(model.device)
+    outputs = model(**arguments, output_hidden_states=True)
+    states = getattr(outputs, "hidden_states", None)
+    if states is None:
+        raise CaptureError(f"{type(model).__name__} returns no hidden_states; a probe of hidden states needs them")
+    together = torch.stack([layer.half() for layer in states]).cpu().numpy()
+    return [together[:, number, :size] for number, size in enumerate(sizes)]
+
+
+def _shown(batches: Sequence[list[int]], progress: bool) -> Iterable[list[int]]:
+    if not progress:
+        return batches
+    from tqdm import tqdm
+
+    return tqdm(batches, desc="Reading", unit="batch", disable=None)

@@ -1,0 +1,70 @@
+"""Edge probing finds the layer that a label was planted in."""
+
+import numpy as np
+import pytest
+
+from headscope.studies.probes._edges import DEPENDENCIES, TAGS, EdgeProbe, Store, edge_scores
+from headscope.studies.probes._items import Item
+from headscope.studies.probes._training import Training
+
+LAYERS, FEATURES, PLANTED = 3, 9, 1
+LABELS = ("NOUN", "VERB", "DET", "nsubj", "obj", "det")
+
+
+@pytest.fixture
+def planted(sentences, data_of, rng):
+    """Tag and relation of each word are in one piece of it, in layer 1; all else is noise."""
+
+    def made(sentence):
+        pieces, states = [], [np.zeros((LAYERS, 1, FEATURES))]
+        for tag, relation in zip(sentence.upos, sentence.relations, strict=True):
+            count, first = int(rng.integers(1, 4)), len(states)
+            for piece in range(count):
+                state = rng.standard_normal((LAYERS, 1, FEATURES)) * 0.3
+                if piece == 0:
+                    state[PLANTED, 0, LABELS.index(tag)] += 3
+                    state[PLANTED, 0, LABELS.index(relation) if relation in LABELS else -1] += 3
+                states.append(state)
+            pieces.append(tuple(range(first, first + count)))
+        joined = np.concatenate(states, axis=1).astype(np.float16)
+        return Item(sentence=sentence, states=joined, pieces=tuple(pieces))
+
+    return data_of(sentences, made)
+
+
+def test_planted_labels_and_their_layer_are_found(planted):
+    scores, facts = edge_scores(planted, Training(epochs=15, rate=0.01, patience=2), least=5)
+    found = {(score.task, score.of): score.value for score in scores}
+    for task in (TAGS, DEPENDENCIES):
+        assert found[task, "probe"] > 0.9
+        assert found[task, "layer 0"] < 0.6
+        assert found[task, "layers 0 to 1"] > 0.9
+        assert found[task, "majority"] < 0.6
+        assert facts[f"expected layer, {task}"] == pytest.approx(PLANTED, abs=0.25)
+        assert int(np.argmax(facts[f"layer weights, {task}"])) == PLANTED
+        assert sum(facts[f"layer weights, {task}"]) == pytest.approx(1)
+    assert (DEPENDENCIES, "distances") in found
+    assert (TAGS, "majority of the word") in found
+
+
+def test_pieces_that_are_not_there_change_nothing(planted):
+    import torch
+
+    store = Store.of(planted.items)
+    at = np.array([[1, 0], [3, 1]])
+    pieces = store.pieces(at)
+    for row, (number, word) in enumerate(at):
+        item = planted.items[number]
+        kept = pieces[row, 0][pieces[row, 0] >= 0]
+        assert store.states[:, kept].tolist() == item.states[:, list(item.pieces[word])].tolist()
+    module = EdgeProbe(LAYERS, FEATURES, 1, 3).eval()
+    there = torch.from_numpy(pieces >= 0)
+    states = store.states[:, torch.from_numpy(np.maximum(pieces, 0))].float()
+    other = torch.where(there[None, ..., None], states, torch.full_like(states, 7.0))
+    assert module(states, there).tolist() == pytest.approx(np.array(module(other, there).tolist()), abs=1e-6)
+
+
+def test_without_layers_there_is_no_expected_layer(planted):
+    scores, facts = edge_scores(planted, Training(epochs=1, rate=0.01), layers=False, least=5)
+    assert f"expected layer, {TAGS}" not in facts
+    assert {score.of for score in scores if "layer" in score.of} == {"layer 0"}

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from headscope.errors import RecordError
+from headscope.evidence import redrawn_ratios
+from headscope.studies.probes import Probing, Score
+from headscope.studies.probes._score import over_seeds
+
+TASK, MEASURE = "head", "UAS"
+
+
+def score(of, hits, **more):
+    return Score(task=TASK, measure=MEASURE, of=of, hits=np.array(hits, float), **more)
+
+
+@pytest.fixture
+def hits(rng):
+    wholes = rng.integers(1, 9, 30)
+    return np.stack([rng.integers(0, wholes + 1), wholes], axis=1).astype(float)
+
+
+def test_a_ratio_is_redrawn_as_evidence_does(hits):
+    found = score("probe", hits)
+    assert found.value == hits[:, 0].sum() / hits[:, 1].sum()
+    wanted = redrawn_ratios(hits[:, :1], hits[:, 1:])[:, 0]
+    assert found.redrawn == pytest.approx(wanted, abs=1e-12)
+    assert found.interval(0.9) == pytest.approx(tuple(np.quantile(wanted, [0.05, 0.95])))
+
+
+def test_over_lengths_every_length_from_5_to_50_weighs_the_same():
+    lengths = np.array([4, 5, 5, 7, 51])
+    found = score("probe", [(0, 1), (1, 2), (2, 4), (3, 3), (0, 1)], lengths=lengths)
+    assert found.value == pytest.approx((3 / 6 + 3 / 3) / 2)
+    low, high = found.interval(0.95)
+    assert 0.5 <= low < found.value < high <= 1
+    assert np.isnan(score("probe", [(1, 1)], lengths=np.array([4])).value)
+
+
+def test_selectivity_is_paired(hits):
+    probe, control = score("probe", hits), score("control task", hits)
+    assert probe.minus(control, "selectivity").value == 0
+    assert probe.minus(control, "selectivity").interval(0.95) == (0, 0)
+    half = score("control task", hits * [0.5, 1])
+    apart = probe.minus(half, "selectivity")
+    assert apart.redrawn == pytest.approx(probe.redrawn - half.redrawn)
+
+
+def test_differences_of_other_things_are_refused(hits):
+    other = Score(task=TASK, measure="accuracy", of="control task", hits=hits)
+    with pytest.raises(RecordError, match="head, accuracy cannot be taken off head, UAS"):
+        score("probe", hits).minus(other, "selectivity")
+
+
+def test_one_sentence_has_no_interval():
+    assert np.isnan(score("probe", [(1, 2)]).interval(0.95)).all()
+
+
+def test_scores_of_seeds_become_their_mean(hits):
+    scores = [score("probe", hits * [share, 1]) for share in (0.5, 1.0)]
+    found = over_seeds(scores)
+    assert found.value == pytest.approx(np.mean([each.value for each in scores]))
+    assert found.seeds == (scores[0].value, scores[1].value)
+
+
+@pytest.fixture
+def probing(hits):
+    scores = (score("probe", hits), score("control task", hits * [0.5, 1]), score("layer 0", hits * [0.25, 1]))
+    return Probing(kind="attention", model="m", scores=scores, sentences=(70, 10, 30), facts={"epochs": {"probe": 3}})
+
+
+def test_a_result_prints_itself(probing):
+    text = str(probing)
+    assert "attention probe of m: learnt from 70 sentences, 10 set aside, scores of 30 others; seed 0" in text
+    value = probing.score().value
+    assert f"\nprobe         {100 * value:.1f} [" in text
+    assert f"\nselectivity   {50 * value:.1f} [" in text
+    assert text.index("selectivity") < text.index("layer 0") < text.index("epochs: probe 3")
+
+
+def test_a_result_is_a_table(probing):
+    pandas = pytest.importorskip("pandas", reason="tables of pandas")
+    table = probing.to_pandas()
+    assert isinstance(table, pandas.DataFrame)
+    assert table["of"].tolist() == ["probe", "control task", "layer 0", "selectivity"]
+    assert ((table["low"] < table["value"]) & (table["value"] < table["high"])).all()
+    assert set(table["sentences"]) == {30}
+    assert probing.to_arrow().num_rows == 4
+
+
+def test_scores_are_found_by_name(probing):
+    assert probing.score("selectivity").value == pytest.approx(probing.score().value / 2)
+    assert list(probing.per_layer(TASK, MEASURE)) == [0]
+    with pytest.raises(RecordError, match="no score of 'distances' for task None and measure None; there are 'control"):
+        probing.score("distances")

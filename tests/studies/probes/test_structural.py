@@ -1,0 +1,73 @@
+"""The structural probe recovers planted trees."""
+
+import numpy as np
+import pytest
+import torch
+
+from headscope.linguistics import power2_embedding
+from headscope.studies.probes._items import Item
+from headscope.studies.probes._structural import Structural, _batch, _loss, _trees, structural_scores
+from headscope.studies.probes._training import Training
+
+FEATURES, WORDS = 14, 10
+HOW = Training(epochs=200, rate=0.03, drop=0.5, patience=8)
+
+
+def item_of(sentence, states):
+    """Every word of two pieces whose mean is its state, between two special tokens."""
+    pieces = [states[:, :1] * 0, states[:, :1] * 0]
+    for word in range(len(sentence)):
+        pieces[1:1] = [states[:, word : word + 1] * 0.5, states[:, word : word + 1] * 1.5]
+    places = tuple((1 + 2 * word, 2 + 2 * word) for word in reversed(range(len(sentence))))
+    return Item(sentence=sentence, states=np.concatenate(pieces, axis=1), pieces=places)
+
+
+@pytest.fixture
+def planted(sentences, data_of, rng):
+    """Layer 1 holds the power-2 embedding of the tree, turned round; layers 0 and 2 are noise."""
+    turned = np.linalg.qr(rng.standard_normal((FEATURES, FEATURES)))[0][:WORDS]
+
+    def made(sentence):
+        states = rng.standard_normal((3, len(sentence), FEATURES))
+        points = power2_embedding(np.array(sentence.heads) - 1)
+        states[1] = points @ turned[: len(sentence)]
+        return item_of(sentence, states.astype(np.float32))
+
+    return data_of(sentences, made)
+
+
+def test_a_power_2_embedding_is_recovered(planted):
+    scores, facts = structural_scores(planted, HOW, layer=None, rank=FEATURES)
+    found = {(score.measure, score.of): score.value for score in scores}
+    assert facts["layer"] == 1
+    assert found["UUAS", "probe"] == found["UUAS", "layer 1"] > 0.98
+    # words as far in the tree share a rank there, and what is left of error ranks them
+    assert found["DSpr", "probe"] > 0.9
+    assert found["root", "probe"] > 0.95
+    assert found["NSpr", "probe"] > 0.9
+    for of in ("layer 0", "layer 2", "chain of words", "control task"):
+        assert found["UUAS", of] < found["UUAS", "probe"] - 0.25
+
+
+def test_one_layer_is_set_beside_the_embeddings(planted):
+    scores, facts = structural_scores(planted, Training(epochs=1, rate=0.01), layer=2, rank=3)
+    assert facts["layer"] == 2
+    assert list(dict.fromkeys(score.of for score in scores)) == ["probe", "control task", "layer 0", "chain of words"]
+
+
+def test_distances_are_those_of_the_formula(rng):
+    module = Structural(6, 4)
+    states = torch.from_numpy(rng.standard_normal((2, 5, 6)).astype(np.float32))
+    apart, deep = (found.detach().numpy() for found in module(states))
+    first, second = (part.detach().numpy() for part in module.maps)
+    wanted = ((states.numpy()[:, :, None] - states.numpy()[:, None]) @ first) ** 2
+    assert apart == pytest.approx(wanted.sum(-1), abs=1e-5)
+    assert deep == pytest.approx(((states.numpy() @ second) ** 2).sum(-1), abs=1e-5)
+
+
+def test_filling_up_changes_no_loss(planted):
+    trees = _trees(planted.items, [item.states_of_words for item in planted.items], 1)[:4]
+    module = Structural(FEATURES, 5)
+    with torch.no_grad():
+        alone = [float(_loss(module, _batch([tree]))) for tree in trees]
+        assert float(_loss(module, _batch(trees))) == pytest.approx(np.mean(alone), rel=1e-5)
