@@ -29,6 +29,10 @@ export interface Page {
    * Where the page was given some.
    */
   evidence?: PageEvidence;
+  /**
+   * Where the page was given some.
+   */
+  links?: PageLinks;
 }
 export interface PageModel {
   /**
@@ -465,4 +469,50 @@ export interface PagePair {
   query: number;
   key: number;
   weight: number;
+}
+/**
+ * Gold links between words of the shown text: a dependency tree, or another annotation.
+ */
+export interface PageLinks {
+  /**
+   * The stack whose tokens the words are made of; its queries and keys are the same.
+   */
+  stack: string;
+  /**
+   * Name of the sentence; empty where there is none.
+   */
+  name: string;
+  /**
+   * True where every word but the root has one head.
+   */
+  tree: boolean;
+  words: PageWord[];
+  arcs: PageArc[];
+}
+/**
+ * A word that gold links are told of, or that could have been chosen in place of one that is.
+ */
+export interface PageWord {
+  label: string;
+  /**
+   * Positions of its tokens in the stack.
+   */
+  tokens: number[];
+}
+/**
+ * A gold link.
+ */
+export interface PageArc {
+  /**
+   * Place among the words.
+   */
+  dependent: number;
+  /**
+   * Place among the words.
+   */
+  head: number;
+  /**
+   * Such as a relation.
+   */
+  label: string;
 }

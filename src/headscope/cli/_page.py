@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from headscope.cli._evidence import check_evidence, evidence_of
 from headscope.cli._run import ModelOptions
+from headscope.errors import FileError, TextError
 from headscope.record import Record
 from headscope.views._contract import Quantity, Theme, ViewName
 
+if TYPE_CHECKING:
+    from headscope.linguistics import Sentence
+
 Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")]
 CALLED = {"view_": "view"}
-OURS = ("evidence", "evidence_of")
+OURS = ("evidence", "evidence_of", "treebank", "sentence")
 
 
 @Parameter(name="*")
@@ -55,16 +60,35 @@ class PageChoices:
     """Measure of the scatter from left to right, or map for the map of heads."""
     y: str | None = None
     """Measure of the scatter from bottom to top."""
+    treebank: Path | None = None
+    """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look at."""
+    sentence: str | None = None
+    """Which sentence of the treebank: its sent_id, or its number, counted from 0; the first by default."""
     theme: Theme = "auto"
     """Colours; auto follows the reader's system."""
 
     def check(self) -> None:
-        """Raise where evidence is asked for that cannot be had, before any work.
+        """Raise where evidence or a sentence is asked for that cannot be had, before any work.
 
         Raises:
             HeadscopeError: saying why.
         """
         check_evidence(self.evidence, self.evidence_of)
+        if self.sentence is not None and self.treebank is None:
+            raise TextError(f"--sentence {self.sentence} is of no treebank; name its file with --treebank")
+        if self.treebank is not None:
+            _ = self.gold
+
+    @cached_property
+    def gold(self) -> Sentence:
+        """The sentence of the treebank that was asked for.
+
+        Raises:
+            HeadscopeError: without a treebank, or where it cannot be read or has no such sentence.
+        """
+        if self.treebank is None:
+            raise TextError("There is nothing to show: give a text, a record file, or a --treebank")
+        return sentence_of(self.treebank, self.sentence)
 
     def options(self, record: Record, model: ModelOptions) -> dict[str, Any]:
         """The options of `headscope.view` that were chosen.
@@ -80,4 +104,25 @@ class PageChoices:
         chosen = {name: value for name, value in chosen.items() if value not in (None, ()) and name not in OURS}
         if self.evidence or self.evidence_of:
             chosen["evidence"] = evidence_of(record, self.evidence_of, model)
+        if self.treebank is not None:
+            chosen["links"] = self.gold
         return chosen
+
+
+def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
+    """A sentence of a treebank by its name, or by its number, counted from 0; the first where nothing is wanted.
+
+    Raises:
+        FileError: where the treebank cannot be read or has no such sentence.
+    """
+    from headscope.linguistics import read_treebank
+
+    bank = read_treebank(treebank)
+    named = {str(number): sentence for number, sentence in enumerate(bank)} | {each.name: each for each in bank}
+    found = named.get("0" if wanted is None else wanted)
+    if found is None:
+        raise FileError(
+            f"{treebank} has no sentence {wanted!r}; give a sent_id, such as {bank.sentences[0].name!r}, or a number "
+            f"from 0 to {len(bank) - 1}"
+        )
+    return found

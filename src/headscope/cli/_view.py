@@ -13,7 +13,7 @@ from headscope.errors import TextError
 
 
 def view(
-    text: str,
+    text: str | None = None,
     text_b: str | None = None,
     /,
     *,
@@ -23,10 +23,10 @@ def view(
     norms: Annotated[bool, Parameter(negative="")] = False,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
-    """Capture a text, or a sentence pair, and write the viewer page.
+    """Capture a text, a sentence pair, or a sentence of a treebank, and write the viewer page.
 
     Args:
-        text: The text, or a record file (.safetensors) to show.
+        text: The text, or a record file (.safetensors) to show; by default the words of the --treebank's sentence.
         text_b: The second text of a sentence pair.
         out: Where to write the page.
         model: Which model, and what it reads.
@@ -41,6 +41,7 @@ def view(
 
     page, model = page or PageChoices(), model or ModelOptions()
     page.check()
+    text = page.gold.text if text is None else text
     if text.endswith(RECORD_SUFFIX):
         if text_b is not None:
             raise TextError(f"{text} is a record file, which holds its texts already; leave {text_b!r} out")

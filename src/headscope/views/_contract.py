@@ -296,6 +296,38 @@ class PageEvidence(TypedDict):
     """For the labels that are told."""
 
 
+class PageWord(TypedDict):
+    """A word that gold links are told of, or that could have been chosen in place of one that is."""
+
+    label: str
+    tokens: list[int]
+    """Positions of its tokens in the stack."""
+
+
+class PageArc(TypedDict):
+    """A gold link."""
+
+    dependent: int
+    """Place among the words."""
+    head: int
+    """Place among the words."""
+    label: str
+    """Such as a relation."""
+
+
+class PageLinks(TypedDict):
+    """Gold links between words of the shown text: a dependency tree, or another annotation."""
+
+    stack: str
+    """The stack whose tokens the words are made of; its queries and keys are the same."""
+    name: str
+    """Name of the sentence; empty where there is none."""
+    tree: bool
+    """True where every word but the root has one head."""
+    words: list[PageWord]
+    arcs: list[PageArc]
+
+
 class Page(TypedDict):
     """The header of a page: everything but the bytes of the arrays."""
 
@@ -313,4 +345,6 @@ class Page(TypedDict):
     """What the page is a comparison of, and how its tokens were aligned."""
     selection: PageSelection
     evidence: NotRequired[PageEvidence]
+    """Where the page was given some."""
+    links: NotRequired[PageLinks]
     """Where the page was given some."""

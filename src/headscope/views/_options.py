@@ -7,6 +7,7 @@ from typing import Any, TypedDict, get_args
 
 from headscope.comparison import Comparison, Effect
 from headscope.errors import PageError
+from headscope.linguistics import Sentence
 from headscope.patterns import Heads
 from headscope.record import Record, Stack
 from headscope.views._contract import Filter, PageSelection, Quantity, Theme, ViewName
@@ -61,6 +62,9 @@ class PageOptions(TypedDict, total=False):
     """Measure of the scatter from left to right, or ``"map"`` for the map of heads."""
     y: str
     """Measure of the scatter from bottom to top."""
+    links: Sentence | Sequence[Link]
+    """Gold links to compare heads with: a `headscope.linguistics.Sentence`, of whose text the record is, or any others
+    as ``(dependent tokens, head tokens, label)``, tokens being positions, one or several."""
     theme: Theme
     """``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system says."""
     title: str
@@ -71,6 +75,8 @@ class PageOptions(TypedDict, total=False):
     """Heads that the page holds; by default all."""
 
 
+Link = tuple[int | Sequence[int], int | Sequence[int], str]
+"""The tokens of a dependent, those of its head, and how the link is called."""
 CHOICES = {"view": ViewName, "filter": Filter, "theme": Theme}
 QUICK = 2**25
 """Weights of a layer up to which all heads are shown at first."""

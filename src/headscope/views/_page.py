@@ -13,6 +13,7 @@ from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
+from headscope.views._links import page_links
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
 from headscope.views._payload import Chunks, layer_facts, made_layer
 from headscope.views._quantities import (
@@ -119,6 +120,8 @@ def page_header(
     if (found := options.get("evidence")) is not None:
         header["evidence"] = page_evidence(found, record, stacks, chunks)
     check_choice(selection, header.get("evidence"))
+    if (links := options.get("links")) is not None:
+        header["links"] = page_links(links, record, stacks, selection["stack"])
     if further:
         header["quantities"] = further
     if compared is not None:

@@ -7,6 +7,7 @@ import { Overview } from "../../parts/Overview";
 import { QuantityNote } from "../../parts/QuantityNote";
 import type { View } from "../../state/selection";
 import { HeadView } from "../head/HeadView";
+import { LinksPanel } from "../links/LinksPanel";
 import { MatrixView } from "../matrix/MatrixView";
 import { ModelView } from "../model/ModelView";
 import { NeuronView } from "../neuron/NeuronView";
@@ -38,6 +39,7 @@ const NOTE = 56;
 /** All views of a record, linked by one selection, with the map of all heads beside them. */
 export function App({ store, room }: ViewParts) {
   const view = store.view.value;
+  const { links } = store.page;
   const View = VIEWS[view];
   const left = useComputed(() => room.value - (store.quantity.value.name === "weight" ? 0 : NOTE));
   return (
@@ -54,6 +56,7 @@ export function App({ store, room }: ViewParts) {
         {!WIDE.includes(view) && <Inspector store={store} />}
         {view !== "model" && <HeadCard store={store} />}
       </div>
+      {links && !["model", "scatter"].includes(view) && <LinksPanel store={store} links={links} />}
       <Footer store={store} />
       <Loading store={store} />
     </>

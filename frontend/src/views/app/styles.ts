@@ -4,6 +4,7 @@ import evidence from "../../styles/evidence.css";
 import grid from "../../styles/grid.css";
 import loading from "../../styles/loading.css";
 import head from "../head/head.css";
+import links from "../links/links.css";
 import matrix from "../matrix/matrix.css";
 import neuron from "../neuron/neuron.css";
 import pair from "../pair/pair.css";
@@ -23,6 +24,7 @@ export const styles = withBase(
   figure,
   inspector,
   head,
+  links,
   matrix,
   neuron,
   pair,

@@ -1,0 +1,135 @@
+"""Gold links between words, shown beside what a head looks at: a dependency tree, or any other annotation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+from headscope.errors import PageError
+from headscope.linguistics import Sentence, words_at
+from headscope.record import Record, Tokens
+from headscope.views._contract import PageArc, PageLinks, PageStack, PageTokens, PageWord
+from headscope.views._options import Link
+
+Group = tuple[int, ...]
+WANTED = "a headscope.linguistics.Sentence, or a list of (dependent tokens, head tokens, label)"
+
+
+def page_links(links: Sentence | Sequence[Link], record: Record, stacks: Sequence[PageStack], first: str) -> PageLinks:
+    """What a page says of gold links.
+
+    Words are those of the sentence. Of a list they are what is linked; all other tokens are words as the tokenizer
+    tells them, and special tokens are none.
+
+    Args:
+        links: as the user gave them.
+        record: what the page shows.
+        stacks: the page's stacks.
+        first: the stack that is shown first, which is taken where the links fit several.
+
+    Raises:
+        PageError: links of another text, or to tokens that there are not.
+        RecordError: words that tokens cannot be told for.
+    """
+    same = [stack for stack in stacks if record[stack["name"]].query == record[stack["name"]].key]
+    same.sort(key=lambda stack: stack["name"] != first)
+    if not same:
+        raise PageError("links= are within one text, and this record has no stack whose queries and keys are the same")
+    if isinstance(links, Sentence):
+        return _of_sentence(links, record, same)
+    words, arcs = _of_list(_parsed(links, len(same[0]["query"]["labels"])), same[0])
+    return {"stack": same[0]["name"], "name": "", "tree": False, "words": words, "arcs": arcs}
+
+
+def _of_sentence(sentence: Sentence, record: Record, stacks: Sequence[PageStack]) -> PageLinks:
+    for stack in stacks:
+        tokens = record[stack["name"]].query
+        if tokens.texts and tokens.texts[0] in (sentence.text, sentence.written):
+            return {
+                "stack": stack["name"],
+                "name": _valid(sentence.name),
+                "tree": True,
+                "words": _words_of(sentence, tokens),
+                "arcs": [
+                    {"dependent": word, "head": head - 1, "label": _valid(relation)}
+                    for word, (head, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True))
+                    if head
+                ],
+            }
+    raise PageError(
+        f"The record is of {' / '.join(record.texts)[:40]!r}, and links= is the sentence {sentence.text[:40]!r}: "
+        "capture its text, or the text as it was written"
+    )
+
+
+def _words_of(sentence: Sentence, tokens: Tokens) -> list[PageWord]:
+    spans = sentence.spans if tokens.texts[0] == sentence.text else sentence.written_spans()
+    words = words_at(tokens, spans)
+    words.check()
+    return [
+        {"label": _valid(name), "tokens": list(places)}
+        for name, places in zip(sentence.words, words.tokens, strict=True)
+    ]
+
+
+def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
+    listed = list(links) if isinstance(links, Sequence) and not isinstance(links, str) else []
+    if not listed:
+        raise PageError(f"links= was given as {links!r:.60}; wanted is {WANTED}")
+    found = []
+    for link in listed:
+        if not isinstance(link, Sequence) or len(link) != 3 or not isinstance(link[2], str):
+            raise PageError(f"links= holds {link!r:.60}; wanted is {WANTED}")
+        dependent, head = (_group(part, link, count) for part in link[:2])
+        if dependent == head:
+            raise PageError(f"links= links the tokens {list(head)} to themselves; a head is another word")
+        found.append((dependent, head, link[2]))
+    return found
+
+
+def _group(given: Any, link: Any, count: int) -> Group:
+    places = [given] if isinstance(given, Integral) else list(given) if isinstance(given, Sequence) else []
+    if not places or not all(isinstance(each, Integral) and 0 <= int(each) < count for each in places):
+        raise PageError(f"links= holds {link!r:.60}; its tokens are whole numbers from 0 to {count - 1}")
+    return tuple(sorted({int(each) for each in places}))
+
+
+def _of_list(links: Sequence[tuple[Group, Group, str]], stack: PageStack) -> tuple[list[PageWord], list[PageArc]]:
+    """The linked groups of tokens and all other words, in the order of the text, and the links between them."""
+    tokens = stack["query"]
+    linked: dict[int, Group] = {}
+    for group in dict.fromkeys(part for link in links for part in link[:2]):
+        for token in group:
+            if token in linked:
+                raise PageError(
+                    f"links= has token {token} in {list(linked[token])} and in {list(group)}; words do not overlap: "
+                    "link the head word of each"
+                )
+            linked[token] = group
+    groups: list[Group] = []
+    for token in range(len(tokens["labels"])):
+        if token in linked:
+            groups += [linked[token]] if token == linked[token][0] else []
+        elif tokens["continues"][token] and groups and groups[-1][-1] == token - 1 and token - 1 not in linked:
+            groups[-1] = (*groups[-1], token)
+        elif not tokens["special"][token]:
+            groups.append((token,))
+    place = {group: number for number, group in enumerate(groups)}
+    words: list[PageWord] = [{"label": _label(group, tokens), "tokens": list(group)} for group in groups]
+    arcs: list[PageArc] = [
+        {"dependent": place[dependent], "head": place[head], "label": _valid(label)} for dependent, head, label in links
+    ]
+    return words, arcs
+
+
+def _label(group: Group, tokens: PageTokens) -> str:
+    return "".join(
+        (" " if at and not tokens["continues"][token] else "") + tokens["labels"][token]
+        for at, token in enumerate(group)
+    )
+
+
+def _valid(text: str) -> str:
+    """The text without lone surrogates, which no UTF-8 file can hold."""
+    return text.encode("utf-8", "replace").decode()
