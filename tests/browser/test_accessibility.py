@@ -60,6 +60,14 @@ def test_axe_finds_nothing_where_other_quantities_are_shown(name, scheme, show, 
         assert grave(view) == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [420, 1280])
+def test_axe_finds_nothing_where_gold_links_are_shown(width, scheme, show, record):
+    links = [(1, 2, "det"), (2, 3, "nsubj"), (5, 3, "conj"), ([6, 7], 5, "obj")]
+    for pinned in ({}, {"query": 1, "key": 2}):
+        assert grave(show(record, scheme=scheme, size=(width, 800), heads=[1], links=links, **pinned)) == []
+
+
 def test_axe_is_seen_to_fail(show, record):
     view = show(record)
     shadow = "document.querySelector('#headscope').shadowRoot"

@@ -7,6 +7,7 @@ import pytest
 
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.views import _html
 
 BANK = """# sent_id = one
 1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
@@ -92,3 +93,54 @@ def test_what_is_wrong_is_said_before_a_model_is_loaded(here, capsys, given, sai
     (here / "bad.conllu").write_text("1\tw\tw\tX\tX\t_\t9\tdep\t_\t_\n", encoding="utf-8")
     assert run([*given, "--model", "no/such/model"]) == 1
     assert said in capsys.readouterr().err
+
+
+def header_of(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text.split('id="headscope-page">')[1].split("</script>")[0])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"), [([], "one"), (["--sentence", "two"], "two"), (["--sentence", "2"], "three")]
+)
+def test_view_shows_a_sentence_with_its_tree(wanted, name, folder, here, capsys, monkeypatch):
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": "viewer()")
+    assert run(["view", "--treebank", "bank.conllu", *wanted, "--model", folder, "--out", "page.html"]) == 0
+    assert capsys.readouterr().err == ""
+    links = header_of(here / "page.html")["links"]
+    assert (links["name"], links["tree"]) == (name, True)
+
+
+def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys, monkeypatch):
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": "viewer()")
+    assert run(["capture", "it sat", "--model", folder, "--out", "it.safetensors"]) == 0
+    given = ["view", "it.safetensors", "--treebank", "bank.conllu"]
+    assert run([*given, "--sentence", "two", "--out", "page.html"]) == 0
+    links = header_of(here / "page.html")["links"]
+    assert links["arcs"] == [{"dependent": 0, "head": 1, "label": "nsubj"}]
+    capsys.readouterr()
+    assert run([*given, "--sentence", "one"]) != 0
+    err = capsys.readouterr().err
+    assert err.startswith("headscope: The record is of 'it sat', and links= is the sentence 'the cat sat'")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ["--treebank", "bank.conllu", "--sentence", "five"],
+            "bank.conllu has no sentence 'five'; give a sent_id, such as",
+        ),
+        (["--treebank", "bank.conllu", "--sentence", "4"], "or a number from 0 to 3"),
+        (["--treebank", "none.conllu"], "none.conllu is not there"),
+        (["it sat", "--sentence", "two"], "--sentence two is of no treebank; name its file with --treebank"),
+        ([], "There is nothing to show: give a text, a record file, or a --treebank"),
+    ],
+)
+def test_view_of_no_sentence_is_one_line(given, said, here, capsys):
+    assert run(["view", *given]) != 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1

@@ -7,10 +7,11 @@ export interface Ends {
 /** How high each arc runs, from 1: above all arcs that it spans or crosses, shorter ones first. */
 export function arcLevels(arcs: readonly Ends[]): number[] {
   const spans = arcs.map(({ dependent, head }) => [Math.min(dependent, head), Math.max(dependent, head)]);
-  const levels = new Array<number>(arcs.length).fill(0);
+  const levels: number[] = [];
   const order = [...arcs.keys()].sort((a, b) => spans[a][1] - spans[a][0] - spans[b][1] + spans[b][0] || a - b);
   for (const arc of order) {
     const [start, end] = spans[arc];
+    // Those without a level yet are no entries.
     const under = levels.filter((_, other) => spans[other][0] < end && spans[other][1] > start);
     levels[arc] = 1 + Math.max(0, ...under);
   }

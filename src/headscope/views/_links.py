@@ -10,20 +10,19 @@ from headscope.errors import PageError
 from headscope.linguistics import Sentence, words_at
 from headscope.record import Record, Tokens
 from headscope.views._contract import PageArc, PageLinks, PageStack, PageTokens, PageWord
-from headscope.views._options import Link
 
 Group = tuple[int, ...]
 WANTED = "a headscope.linguistics.Sentence, or a list of (dependent tokens, head tokens, label)"
 
 
-def page_links(links: Sentence | Sequence[Link], record: Record, stacks: Sequence[PageStack], first: str) -> PageLinks:
+def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: str) -> PageLinks:
     """What a page says of gold links.
 
     Words are those of the sentence. Of a list they are what is linked; all other tokens are words as the tokenizer
     tells them, and special tokens are none.
 
     Args:
-        links: as the user gave them.
+        links: as the user gave them, a `Sentence` or a list of triples.
         record: what the page shows.
         stacks: the page's stacks.
         first: the stack that is shown first, which is taken where the links fit several.

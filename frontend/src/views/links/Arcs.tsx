@@ -43,8 +43,8 @@ export function Arcs({ parts, choices, side }: ArcsProps) {
     observer.observe(words);
     return () => observer.disconnect();
   }, [links]);
-  const hit = new Set(choices.filter((choice) => choice.hit).map(({ word }) => word));
-  const gold = links.arcs.map((arc) => ({ ...arc, hit: hit.has(arc.dependent), width: 1.4 }));
+  const chosenBy = new Map(choices.map(({ word, chosen }) => [word, chosen]));
+  const gold = links.arcs.map((arc) => ({ ...arc, hit: chosenBy.get(arc.dependent) === arc.head, width: 1.4 }));
   const chosen = choices
     .filter((choice) => choice.chosen >= 0)
     .map(({ word, chosen: head, weight, hit }) => ({ dependent: word, head, label: "", hit, width: 1 + 2 * weight }));
@@ -54,7 +54,8 @@ export function Arcs({ parts, choices, side }: ArcsProps) {
   const color = only ? store.palette.value[store.heads.value[0]] : "var(--accent)";
   const widths = roomFor(gold);
   return (
-    <div class="links-scroll" role="img" aria-label="The same as arcs over and under the words">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard
+    <div class="links-scroll" role="img" aria-label="The same as arcs over and under the words" tabIndex={0}>
       <div class="links-arcs" style={{ "--color": color }} data-active={active >= 0 || undefined}>
         <Half arcs={gold} middles={middles.value} step={GOLD_STEP} active={active} />
         <div class="links-row" ref={row} dir="auto" onPointerLeave={() => store.preview({})}>
@@ -91,17 +92,15 @@ function Half({ arcs, middles, step, active, below = false }: HalfProps) {
   const levels = arcLevels(arcs);
   const height = step * Math.max(1, ...levels) + 2 * TIP + 4;
   if (middles.length === 0) return null;
-  const order = [...arcs.keys()].sort((a, b) => Number(arcs[a].hit) - Number(arcs[b].hit));
   return (
     <svg height={height} aria-hidden="true" data-half={below ? "chosen" : "gold"}>
       <g transform={below ? `matrix(1 0 0 -1 0 ${height})` : undefined}>
-        {order.map((number) => {
-          const { dependent, head, label, hit, width } = arcs[number];
+        {arcs.map(({ dependent, head, label, hit, width }, number) => {
           const [from, to] = [middles[head], middles[dependent]];
           const rise = step * levels[number];
           return (
             <g
-              key={`${dependent}-${head}`}
+              key={number}
               data-arc={`${dependent}-${head}`}
               data-hit={hit || undefined}
               data-active={dependent === active || undefined}

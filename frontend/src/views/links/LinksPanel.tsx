@@ -36,8 +36,7 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
   });
   const parts = linkParts(store, links, direction.value);
   const found = choices.value;
-  const hits = found?.filter(({ hit }) => hit) ?? [];
-  const misses = found?.filter(({ hit }) => !hit) ?? [];
+  const [hits, misses] = [true, false].map((wanted) => found?.filter(({ hit }) => hit === wanted) ?? []);
   return (
     <section class="card links" aria-label="Gold links" data-links>
       <div class="view-bar">
@@ -71,7 +70,7 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
                 filter.value = option as typeof filter.value;
               }}
             />
-            <small class="view-note">Click a word to pin it with its gold head.</small>
+            <small class="view-note">Above gold, below most looked at; dashed: missed. Click to pin.</small>
           </div>
           <ol class="links-list" onPointerLeave={() => parts.store.preview({})}>
             {{ both: found, hits, misses }[filter.value].map((choice) => (
@@ -89,7 +88,7 @@ function linkParts(store: Store, links: PageLinks, direction: Direction): LinkPa
     store,
     links,
     preview: (word) => store.preview(pairOf(links, word, direction)),
-    // What is not there is fit away.
+    // A token -1 is fit away.
     pin: (word) => store.select((now) => pinPair(now, { query: -1, key: -1, ...pairOf(links, word, direction) })),
     pinned: (word) => {
       const { query, key } = pairOf(links, word, direction);
@@ -129,7 +128,7 @@ function Row({ parts, choice }: { parts: LinkParts; choice: Choice }) {
           <span class="spoken">{hit ? "hit: " : "miss: "}</span>
           <b>{name(word)}</b> <small>{readable(label).text}</small> <span class="spoken">of</span>{" "}
           <span aria-hidden="true">→</span> {gold.map((at, place) => [place > 0 && " / ", name(at)])}
-          {!hit && <span class="links-chosen">, not {chosen < 0 ? "any: none is looked at" : name(chosen)}</span>}
+          {!hit && <>, not {chosen < 0 ? "any: none is looked at" : name(chosen)}</>}
         </span>
         <span class="number">{shortWeight(weight)}</span>
       </button>
