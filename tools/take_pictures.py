@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 import find_chromium
 import headscope as hs
 from headscope.capturing import load_model
+from headscope.linguistics import Sentence
 from picture_texts import TEXTS
 
 PAIR = ("The rabbit quickly hopped across the road.", "The turtle slowly crawled behind it because it was tired.")
@@ -57,6 +58,13 @@ EFFECT = {
 """The same of the page of an effect."""
 TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference", "light")}
 """The same of the page of two texts."""
+LINKED = {"relations_view": ("layer=2&heads=8", "light")}
+"""The same of the page of a sentence with its tree; all of the page, as the tree is at its end."""
+TREE = Sentence(
+    words=tuple("The tired rabbit that we saw quickly hopped across the muddy road .".split()),
+    heads=(3, 3, 8, 6, 6, 3, 8, 0, 12, 12, 12, 8, 8),
+    relations=tuple("det amod nsubj obj nsubj acl:relcl advmod root case det amod obl punct".split()),
+)
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
 
@@ -71,6 +79,7 @@ def demo_pictures(browser: Browser) -> None:
             (hs.page(record), PICTURES),
             (hs.page(record, evidence=found), WITH_EVIDENCE),
             (_effect(model, tokenizer).view(), EFFECT),
+            (hs.page(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
             (hs.compare(*(hs.capture(model, tokenizer, text) for text in (HE, SHE))).view(), TWO_TEXTS),
         ]
         saved = [(view.save(Path(folder) / f"{number}.html"), of) for number, (view, of) in enumerate(views)]
@@ -79,7 +88,7 @@ def demo_pictures(browser: Browser) -> None:
             tab.goto(f"{page.as_uri()}#v=2&{selection}")
             tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
             tab.wait_for_timeout(500)
-            tab.screenshot(path=FOLDER / f"{name}.png")
+            tab.screenshot(path=FOLDER / f"{name}.png", full_page=name in LINKED)
             tab.close()
             print(FOLDER / f"{name}.png")
 

@@ -1,4 +1,4 @@
-import type { PageArray, PageQuantity, PageTokens } from "../contract/page";
+import type { PageArray, PageLinks, PageQuantity, PageTokens } from "../contract/page";
 import type { Selection } from "../state/selection";
 import { exampleEvidence } from "./evidence";
 import { type Example, examplePage, tokens } from "./page";
@@ -17,6 +17,7 @@ const PAIR = tokens(
   [...Array(8).fill(0), ...Array(8).fill(1)],
 );
 const STORY = tokens("<s> when Mary and John went to the store John gave a drink to Mary".split(" "));
+const TREE = tokens("[CLS] the black cat sleeps on a warm stone [SEP]".split(" "));
 const FRENCH = tokens("<s> le chat noir dort </s>".split(" "));
 const ENGLISH = tokens("the black cat sleeps .".split(" "));
 const SCRIPTS = tokens(["[CLS]", "القطة", "تنام", "חתול", "ישן", "猫", "在", "睡觉", "고양이", "👩‍💻", "[SEP]"]);
@@ -119,6 +120,11 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
     selection: { view: "scatter", layer: 0, heads: [1], x: "distance", y: "entropy" },
     make: () => exampleEvidence(),
   },
+  links: {
+    title: "A gold tree over the words, and below them what one head looks at most: hits, misses, and both as a list",
+    selection: { view: "text", layer: 0, heads: [1], query: [2] },
+    make: () => withTree(examplePage({ heads: 4, layers: [0, 1, 2], query: TREE, key: TREE, row: row(TREE) })),
+  },
   contribution: {
     title: "What keys add in place of weights: the sink takes most of the attention, and its value is short",
     selection: { view: "head", layer: 1, heads: [2], query: [3], quantity: "contribution" },
@@ -128,6 +134,28 @@ export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
       ),
   },
 };
+
+/** The example with the dependency tree of its words. */
+function withTree({ page, chunks }: Example): Example {
+  const labels = page.stacks[0].query.labels.slice(1, -1);
+  const arcs: [dependent: number, head: number, label: string][] = [
+    [0, 2, "det"],
+    [1, 2, "amod"],
+    [2, 3, "nsubj"],
+    [4, 7, "case"],
+    [5, 7, "det"],
+    [6, 7, "amod"],
+    [7, 3, "obl"],
+  ];
+  const links: PageLinks = {
+    stack: page.stacks[0].name,
+    name: "example-1",
+    tree: true,
+    words: labels.map((label, word) => ({ label, tokens: [word + 1] })),
+    arcs: arcs.map(([dependent, head, label]) => ({ dependent, head, label })),
+  };
+  return { page: { ...page, links }, chunks };
+}
 
 /** The example with value norms of every key, the same in all heads. */
 function withValueNorms({ page, chunks }: Example, normOf: (key: number) => number): Example {
