@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -65,6 +66,18 @@ def test_relations_of_a_treebank(folder, here, capsys):
     out, _ = capsys.readouterr()
     assert "2 sentences, 5 words" in out
     assert "tree" not in out.replace("treebank", "")
+
+
+def test_relations_are_evidence_of_a_view(folder, here, capsys):
+    given = ["view", "the cat", "--model", folder, "--evidence-of", "bank.conllu", "--view", "model", "--sort", "det"]
+    assert run(given) == 0
+    page = (here / "headscope.html").read_text(encoding="utf-8")
+    evidence = json.loads(re.search(r'id="headscope-page">(.*?)</script>', page, re.DOTALL)[1])["evidence"]
+    assert evidence["texts"] == 4
+    assert [(each["name"], each["against"]) for each in evidence["patterns"]] == [
+        ("det", "position"),
+        ("nsubj", "position"),
+    ]
 
 
 def test_coreference_of_schemas(folder, here, capsys):

@@ -213,3 +213,28 @@ def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monke
 def test_a_plot_of_another_kind_is_refused(study, tmp_path):
     with pytest.raises(FigureError, match=r"drawn as .svg, .pdf, .png"):
         study.plot(tmp_path / "x.gif")
+
+
+def test_a_model_is_read_and_its_random_twin_beside_it():
+    from headscope.testing import tiny_model, tiny_tokenizer
+
+    given = tiny_model("bert"), tiny_tokenizer(), ["the cat sat", "a dog ran", "it sat on us"]
+    found = hs.norm_study(*given, random_weights=True)
+    same = hs.norm_study(hs.capture_many(*given, keep=("weights", "norms")))
+    np.testing.assert_array_equal(found.statistic.values, same.statistic.values)
+    control = found.control.mean("share by norm: cls")
+    assert found.control.texts == 3
+    assert not np.allclose(control, found.mean("share by norm: cls"))
+    table = found.columns()
+    row = next(
+        number
+        for number, cells in enumerate(zip(table["quantity"], table["of"], table["layer"], strict=True))
+        if cells == ("share by norm", "cls", 1)
+    )
+    assert table["random_mean"][row] == control[1]
+    assert "random_mean" not in same.columns()
+    assert "The same architecture with random weights:" in str(found)
+    with pytest.raises(RecordError, match="needs a model to run"):
+        hs.norm_study([], random_weights=True)
+    with pytest.raises(RecordError, match="norm_study has no option patterns"):
+        hs.norm_study(*given, patterns=())

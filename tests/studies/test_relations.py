@@ -266,3 +266,33 @@ def test_the_demo_model_looks_along_relations(minilm, shared):
     assert written.left_out
     assert written.sentences + len(written.left_out) == 30
     assert all("several words" in reason or "No token" in reason for reason in written.left_out.values())
+
+
+def test_relations_are_labels_of_heads_in_the_viewer(bank):
+    study = study_of(bank, gold, shifted)
+    found = study.as_heads(least=5)
+    assert [pattern.name for pattern in found.tally.patterns] == [name for name in study.named if has(study, name, 5)]
+    held = {(label.layer, label.head, label.pattern) for label in found.labels}
+    assert held == {(1, 2, name) for name in ("nsubj", "obj", "nsubj:pass", "det", "punct")}
+    label = next(each for each in found.all_labels if (each.layer, each.head, each.pattern) == (1, 1, "obj"))
+    shares, offsets = [], []
+    for sentence in bank:
+        own = [word for word, name in enumerate(sentence.relations) if name == "obj"]
+        if own:
+            shares.append(np.mean([sentence.heads[word] - 1 == np.argmax(shifted(sentence)[word]) for word in own]))
+            best = offset_heads(len(sentence), study.best("obj").offset)
+            offsets.append(np.mean([sentence.heads[word] == best[word] for word in own]))
+    assert (label.texts, label.against) == (len(shares), "position")
+    assert label.baseline == pytest.approx(np.mean(offsets))
+    assert label.score == pytest.approx(np.mean(shares), abs=0.1), "clamped ends hit the word itself"
+    record = hs.from_weights(list(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4))), list("abcd"))
+    page = hs.page(record, view="model", evidence=found, label="obj", sort="obj")
+    assert [pattern["name"] for pattern in page.header["evidence"]["patterns"]] == [
+        pattern.name for pattern in found.tally.patterns
+    ]
+    with pytest.raises(RecordError, match="No relation has 1000 words or more"):
+        study.as_heads(least=1000)
+
+
+def has(study, name, least):
+    return study.best(name).count >= least

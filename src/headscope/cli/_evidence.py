@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headscope.record import Record
 
 TALLY = ".npz"
-
+TREEBANK = ".conllu"
 
 MOST_COMPARED = 256
 """More heads than these are not compared with each other over the texts, which takes longest."""
@@ -33,11 +33,12 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
         return
     if this_text:
         raise TextError("--evidence is of this one text, and --evidence-of of a file of texts; give one of them")
-    if file.suffix not in (*SUFFIXES, TALLY):
-        raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join((*SUFFIXES, TALLY))}")
+    known = (*SUFFIXES, TALLY, TREEBANK)
+    if file.suffix not in known:
+        raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join(known)}")
     if file.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise FileError(f"{file} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
-    if file.suffix != TALLY:
+    if file.suffix not in (TALLY, TREEBANK):
         read_texts(file)
     elif not file.is_file():
         raise FileError(f"{file} is not there")
@@ -48,7 +49,8 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
 
     Args:
         record: what the page shows.
-        file: texts, or a tally that `headscope.patterns.Tally.save` kept; checked by `check_evidence`.
+        file: texts, a tally that `headscope.patterns.Tally.save` kept, or a treebank, whose relations are the labels;
+            checked by `check_evidence`.
         options: which model reads the texts.
 
     Raises:
@@ -65,6 +67,10 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
     shows = sys.stderr.isatty()
+    if file.suffix == TREEBANK:
+        from headscope.studies import relations
+
+        return relations(model, tokenizer, file, trees=False, truncate=options.truncate, progress=shows).as_heads()
     texts = read_texts(file)
     records = capture_many(model, tokenizer, texts, truncate=options.truncate, progress=shows, on_error=_left_out)
     cells = sum(layer.heads for stack in record.stacks.values() for layer in stack)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions, say
 from headscope.cli._study import capturing, check_results, loaded, parse_texts, write_table
@@ -19,6 +22,7 @@ def norms(
     plot: Path | None = None,
     stack: str | None = None,
     confidence: float = 0.95,
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Tell how much special tokens, punctuation and words add to each layer, beside how much weight they get.
 
@@ -35,16 +39,20 @@ def norms(
         plot: Draw the shares over the layers to this file (.svg, .pdf or .png) too.
         stack: Which stack of the model, such as decoder; by default the first.
         confidence: Of the intervals.
+        random_weights: Tell the same of this architecture with random weights, too.
     """
     from headscope.studies import norm_study
 
     check_results(out, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
-    loaded_model = loaded(given, options)
-    from headscope.capturing import capture_many
-
-    records = capture_many(*loaded_model, given, keep=("weights", "norms"), **capturing(given, options))
-    found = norm_study(records, stack=stack, confidence=confidence)
+    found = norm_study(
+        *loaded(given, options),
+        given,
+        **capturing(given, options),
+        stack=stack,
+        confidence=confidence,
+        random_weights=random_weights,
+    )
     say(str(found))
     if out is not None:
         write_table(found, out)

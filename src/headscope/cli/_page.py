@@ -49,7 +49,7 @@ class PageChoices:
     evidence: Annotated[bool, Parameter(negative="")] = False
     """Say what kinds of heads there are; seen on this one text, which the page says."""
     evidence_of: Path | None = None
-    """The same over texts: a .txt, .jsonl, .csv or .parquet as for headscope heads, or a .npz tally that was kept."""
+    """The same over texts (.txt, .jsonl, .csv, .parquet), a .npz tally that was kept, or relations of a .conllu."""
     label: str | None = None
     """Pattern whose heads stand out, such as next."""
     least: int | None = None

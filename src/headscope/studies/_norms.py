@@ -16,11 +16,13 @@ from headscope.evidence import Statistic, interval, load_statistic
 from headscope.record import Record, Stack
 from headscope.studies._norm_plot import plot
 from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
+from headscope.studies._source import parse_source
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
 DRAWN = SHOWN | {"stop": "period, comma"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
 LAYER = "layer "
+KEPT = ("weights", "norms")
 
 
 class NormStudy:
@@ -42,6 +44,7 @@ class NormStudy:
         self.stack, self.confidence, self.model = stack, confidence, ""
         self.layers: tuple[int, ...] = ()
         self.refused: dict[int, str] = {}
+        self.control: NormStudy | None = None
         self.statistic = Statistic((len(ROWS), 0))
 
     def update(self, text: str, record: Record) -> None:
@@ -77,6 +80,8 @@ class NormStudy:
         found.statistic = self.statistic + other.statistic
         found.layers, found.model = self.layers, self.model or other.model
         found.refused = self.refused | other.refused
+        if self.control is not None and other.control is not None:
+            found.control = self.control + other.control
         return found
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -122,7 +127,10 @@ class NormStudy:
         return tuple(name for name, is_there in zip(CLASSES, there, strict=True) if is_there)
 
     def columns(self) -> dict[str, list]:
-        """Every mean with its interval as a table, one list for each column."""
+        """Every mean with its interval as a table, one list for each column.
+
+        With a model with random weights beside it, ``random_mean`` is its own.
+        """
         means, counts = self.statistic.mean, self.statistic.count
         found: dict[str, list] = {name: [] for name in FIELDS}
         for number, row in enumerate(ROWS):
@@ -132,6 +140,8 @@ class NormStudy:
                 cells = (quantity, of, layer, means[number, column], low, high, counts[number, column])
                 for name, cell in zip(FIELDS, cells, strict=True):
                     found[name].append(cell.item() if isinstance(cell, np.generic) else cell)
+        if self.control is not None:
+            found["random_mean"] = self.control.statistic.mean.ravel().tolist()
         return found
 
     def to_pandas(self) -> Any:
@@ -169,7 +179,14 @@ class NormStudy:
         if not self.texts:
             return repr(self)
         said = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
-        blocks = [self._summary(), self._main_table(), self._mixing_table(), *said]
+        control = []
+        if self.control is not None:
+            control = [
+                "The same architecture with random weights:",
+                self.control._summary(),
+                self.control._main_table(),
+            ]
+        blocks = [self._summary(), self._main_table(), self._mixing_table(), *said, *control]
         return "\n\n".join(block for block in blocks if block)
 
     def _summary(self) -> str:
@@ -228,7 +245,16 @@ class NormStudy:
                 self.refused[layer.layer] = layer.contributions.missing["attention"]
 
 
-def norm_study(records: Iterable[Record] | Record, *, stack: str | None = None, confidence: float = 0.95) -> NormStudy:
+def norm_study(
+    records: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    stack: str | None = None,
+    confidence: float = 0.95,
+    random_weights: bool = False,
+    **options: Any,
+) -> NormStudy:
     """How much special tokens, punctuation and words are looked at, and how much they add, layer by layer.
 
     Of each text and layer: ``share by weight`` and ``share by norm``, the mean over heads and queries of a class's part
@@ -242,22 +268,37 @@ def norm_study(records: Iterable[Record] | Record, *, stack: str | None = None, 
     128 tokens, some of them masked in the second paper, and norms are not divided by the row's sum.
 
     Args:
-        records: one for each text, captured with ``keep=("weights", "norms")``.
+        records: one for each text, captured with ``keep=("weights", "norms")``; or a model, loaded, by name or folder,
+            or None for the demo model.
+        tokenizer: of the model; may be left out where that is named.
+        texts: a text, or texts and pairs of them, for the model to read.
         stack: which stack of the records; by default the first.
         confidence: of the intervals.
+        random_weights: whether the same architecture with random weights reads the texts, too: ``control`` of the
+            result.
+        **options: with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
 
     Raises:
-        RecordError: where there is no record, or norms were not kept.
+        RecordError: where there is no record, norms were not kept, or random weights are asked of records.
+        CaptureError: a model whose attention cannot be captured.
 
     Example:
         >>> norm_study(capture_many(model, tokenizer, texts, keep=("weights", "norms")))
         <NormStudy of 300 texts>
     """
-    found = NormStudy(stack=stack, confidence=confidence)
-    for number, record in enumerate([records] if isinstance(records, Record) else records):
-        found.update(f"{number:06}", record)
-    if not found.texts:
-        raise RecordError("norm_study was given no record; capture at least one text")
+    source = parse_source(records, tokenizer, texts, options)
+    if options:
+        raise RecordError(f"norm_study has no option {', '.join(options)}")
+    if source is None:
+        if random_weights:
+            raise RecordError("random_weights=True needs a model to run: norm_study(model, tokenizer, texts, ...)")
+        return _counted([records] if isinstance(records, Record) else records, stack, confidence)
+    found = _counted(source.records(keep=KEPT), stack, confidence)
+    if random_weights:
+        from headscope.capturing import random_twin
+
+        twin = source.records(random_twin(source.model), keep=KEPT, on_error=_passed)
+        found.control = _counted(twin, stack, confidence)
     return found
 
 
@@ -276,6 +317,19 @@ def load_norm_study(path: str | os.PathLike, *, stack: str | None = None, confid
     found.layers = tuple(int(name.removeprefix(LAYER)) for name in names[len(ROWS) :] if name != ALL)
     found.statistic = statistic
     return found
+
+
+def _counted(records: Iterable[Record], stack: str | None, confidence: float) -> NormStudy:
+    found = NormStudy(stack=stack, confidence=confidence)
+    for number, record in enumerate(records):
+        found.update(f"{number:06}", record)
+    if not found.texts:
+        raise RecordError("norm_study was given no record; capture at least one text")
+    return found
+
+
+def _passed(*_: Any) -> None:
+    """What cannot be captured is reported once, when the model itself reads it."""
 
 
 def _columns(layers: tuple[int, ...]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from headscope.errors import RecordError, TextError
 from headscope.evidence import benjamini_hochberg, holm, p_above, redrawn_ratios
 from headscope.linguistics import DIRECTIONS, NEAREST_STANFORD, OFFSETS, Sentence, Treebank, read_treebank, words_at
 from headscope.linguistics._dependencies import ALL, NO_PUNCT, NO_ROOT
+from headscope.patterns import Heads
 from headscope.patterns._table import Table, aligned
 from headscope.record import Record
 from headscope.studies._range_plot import Mark, range_plot
@@ -28,6 +29,8 @@ CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 GROUPS = (ALL, NO_PUNCT, NO_ROOT)
 LEAST = 20
 """How many words a relation has that is printed; tables to export hold them all."""
+COMMON = 100
+"""How many a relation has that is a label of heads."""
 
 
 class Relations(Table):
@@ -139,7 +142,7 @@ class Relations(Table):
     @property
     def relations(self) -> tuple[str, ...]:
         """All that can be asked for: groups of words, then relations, the most frequent first."""
-        return tuple(self._corpus.groups)
+        return tuple(self.corpus.groups)
 
     def accuracy(self, relation: str, score: str = "max") -> Float[np.ndarray, "direction head"]:
         """Share of a relation's words whose head each head names, for both `DIRECTIONS`; heads as in ``cells``.
@@ -193,9 +196,7 @@ class Relations(Table):
         Raises:
             FigureError: where matplotlib is missing, or the suffix is none of these.
         """
-        shown = [
-            each for each in self.heads_of(score) if each.count >= least and each.relation not in (*GROUPS, "root")
-        ]
+        shown = [each for each in self.heads_of(score) if each.count >= least and each.relation in self.named]
         rows = {
             f"{each.relation}  ({each.count})": (
                 f"{each.held_out_place} {each.held_out_direction}",
@@ -205,6 +206,35 @@ class Relations(Table):
         }
         caption = f"{self._title()}: share of words whose head the best attention head names, held out"
         return range_plot(Path(path), rows, caption)
+
+    def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
+        """Relations as labels of heads, in the direction of the best head: ``hs.view(record, evidence=...)``.
+
+        A label holds where the share of words, mean over the sentences that have some, reaches the threshold and lies
+        above that of the best offset (and of the best head with random weights), corrected for all heads and relations.
+        Means over sentences are near the accuracies of all words, not equal to them.
+
+        Args:
+            least: how many words a relation has; by default 100, of few sentences a twentieth of all words.
+            threshold: least share, of 1.
+
+        Raises:
+            RecordError: where no relation has so many words, or nothing was counted.
+        """
+        from headscope.studies._relation_evidence import heads_of
+
+        fewest = min(COMMON, max(1, self.words // 20)) if least is None else least
+        return heads_of(self, least=fewest, threshold=threshold)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sentences that were counted, as `corpus` has them."""
+        return tuple(sorted(self._read))
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The relations alone, without groups of words and the root."""
+        return tuple(name for name in self.relations if name not in (*GROUPS, "root"))
 
     def save(self, path: str | os.PathLike) -> Path:
         """Keep what was read as one .npz file, to be gone on with by `load_relations`; without the random twin.
@@ -286,7 +316,7 @@ class Relations(Table):
         return found
 
     def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
-        corpus, hits, offsets = self._corpus, self._hits(score), self._corpus.offset_hits(score)
+        corpus, hits, offsets = self.corpus, self._hits(score), self.corpus.offset_hits(score)
         chosen = [chosen_for(corpus, (hits, offsets), words, self._choosing) for words in corpus.groups.values()]
         wholes = np.stack([each.wholes for each in chosen], axis=1)
         same, held, base = (
@@ -351,7 +381,12 @@ class Relations(Table):
         return tuple(score for score in SCORES if self.trees or not score.startswith("tree"))
 
     @cached_property
-    def _corpus(self) -> Corpus:
+    def corpus(self) -> Corpus:
+        """All words of all sentences in one row.
+
+        Raises:
+            RecordError: where nothing was counted.
+        """
         if not self._read:
             raise RecordError("No sentence was counted")
         return corpus_of((self._read[name] for name in sorted(self._read)), universal=self.universal)
@@ -376,16 +411,16 @@ class Relations(Table):
         if score not in self._scores:
             raise RecordError(f"score is {score!r}; it may be {', '.join(self._scores)}")
         if score not in self._hits_of:
-            self._hits_of[score] = self._corpus.hits(score)
+            self._hits_of[score] = self.corpus.hits(score)
         return self._hits_of[score]
 
     def _words(self, relation: str) -> np.ndarray:
-        if relation not in self._corpus.groups:
+        if relation not in self.corpus.groups:
             raise RecordError(f"No word has the relation {relation!r}; there are {', '.join(self.relations)}")
-        return self._corpus.groups[relation]
+        return self.corpus.groups[relation]
 
     def _forget(self) -> None:
-        for name in ("_corpus", "_choosing", "_found", "_hits_of"):
+        for name in ("corpus", "_choosing", "_found", "_hits_of"):
             self.__dict__.pop(name, None)
 
     def _like(self) -> Relations:
