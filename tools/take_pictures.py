@@ -61,9 +61,23 @@ TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference"
 LINKED = {"relations_view": ("layer=2&heads=8", "light")}
 """The same of the page of a sentence with its tree; all of the page, as the tree is at its end."""
 TREE = Sentence(
-    words=tuple("The tired rabbit that we saw quickly hopped across the muddy road .".split()),
+    words=("The", "tired", "rabbit", "that", "we", "saw", "quickly", "hopped", "across", "the", "muddy", "road", "."),
     heads=(3, 3, 8, 6, 6, 3, 8, 0, 12, 12, 12, 8, 8),
-    relations=tuple("det amod nsubj obj nsubj acl:relcl advmod root case det amod obl punct".split()),
+    relations=(
+        "det",
+        "amod",
+        "nsubj",
+        "obj",
+        "nsubj",
+        "acl:relcl",
+        "advmod",
+        "root",
+        "case",
+        "det",
+        "amod",
+        "obl",
+        "punct",
+    ),
 )
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
