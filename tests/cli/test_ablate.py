@@ -53,8 +53,10 @@ def test_next_words(folder, here, capsys):
 def test_other_tasks(folder, here, capsys):
     pytest.importorskip("matplotlib", reason="needs the extra figures")
     pairs = ["--task", "minimal-pairs", "--data", "b.jsonl", "--model", folder, "--no-heads", "--limit", "1"]
-    assert run(["ablate", *pairs, "--plot", "b.svg"]) == 0
-    assert "minimal pairs, 1 examples" in capsys.readouterr().out
+    assert run(["ablate", *pairs, "--plot", "b.svg", "--random-weights"]) == 0
+    out = capsys.readouterr().out
+    assert "minimal pairs, 1 examples" in out
+    assert "largest change of a layer there " in out
     assert ">intact " in (here / "b.svg").read_text(encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ import torch
 
 import headscope as hs
 from headscope import FileError, InterventionError, RecordError, ablate
+from headscope.capturing import random_twin
 from headscope.evidence import holm, p_flipped
 from headscope.interventions import Objective, leave_one_out
 from headscope.studies._ablation_prefix import Prefix
@@ -363,6 +364,23 @@ def test_it_is_kept_whole(found, tmp_path):
         hs.Ablation.load(tmp_path / "b.npz")
     with pytest.raises(FileError, match=r"c\.npz is not there"):
         hs.Ablation.load(tmp_path / "c.npz")
+
+
+def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
+    task = states_task(tokenizer)
+    found = ablate(bert, task, layers=False, random_weights=True, resume=tmp_path / "part")
+    alone, null = ablate(bert, task, layers=False), ablate(random_twin(bert), task, layers=False)
+    np.testing.assert_array_equal(found.scores, alone.scores)
+    np.testing.assert_array_equal(found.control.scores, null.scores)
+    np.testing.assert_array_equal(found.control.intact, null.intact)
+    assert (found.control.scores != found.scores).any()
+    assert found.columns()["random_change"] == null.change.tolist()
+    assert {path.name for path in tmp_path.iterdir()} == {"part", "part.random"}
+    largest = f"largest change of a head there {np.abs(null.change).max():.2g}, here {np.abs(alone.change).max():.2g}"
+    assert f"\n\nThe same architecture with random weights:\nintact: {null.metric} {null.baseline:.4g}" in str(found)
+    assert largest in str(found)
+    again = hs.Ablation.load(found.save(tmp_path / "a.npz"))
+    assert (str(again), again.columns()) == (str(found), found.columns())
 
 
 def test_loading_a_result_needs_no_torch(found, tmp_path):

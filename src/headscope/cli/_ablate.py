@@ -36,6 +36,7 @@ def ablate(
     confidence: float = 0.95,
     alpha: float = 0.05,
     correction: Literal["holm", "benjamini-hochberg"] = "holm",
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Tell what each head and each layer matters to a task, by disabling one after the other.
 
@@ -66,6 +67,7 @@ def ablate(
         confidence: Of the intervals.
         alpha: Chance of a false change that is accepted, over all heads.
         correction: For trying many heads; holm keeps any false change away, benjamini-hochberg their share.
+        random_weights: Do the same to this architecture with random weights, too.
     """
     check_results(out, plot, data)
     _check_files(data, resume, save)
@@ -93,7 +95,8 @@ def ablate(
     made = named_task(task, loaded, tokenizer, data, limit=limit, **more)
     chosen: dict[str, Any] = {"heads": heads, "layers": layers, "stack": stack, "resume": resume, "share": share}
     evidence: dict[str, Any] = {"confidence": confidence, "alpha": alpha, "correction": correction}
-    found = ablated(loaded, made, by=by, progress=sys.stderr.isatty(), **chosen, **evidence)
+    chosen |= {"random_weights": random_weights, "progress": sys.stderr.isatty()}
+    found = ablated(loaded, made, by=by, **chosen, **evidence)
     say(str(found))
     if out is not None:
         write_table(found, out)

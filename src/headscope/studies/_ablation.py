@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, Literal, TypedDict
 
 import numpy as np
 from torch import nn
 from typing_extensions import Unpack
 
+from headscope.capturing import random_twin
 from headscope.capturing._load import display_name
 from headscope.capturing._run import at_rest, unwrapped
 from headscope.errors import InterventionError, RecordError
@@ -25,6 +27,8 @@ from headscope.tasks import Task, parse_task
 
 By = Callable[..., Intervention]
 WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
+RANDOM = ".random"
+"""What the name of the file that a run can go on from ends in, for random weights."""
 
 
 class AblationOptions(TypedDict, total=False):
@@ -46,6 +50,8 @@ class AblationOptions(TypedDict, total=False):
     """Chance of any false change that is accepted, 0.05."""
     correction: Literal["holm", "benjamini-hochberg"]
     """For trying many heads: ``"holm"``, or ``"benjamini-hochberg"`` for the share of false ones."""
+    random_weights: bool
+    """Do the same to this architecture with random weights, too: ``control`` of the result (False)."""
     progress: bool
     """Whether to show a bar on terminals."""
 
@@ -88,6 +94,15 @@ def ablate(
     """
     _check(options)
     task, model = parse_task(task), unwrapped(model)
+    found = _ablated(model, task, by, options)
+    if not options.get("random_weights"):
+        return found
+    beside = options.get("resume")
+    again = AblationOptions(**options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"})
+    return replace(found, control=replace(_ablated(random_twin(model), task, by, again), totals={}))
+
+
+def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOptions) -> Ablation:
     with at_rest(model), _without_cache(model):
         plan = plan_on(model, lambda: task.values(model, 0))
         cells = _cells(plan, options)

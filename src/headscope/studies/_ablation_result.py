@@ -47,6 +47,7 @@ class Ablation(Table):
         confidence: of the bootstrap intervals over examples.
         alpha: chance of any false change among the heads, and among the layers, that is accepted.
         correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads; over all layers by themselves.
+        control: the same with random weights, where that was run.
     """
 
     cells: tuple[Cell, ...]
@@ -61,6 +62,7 @@ class Ablation(Table):
     confidence: float = 0.95
     alpha: float = 0.05
     correction: str = "holm"
+    control: Ablation | None = None
 
     @property
     def examples(self) -> int:
@@ -160,6 +162,8 @@ class Ablation(Table):
         )
         values = (self._values("score"), self.change, *self.intervals.T, self.p, self.corrected, self.significant)
         found |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
+        if self.control is not None:
+            found["random_change"] = self.control.change.tolist()
         return found | {name: list(values[1:]) for name, values in self.totals.items()}
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -170,8 +174,11 @@ class Ablation(Table):
         """
         told = {name: getattr(self, name) for name in TOLD}
         words = np.frombuffer(json.dumps(told | {"totals": dict(self.totals), "cells": self.cells}).encode(), np.uint8)
+        arrays = {"scores": self.scores, "intact": self.intact}
+        if self.control is not None:
+            arrays |= {"random_scores": self.control.scores, "random_intact": self.control.intact}
         with written_whole(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, version=VERSION, scores=self.scores, intact=self.intact, words=words)
+            np.savez_compressed(file, version=VERSION, **arrays, words=words)
         return Path(path)
 
     @classmethod
@@ -185,11 +192,13 @@ class Ablation(Table):
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 version, scores, intact = int(kept["version"]), kept["scores"], kept["intact"]
                 words = json.loads(kept["words"].tobytes())
+                beside = [kept[f"random_{name}"] for name in ("scores", "intact") if f"random_{name}" in kept]
             if version > VERSION:
                 raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
             cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
             totals = {name: tuple(values) for name, values in words.pop("totals").items()}
-            return cls(cells, scores, intact, totals=totals, **words)
+            control = cls(cells, *beside, **words) if beside else None
+            return cls(cells, scores, intact, totals=totals, **words, control=control)
         except FileNotFoundError:
             raise FileError(f"{path} is not there") from None
         except FileError:
@@ -233,6 +242,7 @@ class Ablation(Table):
             *(self._grid(stack) for stack in self.stacks),
             self._ends(),
             self._layers(),
+            self._control(),
             self._notes(),
         ]
         return "\n\n".join(block for block in blocks if block)
@@ -320,6 +330,17 @@ class Ablation(Table):
             numbers = (f"{self.change[at]:+.2g}", ends, f"{self.p[at]:.2g}", f"{self.corrected[at]:.2g}{mark}")
             rows.append((name if len(self.stacks) == 1 else f"{stack} {name}", *numbers))
         return rows
+
+    def _control(self) -> str:
+        """How far the score moves where nothing was learnt."""
+        if self.control is None:
+            return ""
+        heads = ~self.of_layers
+        family, kind = (heads, "head") if heads.any() else (~heads, "layer")
+        largest, here = (float(np.abs(each.change[family]).max()) for each in (self.control, self))
+        _, *lines = self.control._summary().splitlines()
+        said = f"largest change of a {kind} there {largest:.2g}, here {here:.2g}"
+        return "\n".join(["The same architecture with random weights:", *lines, said])
 
     def _notes(self) -> str:
         test = f"*: paired sign-flip test over examples, {self.correction} over all heads (and over all layers), "
