@@ -6,6 +6,7 @@ import torch
 
 import headscope as hs
 from headscope import CaptureError, RecordError
+from headscope.capturing import random_twin
 from headscope.patterns import Changes, heads
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -92,6 +93,14 @@ def test_the_mean_may_be_left(planted, tokenizer, texts):
     changes = hs.embedding_role(planted, tokenizer, texts, role="position", by="mean")
     assert told(changes, 0, "previous").gone
     assert "(its mean left)" in repr(changes)
+
+
+def test_random_weights_stand_beside(planted, tokenizer, texts):
+    found = hs.embedding_role(planted, tokenizer, texts, random_weights=True)
+    wanted = hs.embedding_role(random_twin(planted), tokenizer, texts)
+    assert found.control.columns() == wanted.columns()
+    held, gone = len(wanted.held), sum(each.gone for each in wanted.held)
+    assert str(found).endswith(f"\nThe same with random weights: of {held} labels over 24 texts, {gone} are gone")
 
 
 def test_changes_are_those_of_the_scores(planted, tokenizer, texts):

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import headscope as hs
 from headscope import InterventionError, ModelError, RecordError, Tampering, TextError, faithfulness
+from headscope.capturing import random_twin
 from headscope.cli import run
 from headscope.studies import erasure
 from headscope.studies._explained import FLOWING, SIGNALS, divergence
@@ -166,6 +167,17 @@ def test_it_prints_what_it_found(found):
     assert found.agreement().shape == (2, 2)
 
 
+def test_random_weights_stand_beside(model, tokenizer, found):
+    beside = faithfulness(model, tokenizer, [TEXT, "a"], tampering=QUIET, random_weights=True, on_error=lambda *_: None)
+    wanted = faithfulness(random_twin(model), tokenizer, [TEXT], tampering=QUIET)
+    np.testing.assert_equal(beside.control.columns(), wanted.columns())
+    np.testing.assert_equal(beside.columns()["random_mean"], [wanted.summary[name][0] for name in beside.summary])
+    assert beside.columns()["random_mean"] != beside.columns()["mean"]
+    first, second = str(beside).split("\n\nThe same with random weights:\n\n")
+    assert second == str(wanted).partition("\n\n")[2]
+    assert "random" not in {line.strip() for line in first.splitlines()}
+
+
 def test_what_cannot_be_is_said(model, tokenizer):
     with pytest.raises(TextError, match="has 1 tokens that are not special; give at least two"):
         faithfulness(model, tokenizer, ["a"])
@@ -173,7 +185,7 @@ def test_what_cannot_be_is_said(model, tokenizer):
         faithfulness(model, tokenizer, [TEXT], layer=2)
     with pytest.raises(RecordError, match="confidence is a number between 0 and 1, not 1.5"):
         faithfulness(model, tokenizer, [TEXT], confidence=1.5)
-    with pytest.raises(RecordError, match=r"has no option \['steps'\]; it has truncate, progress and on_error"):
+    with pytest.raises(RecordError, match=r"has no option \['steps'\]; it has truncate, random_weights,"):
         faithfulness(model, tokenizer, [TEXT], steps=3)
     with pytest.raises(ModelError, match="BertModel gives no logits; wanted is a classifier's"):
         faithfulness(model.base_model, tokenizer, [TEXT])
@@ -350,10 +362,19 @@ def folder(model, tokenizer, tmp_path):
 
 def test_the_command_says_the_same(folder, model, tokenizer, capsys):
     (folder / "texts.txt").write_text(f"{TEXT}\na\na bee on it\n", encoding="utf-8")
-    options = ["--texts", str(folder / "texts.txt"), "--model", str(folder / "tiny"), "--permutations", "8"]
+    options = [
+        "--texts",
+        str(folder / "texts.txt"),
+        "--model",
+        str(folder / "tiny"),
+        "--permutations",
+        "8",
+        "--random-weights",
+    ]
     assert run(["faithfulness", *options, "--out", str(folder / "found.csv")]) == 0
     out, err = capsys.readouterr()
     assert "2 texts; mean" in out
+    assert "The same with random weights:" in out
     assert "output held" not in out
     assert err.startswith("headscope: text 2 was left out: 'a' has 1 tokens that are not special")
     with (folder / "found.csv").open(encoding="utf-8", newline="") as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -26,6 +26,7 @@ def faithfulness(
     adversary: Annotated[bool, Parameter(negative="")] = False,
     seed: int = 0,
     confidence: float = 0.95,
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
     out: Path | None = None,
 ) -> None:
     """Tell what the attention of a classifier agrees with: gradients, and what leaving tokens out changes.
@@ -46,6 +47,7 @@ def faithfulness(
         adversary: Look for other attention that gives the same answer, too: about half a minute for each text.
         seed: Of shuffling and adversary.
         confidence: Of the intervals.
+        random_weights: Tell the same of this architecture with random weights, too.
         out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
     """
     check_results(out, None, texts)
@@ -55,7 +57,8 @@ def faithfulness(
     from headscope.studies import faithfulness as faithfulness_of
 
     how = Tampering(permutations=permutations, adversary=STEPS if adversary else 0, seed=seed)
-    chosen = {"layer": layer, "query": query, "tampering": how, "confidence": confidence}
+    chosen: dict[str, Any] = {"layer": layer, "query": query, "confidence": confidence}
+    chosen |= {"tampering": how, "random_weights": random_weights}
     found = faithfulness_of(*source, **chosen, **capturing(given, options))
     say(str(found))
     if out is not None:

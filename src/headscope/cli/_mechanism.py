@@ -28,6 +28,7 @@ def mechanism(
     by: Literal["zero", "mean"] = "zero",
     stack: str | None = None,
     confidence: float = 0.95,
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
@@ -49,12 +50,14 @@ def mechanism(
         by: What is left of the embedding: nothing, or its mean over each text.
         stack: Which stack of the model, such as decoder; by default the first.
         confidence: Of the intervals.
+        random_weights: Tell the same of this architecture with random weights, too.
         out: Write the table to this file (.csv, .json or .parquet).
         plot: Draw the neurons by position to this file (.svg, .pdf or .png); of twelve heads at most.
     """
     check_results(out, plot, texts)
     cells = [_cell(each) for each in at]
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
+    shared = {"stack": stack, "confidence": confidence, "random_weights": random_weights}
     if without is not None:
         if cells or pattern is not None or plot is not None:
             raise RecordError(
@@ -62,12 +65,12 @@ def mechanism(
             )
         from headscope.studies import embedding_role
 
-        chosen: dict[str, Any] = {"role": without, "by": by, "stack": stack, "confidence": confidence}
+        chosen: dict[str, Any] = {"role": without, "by": by, **shared}
         report(embedding_role(*loaded(given, options), given, **chosen, **capturing(given, options)), out, None)
         return
     if plot is not None and not 0 < len(cells) <= 12:
         raise RecordError(f"--plot has room for 1 to 12 heads, and --at names {len(cells)}; give --at 2-0 7-3")
-    _neurons(given, options, cells, {"pattern": pattern, "stack": stack, "confidence": confidence}, out=out, plot=plot)
+    _neurons(given, options, cells, {"pattern": pattern, **shared}, out=out, plot=plot)
 
 
 def _neurons(

@@ -64,6 +64,7 @@ class Changes(Table):
         before: heads of the model as it is.
         after: heads of the changed model on the same texts.
         what: what was done, in words.
+        control: the same with random weights, where that was run.
 
     Raises:
         RecordError: where both are not of the same texts, heads and patterns.
@@ -72,6 +73,7 @@ class Changes(Table):
     before: Heads
     after: Heads
     what: str = "changed"
+    control: Changes | None = None
 
     def __post_init__(self) -> None:
         mine, theirs = self.before.tally, self.after.tally
@@ -97,11 +99,10 @@ class Changes(Table):
         return f"<Changes: {len(self.held)} labels held, {gone} are gone, {self.before.texts} texts, {self.what}>"
 
     def __str__(self) -> str:
-        model = self.before.tally.model or "a model"
-        gone = sum(each.gone for each in self.held)
-        first = f"{model}, {self.what}: of {len(self.held)} labels over {self.before.texts} texts, {gone} are gone"
+        first = f"{self.before.tally.model or 'a model'}, {self.what}: {self._count()}"
+        beside = [] if self.control is None else [f"The same with random weights: {self.control._count()}"]
         if not self.held:
-            return first
+            return "\n".join([first, *beside])
         rows = [
             (
                 f"{each.layer}-{each.head}",
@@ -114,7 +115,12 @@ class Changes(Table):
             for each in self.held
         ]
         note = f"[{self.before.confidence:.0%} bootstrap interval over texts]; gone: all of it below the threshold"
-        return "\n".join([first, *aligned([("head", "pattern", "before", "after", "change", ""), *rows]), note])
+        table = aligned([("head", "pattern", "before", "after", "change", ""), *rows])
+        return "\n".join([first, *table, note, *beside])
+
+    def _count(self) -> str:
+        gone = sum(each.gone for each in self.held)
+        return f"of {len(self.held)} labels over {self.before.texts} texts, {gone} are gone"
 
     def _of(self, pattern: Pattern) -> Iterator[Change]:
         row = self.before.tally.rows.index(pattern.name)

@@ -133,10 +133,12 @@ class Mechanism(Table):
     Args:
         tally: what was counted.
         confidence: of the intervals.
+        control: the same with random weights, where that was run.
     """
 
     tally: MechanismTally
     confidence: float = 0.95
+    control: Mechanism | None = None
 
     @property
     def texts(self) -> int:
@@ -154,7 +156,11 @@ class Mechanism(Table):
         ``texts`` is how many could say anything; ``low`` and ``high`` are of the mean before them.
         """
         rows = [row for of in READINGS for row in self._rows(of)]
-        return {name: [row[name] for row in rows] for name in rows[0]}
+        found = {name: [row[name] for row in rows] for name in rows[0]}
+        if self.control is not None:
+            theirs = self.control.columns()
+            found |= {f"random_{name}": theirs[name] for name in ("mass", "neurons", "overlap")}
+        return found
 
     def neurons(self, layer: int, head: int, *, of: Reading = "margin") -> tuple[Neuron, ...]:
         """Every neuron of a head, that which adds most first.
@@ -231,9 +237,12 @@ class Mechanism(Table):
     def __str__(self) -> str:
         model = self.tally.model or "a model"
         first = f"{model}: {len(self.cells)} heads, {self.texts} text{'s' * (self.texts != 1)}, {self._looks_at}"
-        rows = [HEADER, *map(self._line, self._rows("margin"), self._rows("score"))]
         cards = [line for cell in self.cells for line in self._card(*cell)] if len(self.cells) <= SHOWN else []
-        return "\n".join([first, *aligned(rows), *NOTES, *cards])
+        beside = [] if self.control is None else ["", "The same with random weights:", *self.control._table()]
+        return "\n".join([first, *self._table(), *NOTES, *cards, *beside])
+
+    def _table(self) -> list[str]:
+        return aligned([HEADER, *map(self._line, self._rows("margin"), self._rows("score"))])
 
     @property
     def _looks_at(self) -> str:

@@ -174,7 +174,7 @@ class Ablation(Table):
         """
         told = {name: getattr(self, name) for name in TOLD}
         words = np.frombuffer(json.dumps(told | {"totals": dict(self.totals), "cells": self.cells}).encode(), np.uint8)
-        arrays = {"scores": self.scores, "intact": self.intact}
+        arrays: dict[str, Any] = {"scores": self.scores, "intact": self.intact}
         if self.control is not None:
             arrays |= {"random_scores": self.control.scores, "random_intact": self.control.intact}
         with written_whole(path) as temporary, temporary.open("wb") as file:

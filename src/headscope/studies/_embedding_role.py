@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from headscope.errors import CaptureError, RecordError
 from headscope.patterns import Changes
 from headscope.patterns import heads as heads_of
-from headscope.studies._source import parse_source
+from headscope.studies._source import Source, parse_source, passed
 
 
 def embedding_role(
-    model: Any, tokenizer: Any = None, texts: Any = None, *, role: Any = "position", by: Any = "zero", **options: Any
+    model: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    role: Any = "position",
+    by: Any = "zero",
+    random_weights: bool = False,
+    **options: Any,
 ) -> Changes:
     """Patterns of heads with and without the embedding of positions, or of segments, on the same texts.
 
@@ -26,6 +34,7 @@ def embedding_role(
         texts: a text, or texts and pairs of them; two at least for intervals.
         role: ``"position"`` or ``"segment"``.
         by: ``"zero"`` or ``"mean"``, see `without_embedding`.
+        random_weights: whether the same is done to this architecture with random weights: ``control`` of the result.
         **options: ``patterns``, ``stack``, ``confidence``, ``alpha`` and ``correction`` of `heads`, and ``truncate``,
             ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
 
@@ -46,7 +55,12 @@ def embedding_role(
             f"{type(source.tokenizer).__name__} tells the model no segments (token_type_ids): there is nothing to take "
             "away; use a tokenizer that does"
         )
-    with without_embedding(source.model, role, by=by):
-        after = heads_of(source.records(on_error=lambda *_: None), **options)
-    before = heads_of(source.records(), **options)
-    return Changes(before, after, what=f"without the embedding of {role}s{' (its mean left)' * (by == 'mean')}")
+
+    def changes(source: Source) -> Changes:
+        with without_embedding(source.model, role, by=by):
+            after = heads_of(source.records(on_error=passed), **options)
+        before = heads_of(source.records(), **options)
+        return Changes(before, after, what=f"without the embedding of {role}s{' (its mean left)' * (by == 'mean')}")
+
+    found = changes(source)
+    return replace(found, control=changes(source.random_twin())) if random_weights else found

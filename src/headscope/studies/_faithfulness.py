@@ -34,10 +34,12 @@ class Faithfulness:
     Args:
         texts: one by one.
         confidence: of the bootstrap intervals over texts.
+        control: the same of a classifier with random weights, where that was run.
     """
 
     texts: tuple[Explained, ...]
     confidence: float = 0.95
+    control: Faithfulness | None = None
 
     def agreement(self, first: str = "attention", second: str = "gradient") -> Float[np.ndarray, "text 2"]:
         """Kendall's tau-b and Spearman's rho of two signals on each text; NaN where one of them is all ties."""
@@ -76,7 +78,11 @@ class Faithfulness:
     def columns(self) -> dict[str, list]:
         """The summary as a table, one list for each column."""
         rows = [(*name, *numbers) for name, numbers in self.summary.items()]
-        return {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
+        found = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
+        if self.control is not None:
+            theirs = self.control.summary
+            found["random_mean"] = [theirs[name][0] if name in theirs else np.nan for name in self.summary]
+        return found
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
@@ -95,15 +101,19 @@ class Faithfulness:
 
     def __str__(self) -> str:
         first = f"{len(self.texts)} texts; mean (standard deviation) [{self.confidence:.0%} interval over texts]"
+        blocks = [first, *self._tables()]
+        blocks.append("\n".join(f"{name} is left out: {why}" for name, why in self.texts[0].missing.items()))
+        if self.control is not None:
+            blocks += ["The same with random weights:", *self.control._tables()]
+        return "\n\n".join(block for block in blocks if block)
+
+    def _tables(self) -> list[str]:
         agreement = [(measure, against) for against in AGAINST for measure in AGREEMENT]
-        blocks = [
-            first,
+        return [
             self._table("", [(f"{measure}, {against}", measure, against) for measure, against in agreement]),
             self._table("erasure by", [(measure, measure, "") for measure in ERASURE]),
             self._tampered(),
-            "\n".join(f"{name} is left out: {why}" for name, why in self.texts[0].missing.items()),
         ]
-        return "\n\n".join(block for block in blocks if block)
 
     def _table(self, corner: str, columns: list[tuple[str, str, str]]) -> str:
         rows = [[corner, *(title for title, _, _ in columns)]]
@@ -171,8 +181,9 @@ def faithfulness(
         query: whose row: the token that the classifier reads, 0 for [CLS] and -1 for the last token of a text.
         tampering: how attention is tampered with; by default 100 shuffles and no adversary, which is slow.
         confidence: of the intervals.
-        **options: ``truncate`` (False); ``progress``, for a bar on terminals (False); ``on_error``, called with number
-            and error of a text that cannot be explained, which otherwise is raised.
+        **options: ``truncate`` (False); ``random_weights``, for the same of this architecture with random weights,
+            ``control`` of the result (False); ``progress``, for a bar on terminals (False); ``on_error``, called with
+            number and error of a text that cannot be explained, which otherwise is raised.
 
     Raises:
         TextError: a text of fewer than two tokens that are not special, or too long; or none is left.
@@ -185,14 +196,17 @@ def faithfulness(
     """
     if not 0 < confidence < 1:
         raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+    random_weights = options.pop("random_weights", False)
     source = parse_source(model, tokenizer, () if texts is None else texts, options, load=_classifier)
     unknown = [*options, *({"batch_tokens"} & set(source.options if source else ()))]
     if source is None or unknown:
-        raise RecordError(f"faithfulness has no option {unknown}; it has truncate, progress and on_error")
-    found = _explained(source, (layer, query), tampering or Tampering())
+        raise RecordError(f"faithfulness has no option {unknown}; it has truncate, random_weights, progress, on_error")
+    how = tampering or Tampering()
+    found = _explained(source, (layer, query), how)
     if not found:
         raise TextError("None of the texts can be explained; give texts of two words or more")
-    return Faithfulness(tuple(found), confidence)
+    beside = _explained(source.random_twin(), (layer, query), how) if random_weights else ()
+    return Faithfulness(tuple(found), confidence, Faithfulness(tuple(beside), confidence) if beside else None)
 
 
 def _explained(source: Source, at: tuple[int, int], how: Tampering) -> list[Explained]:

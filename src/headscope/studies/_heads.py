@@ -10,7 +10,7 @@ from headscope.errors import RecordError
 from headscope.evidence import MapSum
 from headscope.patterns import PATTERNS, Heads, predictive_pattern, related_patterns
 from headscope.patterns import heads as heads_of
-from headscope.studies._source import Source, parse_source
+from headscope.studies._source import Source, parse_source, passed
 
 LIVE = ("random_weights", "position_mean")
 
@@ -71,10 +71,7 @@ def heads(
         options["patterns"] = (*options.get("patterns", PATTERNS), *more)
     shared = {name: options[name] for name in ("patterns", "stack") if name in options}
     if random_weights is True:
-        from headscope.capturing import random_twin
-
-        twin = random_twin(source.model)
-        random_weights = heads_of(source.records(twin, on_error=_passed), **shared)
+        random_weights = heads_of(source.random_twin().records(), **shared)
     mean = average_map(source, options.get("stack")) if position_mean is True else _array(position_mean)
     given = random_weights if isinstance(random_weights, Heads) else None
     return heads_of(source.records(), random_weights=given, position_mean=mean, **options)
@@ -83,10 +80,10 @@ def heads(
 def average_map(source: Source, stack: str | None) -> np.ndarray:
     """The mean map by position of all heads, layer after layer, over the texts of a source."""
     longest, maps = 0, None
-    for record in source.records(on_error=_passed):
+    for record in source.records(on_error=passed):
         chosen = record[stack or next(iter(record.stacks))]
         longest = max(longest, len(chosen.query), len(chosen.key))
-    for number, record in enumerate(source.records(on_error=_passed)):
+    for number, record in enumerate(source.records(on_error=passed)):
         weights = np.concatenate([layer.weights_of() for layer in record[stack or next(iter(record.stacks))]])
         maps = maps or MapSum(len(weights), longest)
         maps.update(str(number), weights)
@@ -116,7 +113,3 @@ def _masked(name: Any) -> tuple[Any, Any]:
 
 def _array(mean: Any) -> np.ndarray | None:
     return None if mean is None or isinstance(mean, bool) else mean
-
-
-def _passed(*_: Any) -> None:
-    """What cannot be captured is reported once, when the model itself reads it."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from headscope.errors import RecordError
 from headscope.patterns import Mechanism
 from headscope.patterns import mechanism as mechanism_of
 from headscope.studies._source import parse_source
 
 
-def mechanism(records: Any, tokenizer: Any = None, texts: Any = None, **options: Any) -> Mechanism:
+def mechanism(
+    records: Any, tokenizer: Any = None, texts: Any = None, *, random_weights: bool = False, **options: Any
+) -> Mechanism:
     """Which neurons carry what heads look at, over many texts (Vig 2019, part 2).
 
     For each word that looks: the fewest neurons that together make up 90 % of the positive score of what it looks
@@ -21,15 +25,24 @@ def mechanism(records: Any, tokenizer: Any = None, texts: Any = None, **options:
             folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
         texts: a text, or texts and pairs of them, for the model to read.
+        random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
         **options: ``at``, ``pattern``, ``stack``, ``share`` and ``confidence`` of `headscope.patterns.mechanism`; with
             a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
 
     Raises:
-        RecordError: where there is no record, head or pattern, or queries and keys were not kept.
+        RecordError: where there is no record, head or pattern, queries and keys were not kept, or random weights are
+            asked for and no model is there.
 
     Example:
         >>> found = mechanism("bert-base-uncased", texts=texts, at=[(7, 3)], pattern="sep")
         >>> found.neurons(7, 3)[0]  # the neuron that tells [SEP] most
     """
     source = parse_source(records, tokenizer, texts, options)
-    return mechanism_of(records if source is None else source.records(keep="qk"), **options)
+    if source is None:
+        if random_weights:
+            raise RecordError("random_weights=True needs a model to run: mechanism(model, tokenizer, texts, ...)")
+        return mechanism_of(records, **options)
+    found = mechanism_of(source.records(keep="qk"), **options)
+    if not random_weights:
+        return found
+    return replace(found, control=mechanism_of(source.random_twin().records(keep="qk"), **options))

@@ -295,10 +295,7 @@ def norm_study(
         return _counted([records] if isinstance(records, Record) else records, stack, confidence)
     found = _counted(source.records(keep=KEPT), stack, confidence)
     if random_weights:
-        from headscope.capturing import random_twin
-
-        twin = source.records(random_twin(source.model), keep=KEPT, on_error=_passed)
-        found.control = _counted(twin, stack, confidence)
+        found.control = _counted(source.random_twin().records(keep=KEPT), stack, confidence)
     return found
 
 
@@ -326,10 +323,6 @@ def _counted(records: Iterable[Record], stack: str | None, confidence: float) ->
     if not found.texts:
         raise RecordError("norm_study was given no record; capture at least one text")
     return found
-
-
-def _passed(*_: Any) -> None:
-    """What cannot be captured is reported once, when the model itself reads it."""
 
 
 def _columns(layers: tuple[int, ...]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,16 @@ class Source:
         from headscope.capturing import capture_many
 
         return capture_many(self.model if model is None else model, self.tokenizer, self.texts, **(self.options | more))
+
+    def random_twin(self) -> Source:
+        """The same texts for the same architecture with random weights, which is silent on texts it cannot read."""
+        from headscope.capturing import random_twin
+
+        return replace(self, model=random_twin(self.model), options=self.options | {"on_error": passed})
+
+
+def passed(*_: Any) -> None:
+    """What cannot be captured is reported once, when the model itself reads it."""
 
 
 def parse_source(
