@@ -64,11 +64,13 @@ if TYPE_CHECKING:
         embedding_role,
         faithfulness,
         heads,
+        load_alignment_study,
         load_norm_study,
         load_relations,
         mechanism,
         norm_study,
         probe,
+        read_aligned_pairs,
         relations,
         word_alignment,
     )
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import ablation_figure, figure, heads_figure, mechanism_figure
+    from headscope.views.figures import ablation_figure, alignment_figure, figure, heads_figure, mechanism_figure
 
 _PLACES = {
     "headscope.capturing": (
@@ -156,11 +158,13 @@ _PLACES = {
         "embedding_role",
         "faithfulness",
         "heads",
+        "load_alignment_study",
         "load_norm_study",
         "load_relations",
         "mechanism",
         "norm_study",
         "probe",
+        "read_aligned_pairs",
         "relations",
         "word_alignment",
     ),
@@ -177,7 +181,7 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("ablation_figure", "figure", "heads_figure", "mechanism_figure"),
+    "headscope.views.figures": ("ablation_figure", "alignment_figure", "figure", "heads_figure", "mechanism_figure"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -228,6 +232,7 @@ __all__ = [
     "__version__",
     "ablate",
     "ablation_figure",
+    "alignment_figure",
     "alignment_study",
     "budget",
     "capture",
@@ -249,6 +254,7 @@ __all__ = [
     "heads_figure",
     "intervene",
     "load",
+    "load_alignment_study",
     "load_norm_study",
     "load_relations",
     "matrix_view",
@@ -260,6 +266,7 @@ __all__ = [
     "page",
     "pair_view",
     "probe",
+    "read_aligned_pairs",
     "relations",
     "rollout",
     "save",

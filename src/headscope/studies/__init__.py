@@ -8,9 +8,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from headscope.studies._ablation_result import Ablation
+from headscope.studies._align import alignment_study
+from headscope.studies._aligned_files import read_aligned_pairs
+from headscope.studies._aligned_pair import AlignedPair
 from headscope.studies._alignment import WordAlignment, word_alignment
-from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
+from headscope.studies._alignment_file import load_alignment_study
+from headscope.studies._alignment_study import AlignmentStudy
 from headscope.studies._antecedent_head import AntecedentHead
+from headscope.studies._best_place import BestPlace
 from headscope.studies._coref import Coreference, coref
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
@@ -66,11 +71,13 @@ __all__ = [
     "erasure",
     "faithfulness",
     "heads",
+    "load_alignment_study",
     "load_norm_study",
     "load_relations",
     "mechanism",
     "norm_study",
     "probe",
+    "read_aligned_pairs",
     "relations",
     "word_alignment",
 ]
