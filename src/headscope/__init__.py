@@ -87,7 +87,14 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import ablation_figure, alignment_figure, figure, heads_figure, mechanism_figure
+    from headscope.views.figures import (
+        ablation_figure,
+        alignment_figure,
+        faithfulness_figure,
+        figure,
+        heads_figure,
+        mechanism_figure,
+    )
 
 _PLACES = {
     "headscope.capturing": (
@@ -181,7 +188,14 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("ablation_figure", "alignment_figure", "figure", "heads_figure", "mechanism_figure"),
+    "headscope.views.figures": (
+        "ablation_figure",
+        "alignment_figure",
+        "faithfulness_figure",
+        "figure",
+        "heads_figure",
+        "mechanism_figure",
+    ),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -243,6 +257,7 @@ __all__ = [
     "effect",
     "embedding_role",
     "faithfulness",
+    "faithfulness_figure",
     "figure",
     "flow",
     "from_nnsight",

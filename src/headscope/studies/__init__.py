@@ -29,8 +29,10 @@ from headscope.studies._relations import Relations, relations
 if TYPE_CHECKING:
     from headscope.studies._ablation import AblationOptions, ablate
     from headscope.studies._effect import effect
-    from headscope.studies._explained import Explained, Tampering, erasure
+    from headscope.studies._erasure import erasure
+    from headscope.studies._explained import Explained
     from headscope.studies._faithfulness import Faithfulness, faithfulness
+    from headscope.studies._tampering import Tampering
     from headscope.studies.probes import Probing, probe
 
 _WITH_TORCH = {
@@ -39,9 +41,9 @@ _WITH_TORCH = {
     "Explained": "headscope.studies._explained",
     "Faithfulness": "headscope.studies._faithfulness",
     "Probing": "headscope.studies.probes",
-    "Tampering": "headscope.studies._explained",
+    "Tampering": "headscope.studies._tampering",
     "effect": "headscope.studies._effect",
-    "erasure": "headscope.studies._explained",
+    "erasure": "headscope.studies._erasure",
     "faithfulness": "headscope.studies._faithfulness",
     "probe": "headscope.studies.probes",
 }

@@ -2,6 +2,7 @@
 
 from headscope.views.figures._ablation_figure import ablation_figure
 from headscope.views.figures._alignment_figure import alignment_figure
+from headscope.views.figures._faithfulness_figure import faithfulness_figure
 from headscope.views.figures._figure import FORMATS, Figure, figure
 from headscope.views.figures._heads_figure import heads_figure
 from headscope.views.figures._mechanism_figure import mechanism_figure
@@ -17,6 +18,7 @@ __all__ = [
     "ResultOptions",
     "ablation_figure",
     "alignment_figure",
+    "faithfulness_figure",
     "figure",
     "heads_figure",
     "mechanism_figure",
