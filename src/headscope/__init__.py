@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from headscope.interventions import Cut, Given, Intervention, Mean, MeanOutput, Patch, Uniform, Zero, intervene
     from headscope.norms import flow, rollout
-    from headscope.patterns import Heads, Mechanism
+    from headscope.patterns import Heads, Mechanism, MechanismTally, Tally, load_mechanism_tally, load_tally
     from headscope.record import (
         Candidate,
         Contributions,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         faithfulness,
         heads,
         load_alignment_study,
+        load_coref,
         load_norm_study,
         load_relations,
         mechanism,
@@ -130,7 +131,7 @@ _PLACES = {
         "intervene",
     ),
     "headscope.norms": ("flow", "rollout"),
-    "headscope.patterns": ("Heads", "Mechanism"),
+    "headscope.patterns": ("Heads", "Mechanism", "MechanismTally", "Tally", "load_mechanism_tally", "load_tally"),
     "headscope.record": (
         "Candidate",
         "Contributions",
@@ -166,6 +167,7 @@ _PLACES = {
         "faithfulness",
         "heads",
         "load_alignment_study",
+        "load_coref",
         "load_norm_study",
         "load_relations",
         "mechanism",
@@ -225,6 +227,7 @@ __all__ = [
     "Mean",
     "MeanOutput",
     "Mechanism",
+    "MechanismTally",
     "ModelError",
     "ModelFacts",
     "NormStudy",
@@ -236,6 +239,7 @@ __all__ = [
     "Relations",
     "Rotary",
     "Stack",
+    "Tally",
     "Tampering",
     "Task",
     "TextError",
@@ -270,8 +274,11 @@ __all__ = [
     "intervene",
     "load",
     "load_alignment_study",
+    "load_coref",
+    "load_mechanism_tally",
     "load_norm_study",
     "load_relations",
+    "load_tally",
     "matrix_view",
     "mechanism",
     "mechanism_figure",

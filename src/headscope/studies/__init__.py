@@ -16,7 +16,9 @@ from headscope.studies._alignment_file import load_alignment_study
 from headscope.studies._alignment_study import AlignmentStudy
 from headscope.studies._antecedent_head import AntecedentHead
 from headscope.studies._best_place import BestPlace
-from headscope.studies._coref import Coreference, coref
+from headscope.studies._coref import coref
+from headscope.studies._coref_file import load_coref
+from headscope.studies._coref_result import Coreference
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
@@ -74,6 +76,7 @@ __all__ = [
     "faithfulness",
     "heads",
     "load_alignment_study",
+    "load_coref",
     "load_norm_study",
     "load_relations",
     "mechanism",
