@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from headscope.interventions import Cut, Given, Intervention, Mean, MeanOutput, Patch, Uniform, Zero, intervene
     from headscope.norms import flow, rollout
-    from headscope.patterns import Heads, Mechanism
+    from headscope.patterns import Heads, Mechanism, MechanismTally, Tally, load_mechanism_tally, load_tally
     from headscope.record import (
         Candidate,
         Contributions,
@@ -64,11 +64,14 @@ if TYPE_CHECKING:
         embedding_role,
         faithfulness,
         heads,
+        load_alignment_study,
+        load_coref,
         load_norm_study,
         load_relations,
         mechanism,
         norm_study,
         probe,
+        read_aligned_pairs,
         relations,
         word_alignment,
     )
@@ -85,7 +88,14 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views.figures import ablation_figure, figure, heads_figure, mechanism_figure
+    from headscope.views.figures import (
+        ablation_figure,
+        alignment_figure,
+        faithfulness_figure,
+        figure,
+        heads_figure,
+        mechanism_figure,
+    )
 
 _PLACES = {
     "headscope.capturing": (
@@ -121,7 +131,7 @@ _PLACES = {
         "intervene",
     ),
     "headscope.norms": ("flow", "rollout"),
-    "headscope.patterns": ("Heads", "Mechanism"),
+    "headscope.patterns": ("Heads", "Mechanism", "MechanismTally", "Tally", "load_mechanism_tally", "load_tally"),
     "headscope.record": (
         "Candidate",
         "Contributions",
@@ -156,11 +166,14 @@ _PLACES = {
         "embedding_role",
         "faithfulness",
         "heads",
+        "load_alignment_study",
+        "load_coref",
         "load_norm_study",
         "load_relations",
         "mechanism",
         "norm_study",
         "probe",
+        "read_aligned_pairs",
         "relations",
         "word_alignment",
     ),
@@ -177,7 +190,14 @@ _PLACES = {
         "text_view",
         "view",
     ),
-    "headscope.views.figures": ("ablation_figure", "figure", "heads_figure", "mechanism_figure"),
+    "headscope.views.figures": (
+        "ablation_figure",
+        "alignment_figure",
+        "faithfulness_figure",
+        "figure",
+        "heads_figure",
+        "mechanism_figure",
+    ),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -207,6 +227,7 @@ __all__ = [
     "Mean",
     "MeanOutput",
     "Mechanism",
+    "MechanismTally",
     "ModelError",
     "ModelFacts",
     "NormStudy",
@@ -218,6 +239,7 @@ __all__ = [
     "Relations",
     "Rotary",
     "Stack",
+    "Tally",
     "Tampering",
     "Task",
     "TextError",
@@ -228,6 +250,7 @@ __all__ = [
     "__version__",
     "ablate",
     "ablation_figure",
+    "alignment_figure",
     "alignment_study",
     "budget",
     "capture",
@@ -238,6 +261,7 @@ __all__ = [
     "effect",
     "embedding_role",
     "faithfulness",
+    "faithfulness_figure",
     "figure",
     "flow",
     "from_nnsight",
@@ -249,8 +273,12 @@ __all__ = [
     "heads_figure",
     "intervene",
     "load",
+    "load_alignment_study",
+    "load_coref",
+    "load_mechanism_tally",
     "load_norm_study",
     "load_relations",
+    "load_tally",
     "matrix_view",
     "mechanism",
     "mechanism_figure",
@@ -260,6 +288,7 @@ __all__ = [
     "page",
     "pair_view",
     "probe",
+    "read_aligned_pairs",
     "relations",
     "rollout",
     "save",

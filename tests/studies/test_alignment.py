@@ -8,6 +8,7 @@ from headscope import RecordError
 from headscope.measures import alignment_error_rate
 from headscope.record import Contributions
 from headscope.studies._alignment import words_of
+from headscope.studies._alignment_counts import diagonal_links
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
 
 HEADS, PAIRS = 3, 6
@@ -262,6 +263,22 @@ def test_what_cannot_be_is_refused(pairs):
     unstarted = hs.from_weights(cross=weights, encoder_tokens=sides[0], decoder_tokens=sides[1])
     with pytest.raises(RecordError, match="first token of the target, 'a'"):
         hs.word_alignment(unstarted, layer=0)
+
+
+def test_the_diagonal_links_words_at_the_same_relative_place(pairs):
+    assert diagonal_links(3, 3) == {(0, 0), (1, 1), (2, 2)}
+    assert diagonal_links(2, 5) == {(0, 0), (0, 1), (1, 2), (1, 3), (1, 4)}
+    assert diagonal_links(0, 2) == frozenset()
+    for source, target in [(7, 3), (4, 9), (1, 6)]:
+        for here, there in diagonal_links(source, target):
+            apart = [abs((word + 0.5) / source - (there + 0.5) / target) for word in range(source)]
+            assert apart[here] == pytest.approx(min(apart))
+    study = study_of(pairs)
+    stays = sum(len(diagonal_links(len(pair.sure), len(pair.sure)) & pair.sure) for pair in pairs)
+    assert study.baseline == pytest.approx(1 - stays / sum(len(pair.sure) for pair in pairs))
+    assert study.baseline_interval[0] <= study.baseline <= study.baseline_interval[1]
+    assert f"without any attention: {100 * study.baseline:.1f} [" in str(study)
+    assert set(study.columns()["baseline"]) == {study.baseline}
 
 
 def test_the_table_has_every_rate(pairs):

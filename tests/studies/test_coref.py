@@ -158,6 +158,27 @@ def test_tables_and_pictures_hold_every_kind(study, tmp_path):
         assert said in drawn
 
 
+def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
+    parts = [hs.Coreference(seed=2) for _ in range(2)]
+    for number, passage in enumerate(passages):
+        rules = [by_rule(passage, rule) for rule in RULES.values()]
+        parts[number % 2].update(passage, record_of(passage, rules[0], right(passage), rules[1]))
+    parts[0].left_out["far"] = "its words cannot be told"
+    paths = [part.save(tmp_path / f"{number}.npz") for number, part in enumerate(parts)]
+    both = hs.load_coref(paths[1]) + hs.load_coref(paths[0])
+    assert both.left_out == {"far": "its words cannot be told"}
+    both.left_out = {}
+    assert both.model == study.model
+    assert both.cells == study.cells
+    assert str(both) == str(study)
+    np.testing.assert_array_equal(both.accuracy("pronoun", "words"), study.accuracy("pronoun", "words"))
+    with pytest.raises(RecordError, match="was counted before"):
+        both.update(passages[3], record_of(passages[3], *[right(passages[3])] * 3))
+    assert hs.load_coref(hs.Coreference(rows="max").save(tmp_path / "none.npz")).rows == "max"
+    with pytest.raises(hs.FileError, match=r"0\.npz holds no relations"):
+        hs.load_relations(paths[0])
+
+
 def test_what_cannot_be_aligned_is_counted_and_named(passages):
     found = hs.Coreference()
     record = record_of(passages[0])

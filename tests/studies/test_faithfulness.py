@@ -14,7 +14,8 @@ from headscope import InterventionError, ModelError, RecordError, Tampering, Tex
 from headscope.capturing import random_twin
 from headscope.cli import run
 from headscope.studies import erasure
-from headscope.studies._explained import FLOWING, SIGNALS, divergence
+from headscope.studies._explained import SIGNALS
+from headscope.studies._explaining import FLOWING, divergence
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."
@@ -362,16 +363,10 @@ def folder(model, tokenizer, tmp_path):
 
 def test_the_command_says_the_same(folder, model, tokenizer, capsys):
     (folder / "texts.txt").write_text(f"{TEXT}\na\na bee on it\n", encoding="utf-8")
-    options = [
-        "--texts",
-        str(folder / "texts.txt"),
-        "--model",
-        str(folder / "tiny"),
-        "--permutations",
-        "8",
-        "--random-weights",
-    ]
-    assert run(["faithfulness", *options, "--out", str(folder / "found.csv")]) == 0
+    options = ["--texts", str(folder / "texts.txt"), "--model", str(folder / "tiny"), "--permutations", "8"]
+    made = ["--out", str(folder / "found.csv"), "--plot", str(folder / "found.svg")]
+    assert run(["faithfulness", *options, *made, "--random-weights"]) == 0
+    assert "with leaving out" in (folder / "found.svg").read_text(encoding="utf-8")
     out, err = capsys.readouterr()
     assert "2 texts; mean" in out
     assert "The same with random weights:" in out

@@ -35,4 +35,5 @@ app.command("headscope.cli._probe:probe", name="probe", help="Tell what of synta
 app.command(
     "headscope.cli._relations:relations", name="relations", help="Tell which head looks along each dependency relation."
 )
+app.command("headscope.cli._align:align", name="align", help="Tell which heads of a translation model align words.")
 app.command("headscope.cli._coref:coref", name="coref", help="Tell which head looks at what a mention means.")

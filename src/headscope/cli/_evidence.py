@@ -37,7 +37,7 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
     if file.suffix not in known:
         raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join(known)}")
     if file.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise FileError(f"{file} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
+        raise FileError(f"{file} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv")
     if file.suffix not in (TALLY, TREEBANK):
         read_texts(file)
     elif not file.is_file():

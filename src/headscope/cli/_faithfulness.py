@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, say
+from headscope.cli._run import ModelOptions, say, status
 from headscope.cli._study import capturing, check_results, loaded, parse_texts, write_table
 
 STEPS = 500
@@ -28,6 +28,7 @@ def faithfulness(
     confidence: float = 0.95,
     random_weights: Annotated[bool, Parameter(negative="")] = False,
     out: Path | None = None,
+    plot: Path | None = None,
 ) -> None:
     """Tell what the attention of a classifier agrees with: gradients, and what leaving tokens out changes.
 
@@ -49,8 +50,9 @@ def faithfulness(
         confidence: Of the intervals.
         random_weights: Tell the same of this architecture with random weights, too.
         out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
+        plot: Draw agreement and erasure of every signal to this file (.svg, .pdf or .png) too.
     """
-    check_results(out, None, texts)
+    check_results(out, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     source = (*loaded(given, options, classifies=True), given)
     from headscope.studies import Tampering
@@ -64,3 +66,7 @@ def faithfulness(
     if out is not None:
         write_table(found, out)
         say(f"Wrote {out.resolve()}")
+    if plot is not None:
+        with status("Drawing"):
+            path = found.figure().save(plot)
+        say(f"Wrote {path.resolve()}")

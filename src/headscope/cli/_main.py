@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from headscope.cli._extras import missing
 from headscope.errors import HeadscopeError
 
 DEBUG = "HEADSCOPE_DEBUG"
@@ -23,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
 
         from headscope.cli._app import app
     except ImportError as error:
-        return _complain(f"the command line needs the package {error.name}: pip install 'headscope[cli]'", 1)
+        return _complain(missing(error), 1)
     try:
         app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
@@ -33,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
     except ImportError as error:
-        return _complain(f"{error.name} is needed for this: pip install 'headscope[capture]'", 1)
+        return _complain(missing(error), 1)
     except Exception as error:
         if os.environ.get(DEBUG):
             raise

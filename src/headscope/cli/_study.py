@@ -49,7 +49,9 @@ def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> No
             raise FileError(f"{name} is {path}; the {what} can be written as {', '.join(kinds)}")
     for path in (out, texts):
         if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise FileError(f"{path} needs pyarrow, which is not installed: pip install pyarrow, or take .csv")
+            raise FileError(
+                f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv"
+            )
     if plot is not None and find_spec("matplotlib") is None:
         raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
 

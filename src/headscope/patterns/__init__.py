@@ -7,6 +7,7 @@ from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._label import Label
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mechanism
+from headscope.patterns._mechanism_file import load_mechanism_tally
 from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._predictive import predictive, predictive_pattern
@@ -37,6 +38,7 @@ __all__ = [
     "Units",
     "heads",
     "kovaleva_class",
+    "load_mechanism_tally",
     "load_tally",
     "maps_of",
     "mechanism",

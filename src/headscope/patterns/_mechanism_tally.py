@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
+from functools import cache
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -76,6 +79,10 @@ class MechanismTally:
         """The most units that a head has."""
         return max(map(len, self.units.values()), default=0)
 
+    @property
+    def _rows(self) -> tuple[str, ...]:
+        return _row_names(self.width)
+
     def update(self, text: str, record: Record) -> None:
         """Count one text.
 
@@ -112,7 +119,7 @@ class MechanismTally:
             return NotImplemented
         if not other.cells or not self.cells:
             return self if self.cells else other
-        mine, theirs = ((each.at, each.pattern and each.pattern.name, each.share) for each in (self, other))
+        mine, theirs = ((each.at, each.pattern and each.pattern.name, each.stack, each.share) for each in (self, other))
         if mine != theirs or self.cells != other.cells or _members(self.units) != _members(other.units):
             raise RecordError("These tallies looked into other heads or patterns, and cannot be added up")
         found = MechanismTally(self.at, pattern=self.pattern, stack=self.stack, share=self.share)
@@ -120,6 +127,16 @@ class MechanismTally:
         found.cells, found.units, found.model = self.cells, self.units, self.model
         found._carried, found._seen = self._carried + other._carried, self._seen + other._seen
         return found
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Keep what was counted as one .npz file, for `load_mechanism_tally`; texts themselves are not kept.
+
+        Raises:
+            FileError: where the file cannot be written.
+        """
+        from headscope.patterns._mechanism_file import save
+
+        return save(self, Path(path))
 
     def row(self, name: str, of: Reading) -> Float[np.ndarray, "text head"]:
         """One value of `SUMMARY`, or ``"mass"``, for each text and head."""
@@ -152,10 +169,6 @@ class MechanismTally:
         self.cells, self.units, self.model = cells, units, model
         self._carried = np.zeros((2, len(cells), POSITIONS, self.width), np.int64)
         self._seen = np.zeros((len(cells), POSITIONS), np.int64)
-        of_units = [
-            f"{name} {of} {unit}" for name in ("adds", "carries") for of in READINGS for unit in range(self.width)
-        ]
-        self._rows = ["mass", *(f"{name} {of}" for of in READINGS for name in SUMMARY), *of_units]
         heads = (f"head {layer}-{head}" for layer, head in cells)
         self.statistic = Statistic((len(cells), len(self._rows)), (*self._rows, *heads))
 
@@ -193,6 +206,13 @@ class MechanismTally:
         found = np.full((len(values), self.width), np.nan)
         found[:, : values.shape[1]] = values
         return found
+
+
+@cache
+def _row_names(width: int) -> tuple[str, ...]:
+    """What is kept of each head and text, where heads have so many units at most."""
+    of_units = (f"{name} {of} {unit}" for name in ("adds", "carries") for of in READINGS for unit in range(width))
+    return ("mass", *(f"{name} {of}" for of in READINGS for name in SUMMARY), *of_units)
 
 
 def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:

@@ -8,10 +8,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from headscope.studies._ablation_result import Ablation
+from headscope.studies._align import alignment_study
+from headscope.studies._aligned_files import read_aligned_pairs
+from headscope.studies._aligned_pair import AlignedPair
 from headscope.studies._alignment import WordAlignment, word_alignment
-from headscope.studies._alignment_study import AlignedPair, AlignmentStudy, BestPlace, alignment_study
+from headscope.studies._alignment_file import load_alignment_study
+from headscope.studies._alignment_study import AlignmentStudy
 from headscope.studies._antecedent_head import AntecedentHead
-from headscope.studies._coref import Coreference, coref
+from headscope.studies._best_place import BestPlace
+from headscope.studies._coref import coref
+from headscope.studies._coref_file import load_coref
+from headscope.studies._coref_result import Coreference
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
@@ -24,8 +31,10 @@ from headscope.studies._relations import Relations, relations
 if TYPE_CHECKING:
     from headscope.studies._ablation import AblationOptions, ablate
     from headscope.studies._effect import effect
-    from headscope.studies._explained import Explained, Tampering, erasure
+    from headscope.studies._erasure import erasure
+    from headscope.studies._explained import Explained
     from headscope.studies._faithfulness import Faithfulness, faithfulness
+    from headscope.studies._tampering import Tampering
     from headscope.studies.probes import Probing, probe
 
 _WITH_TORCH = {
@@ -34,9 +43,9 @@ _WITH_TORCH = {
     "Explained": "headscope.studies._explained",
     "Faithfulness": "headscope.studies._faithfulness",
     "Probing": "headscope.studies.probes",
-    "Tampering": "headscope.studies._explained",
+    "Tampering": "headscope.studies._tampering",
     "effect": "headscope.studies._effect",
-    "erasure": "headscope.studies._explained",
+    "erasure": "headscope.studies._erasure",
     "faithfulness": "headscope.studies._faithfulness",
     "probe": "headscope.studies.probes",
 }
@@ -66,11 +75,14 @@ __all__ = [
     "erasure",
     "faithfulness",
     "heads",
+    "load_alignment_study",
+    "load_coref",
     "load_norm_study",
     "load_relations",
     "mechanism",
     "norm_study",
     "probe",
+    "read_aligned_pairs",
     "relations",
     "word_alignment",
 ]

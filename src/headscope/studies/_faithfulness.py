@@ -13,32 +13,42 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from headscope.capturing._load import display_name
 from headscope.capturing._run import at_rest, unwrapped
 from headscope.errors import RecordError, TextError
 from headscope.evidence import interval
-from headscope.studies._explained import SIGNALS, Explained, Explaining, Tampering, Text
+from headscope.patterns._table import Table
+from headscope.studies._classifier_text import Text
+from headscope.studies._explained import SIGNALS, Explained
+from headscope.studies._explaining import Explaining
 from headscope.studies._source import Source, parse_source
+from headscope.studies._tampering import Tampering
 
 AGAINST = ("gradient", "leave_one_out")
 AGREEMENT = ("kendall", "spearman")
 ERASURE = ("comprehensiveness", "sufficiency")
 PERMUTED, ADVERSARIAL = "output moved, attention shuffled", "attention moved, output held"
 FIELDS = ("measure", "signal", "against", "mean", "deviation", "low", "high", "texts")
+RANDOM = "random weights"
 Name = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Faithfulness:
+class Faithfulness(Table):
     """What `faithfulness` found on each text; prints as tables of means over texts with their intervals.
 
     Args:
         texts: one by one.
         confidence: of the bootstrap intervals over texts.
+        model: its name.
+        layer: whose attention was looked at; counted from the end where negative.
         control: the same of a classifier with random weights, where that was run.
     """
 
     texts: tuple[Explained, ...]
     confidence: float = 0.95
+    model: str = ""
+    layer: int = -1
     control: Faithfulness | None = None
 
     def agreement(self, first: str = "attention", second: str = "gradient") -> Float[np.ndarray, "text 2"]:
@@ -75,6 +85,24 @@ class Faithfulness:
             for (name, column), (low, high) in zip(self.values.items(), ends, strict=True)
         }
 
+    def erasure(self, signal: str, measure: str = "comprehensiveness") -> Float[np.ndarray, "share 3"]:
+        """What the answer loses at each of the `SHARES` of tokens: mean over texts, and ends of the interval.
+
+        Args:
+            signal: in whose order tokens are taken.
+            measure: ``"comprehensiveness"``, without these tokens, or ``"sufficiency"``, with these alone.
+
+        Raises:
+            RecordError: a signal or measure that there is not.
+        """
+        if signal not in self.signals or measure not in ERASURE:
+            raise RecordError(
+                f"There is no {measure!r} by {signal!r}; there are {', '.join(ERASURE)} by {', '.join(self.signals)}"
+            )
+        values = np.stack([text.erased[signal][ERASURE.index(measure)] for text in self.texts])
+        ends = interval(values, confidence=self.confidence)
+        return np.concatenate([values.mean(axis=0)[:, None], ends], axis=1)
+
     def columns(self) -> dict[str, list]:
         """The summary as a table, one list for each column."""
         rows = [(*name, *numbers) for name, numbers in self.summary.items()]
@@ -84,17 +112,11 @@ class Faithfulness:
             found["random_mean"] = [theirs[name][0] if name in theirs else np.nan for name in self.summary]
         return found
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
-        import pandas as pd
+    def figure(self, **options: Any) -> Any:
+        """Agreement and erasure of every signal, drawn; see `headscope.faithfulness_figure`."""
+        import headscope
 
-        return pd.DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """The table as an Arrow table."""
-        import pyarrow as pa
-
-        return pa.table(self.columns())
+        return headscope.faithfulness_figure(self, **options)
 
     def __repr__(self) -> str:
         return f"<Faithfulness of {len(self.texts)} texts>"
@@ -206,7 +228,8 @@ def faithfulness(
     if not found:
         raise TextError("None of the texts can be explained; give texts of two words or more")
     beside = _explained(source.random_twin(), (layer, query), how) if random_weights else ()
-    return Faithfulness(tuple(found), confidence, Faithfulness(tuple(beside), confidence) if beside else None)
+    control = Faithfulness(tuple(beside), confidence, RANDOM, layer) if beside else None
+    return Faithfulness(tuple(found), confidence, display_name(source.model), layer, control)
 
 
 def _explained(source: Source, at: tuple[int, int], how: Tampering) -> list[Explained]:

@@ -34,7 +34,9 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         raise FileError(f"{path} is not there") from None
     except ImportError:
-        raise FileError(f"{path} needs pyarrow, which is not installed: pip install pyarrow, or take .csv") from None
+        raise FileError(
+            f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv"
+        ) from None
     except (OSError, ValueError, csv.Error) as error:
         raise FileError(f"{path} cannot be read: {error}") from error
     if not found:

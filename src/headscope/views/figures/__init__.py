@@ -1,6 +1,8 @@
 """Figures for print: a view of a record as SVG, PDF or PNG, without a browser."""
 
 from headscope.views.figures._ablation_figure import ablation_figure
+from headscope.views.figures._alignment_figure import alignment_figure
+from headscope.views.figures._faithfulness_figure import faithfulness_figure
 from headscope.views.figures._figure import FORMATS, Figure, figure
 from headscope.views.figures._heads_figure import heads_figure
 from headscope.views.figures._mechanism_figure import mechanism_figure
@@ -15,6 +17,8 @@ __all__ = [
     "Recipe",
     "ResultOptions",
     "ablation_figure",
+    "alignment_figure",
+    "faithfulness_figure",
     "figure",
     "heads_figure",
     "mechanism_figure",

@@ -1,0 +1,100 @@
+"""headscope align."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import reduce
+from operator import add as added
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from headscope.cli._run import ModelOptions, check_place, quiet, say, status
+from headscope.cli._study import check_results, loaded, report
+from headscope.errors import FileError, ModelError, TextError
+
+if TYPE_CHECKING:
+    from headscope.studies import AlignedPair, AlignmentStudy
+
+KEPT = ".npz"
+Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
+
+
+def align(
+    *,
+    pairs: Files = (),
+    model: ModelOptions | None = None,
+    from_one: Annotated[bool, Parameter(negative="")] = False,
+    special: bool = True,
+    confidence: float = 0.95,
+    add: Files = (),
+    resume: Path | None = None,
+    save: Path | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
+) -> None:
+    """Tell which layers and heads of a translation model align words, by weight and by norm.
+
+    Of sentences whose word alignment is known: the error rate of every layer with its interval, of the state that
+    writes a word and of the one that reads it, beside the diagonal; and the best layer and head, chosen on one half of
+    the sentences and measured on the other half.
+
+    Args:
+        pairs: Files of sentences: .jsonl, .csv, .tsv or .parquet with the fields source, target and links (0-1 is sure,
+            0p1 possible, source first, words between white space), or .txt with lines of source ||| target ||| links.
+        model: Which encoder-decoder.
+        from_one: Links count words from 1, not from 0.
+        special: Whether tokens that belong to no word, such as the end of the source, may be looked at most.
+        confidence: Of the intervals.
+        add: Studies of other sentences that were kept with --save or --resume; they are added up.
+        resume: Keep what is counted in this file (.npz) on the way; go on from it where it is there already.
+        save: Keep what was counted in this file (.npz), with what was added.
+        out: Write the rate of every layer and head to this file (.csv, .json or .parquet).
+        plot: Draw layers and heads by weight beside norm to this file (.svg, .pdf or .png).
+    """
+    from headscope.studies import AlignmentStudy, load_alignment_study, read_aligned_pairs
+
+    check_results(out, plot, None)
+    AlignmentStudy(confidence=confidence)
+    _check_kept(resume, save)
+    options = model or ModelOptions()
+    parts = [load_alignment_study(path) for path in add]
+    listed = [pair for path in pairs for pair in read_aligned_pairs(path, first=int(from_one))]
+    if not listed and not parts:
+        raise TextError("There is nothing to align; name a file of sentences with --pairs, or kept studies with --add")
+    if listed:
+        chosen: dict[str, Any] = {"special": special, "resume": resume, "progress": sys.stderr.isatty()}
+        parts.insert(0, _aligned(listed, options, chosen))
+    found = reduce(added, parts)
+    found.confidence = confidence
+    report(found, out, plot)
+    if save is not None:
+        say(f"Wrote {found.save(save).resolve()}")
+
+
+def _check_kept(*paths: Path | None) -> None:
+    """Raise where a study could not be kept, before any long work."""
+    for path in paths:
+        if path is None:
+            continue
+        check_place(path)
+        if path.suffix != KEPT:
+            raise FileError(f"A study is kept as {KEPT}, and the file is {path}; name it {path.with_suffix(KEPT)}")
+
+
+def _aligned(listed: list[AlignedPair], options: ModelOptions, chosen: dict[str, Any]) -> AlignmentStudy:
+    if options.model is None:
+        raise ModelError("The demo model does not translate; name an encoder-decoder with --model")
+    if options.truncate:
+        raise TextError("--truncate would cut words off; sentences that are too long are left out and named")
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import load_tokenizer
+        from headscope.studies import alignment_study
+    model, tokenizer = loaded([], replace(options, target_tokenizer=None))
+    if options.target_tokenizer is not None:
+        with quiet():
+            trusted = options.trust_remote_code
+            chosen["target_tokenizer"] = load_tokenizer(options.target_tokenizer, trust_remote_code=trusted)
+    return alignment_study(model, tokenizer, listed, **chosen)

@@ -1,0 +1,34 @@
+"""Which extra of headscope brings a package that is not installed."""
+
+from __future__ import annotations
+
+EXTRAS = {
+    "anywidget": "notebook",
+    "conllu": "linguistics",
+    "cyclopts": "cli",
+    "matplotlib": "figures",
+    "pyarrow": "tables",
+    "rich": "cli",
+    "scipy": "statistics",
+    "sklearn": "statistics",
+    "starlette": "server",
+    "torch": "capture",
+    "transformers": "capture",
+    "uvicorn": "server",
+}
+"""By the name that is imported."""
+WITH_TRANSFORMERS = ("huggingface_hub", "safetensors", "tokenizers", "tqdm")
+"""What transformers itself brings."""
+
+
+def missing(error: ImportError) -> str:
+    """One line that says what is not installed, and what to install."""
+    # cyclopts wraps what goes wrong while it imports a command
+    while not isinstance(error, ModuleNotFoundError) and isinstance(error.__cause__, ImportError):
+        error = error.__cause__
+    package = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or not package:
+        return f"a package is missing or does not fit: {' '.join(str(error).split())}"
+    extra = "capture" if package in WITH_TRANSFORMERS else EXTRAS.get(package)
+    wanted = package if extra is None else f"'headscope[{extra}]'"
+    return f"this needs the package {package}, which is not installed: pip install {wanted}"

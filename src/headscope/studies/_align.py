@@ -1,0 +1,124 @@
+"""A translation model run on sentences whose word alignment is known."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import HeadscopeError, ModelError, RecordError
+from headscope.studies._aligned_pair import AlignedPair
+from headscope.studies._alignment_file import OPTIONS, load_alignment_study
+from headscope.studies._alignment_study import AlignmentStudy
+
+KEPT_EVERY = 20
+"""Sentences after which a study is kept that may be resumed."""
+
+
+def alignment_study(
+    model: Any,
+    tokenizer: Any,
+    pairs: Iterable[AlignedPair],
+    *,
+    target_tokenizer: Any = None,
+    resume: str | os.PathLike | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> AlignmentStudy:
+    """How well every layer and head of an encoder-decoder aligns words, by weight and by norm.
+
+    Of each layer and head `headscope.word_alignment` against the gold links, for both states; error rates of all
+    sentences together with bootstrap intervals over sentences, beside the diagonal's; the best layer and head, chosen
+    on one half of the sentences and measured on the other. A sentence that cannot be captured or whose words cannot be
+    told is left out and named.
+
+    Source: Kobayashi et al. 2020, section 5; there the best layer is chosen and measured on the same sentences.
+
+    Args:
+        model: an encoder-decoder, loaded.
+        tokenizer: its tokenizer.
+        pairs: sentences with their translations and links.
+        target_tokenizer: of the target side, where it is another.
+        resume: a file that what was counted is kept in, every 20 sentences; where it is there already, go on from it.
+        progress: whether to show a bar on terminals.
+        **options: ``special`` and ``confidence`` of `AlignmentStudy`.
+
+    Raises:
+        ModelError: a model that is no encoder-decoder.
+        RecordError: where no sentence is left, two have one name, or what was kept is of another model, other options
+            or other sentences.
+        FileError: where the file to resume is none of ours, or cannot be written.
+
+    Example:
+        >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
+        <AlignmentStudy of 1 sentences>
+    """
+    from headscope.capturing import capture
+    from headscope.capturing._load import display_name
+
+    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        raise ModelError(
+            f"{display_name(model)} is no encoder-decoder; words are aligned by a model that reads a sentence and "
+            "writes its translation, such as Helsinki-NLP/opus-mt-de-en"
+        )
+    named = _named(pairs)
+    found = AlignmentStudy(**options)
+    if resume is not None and Path(resume).exists():
+        found = _resumed(found, Path(resume), display_name(model), named)
+    more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
+    left = [(name, pair) for name, pair in named.items() if name not in found]
+    for number, (name, pair) in enumerate(_shown(left) if progress else left, 1):
+        found.digests[name] = _digest(pair)
+        try:
+            record = capture(model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more)
+        except HeadscopeError as error:
+            found.left_out[name] = str(error)
+        else:
+            found.update(name, record, pair.sure, pair.possible)
+        if resume is not None and (number % KEPT_EVERY == 0 or number == len(left)):
+            found.save(resume)
+    if not found.sentences:
+        reason = next(iter(found.left_out.values()), "none was given")
+        raise RecordError(f"alignment_study has no sentence left: {reason}")
+    return found
+
+
+def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:
+    found: dict[str, AlignedPair] = {}
+    for number, pair in enumerate(pairs):
+        name = pair.name or f"{number:06}"
+        if name in found:
+            raise RecordError(f"Two sentences are called {name!r}; give every one a name of its own")
+        found[name] = pair
+    return found
+
+
+def _resumed(fresh: AlignmentStudy, path: Path, model: str, named: dict[str, AlignedPair]) -> AlignmentStudy:
+    """What was kept, where it is of the same model, options and sentences."""
+    found = load_alignment_study(path)
+    others = [name for name, digest in found.digests.items() if name in named and digest != _digest(named[name])]
+    options = [name for name in OPTIONS if name != "confidence" and getattr(found, name) != getattr(fresh, name)]
+    what = ""
+    if found.model and found.model != model:
+        what = f"of the model {found.model}, and this one is {model}"
+    elif options:
+        what = f"with {options[0]}={getattr(found, options[0])!r}"
+    elif others:
+        what = f"of another sentence {others[0]!r}"
+    if what:
+        raise RecordError(f"{path} keeps a study {what}; resume with the same, or name another file")
+    found.confidence = fresh.confidence
+    return found
+
+
+def _digest(pair: AlignedPair) -> str:
+    told = repr((pair.source, pair.target, sorted(pair.sure), sorted(pair.possible)))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _shown(left: Sequence[tuple[str, AlignedPair]]) -> Iterable[tuple[str, AlignedPair]]:
+    from tqdm import tqdm
+
+    return tqdm(left, desc="Aligning", unit="sentence", disable=None)

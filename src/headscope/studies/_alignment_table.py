@@ -1,0 +1,77 @@
+"""An alignment study as a table, and as it is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headscope.patterns._table import aligned
+from headscope.studies._alignment import BY, STATES
+from headscope.studies._reading import percent, said_of
+
+if TYPE_CHECKING:
+    from headscope.studies._alignment_study import AlignmentStudy
+
+FIELDS = ("state", "by", "layer", "head", "aer", "low", "high", "baseline", "sentences")
+LEAST = 4
+"""Sentences that make two halves, to choose on and to measure on."""
+
+
+def columns_of(study: AlignmentStudy) -> dict[str, list]:
+    """See `AlignmentStudy.columns`."""
+    found: dict[str, list] = {name: [] for name in FIELDS}
+    for state in STATES:
+        for by in BY:
+            rates, ends = study.error_rates(by, state), study.intervals(by, state)
+            for number, head in np.ndindex(rates.shape):
+                place = (study.layers[number], head if head < study.heads else None)
+                cells = (state, by, *place, rates[number, head], *ends[number, head], study.baseline, study.sentences)
+                for field, cell in zip(FIELDS, cells, strict=True):
+                    found[field].append(cell.item() if isinstance(cell, np.generic) else cell)
+    return found
+
+
+def printed(study: AlignmentStudy) -> str:
+    """The table of layers, the baseline, the best places, and what was left out."""
+    if not study.sentences:
+        return "\n".join([repr(study), *_said(study)])
+    title = (
+        f"{study.model or 'a model'}: {study.sentences} sentences; alignment error rate in % "
+        f"[{study.confidence:.0%} interval over sentences], all heads of a layer together"
+    )
+    baseline = f"the diagonal, without any attention: {percent(study.baseline, study.baseline_interval)}"
+    return "\n".join([title, *_layers(study), baseline, *_chosen(study), *_said(study)])
+
+
+def _layers(study: AlignmentStudy) -> list[str]:
+    shown = [(state, by) for state in STATES for by in BY]
+    tables = [(study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]) for state, by in shown]
+    rows = [("layer", *(f"{by}, {state}" for state, by in shown))]
+    for number, layer in enumerate(study.layers):
+        rows.append((str(layer), *(_cell(rates[number], ends[number]) for rates, ends in tables)))
+    return aligned(rows)
+
+
+def _chosen(study: AlignmentStudy) -> list[str]:
+    if study.sentences < LEAST:
+        return []
+    lines = []
+    for state, by in ((state, by) for state in STATES for by in BY):
+        for of_heads in (False, True):
+            counted = study.error_rates(by, state)
+            if np.isnan(counted[:, :-1] if of_heads else counted[:, -1:]).all():
+                continue
+            best = study.best(by, state, of_heads=of_heads)
+            rate = percent(best.aer, best.interval)
+            lines.append(f"best by {by}, {state}: {best.place}, {rate} on {best.sentences[1]} sentences held out")
+    return lines
+
+
+def _said(study: AlignmentStudy) -> list[str]:
+    layers = [f"norms of layer {layer} are left out: {reason}" for layer, reason in study.refused.items()]
+    return [*layers, *said_of(study.left_out, "sentences are")]
+
+
+def _cell(rate: float, ends: Any) -> str:
+    return percent(float(rate), [float(end) for end in ends])

@@ -1,0 +1,54 @@
+"""A text as a classifier reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing._inputs import encode
+from headscope.errors import TextError
+
+READ = ("input_ids", "token_type_ids")
+"""What a text is to a classifier; the mask of padding is not needed without any."""
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A text as the classifier reads it.
+
+    Args:
+        parts: the text, and the second of a pair.
+        inputs: ``[token]`` by name of the argument.
+        ranked: positions of the tokens that are not special.
+        pieces: these tokens.
+    """
+
+    parts: tuple[str, ...]
+    inputs: dict[str, torch.Tensor]
+    ranked: np.ndarray
+    pieces: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: Any, tokenizer: Any, text: str | tuple[str, str], *, truncate: bool = False) -> Text:
+        """A text, or a pair.
+
+        Raises:
+            TextError: where it is longer than the model's positions, or has fewer than two tokens to rank.
+        """
+        parts = (text,) if isinstance(text, str) else tuple(text)
+        encoding = encode(model, tokenizer, parts[0], parts[1] if len(parts) > 1 else None, truncate=truncate)
+        ids = encoding["input_ids"]
+        special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
+        ranked = np.flatnonzero(~np.array(special, bool))
+        if len(ranked) < 2:
+            raise TextError(f"{text!r} has {len(ranked)} tokens that are not special; give at least two")
+        pieces = tokenizer.convert_ids_to_tokens([ids[at] for at in ranked])
+        return cls(
+            parts, {name: torch.tensor(encoding[name]) for name in READ if name in encoding}, ranked, tuple(pieces)
+        )
+
+    def __len__(self) -> int:
+        return len(self.inputs["input_ids"])

@@ -1,0 +1,95 @@
+"""headscope align: files of sentences in, error rates of layers and heads out."""
+
+import csv
+import json
+
+import pytest
+
+from headscope.cli import run
+from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
+
+PAIRS = cipher_pairs(6, seed=4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "cipher"
+    model, tokenizer, _ = cipher_translator(steps=2)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, part in (("a", PAIRS[:2]), ("b", PAIRS[2:])):
+        rows = [
+            {
+                "source": pair.source,
+                "target": pair.target,
+                "links": " ".join(f"{first + 1}-{second + 1}" for first, second in pair.sure),
+            }
+            for pair in part
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return tmp_path
+
+
+def test_the_table_the_file_and_the_plot(folder, here, capsys):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    given = ["align", "--pairs", "a.jsonl", "b.jsonl", "--from-one", "--model", folder]
+    assert run([*given, "--confidence", "0.9"]) == 0
+    out, err = capsys.readouterr()
+    assert "cipher: 6 sentences; alignment error rate in % [90% interval over sentences]" in out
+    assert "best by norm, output: layer" in out
+    assert "the diagonal, without any attention: " in out
+    assert err == ""
+    assert run([*given, "--out", "a.csv", "--plot", "a.svg"]) == 0
+    with (here / "a.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 2 * 2 * 5
+    assert {row["sentences"] for row in rows} == {"6"}
+    assert "all heads together" in (here / "a.svg").read_text(encoding="utf-8")
+
+
+def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
+    given = ["--from-one", "--model", folder]
+    assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given]) == 0
+    whole = capsys.readouterr().out
+    assert run(["align", "--pairs", "a.jsonl", *given, "--save", "a.npz"]) == 0
+    assert run(["align", "--pairs", "b.jsonl", *given, "--resume", "b.npz"]) == 0
+    capsys.readouterr()
+    assert run(["align", "--add", "b.npz", "a.npz"]) == 0
+    assert capsys.readouterr().out == whole
+    assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given, "--resume", "b.npz"]) == 0
+    assert capsys.readouterr().out == whole
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "There is nothing to align; name a file of sentences with --pairs"),
+        (["--pairs", "none.jsonl"], "none.jsonl is not there"),
+        (["--pairs", "a.jsonl"], "a.jsonl, row 1: The link"),
+        (["--pairs", "a.jsonl", "--from-one"], "The demo model does not translate; name an encoder-decoder"),
+        (["--pairs", "a.jsonl", "--from-one", "--model", "m", "--truncate"], "--truncate would cut words off"),
+        (["--pairs", "a.jsonl", "--from-one", "--model", "BERT"], "tiny is no encoder-decoder"),
+        (["--pairs", "a.jsonl", "--save", "a.csv"], "A study is kept as .npz, and the file is a.csv; name it a.npz"),
+        (["--pairs", "a.jsonl", "--confidence", "2"], "confidence is a number between 0 and 1, not 2"),
+        (["--add", "a.jsonl"], "a.jsonl is cut or holds no alignment study"),
+        (["--pairs", "a.jsonl", "--out", "a.txt"], "--out is a.txt"),
+    ],
+)
+def test_bad_input_is_one_line(given, said, here, tmp_path_factory, capsys):
+    if "BERT" in given:
+        folder = tmp_path_factory.mktemp("models") / "tiny"
+        tiny_model("bert").save_pretrained(folder)
+        tiny_tokenizer().save_pretrained(folder)
+        given = [str(folder) if each == "BERT" else each for each in given]
+        capsys.readouterr()
+    assert run(["align", *given]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1

@@ -1,0 +1,57 @@
+"""What is not installed is named with the extra that brings it."""
+
+import builtins
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from headscope.cli import run
+from headscope.cli._extras import EXTRAS, WITH_TRANSFORMERS, missing
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+IMPORTED = {"scikit-learn": "sklearn"}
+
+
+def test_the_extras_are_those_of_the_project():
+    extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    brought = {}
+    for extra in set(EXTRAS.values()):
+        for wanted in extras[extra]:
+            package = re.match(r"[\w-]+", wanted)[0]
+            if package != "headscope":
+                brought[IMPORTED.get(package, package)] = extra
+    assert brought == EXTRAS
+    assert not set(EXTRAS) & set(WITH_TRANSFORMERS)
+
+
+@pytest.mark.parametrize(
+    ("package", "wanted"),
+    [
+        ("conllu", "'headscope[linguistics]'"),
+        ("matplotlib", "'headscope[figures]'"),
+        ("pyarrow", "'headscope[tables]'"),
+        ("torch", "'headscope[capture]'"),
+        ("tokenizers", "'headscope[capture]'"),
+        ("elsewhere", "elsewhere"),
+    ],
+)
+def test_a_package_that_is_not_there_is_named_with_its_extra(package, wanted, monkeypatch, capsys, tmp_path):
+    """However deep the import is that fails."""
+    real = builtins.__import__
+
+    def without(name, *given, **more):
+        if name.partition(".")[0] == "headscope" and name.endswith("storage"):
+            raise ModuleNotFoundError(f"No module named '{package}.inner'", name=f"{package}.inner")
+        return real(name, *given, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert run(["view", str(tmp_path / "a.safetensors")]) == 1
+    err = capsys.readouterr().err
+    assert err == f"headscope: this needs the package {package}, which is not installed: pip install {wanted}\n"
+
+
+def test_what_does_not_fit_is_said_in_its_own_words():
+    error = ImportError("cannot import name 'that'\nfrom 'torch'", name="torch")
+    assert missing(error) == "a package is missing or does not fit: cannot import name 'that' from 'torch'"

@@ -1,0 +1,174 @@
+"""Sentences from files, studies that are kept, gone on with and added up, and their figure."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import FileError, ModelError, RecordError
+from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
+
+PAIRS = cipher_pairs(7, seed=3)
+LINKS = "0-1 1-0 2p1"
+
+
+@pytest.fixture(scope="module")
+def translator():
+    model, tokenizer, _ = cipher_translator(steps=2)
+    return model, tokenizer
+
+
+@pytest.fixture(scope="module")
+def study(translator):
+    return hs.alignment_study(*translator, [*PAIRS, hs.AlignedPair("ba " * 40, "BA", frozenset({(0, 0)}))])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", f"das Haus da ||| house the ||| {LINKS}\n\nes ||| it ||| 0-0\n"),
+        ("a.jsonl", json.dumps({"source": "das Haus da", "target": "house the", "links": LINKS})),
+        ("a.tsv", f"links\tsource\ttarget\n{LINKS}\tdas Haus da\thouse the\n"),
+        ("a.csv", f"source,target,links\ndas Haus da,house the,{LINKS}\n"),
+    ],
+)
+def test_files_of_pairs(name, content, tmp_path):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    found = hs.read_aligned_pairs(tmp_path / name)[0]
+    assert (found.source, found.target, found.name) == ("das Haus da", "house the", "a:1")
+    assert (found.sure, found.possible) == ({(0, 1), (1, 0)}, {(2, 1)})
+
+
+def test_links_may_count_from_one(tmp_path):
+    (tmp_path / "a.txt").write_text("das Haus ||| house the ||| 1-2 2p1", encoding="utf-8")
+    found = hs.read_aligned_pairs(tmp_path / "a.txt", first=1)[0]
+    assert (found.sure, found.possible) == ({(0, 1)}, {(1, 0)})
+    with pytest.raises(FileError, match=r"a\.txt, row 1: The link 1-2 leaves the 2 source and 2 target words"):
+        hs.read_aligned_pairs(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.txt", "das Haus ||| the house", r"a\.txt, row 1 has 2 parts; wanted is: source \|\|\| target \|\|\| links"),
+        ("a.csv", "source,target\na,b\n", r'row 1 has no "links"; wanted are the fields source, target, links'),
+        ("a.csv", "source,target,links\na,b,0-0\n , ,0-0\n", 'row 2 has no "source"'),
+        ("a.jsonl", '{"source": "a", "target": "b", "links": "0:0"}', "row 1: '0:0' is no link"),
+        ("a.pdf", "", "is no table"),
+    ],
+)
+def test_what_is_no_pair_is_said_with_its_row(name, content, said, tmp_path):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(FileError, match=said):
+        hs.read_aligned_pairs(tmp_path / name)
+
+
+def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
+    kept = hs.load_alignment_study(study.save(tmp_path / "a.npz"))
+    assert str(kept) == str(study)
+    assert kept.columns() == study.columns()
+    assert list(kept.left_out) == ["000007"]
+    pair = cipher_pairs(1, seed=8)[0]
+    record = hs.capture(*translator, pair.source, target=pair.target, keep=("weights", "norms"))
+    kept.update("more", record, pair.sure)
+    assert kept.sentences == study.sentences + 1
+    assert hs.load_alignment_study(hs.AlignmentStudy().save(tmp_path / "none.npz")).sentences == 0
+    with pytest.raises(FileError, match="holds no relations"):
+        hs.load_relations(tmp_path / "a.npz")
+
+
+def test_kept_parts_add_up_to_the_whole(study, translator, tmp_path):
+    named = [hs.AlignedPair(each.source, each.target, each.sure, name=f"{n:06}") for n, each in enumerate(PAIRS)]
+    paths = [
+        hs.alignment_study(*translator, part).save(tmp_path / f"{number}.npz")
+        for number, part in enumerate([named[:3], named[3:]])
+    ]
+    both = hs.load_alignment_study(paths[1]) + hs.load_alignment_study(paths[0])
+    for by in ("weight", "norm"):
+        np.testing.assert_array_equal(both.error_rates(by), study.error_rates(by))
+    assert both.baseline == study.baseline
+
+
+def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    asked = []
+
+    def counting(*given, **options):
+        asked.append(given[2])
+        if len(asked) == 5:
+            raise KeyboardInterrupt
+        return capture(*given, **options)
+
+    import headscope.capturing
+    from headscope.capturing import capture
+
+    monkeypatch.setattr(headscope.capturing, "capture", counting)
+    monkeypatch.setattr("headscope.studies._align.KEPT_EVERY", 2)
+    with pytest.raises(KeyboardInterrupt):
+        hs.alignment_study(*translator, PAIRS, resume=path)
+    assert hs.load_alignment_study(path).sentences == 4
+    found = hs.alignment_study(*translator, PAIRS, resume=path)
+    assert asked == [pair.source for pair in (*PAIRS[:5], *PAIRS[4:])]
+    np.testing.assert_array_equal(found.error_rates("norm"), study.error_rates("norm"))
+    assert hs.load_alignment_study(path).sentences == len(PAIRS)
+    with pytest.raises(RecordError, match=r"a\.npz keeps a study of another sentence '000000'; resume with the same"):
+        hs.alignment_study(*translator, PAIRS[1:], resume=path)
+    with pytest.raises(RecordError, match="keeps a study with special=True"):
+        hs.alignment_study(*translator, PAIRS, resume=path, special=False)
+    kept = hs.load_alignment_study(path)
+    kept.model = "another"
+    kept.save(path)
+    with pytest.raises(RecordError, match="keeps a study of the model another, and this one is"):
+        hs.alignment_study(*translator, PAIRS, resume=path)
+
+
+def test_what_cannot_be_studied_is_refused(translator):
+    with pytest.raises(RecordError, match="Two sentences are called 'a'"):
+        hs.alignment_study(*translator, [hs.AlignedPair("ba", "BA", frozenset(), name="a")] * 2)
+    with pytest.raises(ModelError, match="is no encoder-decoder; words are aligned by a model that reads"):
+        hs.alignment_study(tiny_model("bert"), tiny_tokenizer(), PAIRS)
+
+
+def drawn(figure):
+    """Axes of the sheet; its cells by place, and its words."""
+    axes = figure.matplotlib.axes[0]
+    return axes, re.findall(r"<text[^>]*>([^<]*)</text>", figure.to_bytes("svg").decode())
+
+
+def test_the_figure_has_the_rate_of_every_head(study):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    axes, words = drawn(study.figure())
+    rates = [study.error_rates(by, state) for state in ("output", "input") for by in ("weight", "norm")]
+    wanted = sorted(f"{100 * rate:.0f}" for each in rates for rate in each.ravel())
+    numbers = [word for word in words if word.isdigit()]
+    assert not [number for number in set(wanted) if numbers.count(number) < wanted.count(number)]
+    assert f"diagonal {100 * study.baseline:.0f}" in words
+    assert [image.get_array().shape[2] for image in axes.images] == [3] * 9
+    recipe = study.figure(title="T", colour=False).recipe
+    assert (recipe["view"], recipe["layers"], recipe["heads"]) == ("alignment", [0, 1], [0, 1, 2, 3])
+    assert recipe["call"] == "headscope.alignment_figure(found, title='T', colour=False)"
+
+
+def test_colours_part_at_the_diagonal():
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    study = hs.AlignmentStudy()
+    study.layers, study.heads = (0, 1, 4), 2
+    counts = np.full((2, 2, 2, 3, 3), 10.0)
+    counts[0, 0, 0] = [[9, 1, 5], [5, 5, 5], [5, 5, 5]]
+    counts[:, :, 1] = np.nan
+    study.statistic = type(study.statistic)(counts.shape)
+    study.statistic.update("a", counts)
+    study.diagonal.update("a", np.array([5.0, 10.0]))
+    axes, words = drawn(study.figure())
+    assert len(axes.images) == 5
+    first = np.asarray(axes.images[0].get_array())
+    fewer, more, same = (first[row, column].astype(int) for row, column in ((2, 2), (2, -3), (-3, -3)))
+    assert fewer[2] > fewer[0] + 60
+    assert more[0] > more[2] + 60
+    assert same.min() > 250
+    assert {"10", "90", "diagonal 50"} <= set(words)
+    assert "whiskers" not in " ".join(words)
+    with pytest.raises(hs.FigureError, match="No sentence was counted"):
+        hs.AlignmentStudy().figure()

@@ -1,0 +1,105 @@
+"""The figure of a faithfulness study: marks stand where the numbers are."""
+
+import re
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import RecordError
+from headscope.evidence import interval
+from headscope.studies import Explained
+
+pytest.importorskip("matplotlib", reason="needs the extra figures")
+NAMES = ("attention", "contribution", "gradient", "leave_one_out", "random")
+TEXTS, TOKENS, SHARES = 9, 7, 5
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(2)
+    texts = []
+    for _ in range(TEXTS):
+        true = rng.random(TOKENS)
+        noise = dict(zip(NAMES, (0.4, 0.1, 0.2, 0.0, 9.0), strict=True))
+        texts.append(
+            Explained(
+                pieces=tuple("abcdefg"),
+                probabilities=np.array([0.25, 0.75]),
+                signals={name: true + much * rng.random(TOKENS) for name, much in noise.items()},
+                erased={name: np.cumsum(rng.random((2, SHARES)) / 6, axis=1) for name in NAMES},
+                permuted=np.zeros(0),
+                adversarial=None,
+                largest=0.5,
+            )
+        )
+    return hs.Faithfulness(tuple(texts), 0.9, "planted", -1)
+
+
+def test_erasure_curves_are_means_with_intervals(found):
+    curve = found.erasure("gradient", "sufficiency")
+    values = np.stack([text.erased["gradient"][1] for text in found.texts])
+    assert curve.shape == (SHARES, 3)
+    np.testing.assert_allclose(curve[:, 0], values.mean(axis=0))
+    np.testing.assert_allclose(curve[:, 1:], interval(values, confidence=0.9))
+    assert curve[:, 0].mean() == pytest.approx(found.summary["sufficiency", "gradient", ""][0])
+    assert found.erasure("gradient")[:, 0].mean() == pytest.approx(
+        found.summary["comprehensiveness", "gradient", ""][0]
+    )
+    with pytest.raises(
+        RecordError, match="no 'loss' by 'gradient'; there are comprehensiveness, sufficiency by attention"
+    ):
+        found.erasure("gradient", "loss")
+    with pytest.raises(RecordError, match="by 'alti'"):
+        found.erasure("alti")
+
+
+def marks(figure):
+    """Middle, height and whether it is filled, of each of the round marks that are as large as those of agreement."""
+    from matplotlib.patches import FancyBboxPatch
+
+    patches = [each for each in figure.matplotlib.axes[0].patches if isinstance(each, FancyBboxPatch)]
+    round_ones = [each for each in patches if each.get_zorder() == 4]
+    return [(each.get_x() + each.get_width() / 2, each.get_y(), each.get_facecolor()) for each in round_ones]
+
+
+def test_marks_stand_where_the_numbers_are(found):
+    figure = hs.faithfulness_figure(found)
+    placed = marks(figure)
+    assert len(placed) == len(found.summary)
+    names = [name for name in found.summary if name[2] == "gradient"]
+    wanted = sorted(found.summary[name][0] for name in names)
+    # the first panel is the leftmost marks, and millimetres are a line of its numbers
+    middles = np.array(sorted(x for x, _, _ in placed)[: len(names)])
+    slope, _ = np.polyfit(wanted, middles, 1)
+    np.testing.assert_allclose(np.diff(middles), slope * np.diff(wanted), atol=1e-6)
+    assert slope > 10
+
+
+def test_curves_are_drawn_for_every_signal(found):
+    figure = found.figure(title="T", width=140)
+    lines = [each for each in figure.matplotlib.axes[0].lines if len(each.get_xdata()) == SHARES]
+    assert len(lines) == 2 * len(NAMES)
+    heights = {
+        tuple(np.round(-np.diff(each.get_ydata()) / abs(each.get_ydata()[-1] - each.get_ydata()[0]), 4))
+        for each in lines
+    }
+    for name in NAMES:
+        for measure in ("comprehensiveness", "sufficiency"):
+            steps = np.diff(found.erasure(name, measure)[:, 0])
+            assert tuple(np.round(steps / steps.sum(), 4)) in heights
+    text = re.findall(r"<text[^>]*>([^<]*)</text>", figure.to_bytes("svg").decode())
+    assert text.count("leave one out") == 3
+    assert "itself" in text
+    assert "T" in text
+    assert figure.recipe["call"] == "headscope.faithfulness_figure(found, title='T', width=140)"
+    assert (figure.recipe["model"], figure.recipe["layers"]) == ("planted", [-1])
+
+
+def test_one_text_has_no_whiskers(found):
+    alone = hs.Faithfulness(found.texts[:1])
+    text = " ".join(
+        re.findall(r"<text[^>]*>([^<]*)</text>", alone.figure(theme="dark", colour=False).to_bytes("svg").decode())
+    )
+    assert "mean over 1 text;" in text
+    assert "whiskers" not in text
