@@ -39,11 +39,12 @@ def here(tmp_path, monkeypatch):
 def test_the_table_the_file_and_the_plot(folder, here, capsys):
     pytest.importorskip("matplotlib", reason="needs the extra figures")
     given = ["align", "--pairs", "a.jsonl", "b.jsonl", "--from-one", "--model", folder]
-    assert run([*given, "--confidence", "0.9"]) == 0
+    assert run([*given, "--confidence", "0.9", "--random-weights"]) == 0
     out, err = capsys.readouterr()
     assert "cipher: 6 sentences; alignment error rate in % [90% interval over sentences]" in out
     assert "best by norm, output: layer" in out
     assert "the diagonal, without any attention: " in out
+    assert "\nthe same with random weights:\nlayer" in out
     assert err == ""
     assert run([*given, "--out", "a.csv", "--plot", "a.svg"]) == 0
     with (here / "a.csv").open(encoding="utf-8", newline="") as file:

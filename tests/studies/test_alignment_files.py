@@ -1,5 +1,6 @@
 """Sentences from files, studies that are kept, gone on with and added up, and their figure."""
 
+import dataclasses
 import json
 import re
 
@@ -8,6 +9,7 @@ import pytest
 
 import headscope as hs
 from headscope import FileError, ModelError, RecordError
+from headscope.capturing import random_twin
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
 PAIRS = cipher_pairs(7, seed=3)
@@ -23,6 +25,18 @@ def translator():
 @pytest.fixture(scope="module")
 def study(translator):
     return hs.alignment_study(*translator, [*PAIRS, hs.AlignedPair("ba " * 40, "BA", frozenset({(0, 0)}))])
+
+
+def test_random_weights_stand_beside(translator, tmp_path):
+    model, tokenizer = translator
+    found = hs.alignment_study(model, tokenizer, PAIRS, random_weights=True, resume=tmp_path / "a.npz")
+    wanted = hs.alignment_study(random_twin(model), tokenizer, PAIRS)
+    assert found.control.columns() == wanted.columns()
+    assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
+    assert hs.load_alignment_study(tmp_path / "a.random.npz").columns() == wanted.columns()
+    named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]
+    parts = [hs.alignment_study(model, tokenizer, part, random_weights=True) for part in (named[:3], named[3:])]
+    assert (parts[0] + parts[1]).control.sentences == len(PAIRS)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def align(
     from_one: Annotated[bool, Parameter(negative="")] = False,
     special: bool = True,
     confidence: float = 0.95,
+    random_weights: Annotated[bool, Parameter(negative="")] = False,
     add: Files = (),
     resume: Path | None = None,
     save: Path | None = None,
@@ -48,6 +49,7 @@ def align(
         from_one: Links count words from 1, not from 0.
         special: Whether tokens that belong to no word, such as the end of the source, may be looked at most.
         confidence: Of the intervals.
+        random_weights: Count the same of this architecture with random weights, too.
         add: Studies of other sentences that were kept with --save or --resume; they are added up.
         resume: Keep what is counted in this file (.npz) on the way; go on from it where it is there already.
         save: Keep what was counted in this file (.npz), with what was added.
@@ -65,7 +67,8 @@ def align(
     if not listed and not parts:
         raise TextError("There is nothing to align; name a file of sentences with --pairs, or kept studies with --add")
     if listed:
-        chosen: dict[str, Any] = {"special": special, "resume": resume, "progress": sys.stderr.isatty()}
+        chosen: dict[str, Any] = {"special": special, "random_weights": random_weights}
+        chosen |= {"resume": resume, "progress": sys.stderr.isatty()}
         parts.insert(0, _aligned(listed, options, chosen))
     found = reduce(added, parts)
     found.confidence = confidence

@@ -42,8 +42,10 @@ def alignment_study(
         pairs: sentences with their translations and links.
         target_tokenizer: of the target side, where it is another.
         resume: a file that what was counted is kept in, every 20 sentences; where it is there already, go on from it.
+            What is counted with random weights is kept beside it (``study.random.npz``).
         progress: whether to show a bar on terminals.
-        **options: ``special`` and ``confidence`` of `AlignmentStudy`.
+        **options: ``special`` and ``confidence`` of `AlignmentStudy`; ``random_weights``, for the same of this
+            architecture with random weights, ``control`` of the result.
 
     Raises:
         ModelError: a model that is no encoder-decoder.
@@ -55,7 +57,7 @@ def alignment_study(
         >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
         <AlignmentStudy of 1 sentences>
     """
-    from headscope.capturing import capture
+    from headscope.capturing import capture, random_twin
     from headscope.capturing._load import display_name
 
     if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
@@ -63,26 +65,35 @@ def alignment_study(
             f"{display_name(model)} is no encoder-decoder; words are aligned by a model that reads a sentence and "
             "writes its translation, such as Helsinki-NLP/opus-mt-de-en"
         )
-    named = _named(pairs)
-    found = AlignmentStudy(**options)
-    if resume is not None and Path(resume).exists():
-        found = _resumed(found, Path(resume), display_name(model), named)
+    named, random_weights = _named(pairs), options.pop("random_weights", False)
     more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
-    left = [(name, pair) for name, pair in named.items() if name not in found]
-    for number, (name, pair) in enumerate(_shown(left) if progress else left, 1):
-        found.digests[name] = _digest(pair)
-        try:
-            record = capture(model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more)
-        except HeadscopeError as error:
-            found.left_out[name] = str(error)
-        else:
-            found.update(name, record, pair.sure, pair.possible)
-        if resume is not None and (number % KEPT_EVERY == 0 or number == len(left)):
-            found.save(resume)
-    if not found.sentences:
-        reason = next(iter(found.left_out.values()), "none was given")
-        raise RecordError(f"alignment_study has no sentence left: {reason}")
-    return found
+
+    def study(model: Any, kept: Path | None) -> AlignmentStudy:
+        found = AlignmentStudy(**options)
+        if kept is not None and kept.exists():
+            found = _resumed(found, kept, display_name(model), named)
+        left = [(name, pair) for name, pair in named.items() if name not in found]
+        for number, (name, pair) in enumerate(_shown(left) if progress else left, 1):
+            found.digests[name] = _digest(pair)
+            try:
+                record = capture(model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more)
+            except HeadscopeError as error:
+                found.left_out[name] = str(error)
+            else:
+                found.update(name, record, pair.sure, pair.possible)
+            if kept is not None and (number % KEPT_EVERY == 0 or number == len(left)):
+                found.save(kept)
+        if not found.sentences:
+            reason = next(iter(found.left_out.values()), "none was given")
+            raise RecordError(f"alignment_study has no sentence left: {reason}")
+        return found
+
+    path = None if resume is None else Path(resume)
+    result = study(model, path)
+    if random_weights:
+        beside = path and path.with_name(f"{path.stem}.random{path.suffix}")
+        result.control = study(random_twin(model), beside)
+    return result
 
 
 def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:

@@ -25,6 +25,9 @@ from headscope.studies._best_place import BestPlace
 class AlignmentStudy(Table):
     """What was counted; prints itself as a table, is drawn, kept, and added to others of the same model.
 
+    What was counted with random weights, where that was asked for, is in ``control``, a study of its own, which is
+    kept by itself.
+
     Args:
         stack: which stack of the records.
         special: see `headscope.word_alignment`.
@@ -46,6 +49,7 @@ class AlignmentStudy(Table):
         self.digests: dict[str, str] = {}
         self.statistic = Statistic((2, len(STATES), len(BY), 0, 1))
         self.diagonal = Statistic((2,))
+        self.control: AlignmentStudy | None = None
 
     def update(self, name: str, record: Record, sure: Iterable[Link], possible: Iterable[Link] = frozenset()) -> None:
         """Count one sentence; it goes to ``left_out`` where its words cannot be told.
@@ -111,6 +115,8 @@ class AlignmentStudy(Table):
             found.diagonal = self.diagonal + other.diagonal
         found.left_out, found.refused = self.left_out | other.left_out, self.refused | other.refused
         found.digests = self.digests | other.digests
+        if self.control is not None and other.control is not None:
+            found.control = self.control + other.control
         return found
 
     @property

@@ -29,6 +29,8 @@ def columns_of(study: AlignmentStudy) -> dict[str, list]:
                 cells = (state, by, *place, rates[number, head], *ends[number, head], study.baseline, study.sentences)
                 for field, cell in zip(FIELDS, cells, strict=True):
                     found[field].append(cell.item() if isinstance(cell, np.generic) else cell)
+    if study.control is not None:
+        found["random_aer"] = columns_of(study.control)["aer"]
     return found
 
 
@@ -41,7 +43,10 @@ def printed(study: AlignmentStudy) -> str:
         f"[{study.confidence:.0%} interval over sentences], all heads of a layer together"
     )
     baseline = f"the diagonal, without any attention: {percent(study.baseline, study.baseline_interval)}"
-    return "\n".join([title, *_layers(study), baseline, *_chosen(study), *_said(study)])
+    control = []
+    if study.control is not None:
+        control = ["the same with random weights:", *_layers(study.control), *_chosen(study.control)]
+    return "\n".join([title, *_layers(study), baseline, *_chosen(study), *control, *_said(study)])
 
 
 def _layers(study: AlignmentStudy) -> list[str]:
