@@ -12,11 +12,14 @@ import torch
 
 from headscope.capturing._inputs import Inputs, check_length, check_text, with_target
 from headscope.capturing._origins import origins_of
+from headscope.capturing._reads import check_reads
 from headscope.capturing._sound import parse_sound
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.errors import CaptureError, FileError, TextError
 from headscope.record import Tokens
 
+PLACEHOLDERS = ("image_token", "boi_token")
+"""What processors call the mark that stands for a picture in a text."""
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
@@ -50,14 +53,20 @@ def _processed(
     image, sound = given.get("image"), given.get("sound")
     if given.get("text_pair") is not None:
         raise TextError("A picture or sound goes with one text; leave text_pair out")
-    _check_reads(model, text, image)
+    check_reads(model, text, image=image, sound=sound)
+    images = listed_images(image)
+    if text is None and len(images) > 1:
+        raise CaptureError(
+            f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; capture them one "
+            "after another, or with capture_many"
+        )
     asked: dict[str, Any] = {}
     rate = None
     if text is not None:
-        _check_placeholder(processor, check_text(text), image)
+        _check_placeholder(processor, check_text(text), len(images))
         asked["text"] = [text]
-    if image is not None:
-        asked["images"] = [parse_image(image, _channels(model))]
+    if images:
+        asked["images"] = [parse_image(each, _channels(model)) for each in images]
     if sound is not None:
         samples, rate = parse_sound(sound, given.get("sampling_rate"))
         wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
@@ -71,6 +80,19 @@ def _processed(
         return arguments, (), seconds
     check_length(model, arguments["input_ids"].shape[1])
     return arguments, (_tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist()),), seconds
+
+
+def listed_images(image: Any) -> list[Any]:
+    """One picture or a list of them as a list; none where there is none.
+
+    Raises:
+        CaptureError: where the list is empty.
+    """
+    if isinstance(image, list | tuple):
+        if not image:
+            raise CaptureError("image is an empty list; give a picture, or leave image out")
+        return list(image)
+    return [] if image is None else [image]
 
 
 def parse_image(image: Any, channels: int | None = None) -> Any:
@@ -89,6 +111,8 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
             with Image.open(image) as file:
                 file.load()
                 picture = file.copy()
+        except FileNotFoundError:
+            raise FileError(f"The picture {image} is not there") from None
         except (OSError, UnidentifiedImageError) as error:
             raise FileError(f"Cannot read the picture {image}: {error}") from None
     elif isinstance(image, np.ndarray):
@@ -108,27 +132,19 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
     return picture if picture.mode == mode else picture.convert(mode)
 
 
-def _check_reads(model: Any, text: str | None, image: Any) -> None:
-    reads = inspect.signature(model.forward).parameters
-    name = type(model).__name__
-    if image is not None and "pixel_values" not in reads:
-        raise CaptureError(f"{name} reads no pictures; give it a text or a sound")
-    if image is None and not {"input_values", "input_features"} & set(reads):
-        raise CaptureError(f"{name} reads no sound; give it a text or a picture")
-    if text is None and "input_ids" in reads:
-        raise CaptureError(f"{name} reads a text too; give one: capture(model, processor, text, image=...)")
-    if text is not None and "input_ids" not in reads:
-        raise CaptureError(
-            f"{name} reads no text beside it; leave text out, or pass target= for what its decoder reads"
-        )
-
-
-def _check_placeholder(processor: Any, text: str, image: Any) -> None:
+def _check_placeholder(processor: Any, text: str, pictures: int) -> None:
     if not hasattr(processor, "tokenizer"):
         raise CaptureError(f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)")
-    mark = getattr(processor, "image_token", None)
-    if image is not None and isinstance(mark, str) and mark not in text:
-        raise TextError(f"The text has no place for the picture; put {mark} where it belongs")
+    marks = [getattr(processor, name, None) for name in PLACEHOLDERS]
+    marks = [mark for mark in marks if isinstance(mark, str)]
+    if not pictures or not marks:
+        return
+    found = max(text.count(mark) for mark in marks)
+    if not found:
+        raise TextError(f"The text has no place for the picture; put {marks[0]} where it belongs")
+    if found != pictures:
+        places = f"{found} place{'s' * (found > 1)} for pictures"
+        raise TextError(f"The text has {places}, and {pictures} were given; put {marks[0]} where each belongs")
 
 
 def _asked(processor: Any, asked: dict[str, Any]) -> Any:
