@@ -66,8 +66,8 @@ def test_a_bad_text_is_reported_and_the_rest_goes_on():
         hs.capture_many(model, tokenizer, texts, on_error=lambda index, error: seen.append((index, str(error))))
     )
     assert [record.texts for record in found] == [("a",), ("b",), ("d",)]
-    assert [index for index, _ in seen] == [1, 3, 4]
-    assert "42 tokens" in seen[1][1]
+    assert sorted(index for index, _ in seen) == [1, 3, 4]
+    assert "42 tokens" in dict(seen)[3]
     with pytest.warns(UserWarning, match="input 1 was left out: The text is empty"):
         assert len(list(hs.capture_many(model, tokenizer, ["a", ""]))) == 1
     assert len(list(hs.capture_many(model, tokenizer, ["a " * 40], truncate=True))) == 1
