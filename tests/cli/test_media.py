@@ -151,7 +151,6 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
         ),
         (["a", "b", "--image", "cat.png", "--model", "clip"], "A picture or sound goes with one text; leave 'b' out"),
         (["--image", "cat.png"], "The demo model reads text; name a model of pictures or sounds (--model)"),
-        (["--model", "vit"], "There is nothing to read: give a text, a picture with --image, or a sound with --sound"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -189,6 +188,14 @@ def test_what_a_model_does_not_read_is_said_before_its_weights_are_loaded(
     monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
     with pytest.raises(AssertionError, match="weights were loaded"):
         run(["view", "a cat", "--model", models["bert"]])
+
+
+@pytest.mark.parametrize("command", ["view", "capture", "effect"])
+def test_nothing_to_read_is_wrong_usage(command, here, models, capsys):
+    more = {"view": [], "capture": ["--out", "x.safetensors"], "effect": ["--zero", "0-1"]}[command]
+    assert run([command, "--model", models["vit"], *more]) == 2
+    wanted = "headscope: There is nothing to read: give a text, a picture with --image, or a sound with --sound"
+    assert capsys.readouterr().err == f"{wanted} (headscope --help)\n"
 
 
 def test_a_record_file_holds_what_was_read(here, models, capsys):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing._inputs import Inputs, check_length, check_text, with_target
+from headscope.capturing._inputs import Inputs, check_length, check_text, positions_of, with_target
 from headscope.capturing._origins import origins_of
 from headscope.capturing._reads import check_reads
 from headscope.capturing._sound import parse_sound
@@ -60,11 +60,12 @@ def _processed(
             f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; capture them one "
             "after another, or with capture_many"
         )
-    asked: dict[str, Any] = {}
+    marks = [] if text is None else _check_placeholder(processor, check_text(text), len(images))
+    # a text that holds the places of pictures is not cut: patches would be lost
+    limit = positions_of(model) if given.get("truncate") and text is not None and not marks else None
+    cut = {} if limit is None else {"truncation": True, "max_length": limit}
+    asked: dict[str, Any] = {} if text is None else {"text": [text], **cut}
     rate = None
-    if text is not None:
-        _check_placeholder(processor, check_text(text), len(images))
-        asked["text"] = [text]
     if images:
         asked["images"] = [parse_image(each, _channels(model)) for each in images]
     if sound is not None:
@@ -79,7 +80,7 @@ def _processed(
     if text is None:
         return arguments, (), seconds
     check_length(model, arguments["input_ids"].shape[1])
-    return arguments, (_tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist()),), seconds
+    return arguments, (_tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), cut),), seconds
 
 
 def listed_images(image: Any) -> list[Any]:
@@ -132,19 +133,21 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
     return picture if picture.mode == mode else picture.convert(mode)
 
 
-def _check_placeholder(processor: Any, text: str, pictures: int) -> None:
+def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
+    """The marks that stand for pictures in texts, none where texts have no place for them."""
     if not hasattr(processor, "tokenizer"):
         raise CaptureError(f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)")
     marks = [getattr(processor, name, None) for name in PLACEHOLDERS]
     marks = [mark for mark in marks if isinstance(mark, str)]
     if not pictures or not marks:
-        return
+        return marks
     found = max(text.count(mark) for mark in marks)
     if not found:
         raise TextError(f"The text has no place for the picture; put {marks[0]} where it belongs")
     if found != pictures:
         places = f"{found} place{'s' * (found > 1)} for pictures"
         raise TextError(f"The text has {places}, and {pictures} were given; put {marks[0]} where each belongs")
+    return marks
 
 
 def _asked(processor: Any, asked: dict[str, Any]) -> Any:
@@ -187,9 +190,9 @@ def _seconds(processor: Any, arguments: dict, samples: int, rate: int) -> float 
     return None if mask is None else samples / rate / int(mask.sum())
 
 
-def _tokens(tokenizer: Any, text: str, ids: list[int]) -> Tokens:
+def _tokens(tokenizer: Any, text: str, ids: list[int], cut: Mapping[str, Any]) -> Tokens:
     """With their places in the text, where the processor put nothing else between them."""
-    own = tokenizer(text)
+    own = tokenizer(text, **cut)
     if list(own["input_ids"]) == ids:
         return tokens_from_encoding(tokenizer, own, (text,))
     return tokens_from_ids(tokenizer, ids, texts=(text,))

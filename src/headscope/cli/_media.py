@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
 
 from headscope.cli._run import RECORD_SUFFIX
 from headscope.errors import TextError
@@ -32,10 +32,13 @@ class Media:
         """Raise where there is nothing to read, or texts and files do not go together, before anything is loaded.
 
         Raises:
-            TextError: saying which.
+            CycloptsError: where nothing was given, which is wrong usage.
+            TextError: saying what does not go together.
         """
         if text is None and not self.given:
-            raise TextError("There is nothing to read: give a text, a picture with --image, or a sound with --sound")
+            raise CycloptsError(
+                msg="There is nothing to read: give a text, a picture with --image, or a sound with --sound"
+            )
         if text_b is not None and self.given:
             raise TextError(f"A picture or sound goes with one text; leave {text_b!r} out")
         if text is not None and text.endswith(RECORD_SUFFIX) and self.given:
