@@ -173,6 +173,32 @@ def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show, 
     assert printed(view.token("key", 2).get_attribute("title")) == near(scored["cross"].scores(2, 1)[5, 2])
 
 
+def test_patches_stand_where_they_are_in_their_picture(show, rng):
+    """Whatever their order: some models read patches block by block."""
+    places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), None, (0, 0), (0, 1), None)
+    pictures = tuple(None if place is None else int(token > 7) for token, place in enumerate(places))
+    tokens = Tokens(
+        pieces=tuple(f"t{token}" for token in range(len(places))),
+        grids=((2, 3), (1, 2)),
+        places=places,
+        pictures=pictures,
+    )
+    layers = tuple(Layer(layer=number, weights=random_weights(rng, (3, 11, 11))) for number in range(2))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=layers)
+    opened = show(Record(stacks={"self": stack}, model=ModelFacts()), view="text", query=[0])
+    boxes = [opened.token("query", token).bounding_box() for token in range(len(places))]
+    first = dict(zip(places[1:7], boxes[1:7], strict=True))
+    for (row, column), box in first.items():
+        assert box["x"] - boxes[1]["x"] == pytest.approx(column * box["width"], abs=1)
+        assert box["y"] - boxes[1]["y"] == pytest.approx(row * box["height"], abs=1)
+        assert box["width"] == pytest.approx(box["height"], abs=1)
+    lowest = max(box["y"] + box["height"] for box in first.values())
+    assert boxes[0]["y"] < boxes[1]["y"] < lowest <= boxes[7]["y"] + 1 < boxes[8]["y"]
+    assert boxes[9]["y"] == pytest.approx(boxes[8]["y"], abs=1)
+    assert boxes[10]["y"] > boxes[9]["y"]
+    assert not opened.errors
+
+
 def test_words_show_what_they_receive_when_nothing_is_chosen(show, scored):
     view = show(scored, view="text", layer=0)
     received = scored["cross"].weights(0).mean(axis=(0, 1))

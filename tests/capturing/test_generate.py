@@ -14,7 +14,7 @@ from headscope.capturing._join import Joiner
 from headscope.testing import tiny_model, tiny_tokenizer
 
 PROMPT, COUNT, NEVER = "the cat", 11, 63
-EQUAL_LAYERS = {"num_decoder_layers": 2}  # transformers makes the cache of a T5 too short otherwise
+EQUAL_LAYERS = {"num_decoder_layers": 2}  # transformers makes the static cache of a T5 too short otherwise
 FAMILIES = {
     "gpt2": {},
     "llama": {},
@@ -30,10 +30,12 @@ FAMILIES = {
     "falcon": {},
     "falcon (alibi)": {},
     "gpt_neo": {},
-    "t5": EQUAL_LAYERS,
+    "t5": {},  # its decoder is deeper than its encoder
+    "t5 (equal)": EQUAL_LAYERS,
+    "switch_transformers": {},
     "bart": {},
 }
-STATIC = ("gpt2", "llama", "mistral", "gemma2", "qwen3_next", "gptj", "falcon", "t5", "bart")
+STATIC = ("gpt2", "llama", "mistral", "gemma2", "qwen3_next", "gptj", "falcon", "t5 (equal)", "bart")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,8 @@ def tokenizer():
 
 
 def model_of(family, **changes):
-    return tiny_model(family, writes=True, **FAMILIES.get(family, {}) | changes)
+    changes = FAMILIES.get(family, {}) | changes
+    return tiny_model(family.removesuffix(" (equal)"), writes=True, **changes)
 
 
 def written(family, tokenizer, **options):
@@ -124,6 +127,66 @@ def test_so_are_those_of_eager_attention(family, tokenizer):
     model = model_of(family, attn_implementation="eager")
     record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=COUNT, eos_token_id=NEVER)
     assert_equal_to_one_pass(model, record)
+
+
+def test_a_deep_decoder_is_written_by_with_a_cache(tokenizer):
+    """The same text as without any cache, which transformers can do."""
+    model, record = written("t5", tokenizer)
+    source = torch.tensor([tokenizer(PROMPT)["input_ids"]])
+    options = {"max_new_tokens": COUNT, "eos_token_id": NEVER, "do_sample": False}
+    wanted = model.generate(source, use_cache=False, **options)[0, record.generation.prompt :]
+    assert list(record.generation.tokens.ids) == wanted.tolist()
+    assert record.generation.reads == (1,) * COUNT
+    with pytest.raises(CaptureError, match="transformers makes its static cache too short; leave cache_implementation"):
+        written("t5", tokenizer, cache_implementation="static")
+
+
+EXPERTS = ["mixtral", "qwen3_moe", "jamba", "gpt_oss", "switch_transformers"]
+
+
+@pytest.mark.parametrize("family", EXPERTS)
+def test_router_scores_of_all_steps_are_those_of_one_pass(family, tokenizer):
+    model, record = written(family, tokenizer, keep="qk", routers=True)
+    sides = {"input_ids": record.stacks.get("encoder", record[record.generation.stack]).query}
+    if "decoder" in record.stacks:
+        sides["decoder_input_ids"] = record["decoder"].query
+    arguments = {name: torch.tensor([side.ids]) for name, side in sides.items()}
+    with torch.no_grad():
+        whole = model(**arguments, output_router_logits=True, use_cache=False)
+    for name, stack in record.stacks.items():
+        returned = getattr(whole, f"{name}_router_logits" if name != "self" else "router_logits", None) or ()
+        own = [scores for scores in returned if isinstance(scores, torch.Tensor)]
+        assert len(stack.routers) == len(own)
+        for ours, theirs in zip(stack.routers.values(), own, strict=True):
+            assert ours.shape == (len(stack.query), theirs.shape[-1])
+            np.testing.assert_allclose(ours, theirs.reshape(ours.shape), atol=1e-5)
+    assert any(stack.routers for stack in record.stacks.values())
+
+
+def test_router_scores_leave_the_text_as_it_is_and_are_left_out_unless_asked_for(tokenizer):
+    sampled = {"do_sample": True, "seed": 5}
+    (_, with_them), (_, without) = (written("mixtral", tokenizer, routers=routers, **sampled) for routers in (1, 0))
+    assert with_them.generation.tokens.ids == without.generation.tokens.ids
+    assert without["self"].routers == {}
+    assert_equal_arrays(with_them["self"], without["self"])
+
+
+def assert_equal_arrays(ours, theirs):
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(mine.queries, other.queries)
+
+
+@pytest.mark.parametrize("options", [{"prefill_chunk_size": 3}, {"cache_implementation": "static"}])
+def test_router_scores_of_a_prompt_in_parts_and_of_a_static_cache(options, tokenizer):
+    _, wanted = written("mixtral", tokenizer, routers=True)
+    _, record = written("mixtral", tokenizer, routers=True, **options)
+    for number, scores in wanted["self"].routers.items():
+        np.testing.assert_allclose(record["self"].routers[number], scores, atol=1e-5)
+
+
+def test_a_model_without_experts_says_so(tokenizer):
+    with pytest.raises(CaptureError, match="LlamaForCausalLM offers no router scores; capture without routers=True"):
+        written("llama", tokenizer, routers=True)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "mistral", "bloom"])

@@ -39,14 +39,14 @@ def test_a_tokenizer_need_not_know_how_to_pad():
 
 
 def test_order_holds_over_more_texts_than_are_read_ahead(monkeypatch):
-    monkeypatch.setattr(_many, "TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr(_many, "AT_ONCE", 3)
     texts = ["a " * length for length in (5, 1, 4, 2, 6, 3, 7)]
     found = hs.capture_many(tiny_model("bert"), tiny_tokenizer(), texts)
     assert [len(record["self"].query) for record in found] == [7, 3, 6, 4, 8, 5, 9]
 
 
 def test_texts_are_read_as_they_are_needed(monkeypatch):
-    monkeypatch.setattr(_many, "TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr(_many, "AT_ONCE", 2)
     taken = []
 
     def texts():
@@ -66,9 +66,9 @@ def test_a_bad_text_is_reported_and_the_rest_goes_on():
         hs.capture_many(model, tokenizer, texts, on_error=lambda index, error: seen.append((index, str(error))))
     )
     assert [record.texts for record in found] == [("a",), ("b",), ("d",)]
-    assert [index for index, _ in seen] == [1, 3, 4]
-    assert "42 tokens" in seen[1][1]
-    with pytest.warns(UserWarning, match="text 1 was left out: The text is empty"):
+    assert sorted(index for index, _ in seen) == [1, 3, 4]
+    assert "42 tokens" in dict(seen)[3]
+    with pytest.warns(UserWarning, match="input 1 was left out: The text is empty"):
         assert len(list(hs.capture_many(model, tokenizer, ["a", ""]))) == 1
     assert len(list(hs.capture_many(model, tokenizer, ["a " * 40], truncate=True))) == 1
 

@@ -51,6 +51,18 @@ def test_a_caption_beside_its_picture(image_processor):
     assert alone["self"].query == hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat")["self"].query
 
 
+def test_a_caption_that_is_too_long_is_cut_if_wanted(image_processor):
+    from transformers import CLIPProcessor
+
+    processor = CLIPProcessor(image_processor=image_processor, tokenizer=tiny_tokenizer())
+    model, text = tiny_model("clip"), "a cat " * 20
+    with pytest.raises(TextError, match=r"The text has 82 tokens and the model has positions for 32; .*--truncate"):
+        hs.capture(model, processor, text, image=IMAGE)
+    tokens = hs.capture(model, processor, text, image=IMAGE, truncate=True)["text"].query
+    assert len(tokens) == 32
+    assert tokens.offsets[1:5] == ((0, 1), (2, 3), (3, 4), (4, 5))
+
+
 def test_patches_stand_where_the_text_has_its_picture(llava):
     record = hs.capture(*llava, "a <image> cat", image=IMAGE)
     text = record["text"].query

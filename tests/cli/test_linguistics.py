@@ -148,7 +148,7 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys, monke
         (["--treebank", "bank.conllu", "--sentence", "4"], "or a number from 0 to 3"),
         (["--treebank", "none.conllu"], "none.conllu is not there"),
         (["it sat", "--sentence", "two"], "--sentence two is of no treebank; name its file with --treebank"),
-        ([], "There is nothing to show: give a text, a record file, or a --treebank"),
+        ([], "There is nothing to read: give a text, a picture with --image, or a sound"),
     ],
 )
 def test_view_of_no_sentence_is_one_line(given, said, here, capsys):

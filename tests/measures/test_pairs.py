@@ -29,6 +29,15 @@ def test_same_token_and_form():
     assert found(same_form(PAIR, PAIR, itself=False)) == {(1, 4), (4, 1), (2, 5), (5, 2)}
 
 
+def test_patches_of_one_piece_are_no_words():
+    """As in the text of a model that reads pictures, where every patch is called alike."""
+    pieces = ("<image>", "<image>", "cat", "a", "cat")
+    tokens = Tokens(pieces=pieces, grids=((1, 2),), places=((0, 0), (0, 1), None, None, None))
+    assert tokens.worded == (False, False, True, True, True)
+    np.testing.assert_array_equal(np.argwhere(same_form(tokens, tokens, itself=False)), [[2, 4], [4, 2]])
+    np.testing.assert_array_equal(np.argwhere(np.diag(same_form(tokens, tokens)))[:, 0], [2, 3, 4])
+
+
 def test_across_two_lists_no_token_is_itself():
     assert same_token(PAIR, LONE).shape == (9, 3)
     assert found(same_form(PAIR, LONE, itself=False)) == {(1, 0), (4, 0), (6, 1), (7, 1)}

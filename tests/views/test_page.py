@@ -73,6 +73,24 @@ def test_the_header_follows_the_contract(rng):
     assert header["verified"] is None
 
 
+def test_patches_have_their_places_and_each_picture_its_tokens(rng):
+    places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (0, 1), None)
+    pictures = (None, 0, 0, 0, 0, 1, 1, None)
+    tokens = hs.Tokens(pieces=tuple("abcdefgh"), grids=((2, 2), (1, 2)), places=places, pictures=pictures)
+    layer = hs.Layer(layer=0, weights=random_weights(rng, (3, 8, 8)))
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    header = header_of(hs.page(hs.Record(stacks={"self": stack}, model=hs.ModelFacts())).html)
+    TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
+    told = header["stacks"][0]["query"]
+    assert told["areas"] == ["", "1/1", "2/1", "1/2", "2/2", "1/1", "1/2", ""]
+    assert told["runs"] == [[0, 1], [1, 5, 1], [5, 7, 1], [7, 8]]
+
+
+def test_a_text_has_neither_places_nor_pictures(rng):
+    header = header_of(hs.page(hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"))).html)
+    assert not {"areas", "runs"} & set(header["stacks"][0]["query"])
+
+
 def test_bytes_come_back_as_weights_within_the_stated_error():
     record = random_record(layers=2)
     text = hs.page(record).html

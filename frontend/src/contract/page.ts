@@ -93,6 +93,14 @@ export interface PageTokens {
    * 0 for the first text and 1 for the second of a pair.
    */
   segments: number[];
+  /**
+   * Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty for other tokens.
+   */
+  areas?: string[];
+  /**
+   * First and stop of the tokens in one picture, or in none; a third number, 1, marks pictures. Beside ``areas``.
+   */
+  runs?: number[][];
 }
 export interface PageLayer {
   /**

@@ -10,6 +10,7 @@ from headscope.capturing._inputs import check_text
 from headscope.capturing._load import (
     load_bare_model,
     load_classifier,
+    load_for,
     load_masked_model,
     load_model,
     load_tokenizer,
@@ -18,7 +19,9 @@ from headscope.capturing._load import (
 from headscope.capturing._many import capture_many
 from headscope.capturing._masking import Masking, masking_drops
 from headscope.capturing._options import CaptureOptions
+from headscope.capturing._processor import parse_image
 from headscope.capturing._random_twin import random_twin
+from headscope.capturing._sound import parse_sound
 
 __all__ = [
     "CaptureOptions",
@@ -34,11 +37,14 @@ __all__ = [
     "input_embeddings",
     "load_bare_model",
     "load_classifier",
+    "load_for",
     "load_masked_model",
     "load_model",
     "load_tokenizer",
     "loader_of",
     "masking_drops",
+    "parse_image",
+    "parse_sound",
     "random_twin",
     "watch",
     "without_embedding",

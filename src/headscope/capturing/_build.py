@@ -15,7 +15,7 @@ from headscope.capturing._call import Call
 from headscope.capturing._facts import others_of, positions_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
-from headscope.capturing._routers import block_of
+from headscope.capturing._routers import block_of, routers_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._stacks import Group, name_groups, number_layers
 from headscope.capturing._statistics import StatisticsPlan, fill_weights, statistics_of_call
@@ -133,10 +133,10 @@ class Builder:
                     layer["contributions"] = Contributions(missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}"))
 
     def _routers_of(self, path: str, positions: torch.Tensor, example: int) -> dict[int, np.ndarray]:
-        """Router scores ``[token expert]`` of the blocks of a list, by number."""
-        blocks = {block_of(name): scores[example] for name, scores in self.routers.items()}
+        """Router scores ``[token expert]`` of the real tokens in the blocks of a list, by number."""
         kept = positions.cpu().numpy()
-        return {block[1]: scores[kept] for block, scores in blocks.items() if block is not None and block[0] == path}
+        found = routers_of(path, {name: scores[example] for name, scores in self.routers.items()})
+        return {number: scores[kept] for number, scores in found.items()}
 
     def _statistics(self, call: Call, sides: tuple[Side, Side]) -> Sequence[Statistics | None]:
         if "statistics" not in self._keeping.what:

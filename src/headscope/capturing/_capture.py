@@ -11,10 +11,11 @@ from typing_extensions import Unpack
 
 from headscope.capturing._inputs import Inputs, encode, with_target
 from headscope.capturing._keep import Keeping
-from headscope.capturing._load import load_model, load_with_processor
+from headscope.capturing._load import load_for
 from headscope.capturing._options import CaptureOptions, KeepOptions, check_options, keeping_of
 from headscope.capturing._origins import has_more_than_text, origins_of
 from headscope.capturing._processor import inputs_of
+from headscope.capturing._reads import check_reads
 from headscope.capturing._run import at_rest, run, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.errors import CaptureError
@@ -65,10 +66,11 @@ def prepared(
 ) -> tuple[Any, Inputs]:
     """The model, loaded and unwrapped, and what it is to be run on; arguments as of `capture`."""
     check_options(options)
-    more = any(options.get(name) is not None for name in ("image", "sound"))
+    given: dict[str, Any] = {name: options.get(name) for name in ("image", "sound")}
+    more = any(value is not None for value in given.values())
     if model is None or isinstance(model, str | Path):
         trusted = options.get("trust_remote_code", False)
-        model, own = (load_with_processor if more else load_model)(model, trust_remote_code=trusted)
+        model, own = load_for(model, texts[0], trust_remote_code=trusted, **given)
         tokenizer = own if tokenizer is None else tokenizer
     if tokenizer is None:
         what = "processor" if more else "tokenizer"
@@ -139,6 +141,7 @@ def _inputs(model: Any, tokenizer: Any, texts: tuple[str | None, str | None], op
     text, text_pair = texts
     if text is None:
         raise CaptureError("capture needs a text, an image or a sound: capture(model, tokenizer, text)")
+    check_reads(model, text)
     encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
     named = {name: torch.tensor([values], device=model.device) for name, values in encoding.items()}
     source = tokens_from_encoding(tokenizer, encoding, (text,) if text_pair is None else (text, text_pair))

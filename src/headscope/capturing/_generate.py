@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from headscope.capturing._cache import deep_cache
 from headscope.capturing._edit import sessions
 from headscope.capturing._facts import facts_of
 from headscope.capturing._facts import positions_of as kind_of_positions
@@ -19,6 +20,7 @@ from headscope.capturing._join import Joiner
 from headscope.capturing._keep import Keeping
 from headscope.capturing._load import load_model
 from headscope.capturing._odds import Odds
+from headscope.capturing._routers import RouterSteps, RouterWatch
 from headscope.capturing._run import at_rest, uncompiled, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
@@ -56,9 +58,10 @@ def generate(
         max_new_tokens: how many tokens to write at most.
         alternatives: how many of the most probable candidates to note for each token.
         seed: of the random numbers, where tokens are drawn (``do_sample=True``); the caller's are left as they were.
-        **options: ``keep`` and ``precision`` of `KeepOptions`, and any field of ``transformers.GenerationConfig``
-            such as ``do_sample``, ``temperature``, ``top_p`` or ``cache_implementation``; where not given, the
-            model's own decide, but for beams: there is always one. ``trust_remote_code`` for a model that is named.
+        **options: ``keep``, ``precision`` and ``routers`` of `KeepOptions`, and any field of
+            ``transformers.GenerationConfig`` such as ``do_sample``, ``temperature``, ``top_p`` or
+            ``cache_implementation``; where not given, the model's own decide, but for beams: there is always one.
+            ``trust_remote_code`` for a model that is named.
 
     Returns:
         One `Record` with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
@@ -105,8 +108,10 @@ class _Run:
         encodes = bool(getattr(self.model.config, "is_encoder_decoder", False))
         _check_room(self.model, 1 if encodes else len(source), arguments["max_new_tokens"])
         joiner, odds = Joiner(self.keeping, self.model), Odds(self.alternatives)
-        with at_rest(self.model), uncompiled(self.model), _left_as_it_was(self.model), _seeded(seed, self.model.device):
-            ids = self._written(source, joiner, odds, arguments)
+        with at_rest(self.model), uncompiled(self.model), _left_as_it_was(self.model):
+            routers = RouterSteps(self.model, self._router_places(source))
+            with routers, _seeded(seed, self.model.device):
+                ids = self._written(source, joiner, odds, arguments)
         count = len(ids) - odds.prompt
         odds.cut(count)
         tokens = {"source": tokens_from_encoding(self.tokenizer, encoding, (self.prompt,))}
@@ -116,7 +121,7 @@ class _Run:
             tokens["source"] = self._read(tokens["source"], source, ids)
         end = arguments.get("eos_token_id", self.model.generation_config.eos_token_id)
         ended = ids[-1] in (end if isinstance(end, Sequence) else (end,))
-        stacks = joiner.stacks(tokens)
+        stacks = joiner.stacks(tokens, routers.scores)
         facts = facts_of(self.model)
         layers = [layer for stack in stacks.values() for layer in stack]
         facts = replace(facts, positions=kind_of_positions(self.model, layers))
@@ -163,7 +168,8 @@ class _Run:
             if "stop_strings" in arguments:
                 arguments["tokenizer"] = self.tokenizer
             try:
-                found = model.generate(given, attention_mask=prompt["attention_mask"], **_padded(arguments, model))
+                arguments = _padded(arguments, model) | deep_cache(model, arguments)
+                found = model.generate(given, attention_mask=prompt["attention_mask"], **arguments)
             except HeadscopeError:
                 raise
             except ValueError as error:
@@ -174,6 +180,17 @@ class _Run:
         if not watch.count:
             raise CaptureError(f"{type(model).__name__} computed no softmax attention that could be seen")
         return found[0].tolist()
+
+    def _router_places(self, source: list[int]) -> dict[str, int]:
+        """Where router scores are found, where these are wanted: told by one pass over the prompt."""
+        if not self.keeping.routers:
+            return {}
+        arguments = {"input_ids": torch.tensor([source], device=self.model.device)}
+        if getattr(self.model.config, "is_encoder_decoder", False):
+            start = self.model.generation_config.decoder_start_token_id or self.model.config.decoder_start_token_id
+            arguments["decoder_input_ids"] = torch.tensor([[start or 0]], device=self.model.device)
+        with RouterWatch(self.model) as watch:
+            return watch.places(self.model(**arguments, output_router_logits=True, use_cache=False))
 
     def _read(self, given: Tokens, source: list[int], ids: list[int]) -> Tokens:
         """The prompt and what was written after it, but the last token, which was not read.

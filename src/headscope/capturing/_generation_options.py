@@ -12,6 +12,9 @@ from headscope.errors import CaptureError
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
 """What ``model.generate`` takes beside the fields of its configuration."""
 
+KEPT = ("keep", "precision", "routers")
+"""Options of what is kept."""
+
 ONE_TEXT = "a record is of one text; call generate once for each"
 BEAMS = "beams read several texts at once and swap their caches, so that no text has one row for each token"
 ASSISTED = "assisted decoding reads tokens that it takes back, so that no text has one row for each token"
@@ -68,7 +71,7 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
     from transformers import GenerationConfig
 
     fields = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
-    known = fields | set(OBJECTS) | {"keep", "precision"}
+    known = fields | set(OBJECTS) | set(KEPT)
     for name in options:
         if name not in known | set(REFUSED):
             close = difflib.get_close_matches(name, sorted(known), n=1)
@@ -79,7 +82,7 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
         asked = options.get(name, None if name in OVERRIDDEN or name in UNMEANT else own.get(name))
         if asked is not None and asked not in idle:
             raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
-    keeping = parse_keep(**{name: options[name] for name in ("keep", "precision") if name in options})
+    keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
     if "statistics" in keeping.what:
         raise CaptureError("keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'")
     if "norms" in keeping.what:

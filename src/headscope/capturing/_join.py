@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
 from torch import nn
 
 from headscope.capturing._build import Masks
 from headscope.capturing._call import Call
 from headscope.capturing._facts import others_of
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
-from headscope.capturing._routers import block_of
+from headscope.capturing._routers import block_of, routers_of
 from headscope.capturing._stacks import Group, name_groups, number_layers, role_of
 from headscope.capturing._strand import Strand
 from headscope.errors import CaptureError
@@ -55,11 +56,12 @@ class Joiner:
             for strand in self._strands.values():
                 strand.drop_weights()
 
-    def stacks(self, tokens: Mapping[str, Tokens]) -> dict[str, Stack]:
+    def stacks(self, tokens: Mapping[str, Tokens], routers: Mapping[str, np.ndarray] | None = None) -> dict[str, Stack]:
         """The joined stacks.
 
         Args:
             tokens: that were read, by side: ``"source"``, and ``"target"`` of an encoder-decoder.
+            routers: router scores ``[token expert]`` of all steps, by the name of the router's module.
 
         Raises:
             CaptureError: where a layer did not read each of them once.
@@ -78,7 +80,8 @@ class Joiner:
                 visible = None if mask is None else alike.setdefault(mask, mask)
                 layers.append(Layer(layer=number, **strand.layer(len(query), len(key)), visible=visible))
             others = {} if group[1] else others_of(self._model, group[0], numbers)
-            found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers), others=others)
+            routed = {} if group[1] else _routed(routers_of(group[0], routers or {}), name, query)
+            found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers), others=others, routers=routed)
         return found
 
 
@@ -99,8 +102,18 @@ def _numbers(strands: list[Strand]) -> list[int]:
 def _check_sizes(strand: Strand, name: str, query: Tokens, key: Tokens) -> None:
     """Each token once; a model may run one pass more than it takes, before it sees that the text has ended."""
     for what, seen, wanted in (("queries", strand.read, len(query)), ("keys", strand.known, len(key))):
-        if not wanted <= seen <= wanted + (wanted > 1):
-            raise CaptureError(
-                f"A layer of stack {name!r} worked on {seen} {what} in all steps together, but {wanted} tokens were "
-                "read; steps that add, drop or repeat tokens cannot be joined"
-            )
+        _check_size(name, what, seen, wanted)
+
+
+def _check_size(name: str, what: str, seen: int, wanted: int) -> None:
+    if not wanted <= seen <= wanted + (wanted > 1):
+        raise CaptureError(
+            f"A layer of stack {name!r} worked on {seen} {what} in all steps together, but {wanted} tokens were "
+            "read; steps that add, drop or repeat tokens cannot be joined"
+        )
+
+
+def _routed(routers: dict[int, np.ndarray], name: str, query: Tokens) -> dict[int, np.ndarray]:
+    for scores in routers.values():
+        _check_size(name, "tokens to route", len(scores), len(query))
+    return {number: scores[: len(query)] for number, scores in routers.items()}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.capturing._demo import PACKAGE, demo_model
+from headscope.capturing._reads import check_reads
 from headscope.errors import ModelError
 
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -30,18 +31,52 @@ def load_model(
     return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
 
 
-def load_with_processor(name: str | Path | None, *, trust_remote_code: bool = False) -> tuple[Any, Any]:
-    """A model of pictures or sounds and its processor, in evaluation mode.
+def load_for(
+    name: str | Path | None,
+    text: Any = None,
+    *,
+    image: Any = None,
+    sound: Any = None,
+    kept: bool = False,
+    trust_remote_code: bool | None = None,
+) -> tuple[Any, Any]:
+    """A model and what it reads with: its tokenizer or, for pictures and sounds, its processor.
+
+    Whether it reads what is given is told before its weights are loaded.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        text: a text that it is to read, or None.
+        image: pictures, or None.
+        sound: a sound, or None.
+        kept: load it with the head that it was kept with.
+        trust_remote_code: whether the model may bring code of its own and run it.
 
     Raises:
-        ModelError: where there is no such model, or it or its processor cannot be loaded.
+        ModelError: where there is no such model, or it or its tokenizer or processor cannot be loaded.
+        CaptureError: where it does not read what is given.
     """
-    from transformers import AutoProcessor
+    from transformers import AutoConfig
 
-    if name is None:
-        raise ModelError("The demo model reads text; name a model of pictures or sounds")
-    model = load_bare_model(name, trust_remote_code=trust_remote_code)
-    return model, _loaded(AutoProcessor, name, trust_remote_code)
+    more, trusted = image is not None or sound is not None, bool(trust_remote_code)
+    if name is None and more:
+        raise ModelError("The demo model reads text; name a model of pictures or sounds (--model)")
+    name = demo_model() if name is None else name
+    config = _loaded(AutoConfig, name, trusted)
+    loader = (kept_class(config) if kept else None) or loader_of(config, writes=kept and not more)
+    found = class_of(loader, config)
+    if found is not None:
+        check_reads(found, text, image=image, sound=sound)
+    model = _loaded(loader, name, trusted).eval()
+    if not more:
+        return model, load_tokenizer(name, trust_remote_code=trusted)
+    try:
+        return model, load_processor(name, trust_remote_code=trusted)
+    except ModelError:
+        if text is not None:
+            raise
+    # a folder of wav2vec 2.0 without a tokenizer has what a sound needs, and yet no whole processor
+    return model, load_processor(name, "picture" if image is not None else "sound", trust_remote_code=trusted)
 
 
 def load_bare_model(name: str | Path, *, trust_remote_code: bool = False, writes: bool = False) -> Any:
@@ -54,6 +89,22 @@ def load_bare_model(name: str | Path, *, trust_remote_code: bool = False, writes
 
     config = _loaded(AutoConfig, name, trust_remote_code)
     return _loaded(loader_of(config, writes=writes), name, trust_remote_code).eval()
+
+
+def kept_class(config: Any) -> type | None:
+    """The class of transformers that a model was kept as, with its head; None where it has no such class."""
+    import transformers
+
+    name = next(iter(getattr(config, "architectures", None) or ()), "")
+    found = getattr(transformers, name, None)
+    return found if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel) else None
+
+
+def class_of(loader: Any, config: Any) -> type | None:
+    """The class that a loader makes of a configuration; None where that is not known beforehand."""
+    classes = getattr(loader, "_model_mapping", None)
+    found = loader if classes is None else classes.get(type(config), None)
+    return found if isinstance(found, type) else None  # some configurations are of several models
 
 
 def load_masked_model(name: str | Path | None, *, trust_remote_code: bool = False) -> Any:
@@ -112,6 +163,23 @@ def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:
     return _loaded(AutoTokenizer, name, trust_remote_code)
 
 
+def load_processor(name: str | Path, part: str | None = None, *, trust_remote_code: bool = False) -> Any:
+    """What prepares pictures, sounds and texts for a model, by hub name or folder.
+
+    Args:
+        name: hub name or folder.
+        part: ``"picture"`` or ``"sound"`` for the part of it that prepares these; all of it by default.
+        trust_remote_code: whether it may bring code of its own and run it.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor
+
+    loaders = {"picture": AutoImageProcessor, "sound": AutoFeatureExtractor, None: AutoProcessor}
+    return _loaded(loaders[part], name, trust_remote_code)
+
+
 def display_name(model: Any) -> str:
     """Hub name of a model, or the last part of its folder; never a path of this machine."""
     path = Path(str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__))
@@ -138,8 +206,9 @@ def _loaded(loader: Any, name: str | Path, trust_remote_code: bool, **options: A
         raise ModelError(f"There is no folder {str(name)!r}, and a hub name looks like 'google-bert/bert-base-uncased'")
     try:
         return loader.from_pretrained(str(name), trust_remote_code=trust_remote_code, **options)
-    except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
-        what = next((part for part in ("tokenizer", "processor") if part.title() in loader.__name__), "model")
+    except (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError, RuntimeError) as error:
+        parts = {"Tokenizer": "tokenizer", "Processor": "processor", "FeatureExtractor": "processor"}
+        what = next((what for part, what in parts.items() if part in loader.__name__), "model")
         raise ModelError(
             f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; "
             "wanted is a folder made by save_pretrained, or a hub name that can be reached from here"

@@ -1,10 +1,10 @@
-"""Many texts to records, in batches."""
+"""Many texts, pictures or sounds to records, in batches."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -12,16 +12,18 @@ import torch
 
 from headscope.capturing._capture import capture
 from headscope.capturing._inputs import Inputs, encode
+from headscope.capturing._items import Item, Text, parse_item
 from headscope.capturing._options import KeepOptions, keeping_of
+from headscope.capturing._origins import origins_of
+from headscope.capturing._processor import inputs_of
+from headscope.capturing._reads import check_reads
 from headscope.capturing._run import at_rest, run, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record, Tokens
 
-Text = str | tuple[str, str]
-
-TEXTS_AT_ONCE = 64
-"""How many texts are read ahead, so that those of like length can share a batch."""
+AT_ONCE = 64
+"""How many inputs are read ahead, so that those of like length can share a batch."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +41,28 @@ class _Encoded:
 def capture_many(
     model: Any,
     tokenizer: Any,
-    texts: Iterable[Text],
+    texts: Iterable[Text | Mapping[str, Any]],
     *,
     batch_tokens: int = 4096,
     progress: bool = False,
     on_error: Callable[[int, HeadscopeError], None] | None = None,
     **options: Any,
 ) -> Iterator[Record]:
-    """Capture many texts, one record each, in the order given.
+    """Capture many texts, pictures or sounds, one record each, in the order given.
 
-    Texts are read 64 ahead and those of like length share a batch, padding cut off again; the whole is never in
-    memory. A text that cannot be captured is reported with its number, and the rest goes on.
+    Inputs are read 64 ahead; texts of like length share a batch, padding cut off again, and so do pictures of one size
+    that come without a text. Anything else is run one at a time. The whole is never in memory. An input that cannot be
+    captured is reported with its number, and the rest goes on.
 
     Args:
-        model: a loaded transformers model. Encoder-decoders go one text at a time.
-        tokenizer: its tokenizer; it need not know how to pad.
-        texts: texts, or pairs of them, from any iterable.
-        batch_tokens: most tokens in a batch, padding included; a longer text is a batch of its own.
+        model: a loaded transformers model. Encoder-decoders go one input at a time.
+        tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and sounds.
+        texts: texts, pairs of them, or mappings such as ``{"image": "cat.png", "text": "a photo of a cat"}``, with
+            ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and ``target`` of `capture`; from any
+            iterable.
+        batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its own.
         progress: show a bar on stderr, where that is a terminal.
-        on_error: is called with number and error of a text that was left out; by default a warning is issued.
+        on_error: is called with number and error of an input that was left out; by default a warning is issued.
         **options: ``truncate`` of `CaptureOptions`, and `KeepOptions`.
 
     Raises:
@@ -66,6 +71,7 @@ def capture_many(
     Example:
         >>> for record in capture_many(model, tokenizer, ["The cat sat.", ("It slept.", "It woke.")]):
         ...     print(record["self"].weights(layer=0).shape)
+        >>> records = capture_many(model, processor, [{"image": path} for path in folder.glob("*.png")])
     """
     known = ("truncate", *KeepOptions.__annotations__)
     for name in options:
@@ -83,19 +89,33 @@ class _Many:
     options: dict[str, Any]
     batch_tokens: int
     report: Callable[[int, HeadscopeError], None]
+    lengths: dict[tuple, int] = field(default_factory=dict)
+    """How many tokens a picture of a shape becomes, once one was run."""
 
-    def stream(self, texts: Iterable[Text]) -> Iterator[Record]:
-        numbered = iter(enumerate(texts))
-        while ahead := list(islice(numbered, TEXTS_AT_ONCE)):
+    def stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
+        numbered = iter(enumerate(inputs))
+        while ahead := list(islice(numbered, AT_ONCE)):
+            items = {index: item for index, given in ahead if (item := self._parsed(index, given)) is not None}
             if getattr(self.model.config, "is_encoder_decoder", False):
-                found = {index: self._alone(index, text) for index, text in ahead}
+                found = {index: self._alone(index, item) for index, item in items.items()}
             else:
-                found = self._together(ahead)
+                texts = {index: item for index, item in items.items() if item.is_text}
+                pictures = {index: item for index, item in items.items() if item.is_picture}
+                rest = {index: item for index, item in items.items() if not item.is_text and not item.is_picture}
+                found = self._texts(texts) | self._pictures(pictures)
+                found |= {index: self._alone(index, item) for index, item in rest.items()}
             yield from (record for _, record in sorted(found.items()) if record is not None)
 
-    def _together(self, ahead: list[tuple[int, Text]]) -> dict[int, Record | None]:
-        texts = dict(ahead)
-        encoded = [entry for index, text in ahead if (entry := self._encoded(index, text)) is not None]
+    def _parsed(self, index: int, given: Any) -> Item | None:
+        try:
+            return parse_item(given)
+        except HeadscopeError as error:
+            self.report(index, error)
+            return None
+
+    def _texts(self, texts: Mapping[int, Item]) -> dict[int, Record | None]:
+        """Records of texts, those of like length together."""
+        encoded = [entry for index, text in texts.items() if (entry := self._encoded(index, text)) is not None]
         found: dict[int, Record | None] = {}
         for batch in self._batches(sorted(encoded, key=len)):
             try:
@@ -106,18 +126,70 @@ class _Many:
             found |= dict(zip((entry.index for entry in batch), records, strict=True))
         return found
 
-    def _encoded(self, index: int, text: Text) -> _Encoded | None:
+    def _pictures(self, pictures: Mapping[int, Item]) -> dict[int, Record | None]:
+        """Records of pictures without a text, those of one size together."""
+        shapes: dict[tuple, list[tuple[int, Inputs]]] = {}
+        for index, item in pictures.items():
+            if (inputs := self._looked_at(index, item)) is not None:
+                shape = tuple((name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items()))
+                shapes.setdefault(shape, []).append((index, inputs))
+        return {
+            index: record
+            for shape, members in shapes.items()
+            for batch in self._batches_of_pictures(shape, members)
+            for index, record in self._pictures_together(shape, batch)
+        }
+
+    def _looked_at(self, index: int, item: Item) -> Inputs | None:
         try:
-            texts = _texts(text)
-            encoding = encode(self.model, self.tokenizer, *_pair(texts), truncate=self.options.get("truncate", False))
+            with at_rest(self.model):
+                return inputs_of(self.model, self.tokenizer, None, item.more)
         except HeadscopeError as error:
             self.report(index, error)
             return None
-        return _Encoded(index, dict(encoding), tokens_from_encoding(self.tokenizer, encoding, texts))
 
-    def _alone(self, index: int, text: Text) -> Record | None:
+    def _batches_of_pictures(
+        self, shape: tuple, members: list[tuple[int, Inputs]]
+    ) -> Iterator[list[tuple[int, Inputs]]]:
+        """As many as fit; the first of a size is run alone, and tells how many tokens each of the others will be."""
+        rest = iter(members)
+        while batch := list(islice(rest, max(1, self.batch_tokens // self.lengths.get(shape, self.batch_tokens)))):
+            yield batch
+
+    def _pictures_together(self, shape: tuple, batch: list[tuple[int, Inputs]]) -> Iterator[tuple[int, Record | None]]:
+        if len(batch) > 1 and all(sizes[0] == 1 for _, sizes in shape):
+            first = batch[0][1].arguments
+            together = {name: torch.cat([inputs.arguments[name] for _, inputs in batch]) for name in first}
+            try:
+                records = self._recorded(Inputs(together, (), (), origins_of(self.model, together)))
+            except CaptureError:
+                records = []  # a model that cannot tell pictures of a batch apart is asked for one at a time
+            if len(records) == len(batch):
+                yield from zip((index for index, _ in batch), records, strict=True)
+                return
+        for index, inputs in batch:
+            try:
+                record = self._recorded(inputs)[0]
+            except HeadscopeError as error:
+                self.report(index, error)
+                continue
+            self.lengths.setdefault(shape, max(len(stack.query) for stack in record.stacks.values()))
+            yield index, record
+
+    def _encoded(self, index: int, item: Item) -> _Encoded | None:
+        tokenizer = getattr(self.tokenizer, "tokenizer", self.tokenizer)
         try:
-            return capture(self.model, self.tokenizer, *_pair(_texts(text)), **self.options)
+            check_reads(self.model, item.text)
+            cut = self.options.get("truncate", False)
+            encoding = encode(self.model, tokenizer, str(item.text), item.text_pair, truncate=cut)
+        except HeadscopeError as error:
+            self.report(index, error)
+            return None
+        return _Encoded(index, dict(encoding), tokens_from_encoding(tokenizer, encoding, item.texts))
+
+    def _alone(self, index: int, item: Item) -> Record | None:
+        try:
+            return capture(self.model, self.tokenizer, item.text, item.text_pair, **self.options, **item.more)
         except HeadscopeError as error:
             self.report(index, error)
             return None
@@ -142,9 +214,11 @@ class _Many:
         }
         masks = [_filled([1] * len(entry), longest) for entry in batch]
         arguments["attention_mask"] = torch.tensor(masks, device=self.model.device)
+        return self._recorded(Inputs(arguments, tuple(entry.tokens for entry in batch)))
+
+    def _recorded(self, inputs: Inputs) -> list[Record]:
+        interventions = self.options.get("interventions", ())
         with at_rest(self.model):
-            inputs = Inputs(arguments, tuple(entry.tokens for entry in batch))
-            interventions = self.options.get("interventions", ())
             return run(self.model, inputs, keeping_of(self.options), interventions=interventions)
 
 
@@ -152,22 +226,11 @@ def _filled(values: list[int], length: int) -> list[int]:
     return values + [0] * (length - len(values))
 
 
-def _texts(text: Text) -> tuple[str, ...]:
-    texts = (text,) if isinstance(text, str) else tuple(text)
-    if len(texts) not in (1, 2):
-        raise CaptureError(f"A text is a string or a pair of strings, not {len(texts)} of them")
-    return texts
-
-
-def _pair(texts: tuple[str, ...]) -> tuple[str, str | None]:
-    return texts[0], texts[1] if len(texts) == 2 else None
-
-
 def _warn(index: int, error: HeadscopeError) -> None:
-    warnings.warn(f"text {index} was left out: {error}", stacklevel=4)
+    warnings.warn(f"input {index} was left out: {error}", stacklevel=4)
 
 
-def _shown(texts: Iterable[Text]) -> Iterable[Text]:
+def _shown(texts: Iterable[Any]) -> Iterable[Any]:
     from tqdm import tqdm
 
-    return tqdm(texts, desc="Capturing", unit="text", disable=None)
+    return tqdm(texts, desc="Capturing", unit="input", disable=None)

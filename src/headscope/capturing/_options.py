@@ -39,7 +39,8 @@ class CaptureOptions(KeepOptions, total=False):
     target_tokenizer: Any
     """Tokenizer of the target side, where it is another one."""
     image: Any
-    """A PIL picture, an array ``[height width channel]`` of uint8, or a path; ``tokenizer`` is the processor then."""
+    """A PIL picture, an array ``[height width channel]`` of uint8, or a path, or a list of them for a text that has a
+    place for each; ``tokenizer`` is the processor then."""
     sound: Any
     """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
     sampling_rate: int | None

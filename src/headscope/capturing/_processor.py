@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing._inputs import Inputs, check_length, check_text, with_target
+from headscope.capturing._inputs import Inputs, check_length, check_text, positions_of, with_target
 from headscope.capturing._origins import origins_of
+from headscope.capturing._reads import check_reads
 from headscope.capturing._sound import parse_sound
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.errors import CaptureError, FileError, TextError
 from headscope.record import Tokens
 
+PLACEHOLDERS = ("image_token", "boi_token")
+"""What processors call the mark that stands for a picture in a text."""
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
@@ -50,14 +53,21 @@ def _processed(
     image, sound = given.get("image"), given.get("sound")
     if given.get("text_pair") is not None:
         raise TextError("A picture or sound goes with one text; leave text_pair out")
-    _check_reads(model, text, image)
-    asked: dict[str, Any] = {}
+    check_reads(model, text, image=image, sound=sound)
+    images = listed_images(image)
+    if text is None and len(images) > 1:
+        raise CaptureError(
+            f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; capture them one "
+            "after another, or with capture_many"
+        )
+    marks = [] if text is None else _check_placeholder(processor, check_text(text), len(images))
+    # a text that holds the places of pictures is not cut: patches would be lost
+    limit = positions_of(model) if given.get("truncate") and text is not None and not marks else None
+    cut = {} if limit is None else {"truncation": True, "max_length": limit}
+    asked: dict[str, Any] = {} if text is None else {"text": [text], **cut}
     rate = None
-    if text is not None:
-        _check_placeholder(processor, check_text(text), image)
-        asked["text"] = [text]
-    if image is not None:
-        asked["images"] = [parse_image(image, _channels(model))]
+    if images:
+        asked["images"] = [parse_image(each, _channels(model)) for each in images]
     if sound is not None:
         samples, rate = parse_sound(sound, given.get("sampling_rate"))
         wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
@@ -70,7 +80,20 @@ def _processed(
     if text is None:
         return arguments, (), seconds
     check_length(model, arguments["input_ids"].shape[1])
-    return arguments, (_tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist()),), seconds
+    return arguments, (_tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), cut),), seconds
+
+
+def listed_images(image: Any) -> list[Any]:
+    """One picture or a list of them as a list; none where there is none.
+
+    Raises:
+        CaptureError: where the list is empty.
+    """
+    if isinstance(image, list | tuple):
+        if not image:
+            raise CaptureError("image is an empty list; give a picture, or leave image out")
+        return list(image)
+    return [] if image is None else [image]
 
 
 def parse_image(image: Any, channels: int | None = None) -> Any:
@@ -89,6 +112,8 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
             with Image.open(image) as file:
                 file.load()
                 picture = file.copy()
+        except FileNotFoundError:
+            raise FileError(f"The picture {image} is not there") from None
         except (OSError, UnidentifiedImageError) as error:
             raise FileError(f"Cannot read the picture {image}: {error}") from None
     elif isinstance(image, np.ndarray):
@@ -108,27 +133,21 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
     return picture if picture.mode == mode else picture.convert(mode)
 
 
-def _check_reads(model: Any, text: str | None, image: Any) -> None:
-    reads = inspect.signature(model.forward).parameters
-    name = type(model).__name__
-    if image is not None and "pixel_values" not in reads:
-        raise CaptureError(f"{name} reads no pictures; give it a text or a sound")
-    if image is None and not {"input_values", "input_features"} & set(reads):
-        raise CaptureError(f"{name} reads no sound; give it a text or a picture")
-    if text is None and "input_ids" in reads:
-        raise CaptureError(f"{name} reads a text too; give one: capture(model, processor, text, image=...)")
-    if text is not None and "input_ids" not in reads:
-        raise CaptureError(
-            f"{name} reads no text beside it; leave text out, or pass target= for what its decoder reads"
-        )
-
-
-def _check_placeholder(processor: Any, text: str, image: Any) -> None:
+def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
+    """The marks that stand for pictures in texts, none where texts have no place for them."""
     if not hasattr(processor, "tokenizer"):
         raise CaptureError(f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)")
-    mark = getattr(processor, "image_token", None)
-    if image is not None and isinstance(mark, str) and mark not in text:
-        raise TextError(f"The text has no place for the picture; put {mark} where it belongs")
+    marks = [getattr(processor, name, None) for name in PLACEHOLDERS]
+    marks = [mark for mark in marks if isinstance(mark, str)]
+    if not pictures or not marks:
+        return marks
+    found = max(text.count(mark) for mark in marks)
+    if not found:
+        raise TextError(f"The text has no place for the picture; put {marks[0]} where it belongs")
+    if found != pictures:
+        places = f"{found} place{'s' * (found > 1)} for pictures"
+        raise TextError(f"The text has {places}, and {pictures} were given; put {marks[0]} where each belongs")
+    return marks
 
 
 def _asked(processor: Any, asked: dict[str, Any]) -> Any:
@@ -171,9 +190,9 @@ def _seconds(processor: Any, arguments: dict, samples: int, rate: int) -> float 
     return None if mask is None else samples / rate / int(mask.sum())
 
 
-def _tokens(tokenizer: Any, text: str, ids: list[int]) -> Tokens:
+def _tokens(tokenizer: Any, text: str, ids: list[int], cut: Mapping[str, Any]) -> Tokens:
     """With their places in the text, where the processor put nothing else between them."""
-    own = tokenizer(text)
+    own = tokenizer(text, **cut)
     if list(own["input_ids"]) == ids:
         return tokens_from_encoding(tokenizer, own, (text,))
     return tokens_from_ids(tokenizer, ids, texts=(text,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class RouterWatch:
         if not {"output_router_logits", "kwargs"} & set(inspect.signature(model.forward).parameters):
             raise _offers_none(model)
         self._model, self._names = model, names_of(model)
-        self._given: dict[int, tuple[str, torch.Tensor]] = {}
+        self._given: dict[int, tuple[str, int, torch.Tensor]] = {}
         self._hooks: list = []
 
     def __enter__(self) -> RouterWatch:
@@ -40,24 +41,81 @@ class RouterWatch:
         Raises:
             CaptureError: where the model returned none.
         """
-        scores = {
-            self._given[id(tensor)][0]: tensor
-            for name in RETURNED
-            for tensor in getattr(outputs, name, None) or ()
-            if isinstance(tensor, torch.Tensor) and id(tensor) in self._given
-        }
-        if not scores:
+        return {name: list(_scores(tensor, batch)) for name, _, tensor in self._returned(outputs)}
+
+    def places(self, outputs: Any) -> dict[str, int]:
+        """Which part of the output of which module the router scores are.
+
+        Raises:
+            CaptureError: where the model returned none.
+        """
+        return {name: part for name, part, _ in self._returned(outputs)}
+
+    def _returned(self, outputs: Any) -> list[tuple[str, int, torch.Tensor]]:
+        returned = [tensor for name in RETURNED for tensor in getattr(outputs, name, None) or ()]
+        found = [self._given[id(tensor)] for tensor in returned if id(tensor) in self._given]
+        if not found:
             raise _offers_none(self._model)
-        return {
-            name: [part.detach().float().cpu().numpy() for part in tensor.reshape(batch, -1, tensor.shape[-1])]
-            for name, tensor in scores.items()
-        }
+        return found
 
     def _note(self, module: nn.Module, _: tuple, output: Any) -> None:
-        for part in output if isinstance(output, tuple) else (output,):
+        for number, part in enumerate(output if isinstance(output, tuple) else (output,)):
             if isinstance(part, torch.Tensor) and part.ndim in (2, 3):
                 # the tensor is kept beside the name, so that no other can take its id; the innermost module is meant
-                self._given.setdefault(id(part), (self._names[id(module)], part))
+                self._given.setdefault(id(part), (self._names[id(module)], number, part))
+
+
+class RouterSteps:
+    """Keeps what routers gave in every pass over one text while the block is open.
+
+    In a generation a model cannot be asked for its router scores: their balance loss wants a mask of their own length.
+
+    Args:
+        model: whose routers these are.
+        places: of the scores among the outputs of modules, as `RouterWatch.places` found them.
+    """
+
+    def __init__(self, model: nn.Module, places: Mapping[str, int]) -> None:
+        self._model, self._places = model, places
+        self._steps: dict[str, list[np.ndarray]] = {name: [] for name in places}
+        self._hooks: list = []
+
+    def __enter__(self) -> RouterSteps:
+        modules = dict(self._model.named_modules())
+        self._hooks = [
+            modules[name].register_forward_hook(self._noting(name, part)) for name, part in self._places.items()
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    @property
+    def scores(self) -> dict[str, np.ndarray]:
+        """Router scores ``[token expert]`` of all passes, one after the other, by the name of the router's module."""
+        return {name: np.concatenate(steps) for name, steps in self._steps.items() if steps}
+
+    def _noting(self, name: str, part: int) -> Any:
+        def note(_: nn.Module, __: tuple, output: Any) -> None:
+            self._steps[name].append(_scores(output[part] if isinstance(output, tuple) else output, 1)[0])
+
+        return note
+
+
+def routers_of(path: str, scores: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
+    """The router scores of the blocks of a list, by the number of the block.
+
+    Args:
+        path: of the list.
+        scores: by the name of the router's module.
+    """
+    blocks = {block_of(name): found for name, found in scores.items()}
+    return {block[1]: found for block, found in blocks.items() if block is not None and block[0] == path}
+
+
+def _scores(tensor: torch.Tensor, batch: int) -> np.ndarray:
+    return tensor.detach().float().reshape(batch, -1, tensor.shape[-1]).cpu().numpy()
 
 
 def _offers_none(model: nn.Module) -> CaptureError:

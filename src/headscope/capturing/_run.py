@@ -19,6 +19,7 @@ from headscope.capturing._keep import Keeping
 from headscope.capturing._norms import NormsWatch
 from headscope.capturing._origins import followed
 from headscope.capturing._outputs import take_returned
+from headscope.capturing._reads import needing
 from headscope.capturing._routers import RouterWatch
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
@@ -42,7 +43,7 @@ def run(
         note: is called with each call as the model made it.
         interventions: what is done to the model meanwhile.
     """
-    with uncompiled(model), ExitStack() as changed:
+    with uncompiled(model), needing(model, inputs.arguments), ExitStack() as changed:
         for intervention in interventions:
             changed.enter_context(intervention.on(model))
         for session in sessions():

@@ -69,6 +69,8 @@ def _read(path: Path) -> tuple[np.ndarray, int]:
         with wave.open(str(path)) as file:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             frames = file.readframes(file.getnframes())
+    except FileNotFoundError:
+        raise FileError(f"The sound {path} is not there") from None
     except (OSError, EOFError, wave.Error) as error:
         raise FileError(f"Cannot read the sound {path}: {error}; wanted is a .wav file of PCM samples") from None
     if width not in SCALES:

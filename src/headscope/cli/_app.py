@@ -12,9 +12,11 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-app.command("headscope.cli._view:view", name="view", help="Capture a text and write the viewer page.")
+app.command("headscope.cli._view:view", name="view", help="Capture a text, picture or sound and write the viewer page.")
 app.command("headscope.cli._support:support", name="support", help="Find out what can be captured of a model.")
-app.command("headscope.cli._capture:capture", name="capture", help="Capture a text and keep the record.")
+app.command(
+    "headscope.cli._capture:capture", name="capture", help="Capture a text, picture or sound and keep the record."
+)
 app.command("headscope.cli._generate:generate", name="generate", help="Let a model write and keep every step.")
 app.command("headscope.cli._figure:figure", name="figure", help="Draw a view of a record as a figure for print.")
 app.command("headscope.cli._serve:serve", name="serve", help="Show a record in the browser, layer by layer.")

@@ -5,28 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from headscope.cli._media import Media
 from headscope.cli._run import ModelOptions, captured, check_record_name, say
 
 
 def capture(
-    text: str,
+    text: str | None = None,
     text_b: str | None = None,
     /,
     *,
     out: Path,
     model: ModelOptions | None = None,
+    media: Media | None = None,
     keep: tuple[Literal["auto", "weights", "qk", "values", "statistics", "norms"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     rows: int | None = None,
     top: int = 0,
 ) -> None:
-    """Capture a text, or a sentence pair, and keep the record as one .safetensors file.
+    """Capture a text, a sentence pair, a picture or a sound, and keep the record as one .safetensors file.
 
     Args:
-        text: The text.
+        text: The text; models of pictures or sounds alone have none.
         text_b: The second text of a sentence pair.
         out: Where to write the record; must end in .safetensors.
         model: Which model, and what it reads.
+        media: Pictures and sound that the model reads.
         keep: What to keep; may be given several times. qk keeps queries and keys, from which weights follow exactly;
             statistics keeps numbers about every row without the row; norms keeps what tokens add; auto keeps queries,
             keys and values, and the weights too while these stay below 256 MiB.
@@ -37,10 +40,13 @@ def capture(
     from headscope.storage import save
 
     check_record_name(out)
+    media = media or Media()
+    media.check(text, text_b)
     record = captured(
         (text, text_b),
         model or ModelOptions(),
         out,
+        media=media,
         shows_budget=True,
         keep="auto" if keep == ("auto",) else keep,
         precision=precision,

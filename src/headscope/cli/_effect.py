@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from headscope.cli._media import Media
 from headscope.cli._run import ModelOptions, quiet, say, status
 from headscope.cli._study import check_result, write_result
 from headscope.errors import InterventionError
@@ -20,11 +21,12 @@ PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
 def effect(
-    text: str,
+    text: str | None = None,
     text_b: str | None = None,
     /,
     *,
     model: ModelOptions | None = None,
+    media: Media | None = None,
     zero: Places = (),
     uniform: Places = (),
     control: Places = (),
@@ -38,9 +40,10 @@ def effect(
     model is loaded with the head that it was kept with.
 
     Args:
-        text: The text.
+        text: The text; models of pictures or sounds alone have none.
         text_b: The second text of a sentence pair.
         model: Which model, and what it reads.
+        media: Pictures and sound that the model reads.
         zero: Heads whose output is set to zero: layer and heads from 0, such as 2-0, 2-0,3, or 2 for a whole layer.
         uniform: Heads that look at every token alike, written likewise.
         control: Heads that are disabled the same way one after the other, to tell what any such change moves.
@@ -52,7 +55,8 @@ def effect(
         _parsed(place)
     if not zero and not uniform:
         raise InterventionError("effect changes heads: say which with --zero or --uniform, such as --zero 2-0")
-    options = model or ModelOptions()
+    options, media = model or ModelOptions(), media or Media()
+    media.check(text, text_b)
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import check_text, load_tokenizer
         from headscope.interventions import Uniform, Zero
@@ -60,6 +64,7 @@ def effect(
     for each in (text, text_b):
         if each is not None:
             check_text(each)
+    media.check_files()
     changes: list[Intervention] = [Zero(stack=stack, **_parsed(place)) for place in zero]
     changes += [Uniform(stack=stack, **_parsed(place)) for place in uniform]
     controls = [[(Zero if zero else Uniform)(stack=stack, **_parsed(place))] for place in control]
@@ -67,11 +72,12 @@ def effect(
         "target": options.target,
         "truncate": options.truncate,
         "trust_remote_code": options.trust_remote_code,
+        **media.given,
     }
     if options.target_tokenizer:
         reads["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
     with status("Running the model"), quiet():
-        pair = text if text_b is None else (text, text_b)
+        pair = text if text is None or text_b is None else (text, text_b)
         found = effect_of(options.model, None, pair, interventions=changes, controls=controls, **reads)
     say(str(found))
     write_result(found, out)

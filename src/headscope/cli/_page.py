@@ -87,7 +87,7 @@ class PageChoices:
             HeadscopeError: without a treebank, or where it cannot be read or has no such sentence.
         """
         if self.treebank is None:
-            raise TextError("There is nothing to show: give a text, a record file, or a --treebank")
+            raise TextError("There is no treebank; name its file with --treebank")
         return sentence_of(self.treebank, self.sentence)
 
     def options(self, record: Record, model: ModelOptions) -> dict[str, Any]:

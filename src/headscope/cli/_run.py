@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from headscope.errors import FileError
 
 if TYPE_CHECKING:
+    from headscope.cli._media import Media
     from headscope.record import Record
 
 RECORD_SUFFIX = ".safetensors"
@@ -38,37 +39,47 @@ class ModelOptions:
 
 
 def captured(
-    texts: tuple[str, str | None], options: ModelOptions, out: Path, *, shows_budget: bool = False, **more: Any
+    texts: tuple[str | None, str | None],
+    options: ModelOptions,
+    out: Path,
+    *,
+    media: Media | None = None,
+    shows_budget: bool = False,
+    **more: Any,
 ) -> Record:
-    """The record of a text, progress on stderr; what can be wrong without the model is found before it is loaded.
+    """The record of a text, picture or sound; what can be wrong without the model is found before it is loaded.
 
     Args:
         texts: the text, and the second of a pair.
         options: which model.
         out: where the result will be written.
+        media: pictures and sound.
         shows_budget: whether to say what will be kept, before the run.
         **more: options of `headscope.capture`.
 
     Raises:
-        HeadscopeError: whatever is wrong with the text, the model or the place to write to.
+        HeadscopeError: whatever is wrong with what is read, the model or the place to write to.
     """
-    given_texts = [text for text in texts if text is not None]
+    files = media.given if media else {}
     check_place(out)
     with status("Loading PyTorch and transformers"):
-        from headscope.capturing import budget, capture, check_text, load_model, load_tokenizer
-    for text in given_texts:
-        check_text(text)
+        from headscope.capturing import budget, capture, check_text, load_for, load_tokenizer
+    for text in texts:
+        if text is not None:
+            check_text(text)
+    if media:
+        media.check_files()
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
+        model, tokenizer = load_for(options.model, texts[0], trust_remote_code=options.trust_remote_code, **files)
         target_tokenizer = load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
-    reads: dict[str, Any] = {"target": options.target, "truncate": options.truncate}
+    reads: dict[str, Any] = {"target": options.target, "truncate": options.truncate} | files
     reads["target_tokenizer"] = target_tokenizer
     if shows_budget:
         with status("Counting what is kept"), quiet():
-            counted = budget(model, tokenizer, *given_texts, **reads, **more)
+            counted = budget(model, tokenizer, *texts, **reads, **more)
         say(f"This {counted}")
     with status("Capturing"), quiet():
-        return capture(model, tokenizer, *given_texts, **reads, **more)
+        return capture(model, tokenizer, *texts, **reads, **more)
 
 
 def say(line: str) -> None:

@@ -72,7 +72,8 @@ def same_token(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nd
 def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.ndarray, "query key"]:
     """Pairs of tokens whose words have the same `form`: store and Stores, carry and carried.
 
-    Pieces count with the whole word they belong to; two pieces of one and the same word are no pair.
+    Pieces count with the whole word they belong to; two pieces of one and the same word are no pair. Patches and frames
+    are no words.
 
     Source: Vig 2019, patterns 3 and 4 ("identical or related words"). The form is ours: a rule, not a dictionary.
 
@@ -93,7 +94,7 @@ def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nda
         found &= occurrences[:, None] != occurrences
         if itself:
             np.fill_diagonal(found, ~np.array(query.special, bool))
-    return found
+    return found & np.array(query.worded, bool)[:, None] & np.array(key.worded, bool)
 
 
 def related(

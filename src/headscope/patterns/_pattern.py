@@ -119,7 +119,9 @@ def _sink(maps: Maps) -> np.ndarray:
 def _induction(sides: Sides) -> np.ndarray:
     if not sides.is_self:
         return np.zeros_like(sides.words)
-    return prefix_targets(sides.query.pieces) & sides.words
+    query = sides.query
+    named = enumerate(zip(query.pieces, query.worded, strict=True))
+    return prefix_targets([piece if worded else number for number, (piece, worded) in named]) & sides.words
 
 
 def _none(maps: Maps) -> np.ndarray:

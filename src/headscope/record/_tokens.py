@@ -83,6 +83,12 @@ class Tokens:
         return self.grids[0] if len(self.grids) == 1 else None
 
     @property
+    def worded(self) -> tuple[bool, ...]:
+        """False for patches and frames, which stand for no text even where their pieces are alike (``<image>``)."""
+        sides = [values for values in (self.places, self.times) if values is not None]
+        return tuple(all(values[token] is None for values in sides) for token in range(len(self)))
+
+    @property
     def continues(self) -> tuple[bool, ...]:
         """True where a token continues the word of the token before it."""
         if self.words is None:

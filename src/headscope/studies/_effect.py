@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._capture import prepared
+from headscope.capturing._load import load_for
 from headscope.capturing._options import keeping_of
 from headscope.capturing._run import at_rest, run
 from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
@@ -72,8 +73,8 @@ def effect(
     """
     _check(interventions, controls)
     if model is None or isinstance(model, str | Path):
-        _check_named(options)
-        model, own = _as_kept(model, trust_remote_code=options.get("trust_remote_code", False))
+        given = {name: options.get(name) for name in ("image", "sound", "trust_remote_code")}
+        model, own = load_for(model, text, kept=True, **given)
         tokenizer = own if tokenizer is None else tokenizer
     runs = [_Runs((model, tokenizer), pair, options, top) for pair in _texts(text, options)]
     outputs = [each.output(interventions) for each in runs]
@@ -236,23 +237,6 @@ def _done(record: Record) -> Iterator[str]:
             yield from (f"layer {layer.layer}{of}: {change}" for change in layer.changes)
 
 
-def _as_kept(name: str | Path | None, *, trust_remote_code: bool) -> tuple[Any, Any]:
-    """A model with the head that it was kept with, and its tokenizer."""
-    import transformers
-
-    from headscope.capturing import demo_model, load_model, load_tokenizer
-    from headscope.capturing._load import _loaded
-
-    name = demo_model() if name is None else name
-    config = _loaded(transformers.AutoConfig, name, trust_remote_code)
-    kept = next(iter(getattr(config, "architectures", None) or ()), "")
-    found = getattr(transformers, kept, None)
-    if not (isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)):
-        return load_model(name, trust_remote_code=trust_remote_code, writes=True)
-    model = _loaded(found, name, trust_remote_code).eval()
-    return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
-
-
 def _texts(text: Any, options: Mapping) -> list[tuple[str | None, str | None]]:
     if text is None and any(options.get(name) is not None for name in ("image", "sound")):
         return [(None, None)]
@@ -270,11 +254,6 @@ def _check(interventions: Any, controls: Any) -> None:
             raise InterventionError(
                 f"effect takes lists of interventions such as [headscope.Zero(layer=0, heads=[1])], not {what!r}"
             )
-
-
-def _check_named(options: Mapping) -> None:
-    if any(options.get(name) is not None for name in ("image", "sound")):
-        raise InterventionError("effect loads models of text by name; for pictures and sounds give model and processor")
 
 
 def _array(values: torch.Tensor) -> np.ndarray:

@@ -37,7 +37,7 @@ def heads(
         records: one record, one for each text, all of one model; or a model, loaded, by name or
             folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
-        texts: a text, or texts and pairs of them, for the model to read.
+        texts: a text, or texts and pairs of them, or pictures and sounds as of `capture_many`, for the model to read.
         random_weights: True for the same architecture with random weights as one baseline more, the texts run through
             it too; or `heads` of such records.
         position_mean: True for the map that positions alone would give as one baseline more, the texts run twice; or

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ class Source:
     Args:
         model: loaded.
         tokenizer: its tokenizer.
-        texts: texts, or pairs of them.
+        texts: texts, pairs of them, or other inputs of `headscope.capture_many`.
         options: of `headscope.capture_many`.
     """
 
@@ -61,7 +61,7 @@ def parse_source(
     Args:
         records: records, or a model: loaded, its name or folder, or None for the demo model.
         tokenizer: of the model; may be None where that is named.
-        texts: a text, a list of texts or pairs; None for records.
+        texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`; None for records.
         options: all that was given.
         load: how a named model is loaded.
 
@@ -80,14 +80,23 @@ def parse_source(
     model = records
     if isinstance(model, Record):
         raise RecordError("Texts are read by a model, and a record was given; give either the record or (model, texts)")
+    listed = (texts,) if isinstance(texts, str | Mapping) else tuple(texts) if isinstance(texts, Iterable) else ()
     if model is None or isinstance(model, str | Path):
-        from headscope.capturing import load_model
-
-        model, own = (load or load_model)(model)
+        model, own = _loaded(model, listed, load)
         tokenizer = own if tokenizer is None else tokenizer
     if tokenizer is None:
         raise RecordError(f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)")
-    listed = (texts,) if isinstance(texts, str) else tuple(texts) if isinstance(texts, Iterable) else ()
     if not listed:
         raise RecordError(f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list of them")
     return Source(model, tokenizer, listed, capturing)
+
+
+def _loaded(name: str | Path | None, inputs: tuple, load: Callable[[Any], tuple[Any, Any]] | None) -> tuple[Any, Any]:
+    """A named model and what it reads with: its processor where the first of its inputs holds a picture or a sound."""
+    from headscope.capturing import load_for, load_model
+
+    first = inputs[0] if inputs and isinstance(inputs[0], Mapping) else {}
+    media = {kind: first[kind] for kind in ("image", "sound") if first.get(kind) is not None}
+    if media and load is None:
+        return load_for(name, first.get("text"), **media)
+    return (load or load_model)(name)

@@ -54,6 +54,10 @@ class PageTokens(TypedDict):
     """True for [CLS], [SEP], <s> and their like."""
     segments: list[int]
     """0 for the first text and 1 for the second of a pair."""
+    areas: NotRequired[list[str]]
+    """Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty for other tokens."""
+    runs: NotRequired[list[list[int]]]
+    """First and stop of the tokens in one picture, or in none; a third number, 1, marks pictures. Beside ``areas``."""
 
 
 class PageScores(TypedDict):

@@ -202,13 +202,24 @@ def _own(layer: Layer, heads: list[int]) -> list[int]:
 
 def page_tokens(tokens: Tokens) -> PageTokens:
     """The tokens of one side of a stack, as text that any page can hold."""
-    return {
+    found: PageTokens = {
         "pieces": [_valid(piece) for piece in tokens.pieces],
         "labels": [_valid(label) for label in tokens.labels],
         "continues": list(tokens.continues),
         "special": list(tokens.special),
         "segments": list(tokens.segments),
     }
+    if tokens.places is not None:
+        found["areas"] = ["" if place is None else f"{place[0] + 1}/{place[1] + 1}" for place in tokens.places]
+        found["runs"] = _runs(tokens)
+    return found
+
+
+def _runs(tokens: Tokens) -> list[list[int]]:
+    """First and stop of the tokens that follow each other in one picture, which a 1 marks, or in none."""
+    pictures = [-1 if picture is None else picture for picture in tokens.pictures or ()]
+    ends = [*(np.flatnonzero(np.diff(pictures)) + 1).tolist(), len(pictures)]
+    return [[first, stop, *[1] * (pictures[first] >= 0)] for first, stop in zip([0, *ends], ends, strict=False)]
 
 
 def _valid(text: str) -> str:

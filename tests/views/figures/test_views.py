@@ -227,6 +227,38 @@ def test_words_wrap_and_the_second_text_begins_a_line(pair, see):
     assert len({round(box.get_y(), 3) for box in see(figure).rounded()}) > 4
 
 
+def pictured(rng, places, grid):
+    """A record of a class token, patches in this order, and a word."""
+    places = (None, *places, None)
+    labels = ("[CLS]", *(f"r{row}c{column}" for row, column in places[1:-1]), "owl")
+    tokens = hs.Tokens(pieces=labels, grids=(grid,), places=places)
+    layer = hs.Layer(layer=0, weights=random_weights(rng, (2, len(labels), len(labels))))
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    return hs.Record(stacks={"self": stack}, model=hs.ModelFacts())
+
+
+def test_patches_stand_in_the_rows_and_columns_of_their_picture(see, rng):
+    places = [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]  # block by block, as some models read them
+    seen = see(hs.figure(pictured(rng, places, (2, 3)), view="text"))
+    at = {place: seen.place(f"r{place[0]}c{place[1]}")[0] for place in places}
+    assert len({round(at[row, 0][1], 6) for row in (0, 1)}) == 2
+    for row, column in places:
+        assert at[row, column][0] == pytest.approx(at[0, column][0])
+        assert at[row, column][1] == pytest.approx(at[row, 0][1])
+    assert at[0, 0][0] < at[0, 1][0] < at[0, 2][0]
+    heights = [seen.place("[CLS]")[0][1], at[0, 0][1], at[1, 0][1], seen.place("owl")[0][1]]
+    assert heights in (sorted(heights), sorted(heights, reverse=True))
+
+
+def test_many_patches_have_no_names_and_stay_on_the_paper(see, rng):
+    places = [(row, column) for row in range(2) for column in range(30)]
+    seen = see(hs.figure(pictured(rng, places, (2, 30)), view="text"))
+    assert not seen.place("r0c0")
+    boxes = seen.rounded()
+    assert len(boxes) == len(places) + 2
+    assert max(box.get_x() + box.get_width() for box in boxes) <= 85
+
+
 def test_muted_words_have_no_heat_and_are_left_out_of_the_mean(pair, see):
     seen = see(hs.figure(pair, view="text", head=0, mute=True))
     assert len(seen.rounded()) == 4

@@ -85,11 +85,15 @@ function Words({ side, tokens }: { side: Side; tokens: PageTokens }) {
       aria-label={`Text, ${side} tokens`}
       aria-orientation="horizontal"
     >
-      {tokens.labels.map((label, token) => [
-        // Without a space between two words a browser would break lines inside words.
-        tokens.continues[token] ? null : " ",
-        <Word key={token} side={side} token={token} label={label} tokens={tokens} />,
-      ])}
+      {(tokens.runs ?? [[0]]).map(([first, stop, patches]) => (
+        <span key={first} class={patches ? "patches" : undefined}>
+          {tokens.labels.slice(first, stop).map((label, number) => [
+            // Without a space between two words a browser would break lines inside words.
+            tokens.continues[first + number] ? null : " ",
+            <Word key={number} side={side} token={first + number} label={label} tokens={tokens} />,
+          ])}
+        </span>
+      ))}
     </div>
   );
 }
@@ -114,6 +118,7 @@ function Word({ side, token, label, tokens }: WordProps) {
       data-special={tokens.special[token] || undefined}
       data-continues={tokens.continues[token] || undefined}
       data-stand-in={standIn || undefined}
+      style={{ gridArea: tokens.areas?.[token] }}
     >
       <bdi class="label">{text}</bdi>
     </span>

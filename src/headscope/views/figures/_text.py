@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +21,7 @@ from headscope.views.figures._sheet import Sheet
 PITCH = 1.75
 PADDING = 0.16
 SPACE = 0.3
+PATCH_GAP = 0.1
 """In units of the font size."""
 
 
@@ -83,11 +86,38 @@ def _title(sheet: Sheet, plan: Plan) -> str:
 
 
 def _set(sheet: Sheet, tokens: Tokens, y: float) -> tuple[list[Placed], float]:
-    """The tokens as running text; pieces of a word stay together, and the second text begins a line."""
+    """The tokens as running text, the patches of each picture in rows and columns."""
+    placed: list[Placed] = []
+    pictures = tokens.pictures or (None,) * len(tokens)
+    for picture, words in groupby(_words(tokens), key=lambda word: pictures[word[0]]):
+        put = _text if picture is None else _picture
+        found, y = put(sheet, tokens, words, y)
+        placed += found
+    return placed, y
+
+
+def _picture(sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float) -> tuple[list[Placed], float]:
+    """Patches where they are in their picture, named where there is room."""
+    em, patches = sheet.style.em, [token for word in words for token in word]
+    places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
+    names = [sheet.shown(tokens.labels[token]) for token in patches]
+    rows, columns = (max(numbers) + 1 for numbers in zip(*places, strict=True))
+    widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
+    pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
+    width = pitch - PATCH_GAP * em
+    placed = [
+        Placed(token, name if widest <= width else "", column * pitch, y + (row + 0.5) * PITCH * em, width)
+        for token, name, (row, column) in zip(patches, names, places, strict=True)
+    ]
+    return placed, y + rows * PITCH * em
+
+
+def _text(sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float) -> tuple[list[Placed], float]:
+    """Running text; pieces of a word stay together, and the second text begins a line."""
     em = sheet.style.em
     placed, x, first = [], 0.0, True
     line = y + 0.5 * PITCH * em
-    for word in _words(tokens):
+    for word in words:
         texts = [sheet.fitted(sheet.shown(tokens.labels[token]), sheet.width - em) for token in word]
         widths = [sheet.width_of(text) + 2 * PADDING * em for text in texts]
         turned = not first and tokens.segments[word[0]] != tokens.segments[word[0] - 1]

@@ -1,0 +1,72 @@
+"""What a model reads, told by the arguments of its forward."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from headscope.errors import CaptureError
+
+PICTURES = frozenset({"pixel_values"})
+SOUNDS = frozenset({"input_values", "input_features"})
+
+
+def check_reads(model: Any, text: Any = None, *, image: Any = None, sound: Any = None) -> None:
+    """Raise where a model does not read what was given, or reads a text that was not.
+
+    Args:
+        model: the model, or its class, so that this can be told before it is loaded.
+        text: a text, or None.
+        image: pictures, or None.
+        sound: a sound, or None.
+
+    Raises:
+        CaptureError: naming the model and what it reads.
+    """
+    reads, name = _arguments(model), (model if isinstance(model, type) else type(model)).__name__
+    more = image is not None or sound is not None
+    if image is not None and not PICTURES & reads:
+        raise CaptureError(f"{name} reads no pictures; give it {_wanted(reads)}")
+    if sound is not None and not SOUNDS & reads:
+        raise CaptureError(f"{name} reads no sound; give it {_wanted(reads)}")
+    if more and text is None and "input_ids" in reads:
+        raise CaptureError(f"{name} reads a text too; give one beside it, such as 'a photo of a cat'")
+    if more and text is not None and "input_ids" not in reads:
+        target = ", or pass target= (--target) for what its decoder reads" if "decoder_input_ids" in reads else ""
+        raise CaptureError(f"{name} reads no text beside it; leave text out{target}")
+    if text is not None and "input_ids" not in reads and (PICTURES | SOUNDS) & reads:
+        raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
+
+
+@contextmanager
+def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
+    """Say so where a model that also reads pictures or sounds stops at a text without one.
+
+    Raises:
+        CaptureError: in place of what the model raised.
+    """
+    missing = (PICTURES | SOUNDS) & _arguments(model)
+    try:
+        yield
+    except (AttributeError, TypeError, ValueError) as error:
+        if not missing or missing & set(arguments):
+            raise
+        raise CaptureError(
+            f"{type(model).__name__} stopped at a text alone ({str(error).splitlines()[0]}); give it "
+            f"{_wanted(_arguments(model) - {'input_ids'})}, too"
+        ) from error
+
+
+def _arguments(model: Any) -> set[str]:
+    return set(inspect.signature(model.forward).parameters)
+
+
+def _wanted(reads: set[str]) -> str:
+    kinds = {
+        "a text": {"input_ids"},
+        "a picture with image= (--image)": PICTURES,
+        "a sound with sound= (--sound)": SOUNDS,
+    }
+    return " or ".join(kind for kind, names in kinds.items() if names & reads) or "what its forward reads"

@@ -1,0 +1,206 @@
+"""Pictures and sound on the command line, with tiny models that were saved with their processors."""
+
+import wave
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import headscope as hs
+from headscope.cli import run
+from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.views import _html
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    """A stand-in for the viewer's script, so that Python's tests need no Node."""
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Folders of models, each with what it reads with."""
+    from transformers import CLIPProcessor, LlavaProcessor, Wav2Vec2FeatureExtractor
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    def saved(name, *parts):
+        for part in parts:
+            part.save_pretrained(root / name)
+        return str(root / name)
+
+    root, size = tmp_path_factory.mktemp("models"), {"height": 12, "width": 12}
+    square = CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
+    marked = tiny_tokenizer()
+    marked.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    llava = LlavaProcessor(
+        image_processor=square,
+        tokenizer=marked,
+        patch_size=4,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        image_token="<image>",
+    )
+    place = marked.convert_tokens_to_ids("<image>")
+    return {
+        "vit": saved("vit", tiny_model("vit"), ViTImageProcessorPil(size={"height": 12, "width": 20})),
+        "clip": saved("clip", tiny_model("clip"), CLIPProcessor(image_processor=square, tokenizer=tiny_tokenizer())),
+        "llava": saved("llava", tiny_model("llava", image_token_id=place), llava),
+        "wav2vec2": saved("wav2vec2", tiny_model("wav2vec2"), Wav2Vec2FeatureExtractor(sampling_rate=8000)),
+        "bert": saved("bert", tiny_model("bert"), tiny_tokenizer()),
+    }
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(PIXELS).save("cat.png")
+    Image.fromarray(PIXELS[::-1].copy()).save("dog.png")
+    with wave.open("speech.wav", "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes((np.sin(np.arange(800) / 5) * 9000).astype("<i2").tobytes())
+    (tmp_path / "notes.png").write_text("no picture")
+    return tmp_path
+
+
+def same(ours, theirs):
+    assert list(ours.stacks) == list(theirs.stacks)
+    for name, stack in theirs.stacks.items():
+        assert ours[name].query == stack.query
+        np.testing.assert_array_equal(ours[name].weights(layer=1, head=2), stack.weights(layer=1, head=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "options"),
+    [
+        ("vit", ["--image", "cat.png"], {"image": "cat.png"}),
+        ("clip", ["a cat", "--image", "cat.png"], {"text": "a cat", "image": "cat.png"}),
+        (
+            "llava",
+            ["--image", "dog.png", "a <image> or <image>", "--image", "cat.png"],
+            {"text": "a <image> or <image>", "image": ["dog.png", "cat.png"]},
+        ),
+        ("wav2vec2", ["--sound", "speech.wav"], {"sound": "speech.wav"}),
+    ],
+)
+def test_capture_keeps_what_python_captures(name, given, options, here, models, capsys):
+    assert run(["capture", *given, "--model", models[name], "--out", "run.safetensors"]) == 0
+    out, err = capsys.readouterr()
+    assert "This keeps" in out
+    assert err == ""
+    same(hs.load("run.safetensors"), hs.capture(models[name], **options))
+
+
+def test_the_order_of_pictures_is_that_of_their_places(here, models):
+    """The values of the first layer depend on one patch each."""
+    first, second = (
+        hs.capture(models["llava"], text="<image> <image>", image=pair)["vision"].layer(0).values
+        for pair in (["cat.png", "dog.png"], ["dog.png", "cat.png"])
+    )
+    half = first.shape[1] // 2
+    assert not np.allclose(first[:, :half], first[:, half:])
+    np.testing.assert_allclose(first[:, :half], second[:, half:], atol=1e-6)
+    np.testing.assert_allclose(first[:, half:], second[:, :half], atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [["--image", "cat.png", "vit"], ["--sound", "speech.wav", "wav2vec2"]])
+def test_view_writes_a_page_without_a_text(given, here, models, capsys):
+    kind, file, name = given
+    assert run(["view", kind, file, "--model", models[name], "--view", "text"]) == 0
+    assert capsys.readouterr().err == ""
+    wanted = hs.capture(models[name], **{kind.strip("-"): file})["self"].query.labels[-1]
+    assert wanted in (here / "headscope.html").read_text(encoding="utf-8")
+
+
+def test_effect_changes_a_model_of_pictures(here, models, capsys):
+    line = ["effect", "--image", "cat.png", "--model", models["vit"], "--zero", "0-1", "--out", "heads.csv"]
+    assert run(line) == 0
+    out, err = capsys.readouterr()
+    assert "Changed: layer 0: output set to zero (heads 1)" in out
+    assert err == ""
+    moved = {tuple(row.split(",")[:3]) for row in (here / "heads.csv").read_text().splitlines()[1:]}
+    assert len(moved) == 6
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["--image", "gone.png", "--model", "vit"], "The picture gone.png is not there"),
+        (["--image", "notes.png", "--model", "vit"], "Cannot read the picture notes.png: cannot identify"),
+        (["--sound", "gone.wav", "--model", "wav2vec2"], "The sound gone.wav is not there"),
+        (["--sound", "cat.png", "--model", "wav2vec2"], "Cannot read the sound cat.png"),
+        (["--image", "cat.png", "--model", "bert"], "BertModel reads no pictures; give it a text"),
+        (["a", "--image", "cat.png", "--model", "bert"], "BertModel reads no pictures; give it a text"),
+        (["--sound", "speech.wav", "--model", "vit"], "ViTModel reads no sound; give it a picture with image="),
+        (["--image", "cat.png", "--model", "clip"], "CLIPModel reads a text too; give one beside it"),
+        (["a cat", "--model", "clip"], "CLIPModel stopped at a text alone"),
+        (["a cat", "--model", "vit"], "ViTModel reads no text; give it a picture with image= (--image)"),
+        (["a", "--image", "cat.png", "--model", "vit"], "ViTModel reads no text beside it; leave text out"),
+        (
+            ["--image", "cat.png", "--image", "dog.png", "--model", "vit"],
+            "ViTModel reads one picture at a time, and 2 were given",
+        ),
+        (
+            ["a <image> cat", "--image", "cat.png", "--image", "dog.png", "--model", "llava"],
+            "The text has 1 place for pictures, and 2 were given; put <image> where each belongs",
+        ),
+        (["a", "b", "--image", "cat.png", "--model", "clip"], "A picture or sound goes with one text; leave 'b' out"),
+        (["--image", "cat.png"], "The demo model reads text; name a model of pictures or sounds (--model)"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+@pytest.mark.parametrize("command", ["view", "capture"])
+def test_bad_input_is_one_line_and_leaves_nothing_behind(command, given, line, here, models, capsys):
+    before = sorted(here.iterdir())
+    given = [models[part] if number and given[number - 1] == "--model" else part for number, part in enumerate(given)]
+    assert run([command, *given, "--out", "x.safetensors" if command == "capture" else "x.html"]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(f"headscope: {line}")
+    assert err.count("\n") == 1
+    assert "Wrote" not in out
+    assert sorted(here.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["--image", "cat.png", "--model", "bert"], "BertModel reads no pictures"),
+        (["a cat", "--model", "vit"], "ViTModel reads no text"),
+        (["--image", "notes.png", "--model", "vit"], "Cannot read the picture"),
+    ],
+)
+def test_what_a_model_does_not_read_is_said_before_its_weights_are_loaded(
+    given, line, here, models, capsys, monkeypatch
+):
+    from transformers import PreTrainedModel
+
+    def loaded(*_, **__):
+        raise AssertionError("weights were loaded")
+
+    monkeypatch.setattr(PreTrainedModel, "from_pretrained", loaded)
+    assert run(["view", *given[:-1], models[given[-1]]]) == 1
+    assert capsys.readouterr().err.startswith(f"headscope: {line}")
+    monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
+    with pytest.raises(AssertionError, match="weights were loaded"):
+        run(["view", "a cat", "--model", models["bert"]])
+
+
+@pytest.mark.parametrize("command", ["view", "capture", "effect"])
+def test_nothing_to_read_is_wrong_usage(command, here, models, capsys):
+    more = {"view": [], "capture": ["--out", "x.safetensors"], "effect": ["--zero", "0-1"]}[command]
+    assert run([command, "--model", models["vit"], *more]) == 2
+    wanted = "headscope: There is nothing to read: give a text, a picture with --image, or a sound with --sound"
+    assert capsys.readouterr().err == f"{wanted} (headscope --help)\n"
+
+
+def test_a_record_file_holds_what_was_read(here, models, capsys):
+    assert run(["capture", "--image", "cat.png", "--model", models["vit"], "--out", "run.safetensors"]) == 0
+    assert run(["view", "run.safetensors"]) == 0
+    capsys.readouterr()
+    assert run(["view", "run.safetensors", "--image", "cat.png"]) == 1
+    assert "run.safetensors is a record file, which holds what was read already" in capsys.readouterr().err
