@@ -1,5 +1,6 @@
 """A real browser that opens real pages from disk, and counts every request they make."""
 
+import os
 from contextlib import contextmanager
 
 import pytest
@@ -70,8 +71,17 @@ def hostile():
 
 @pytest.fixture(scope="session")
 def browser():
+    """Chromium, or the Firefox that HEADSCOPE_FIREFOX names."""
     from playwright.sync_api import sync_playwright
 
+    if firefox := os.environ.get("HEADSCOPE_FIREFOX"):
+        with sync_playwright() as playwright:
+            browser = playwright.firefox.launch(
+                channel="moz-firefox", executable_path=firefox, firefox_user_prefs={"ui.prefersReducedMotion": 1}
+            )
+            yield browser
+            browser.close()
+        return
     path = find_chromium.find()
     if path is None:
         pytest.fail("no Chromium was found: python tools/find_chromium.py --install")
@@ -145,6 +155,15 @@ class Opened:
                 return new Set(new Uint32Array(data.buffer)).size;
             }""",
             canvas,
+        )
+
+
+@pytest.fixture
+def chromium_only(browser):
+    """Skip in a Firefox, which Playwright drives over WebDriver BiDi: not all that it does is there."""
+    if browser.browser_type.name != "chromium":
+        pytest.skip(
+            "over WebDriver BiDi Playwright has no downloads, double clicks, changed requests or system colours"
         )
 
 

@@ -16,6 +16,9 @@ from headscope.testing import random_weights
 PIECES = ["[CLS]", "the", "cat", "[SEP]", "it", "slept", "[SEP]"]
 
 
+pytestmark = pytest.mark.usefixtures("chromium_only")
+
+
 @pytest.fixture
 def record(rng):
     return hs.from_weights(random_weights(rng, (3, 4, 7, 7)), PIECES, sentence_b_start=4, model="org/tiny")

@@ -24,16 +24,16 @@ const FAINTEST = 1e-4;
 export function ink(lines: Lines, colors: readonly RGB[], options: InkOptions): Uint8ClampedArray<ArrayBuffer> {
   const { width, height } = options;
   const pixels = new Uint8ClampedArray(4 * width * height);
-  const difference = new Float32Array(height + 2);
-  const column = new InkColumn(height);
+  const column = new InkColumn(height, colors);
   for (let x = 0; x < width; x++) {
     const shape = curveAt(x, width);
-    column.clear();
-    colors.forEach((color, index) => {
-      const touched = addLines(lines, index, shape, options, difference);
-      column.add(difference, touched, color);
-    });
-    column.write(pixels, x, width);
+    let [first, last] = NOTHING;
+    for (let head = 0; head < colors.length; head++) {
+      const touched = addLines(lines, head, shape, options, column.difference, colors.length);
+      first = Math.min(first, touched[0]);
+      last = Math.max(last, touched[1]);
+    }
+    column.write(pixels, x, width, [first, last]);
   }
   return pixels;
 }
@@ -55,16 +55,19 @@ export function curveAt(x: number, width: number): CurvePoint {
 /** First and last pixel that some lines touch; last < first where none does. */
 export type Touched = readonly [first: number, last: number];
 
+const NOTHING: Touched = [Number.POSITIVE_INFINITY, -1];
+
 /**
- * Adds the lines of one head to a difference array of height + 2 numbers: after a prefix sum, number y is the
- * coverage of pixel y, each line counted by its strength.
+ * Adds the lines of one head to a difference array, axes height + 2, head: after a prefix sum along the first, number
+ * y is the coverage of pixel y, each line counted by its strength.
  */
 export function addLines(
   { offsets, starts, rises, strengths }: Lines,
   index: number,
   { progress, slope }: CurvePoint,
   { height, lineWidth }: InkOptions,
-  difference: Float32Array,
+  difference: Float64Array,
+  heads: number,
 ): Touched {
   const slope2 = slope * slope;
   const half = lineWidth / 2;
@@ -84,66 +87,62 @@ export function addLines(
     const bottom = lower | 0;
     const aboveUpper = (upper - top) * strength;
     const aboveLower = (lower - bottom) * strength;
-    difference[top] += strength - aboveUpper;
-    difference[top + 1] += aboveUpper;
-    difference[bottom] -= strength - aboveLower;
-    difference[bottom + 1] -= aboveLower;
+    const atUpper = top * heads + index;
+    const atLower = bottom * heads + index;
+    difference[atUpper] += strength - aboveUpper;
+    difference[atUpper + heads] += aboveUpper;
+    difference[atLower] -= strength - aboveLower;
+    difference[atLower + heads] -= aboveLower;
     if (top < first) first = top;
     if (bottom > last) last = bottom;
   }
   return [first, Math.min(last, height - 1)];
 }
 
-/** One column of pixels while the heads are added to it. */
+/** One column of pixels, in which the coverage of each head is a sum that runs from the top to the bottom. */
 class InkColumn {
-  /** For each height: coverage, its squares, and the red, green and blue of the heads by squared coverage. */
-  readonly #sums: Float32Array;
-  #first: number;
-  #last = -1;
+  /** What the lines of each head add and take away at each height; empty again once the column is written. */
+  readonly difference: Float64Array;
+  readonly #running: Float64Array;
+  /** Axes head, red green blue. */
+  readonly #colors: Float64Array;
 
-  constructor(readonly height: number) {
-    this.#sums = new Float32Array(5 * height);
-    this.#first = height;
+  constructor(height: number, colors: readonly RGB[]) {
+    this.difference = new Float64Array((height + 2) * colors.length);
+    this.#running = new Float64Array(colors.length);
+    this.#colors = Float64Array.from(colors.flat());
   }
 
-  clear(): void {
-    if (this.#last >= this.#first) this.#sums.fill(0, 5 * this.#first, 5 * (this.#last + 1));
-    this.#first = this.height;
-    this.#last = -1;
-  }
-
-  /** Adds the coverage of one head and leaves the difference array empty. */
-  add(difference: Float32Array, [first, last]: Touched, [red, green, blue]: RGB): void {
-    if (last < first) return;
-    const sums = this.#sums;
-    let sum = 0;
+  // No head is skipped where it has no ink: a branch that goes now this way, now that costs more than the sums.
+  write(pixels: Uint8ClampedArray, x: number, width: number, [first, last]: Touched): void {
+    const { difference } = this;
+    const [running, colors] = [this.#running, this.#colors];
+    const heads = running.length;
+    running.fill(0);
     for (let y = first; y <= last; y++) {
-      sum += difference[y];
-      if (sum < FAINTEST) continue;
-      const square = sum * sum;
-      const at = 5 * y;
-      sums[at] += sum;
-      sums[at + 1] += square;
-      sums[at + 2] += square * red;
-      sums[at + 3] += square * green;
-      sums[at + 4] += square * blue;
-    }
-    difference.fill(0, first, last + 3);
-    if (first < this.#first) this.#first = first;
-    if (last > this.#last) this.#last = last;
-  }
-
-  write(pixels: Uint8ClampedArray, x: number, width: number): void {
-    const sums = this.#sums;
-    for (let y = this.#first; y <= this.#last; y++) {
-      const squares = sums[5 * y + 1];
-      if (squares === 0) continue;
+      let coverage = 0;
+      let squares = 0;
+      let red = 0;
+      let green = 0;
+      let blue = 0;
+      for (let head = 0, from = y * heads, color = 0; head < heads; head++, color += 3) {
+        const sum = running[head] + difference[from++];
+        running[head] = sum;
+        const square = sum * sum;
+        coverage += sum;
+        squares += square;
+        red += square * colors[color];
+        green += square * colors[color + 1];
+        blue += square * colors[color + 2];
+      }
+      if (coverage < FAINTEST) continue;
       const at = 4 * (y * width + x);
-      pixels[at] = sums[5 * y + 2] / squares;
-      pixels[at + 1] = sums[5 * y + 3] / squares;
-      pixels[at + 2] = sums[5 * y + 4] / squares;
-      pixels[at + 3] = 255 * opacity(sums[5 * y]);
+      pixels[at] = red / squares;
+      pixels[at + 1] = green / squares;
+      pixels[at + 2] = blue / squares;
+      pixels[at + 3] = 255 * opacity(coverage);
     }
+    if (last >= first) difference.fill(0, first * heads, (last + 3) * heads);
   }
 }
 

@@ -1,6 +1,6 @@
-import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { PageQuantity } from "../contract/page";
 import { parseHex, type RGB } from "../draw/color";
 import { signColors } from "../draw/palette";
@@ -12,8 +12,9 @@ import { movedWords } from "../state/moved";
 import { valueText, WEIGHT_FACTS } from "../state/quantity";
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
-import { density, putPixels, watchWidth } from "./canvas";
+import { density, putPixels } from "./canvas";
 import { isDimmed, TileLabels } from "./TileLabels";
+import { useWidth } from "./useWidth";
 
 export type ThumbStyle = "lines" | "matrices";
 
@@ -65,16 +66,10 @@ const LABELS = 26;
 /** All heads of all layers: one canvas, with a button over each thumbnail. */
 export function HeadGrid({ store, thumbs, most, gap, onOpen, onDrawn }: HeadGridProps) {
   const root = useRef<HTMLDivElement>(null);
-  const width = useSignal(0);
-  useEffect(() => {
-    if (!root.current) return;
-    return watchWidth(root.current, (now) => {
-      width.value = now;
-    });
-  }, [width]);
+  const width = useWidth(root);
   const { layers, heads } = store.stack.value;
   const pitch = Math.max(5, Math.min(most + gap, Math.floor((width.value - LABELS) / heads)));
-  useThumbs(root, { store, thumbs, pitch, gap, width, onDrawn });
+  useThumbs(root, { store, thumbs, pitch: width.value && pitch, gap, onDrawn });
   const open = (row: number, head: number, add: boolean) => {
     const { head_numbers, layers } = store.stack.value;
     store.select((now) => openHead(now, layers[row].layer, head_numbers[head], store.stack.value, add));
@@ -214,34 +209,44 @@ interface ThumbsOptions {
   /** Heads in another order than that of layers, in rows of so many. */
   order?: { readonly heads: readonly number[]; readonly columns: number };
   thumbs: ReadonlySignal<GridThumbs | null>;
+  /** 0 before it is known. */
   pitch: number;
   gap: number;
-  width: Signal<number>;
   onDrawn: ((canvas: HTMLElement) => void) | undefined;
 }
 
+/** Draws the thumbnails whenever they, their places or their colours change. */
 export function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
-  const { store, pitch, gap, width, onDrawn, order } = options;
-  const draw = () => {
-    const thumbs = options.thumbs.value;
-    const canvas = root.current?.querySelector("canvas");
-    const { layers, heads } = store.stack.value;
-    if (!thumbs || !canvas || width.value === 0 || thumbs.values.heads !== layers.length * heads) return;
-    const scale = density();
-    const columns = order?.columns ?? heads;
-    const grid: ThumbGrid = {
-      rows: order ? Math.ceil(order.heads.length / columns) : layers.length,
-      columns,
-      pitch: pitch * scale,
-      size: Math.max(2, Math.round((pitch - gap) * scale)),
-    };
-    const inks = order?.heads.map((head) => store.inks.value[head % heads]);
-    const shown = order ? { ...thumbs, values: reordered(thumbs.values, order.heads) } : thumbs;
-    putPixels(canvas, thumbPixels(store, shown, grid, inks), gridPixels(grid));
-    onDrawn?.(canvas);
+  const { pitch, gap, order } = options;
+  const given = useRef(options);
+  given.current = options;
+  const places = useSignal("");
+  useLayoutEffect(() => {
+    places.value = `${pitch} ${gap} ${order?.heads.join()}`;
+  });
+  useSignalEffect(() => {
+    void places.value;
+    drawThumbs(root.current?.querySelector("canvas"), given.current);
+  });
+}
+
+function drawThumbs(canvas: HTMLCanvasElement | null | undefined, options: ThumbsOptions): void {
+  const { store, pitch, gap, onDrawn, order } = options;
+  const thumbs = options.thumbs.value;
+  const { layers, heads } = store.stack.value;
+  if (!thumbs || !canvas || pitch === 0 || thumbs.values.heads !== layers.length * heads) return;
+  const scale = density();
+  const columns = order?.columns ?? heads;
+  const grid: ThumbGrid = {
+    rows: order ? Math.ceil(order.heads.length / columns) : layers.length,
+    columns,
+    pitch: pitch * scale,
+    size: Math.max(2, Math.round((pitch - gap) * scale)),
   };
-  useSignalEffect(draw);
-  useEffect(draw, [pitch, order?.heads.join()]);
+  const inks = order?.heads.map((head) => store.inks.value[head % heads]);
+  const shown = order ? { ...thumbs, values: reordered(thumbs.values, order.heads) } : thumbs;
+  putPixels(canvas, thumbPixels(store, shown, grid, inks), gridPixels(grid));
+  onDrawn?.(canvas);
 }
 
 const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {

@@ -1,13 +1,12 @@
-import { useSignal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { Evidence } from "../source/evidence";
 import { headName, headPlace, headWords, measured, measureNumber, ranked } from "../state/evidence";
 import { openHead } from "../state/selection";
 import type { Store } from "../state/store";
-import { watchWidth } from "./canvas";
 import { type GridThumbs, moveCell, useThumbs } from "./HeadGrid";
 import { isDimmed, TileLabels } from "./TileLabels";
+import { useWidth } from "./useWidth";
 
 interface RankedGridProps {
   store: Store;
@@ -25,17 +24,11 @@ const SIDE = 84;
 /** All heads in the order of a measure, each with its name. */
 export function RankedGrid({ store, evidence, sort, thumbs, gap, onOpen, onDrawn }: RankedGridProps) {
   const root = useRef<HTMLDivElement>(null);
-  const width = useSignal(0);
-  useEffect(() => {
-    if (!root.current) return;
-    return watchWidth(root.current, (now) => {
-      width.value = now;
-    });
-  }, [width]);
+  const width = useWidth(root);
   const heads = ranked(evidence, sort);
   const columns = Math.max(2, Math.floor(width.value / (SIDE + gap)));
   const pitch = Math.max(40, Math.floor(width.value / columns));
-  useThumbs(root, { store, thumbs, pitch, gap, width, onDrawn, order: { heads, columns } });
+  useThumbs(root, { store, thumbs, pitch: width.value && pitch, gap, onDrawn, order: { heads, columns } });
   const { stack } = evidence;
   const name = sort.replace(/^-/, "");
   const values = measured(evidence, name);

@@ -1,18 +1,23 @@
-import { useSignalEffect } from "@preact/signals";
+import { effect } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Shown, Store } from "../state/store";
 import { Failure } from "./Failure";
 
 /** The outermost element of a view: its colours, or what went wrong. */
 export function Themed({ store, children }: { store: Store; children: ComponentChildren }) {
   const root = useRef<HTMLElement>(null);
-  useSignalEffect(() => {
-    const theme = store.dark.value ? "dark" : "light";
-    root.current?.setAttribute("data-theme", theme);
-    const host = (root.current?.getRootNode() as ShadowRoot | undefined)?.host;
-    host?.setAttribute("data-theme", theme);
-  });
+  // Before the first frame, which would be white otherwise.
+  useLayoutEffect(
+    () =>
+      effect(() => {
+        const theme = store.dark.value ? "dark" : "light";
+        root.current?.setAttribute("data-theme", theme);
+        const host = (root.current?.getRootNode() as ShadowRoot | undefined)?.host;
+        host?.setAttribute("data-theme", theme);
+      }),
+    [store],
+  );
   if (store.failure.value !== null) return <Failure error={store.failure.value} />;
   return (
     <main class="headscope" ref={root} data-headscope>

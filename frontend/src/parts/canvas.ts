@@ -13,17 +13,3 @@ export function putPixels(
 export function density(): number {
   return Math.min(2, globalThis.devicePixelRatio || 1);
 }
-
-/** Calls back with the width of an element, now and when it changes. */
-export function watchWidth(element: Element, report: (width: number) => void): () => void {
-  let last = -1;
-  const measure = () => {
-    const width = element.clientWidth;
-    if (width !== last) report(width);
-    last = width;
-  };
-  const observer = new ResizeObserver(measure);
-  observer.observe(element);
-  measure();
-  return () => observer.disconnect();
-}

@@ -14,6 +14,8 @@ export interface ViewProps {
   /** Height in pixels that the picture may take before it scrolls. */
   height?: number;
   onSelection?: (selection: Selection) => void;
+  /** Told whether the view is dark, at first and whenever that changes. */
+  onDark?: (dark: boolean) => void;
   /** Where [ ] and Escape are listened to; the view itself where not given. */
   keys?: EventTarget;
   /** Who says whether it is dark around the view, until stopped; the system where not given. */
@@ -44,6 +46,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
       store.systemDark.value = dark;
     });
     const stopReport = effect(() => props.onSelection?.(store.selection.value));
+    const stopDark = effect(() => props.onDark?.(store.dark.value));
     const keys = props.keys ?? root;
     const onKey = (event: Event) => viewKey(event as KeyboardEvent, store);
     keys.addEventListener("keydown", onKey);
@@ -62,6 +65,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
         render(null, root);
         keys.removeEventListener("keydown", onKey);
         stopReport();
+        stopDark();
         stopTheme();
         store.destroy();
       },

@@ -35,6 +35,10 @@ function showPage(element: HTMLElement, source: Source): MountedView {
     height: pictureHeight(),
     keys: document,
     ...(isFramed() && { followTheme: followParentTheme }),
+    // Scroll bars of the page belong to the document, not to the view.
+    onDark: (dark) => {
+      document.documentElement.style.colorScheme = dark ? "dark" : "light";
+    },
     onSelection: (selection) => {
       const fragment = writeFragment(selection, defaults);
       if (fragment !== written) replaceFragment(fragment);

@@ -32,7 +32,10 @@ export function floats(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Float3
   if (array.dtype !== "float16")
     throw new PageError(`“${array.chunk}” is ${array.dtype}; wanted is float16 or float32.`);
   const halves = new Uint16Array(buffer, byteOffset, arraySize(array));
-  return Float32Array.from(halves, (half) => HALVES[half]);
+  const table = valueOfHalves();
+  const numbers = new Float32Array(halves.length);
+  for (let at = 0; at < halves.length; at++) numbers[at] = table[halves[at]];
+  return numbers;
 }
 
 /** The numbers of an array, whichever way they are stored. */
@@ -52,12 +55,21 @@ export function integers(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Int3
   return new Int32Array(buffer, byteOffset, arraySize(array));
 }
 
+let halves: Float32Array | undefined;
+
 /** The value of every number in half precision. */
-const HALVES = Float32Array.from({ length: 2 ** 16 }, (_, half) => {
-  const sign = half & 0x8000 ? -1 : 1;
-  const exponent = (half >> 10) & 31;
-  const fraction = half & 1023;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
-  return sign * (1024 + fraction) * 2 ** (exponent - 25);
-});
+function valueOfHalves(): Float32Array {
+  if (halves) return halves;
+  halves = new Float32Array(2 ** 16);
+  for (let exponent = 0; exponent < 32; exponent++) {
+    const step = 2 ** (Math.max(1, exponent) - 25);
+    for (let fraction = 0; fraction < 1024; fraction++) {
+      const finite = (exponent === 0 ? fraction : 1024 + fraction) * step;
+      const value = exponent < 31 ? finite : fraction ? Number.NaN : Number.POSITIVE_INFINITY;
+      const half = 1024 * exponent + fraction;
+      halves[half] = value;
+      halves[half + 2 ** 15] = -value;
+    }
+  }
+  return halves;
+}

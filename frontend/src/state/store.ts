@@ -14,6 +14,7 @@ import { askedRow, type LoadedLayer } from "../source/layer";
 import { LayerCache } from "../source/layers";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
+import { whenIdle } from "./idle";
 import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "./quantity";
 import { chosenHeads, findStack, fitSelection, pageSelection, releasePins, type Selection } from "./selection";
 
@@ -376,9 +377,4 @@ function focusIn(tokens: Record<Side, readonly number[]>, mask: Mask | null): Fo
     if (inside.length > 0) return { side, tokens: inside };
   }
   return null;
-}
-
-function whenIdle(task: () => void): void {
-  if (typeof requestIdleCallback === "function") requestIdleCallback(task, { timeout: 1000 });
-  else setTimeout(task, 50);
 }

@@ -25,12 +25,13 @@ const TANGLE: [number, number, number][] = Array.from({ length: 30 }, (_, i) => 
   0.1 + ((i * 7) % 10) / 9,
 ]);
 
-function coverage(some: Lines, x: number): Float32Array {
-  const difference = new Float32Array(OPTIONS.height + 2);
-  addLines(some, 0, curveAt(x, OPTIONS.width), OPTIONS, difference);
+function coverage(some: Lines, x: number, head = 0): Float64Array {
+  const heads = some.offsets.length - 1;
+  const difference = new Float64Array(heads * (OPTIONS.height + 2));
+  addLines(some, head, curveAt(x, OPTIONS.width), OPTIONS, difference, heads);
   let sum = 0;
-  return difference.map((step) => {
-    sum += step;
+  return Float64Array.from({ length: OPTIONS.height + 2 }, (_, y) => {
+    sum += difference[y * heads + head];
     return sum;
   });
 }
@@ -52,6 +53,14 @@ test("coverage is exact in every pixel", () => {
       const wanted = TANGLE.reduce((sum, line) => sum + line[2] * overlap(...edges(line, x), y, y + 1), 0);
       expect(found[y], `pixel ${x}, ${y}`).toBeCloseTo(wanted, 4);
     }
+  }
+});
+
+test("each of several heads has its own coverage", () => {
+  const both = lines(TANGLE.slice(0, 9), TANGLE.slice(9));
+  for (const x of [0, 13, 23]) {
+    expect(coverage(both, x, 0)).toEqual(coverage(lines(TANGLE.slice(0, 9)), x));
+    expect(coverage(both, x, 1)).toEqual(coverage(lines(TANGLE.slice(9)), x));
   }
 });
 

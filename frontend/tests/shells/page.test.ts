@@ -65,6 +65,14 @@ function one(root: ParentNode, selector: string): HTMLElement {
 const lineCount = ({ chunks }: Example, name: string) => (chunks.get(name) ?? []).filter((byte) => byte > 0).length;
 const token = (root: ParentNode, side: string, at: number) => one(root, `[data-side="${side}"][data-token="${at}"]`);
 
+test("the document takes the colours of the view, for its scroll bars", async () => {
+  const root = await open({ ...examplePage() });
+  const { style } = document.documentElement;
+  expect([style.colorScheme, one(root, "[data-headscope]").dataset.theme]).toEqual(["light", "light"]);
+  one(root, "[data-theme-toggle]").click();
+  await soon(() => expect(style.colorScheme).toBe("dark"));
+});
+
 test("a page opens, draws every weight and says what it shows", async () => {
   const example = examplePage();
   const root = await open(example);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bound, counted, magnitude, percent, shortWeight } from "../../src/state/words";
+import { bound, count, counted, magnitude, percent, shortWeight } from "../../src/state/words";
 
 test("weights are short and never look like none", () => {
   expect([1, 0.994, 0.21, 0.01, 0.00999, 0.0049, 0.0004, 0].map(shortWeight)).toEqual([
@@ -28,6 +28,14 @@ test("counts have their noun", () => {
     "1 head",
     "12 heads",
     "1,120 lines",
+  ]);
+  expect([0, 999, 1000, 28443, 100200, 1234567].map(count)).toEqual([
+    "0",
+    "999",
+    "1,000",
+    "28,443",
+    "100,200",
+    "1,234,567",
   ]);
   expect([magnitude(1.9e-6), magnitude(0)]).toEqual(["2e-6", "0"]);
 });

@@ -93,10 +93,10 @@ function TokenList({ store, attention }: { store: Store; attention: TokenAttenti
   const side = listedSide(store);
   return (
     <ol class="token-list">
-      {tokens.map((token) => {
+      {tokens.map((token, at) => {
         const { length, parts } = barOf(attention, token, full, colors);
         return (
-          <li key={token} data-listed={token}>
+          <li key={at} data-listed={token}>
             <ListedToken store={store} place={{ side, token }} />
             <span class="bar" style={{ "--length": length, "--parts": parts }} />
             <span class="number">{valueText(store.quantity.value)(attention.mean[token])}</span>

@@ -8,9 +8,10 @@ const WITH_SINKS: readonly View[] = ["head", "matrix", "text"];
 
 /** Keys that take most of the mass, and the choice to leave them out. */
 export function SinkStrip({ store }: { store: Store }) {
-  const sinks = store.sinks.value;
+  // The sinks last: they need all heads of the layer, which other views may never ask for.
   const stack = store.shownStack.value;
-  if (sinks.length === 0 || !stack || !WITH_SINKS.includes(store.view.value)) return null;
+  const sinks = stack && WITH_SINKS.includes(store.view.value) ? store.sinks.value : [];
+  if (!stack || sinks.length === 0) return null;
   const kept = store.keepSinks.value;
   const weights = store.quantity.value.name === "weight";
   const part = sinks.reduce((sum, sink) => sum + sink.part, 0);

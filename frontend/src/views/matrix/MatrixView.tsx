@@ -1,10 +1,11 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { heat } from "../../draw/heat";
-import { density, putPixels, watchWidth } from "../../parts/canvas";
+import { density, putPixels } from "../../parts/canvas";
 import type { ViewParts } from "../../parts/mount";
 import { reportDrawn } from "../../parts/Themed";
+import { useWidth } from "../../parts/useWidth";
 import { pinPair } from "../../state/selection";
 import { Axis } from "./Axis";
 import { gestures } from "./gestures";
@@ -17,7 +18,7 @@ import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewp
 /** One head, or the mean of several, as a matrix of queries and keys. */
 export function MatrixView({ store, room }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
-  const width = useSignal(0);
+  const width = useWidth(root, ".matrix");
   const wanted = useSignal<View | null>(null);
   const stretch = useSignal(false);
   const picture = useComputed((): Picture | null => createPicture(store, stretch.value));
@@ -34,13 +35,6 @@ export function MatrixView({ store, room }: ViewParts) {
     return { ...full, height: Math.max(40, Math.min(full.height, rows * cell)) };
   });
   const view = useComputed(() => (wanted.value ? clamped(wanted.value, size.value) : fitted(size.value)));
-  useEffect(() => {
-    const matrix = root.current?.querySelector(".matrix");
-    if (!matrix) return;
-    return watchWidth(matrix, (now) => {
-      width.value = now;
-    });
-  }, [width]);
   const planeWidth = useComputed(() => Math.min(size.value.width, size.value.columns * view.value.cell));
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");

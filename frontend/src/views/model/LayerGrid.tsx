@@ -1,9 +1,10 @@
-import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useComputed, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { gridPixels, thumbPeak } from "../../draw/thumbs";
-import { density, putPixels, watchWidth } from "../../parts/canvas";
+import { density, putPixels } from "../../parts/canvas";
 import { type GridThumbs, thumbPixels } from "../../parts/HeadGrid";
+import { useWidth } from "../../parts/useWidth";
 import { valueText } from "../../state/quantity";
 import { chooseLayer } from "../../state/selection";
 import type { Store } from "../../state/store";
@@ -26,8 +27,7 @@ const LARGEST = 480;
 /** One thumbnail for each layer, of a quantity that has all heads together. */
 export function LayerGrid({ store, thumbs, room, onOpen, onDrawn }: LayerGridProps) {
   const root = useRef<HTMLDivElement>(null);
-  const width = useSignal(0);
-  useEffect(() => (root.current ? watchWidth(root.current, (now) => (width.value = now)) : undefined), [width]);
+  const width = useWidth(root);
   const { layers } = store.stack.value;
   const shape = useComputed(() => bestGrid(store.stack.value.layers.length, width.value, room.value - AROUND));
   const { columns, rows, pitch } = shape.value;

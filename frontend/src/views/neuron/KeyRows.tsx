@@ -1,8 +1,9 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
-import { useEffect, useRef } from "preact/hooks";
-import { density, putPixels, watchWidth } from "../../parts/canvas";
+import { useRef } from "preact/hooks";
+import { density, putPixels } from "../../parts/canvas";
 import { reportDrawn } from "../../parts/Themed";
+import { useWidth } from "../../parts/useWidth";
 import { readable } from "../../state/label";
 import { valueText } from "../../state/quantity";
 import type { Store } from "../../state/store";
@@ -25,10 +26,9 @@ const FURTHER = 120;
 export function KeyRows({ store, room, table, open }: KeyRowsProps) {
   const root = useRef<HTMLDivElement>(null);
   const scroll = useSignal(0);
-  const width = useSignal(0);
+  const width = useWidth(root);
   const opened = useSignal(open);
   opened.value = open;
-  useEffect(() => (root.current ? watchWidth(root.current, (now) => (width.value = now)) : undefined), [width]);
   const keys = (store.shownStack.value ?? store.stack.value).key;
   const count = keys.labels.length;
   const sizes = useComputed((): Sizes => {

@@ -1,11 +1,11 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
-import { watchWidth } from "../../parts/canvas";
+import { useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { AxisChoice, EvidenceBar } from "../../parts/EvidenceBar";
 import { Mark, useMarks } from "../../parts/Mark";
 import type { ViewParts } from "../../parts/mount";
 import { reportDrawn } from "../../parts/Themed";
 import { isDimmed } from "../../parts/TileLabels";
+import { useWidth } from "../../parts/useWidth";
 import type { Evidence } from "../../source/evidence";
 import {
   axisTitle,
@@ -47,13 +47,7 @@ interface ScatterProps {
 
 function Scatter({ store, evidence, height: room }: ScatterProps) {
   const plane = useRef<HTMLDivElement>(null);
-  const width = useSignal(0);
-  useEffect(() => {
-    if (!plane.current) return;
-    return watchWidth(plane.current, (now) => {
-      width.value = now;
-    });
-  }, [width]);
+  const width = useWidth(plane);
   useSignalEffect(() => {
     if (width.value > 0 && store.shown.value) reportDrawn(plane.current, store, store.shown.value);
   });

@@ -1,0 +1,48 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { whenIdle } from "../../src/state/idle";
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+test("without idle times tasks are done in order, one at a time, with pauses", () => {
+  vi.useFakeTimers();
+  vi.stubGlobal("requestIdleCallback", undefined);
+  const done: number[] = [];
+  for (const task of [1, 2, 3]) whenIdle(() => done.push(task));
+  expect(done).toEqual([]);
+  vi.advanceTimersToNextTimer();
+  expect(done).toEqual([1]);
+  vi.advanceTimersByTime(20);
+  expect(done).toEqual([1]);
+  vi.advanceTimersByTime(5000);
+  expect(done).toEqual([1, 2, 3]);
+});
+
+test("of a browser that tells its idle times one is asked for at a time", () => {
+  const asked: (() => void)[] = [];
+  vi.stubGlobal("requestIdleCallback", (task: () => void) => asked.push(task));
+  const done: string[] = [];
+  whenIdle(() => {
+    done.push("first");
+    whenIdle(() => done.push("third"));
+  });
+  whenIdle(() => done.push("second"));
+  expect(asked.length).toBe(1);
+  for (let at = 0; at < asked.length; at++) asked[at]();
+  expect(done).toEqual(["first", "second", "third"]);
+});
+
+test("a task that fails does not keep the others back", () => {
+  const asked: (() => void)[] = [];
+  vi.stubGlobal("requestIdleCallback", (task: () => void) => asked.push(task));
+  const done = vi.fn();
+  whenIdle(() => {
+    throw new Error("no");
+  });
+  whenIdle(done);
+  expect(asked[0]).toThrow("no");
+  asked[1]();
+  expect(done).toHaveBeenCalledOnce();
+});
