@@ -184,6 +184,16 @@ def test_router_scores_of_a_prompt_in_parts_and_of_a_static_cache(options, token
         np.testing.assert_allclose(record["self"].routers[number], scores, atol=1e-5)
 
 
+def test_router_scores_of_a_model_that_was_compiled_in_part(tokenizer):
+    _, wanted = written("mixtral", tokenizer, routers=True)
+    model = model_of("mixtral")
+    model.model.layers[1] = torch.compile(model.model.layers[1])
+    options = {"max_new_tokens": COUNT, "eos_token_id": NEVER, "do_sample": False, "routers": True}
+    record = hs.generate(model, tokenizer, PROMPT, **options)
+    for number, scores in wanted["self"].routers.items():
+        np.testing.assert_array_equal(record["self"].routers[number], scores)
+
+
 def test_a_model_without_experts_says_so(tokenizer):
     with pytest.raises(CaptureError, match="LlamaForCausalLM offers no router scores; capture without routers=True"):
         written("llama", tokenizer, routers=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import ModelError, TextError
+from headscope import CaptureError, InterventionError, ModelError, TextError
 from headscope.capturing import loader_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -77,6 +77,17 @@ def test_a_text_without_a_place_for_its_picture_is_refused(llava):
     with pytest.raises(TextError, match="The text has no place for the picture; put <image> where it belongs"):
         hs.capture(*llava, "a cat", image=IMAGE)
     assert list(hs.capture(*llava, "a cat").stacks) == ["self"]
+
+
+def test_what_is_wrong_with_a_text_alone_is_said_as_it_is(llava, image_processor):
+    """It is not taken for a missing picture."""
+    from transformers import CLIPProcessor
+
+    with pytest.raises(InterventionError, match="7"):
+        hs.capture(*llava, "a cat", interventions=[hs.Zero(layer=7)])
+    processor = CLIPProcessor(image_processor=image_processor, tokenizer=tiny_tokenizer())
+    with pytest.raises(CaptureError, match=r"CLIPModel stopped at a text alone \(.*\); give it a picture with image="):
+        hs.capture(tiny_model("clip"), processor, "a cat")
 
 
 def test_whisper_hears_for_itself():

@@ -153,8 +153,11 @@ class _Many:
     ) -> Iterator[list[tuple[int, Inputs]]]:
         """As many as fit; the first of a size is run alone, and tells how many tokens each of the others will be."""
         rest = iter(members)
-        while batch := list(islice(rest, max(1, self.batch_tokens // self.lengths.get(shape, self.batch_tokens)))):
+        while batch := list(islice(rest, self._fitting(shape))):
             yield batch
+
+    def _fitting(self, shape: tuple) -> int:
+        return max(1, self.batch_tokens // self.lengths[shape]) if shape in self.lengths else 1
 
     def _pictures_together(self, shape: tuple, batch: list[tuple[int, Inputs]]) -> Iterator[tuple[int, Record | None]]:
         if len(batch) > 1 and all(sizes[0] == 1 for _, sizes in shape):

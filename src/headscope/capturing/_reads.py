@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, HeadscopeError
 
 PICTURES = frozenset({"pixel_values"})
 SOUNDS = frozenset({"input_values", "input_features"})
@@ -50,6 +50,8 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
     missing = (PICTURES | SOUNDS) & _arguments(model)
     try:
         yield
+    except HeadscopeError:
+        raise
     except (AttributeError, TypeError, ValueError) as error:
         if not missing or missing & set(arguments):
             raise

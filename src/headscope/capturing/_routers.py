@@ -81,7 +81,8 @@ class RouterSteps:
         self._hooks: list = []
 
     def __enter__(self) -> RouterSteps:
-        modules = dict(self._model.named_modules())
+        names = names_of(self._model)
+        modules = {names[id(module)]: module for module in self._model.modules()}
         self._hooks = [
             modules[name].register_forward_hook(self._noting(name, part)) for name, part in self._places.items()
         ]
