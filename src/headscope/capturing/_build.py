@@ -17,10 +17,11 @@ from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._routers import block_of
 from headscope.capturing._sides import Side, Sides
+from headscope.capturing._sight import Sight, sight_of
 from headscope.capturing._stacks import Group, name_groups, number_layers
 from headscope.capturing._statistics import StatisticsPlan, fill_weights, statistics_of_call
 from headscope.capturing._untouched import untouched_zeros
-from headscope.capturing._weights import Sight, difference, has_own_weights, recomputed, sight_of, weights_of
+from headscope.capturing._weights import difference, has_own_weights, recomputed, weights_of
 from headscope.errors import CaptureError
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import Contributions, Layer, Mask, ModelFacts, Record, Stack, Statistics
