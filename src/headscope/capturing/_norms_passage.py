@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from headscope.capturing._build import Cut
 from headscope.capturing._call import Call
+from headscope.capturing._cut import Cut
 from headscope.capturing._norms_modules import Applied, matrix_of, value_matrix_of
 from headscope.capturing._sides import Side
 from headscope.capturing._sight import Sight
