@@ -14,8 +14,9 @@ from headscope.capturing import capture_encoded
 from headscope.capturing._build import Builder
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
+from headscope.capturing._sight import sight_of
 from headscope.capturing._watch import Watch
-from headscope.capturing._weights import difference, recomputed, sight_of, weights_of
+from headscope.capturing._weights import difference, recomputed, weights_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."

@@ -78,7 +78,7 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
         (["--evidence", "--evidence-of", "a.txt"], "headscope: --evidence is of this one text"),
         (["--evidence-of", "gone.txt"], "headscope: gone.txt is not there"),
         (["--evidence-of", "a.pdf"], "headscope: --evidence-of is a.pdf; evidence is read from .txt, .jsonl"),
-        (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no text"),
+        (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no example"),
         (["--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),
         (["--evidence", "--label", "nxt"], "headscope: label='nxt': this evidence has next, previous"),
     ],

@@ -35,10 +35,11 @@ FILES = {
     "a.txt": "the cat sat\n\nit sat\n",
     "a.jsonl": '"the cat sat"\n["it sat", "the cat"]\n{"text": "a cat"}\n',
     "a.csv": "id,text,text_b\n1,the cat sat,\n2,it sat,the cat\n",
+    "a.tsv": "sentence1\tsentence2\nthe cat sat\t\nit sat\tthe cat\n",
 }
 
 
-@pytest.mark.parametrize(("name", "count"), [("a.txt", 2), ("a.jsonl", 3), ("a.csv", 2)])
+@pytest.mark.parametrize(("name", "count"), [("a.txt", 2), ("a.jsonl", 3), ("a.csv", 2), ("a.tsv", 2)])
 def test_files_of_texts(name, count, here, folder, capsys):
     (here / name).write_text(FILES[name], encoding="utf-8")
     assert run(["heads", "--texts", name, "--model", folder]) == 0
@@ -132,10 +133,10 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
         ([], "headscope: Give one text (or a pair), or a file of texts with --texts"),
         (["a", "--texts", "a.txt"], "headscope: Give one text (or a pair), or a file"),
         (["--texts", "gone.txt"], "headscope: gone.txt is not there"),
-        (["--texts", "a.pdf"], "headscope: --texts is a.pdf; texts are read from .txt, .jsonl, .csv, .parquet"),
-        (["--texts", "empty.txt"], "headscope: empty.txt holds no text"),
-        (["--texts", "bad.jsonl"], "headscope: bad.jsonl, line 2: "),
-        (["--texts", "bad.csv"], 'headscope: bad.csv, row 1 holds no text; wanted is a field "text"'),
+        (["--texts", "a.pdf"], "headscope: --texts is a.pdf; texts are read from .txt, .jsonl, .csv, .tsv, .parquet"),
+        (["--texts", "empty.txt"], "headscope: empty.txt holds no example"),
+        (["--texts", "bad.jsonl"], "headscope: bad.jsonl cannot be read: line 2: "),
+        (["--texts", "bad.csv"], "headscope: bad.csv has the fields "),
         (["a", "--out", "b.xlsx"], "headscope: --out is b.xlsx; the table can be written as .csv, .json, .parquet"),
         (["a " * 99], "headscope: The text has 101 tokens"),
         (["a", "--plot", "b.jpg"], "headscope: --plot is b.jpg; the figure can be written as .svg, .pdf, .png"),

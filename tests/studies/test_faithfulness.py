@@ -386,7 +386,7 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
         (["the cat sat"], "all-MiniLM-L6-v2 has no trained classifier: its files lack"),
         (["the cat sat", "--model", "tiny", "--layer", "7"], "The model has layers 0 to 1, not 7"),
         (["a", "--model", "tiny"], "'a' has 1 tokens that are not special; give at least two"),
-        (["--texts", "none.tsv", "--model", "tiny"], "--texts is none.tsv; texts are read from .txt"),
+        (["--texts", "none.pdf", "--model", "tiny"], "--texts is none.pdf; texts are read from .txt"),
         (["the cat", "--model", "tiny", "--permutations", "-1"], "permutations and adversary are numbers from 0 on"),
     ],
 )

@@ -49,6 +49,7 @@ def test_bare_texts(tmp_path):
         ("a.csv", "", "holds no example"),
         ("a.jsonl", '{"text": 1', "cannot be read: line 1: "),
         ("a.jsonl", "1", "line 1 is neither an object, a text nor a list"),
+        ("a.jsonl", '["a", "b", "c"]', "line 1 is a list of 3; wanted is a text, or a pair of two"),
         ("a.csv", "words\nx\n", "has the fields words; wanted is one of text, sentence1"),
         ("a.csv", "text,label\n,1\n", 'row 1 has no text in the field "text"'),
     ],

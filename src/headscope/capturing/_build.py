@@ -12,29 +12,25 @@ import numpy as np
 import torch
 
 from headscope.capturing._call import Call
+from headscope.capturing._checks import check_sizes, check_softmax, explained, verified, without_padding
+from headscope.capturing._cut import Cut, plain, spread, stored
 from headscope.capturing._facts import others_of, positions_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing._masks import Masks
 from headscope.capturing._routers import block_of, routers_of
 from headscope.capturing._sides import Side, Sides
+from headscope.capturing._sight import Sight, sight_of
 from headscope.capturing._stacks import Group, name_groups, number_layers
 from headscope.capturing._statistics import StatisticsPlan, fill_weights, statistics_of_call
 from headscope.capturing._untouched import untouched_zeros
-from headscope.capturing._weights import Sight, difference, has_own_weights, recomputed, sight_of, weights_of
-from headscope.errors import CaptureError
+from headscope.capturing._weights import has_own_weights, weights_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
-from headscope.record import Contributions, Layer, Mask, ModelFacts, Record, Stack, Statistics
+from headscope.record import Contributions, Layer, ModelFacts, Record, Stack, Statistics
 
 if TYPE_CHECKING:
     from headscope.capturing._norms import NormsWatch
 
-TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
-HALF_TOLERANCE = 3e-2
-"""Differences allowed, relative to the largest value of the layer output."""
-LOST_AT_MOST = 1e-5
-EXPLAINED_WITHIN = 2e-5
-ROWS_CHECKED = 16
-"""How many rows of each head are recomputed to check a layer."""
 WEIGHTS_AT_ONCE = 2**20
 
 
@@ -78,11 +74,11 @@ class Builder:
         Raises:
             CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
         """
-        _check_sizes(call)
+        check_sizes(call)
         whole, call = call, self._sides.laid_out(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
-        if not _explained(call, sight, sides[0]):
+        if not explained(call, sight, sides[0]):
             call.query = call.key = None
         cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
         layers = [self._layer(cut, sight) for cut in cuts]
@@ -166,15 +162,15 @@ class Builder:
         keeps_weights = self._keeps_weights or ("qk" in what and call.query is None)
         rows = spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
-        _check_softmax(weights, call.name)
-        _without_padding(weights, cut)
+        check_softmax(weights, call.name)
+        without_padding(weights, cut)
         return {
             "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
             "keys": self._plain(cut.of_keys(keys)) if keys is not None else None,
             "values": self._plain(cut.of_keys(call.value)) if "values" in what else None,
             "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
-            "sinks": None if call.sinks is None else _plain(call.sinks.reshape(-1)),
+            "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
             "visible": self._masks.of(cut, sight),
             "scale": call.scale,
             "soft_cap": call.soft_cap,
@@ -190,69 +186,6 @@ class Builder:
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
         return stored(tensor, self._keeping.dtype)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The real tokens of one example of a call: positions of queries and of keys."""
-
-    call: Call
-    example: int
-    queries: torch.Tensor
-    keys: torch.Tensor
-
-    def of_queries(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``[batch head query feature]`` to ``[head query feature]``."""
-        return _picked(tensor[self.example], self.queries)
-
-    def of_keys(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``[batch kv_head key feature]`` to ``[kv_head key feature]``."""
-        return _picked(tensor[self.example], self.keys)
-
-    def of_both(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``[batch head query key]``, where axes may be 1, to ``[head query key]``, where head may be 1."""
-        example = self.example if tensor.shape[0] > 1 else 0
-        whole = tensor[example].expand(tensor.shape[1], *self.call.size[2:])
-        return _picked(whole, self.queries)[:, :, self.keys]
-
-
-class Masks:
-    """The masks of layers: each is read once, and layers that see alike share one."""
-
-    def __init__(self) -> None:
-        self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
-        self._alike: dict[Mask, Mask] = {}
-
-    def of(self, cut: Cut, sight: Sight) -> Mask | None:
-        """The mask of one example; None where its real tokens all see each other."""
-        source = cut.call.mask if cut.call.mask is not None else sight.visible
-        if source is None and not sight.causal:
-            return None
-        key = (id(source), cut.example, sight.causal, cut.call.size[2:])
-        if key not in self._read:
-            # the tensor is kept beside what was read off it, so that no other can take its id
-            self._read[key] = source, self._shared(self._found(cut, sight))
-        return self._read[key][1]
-
-    def _found(self, cut: Cut, sight: Sight) -> Mask | None:
-        queries, keys = cut.queries, cut.keys
-        if sight.causal and queries.shape == keys.shape and len(queries) and _is_run(queries) and _is_run(keys):
-            found = Mask.causal(len(queries), len(keys))
-        elif sight.causal:
-            found = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
-        elif sight.visible is None:
-            return None
-        else:
-            dense = cut.of_both(sight.visible)
-            if dense.shape[0] > 1 and not (dense == dense[:1]).all():
-                raise CaptureError(
-                    f"{cut.call.name}: each head has a mask of its own; such models cannot be captured yet"
-                )
-            found = Mask.of(dense[0].cpu().numpy())
-        return None if found.is_full else found
-
-    def _shared(self, mask: Mask | None) -> Mask | None:
-        return None if mask is None else self._alike.setdefault(mask, mask)
 
 
 def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> StatisticsPlan:
@@ -285,54 +218,6 @@ def _order(name: str) -> int:
     return ("encoder", "decoder", "cross").index(name) if name in ("encoder", "decoder", "cross") else -1
 
 
-def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
-    """How far the layer output recomputed from these rows of the weights is from the model's own.
-
-    Raises:
-        CaptureError: where it is too far.
-    """
-    call = cut.call
-    worst, largest = difference(call, weights, cut.example, rows)
-    tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
-    if not worst <= tolerance:
-        raise CaptureError(
-            f"{call.name}: the layer output recomputed from weights and values differs from the model's own by "
-            f"{worst:.3g} (allowed {tolerance:.1g}); this attention is computed in a way that headscope does not know, "
-            "and is refused"
-        )
-    return worst
-
-
-def _explained(call: Call, sight: Sight, side: Side) -> bool:
-    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
-    if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
-        return True
-    for example, positions in enumerate(side.positions):
-        rows = spread(positions)
-        own, ours = (find(call, sight, example, rows) for find in (weights_of, recomputed))
-        if not (own - ours).abs().max().item() <= EXPLAINED_WITHIN:
-            return False
-    return True
-
-
-def _check_softmax(weights: torch.Tensor, name: str) -> None:
-    """Raise where weights are negative, as where heads are mixed after the softmax: talking heads."""
-    if weights.numel() and weights.min().item() < 0:
-        raise CaptureError(
-            f"{name} multiplies values with what is no softmax: one of these weights is {weights.min().item():.3g}; "
-            "attention whose heads are mixed after the softmax cannot be captured"
-        )
-
-
-def _check_sizes(call: Call) -> None:
-    """Weights must lead from every query to every key: not from landmarks, nor within blocks."""
-    if call.weights is not None and tuple(call.weights.shape) != call.size:
-        raise CaptureError(
-            f"{call.name} multiplies weights of shape {list(call.weights.shape)} where [batch head query key] is "
-            f"{list(call.size)}; attention in blocks or by landmarks cannot be captured yet"
-        )
-
-
 def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
     """Weights ``[head query key]`` of the real tokens, in tiles, so that no more than these are there."""
     call = cut.call
@@ -342,62 +227,7 @@ def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
         return found
     first, precision = 0, getattr(torch, dtype.name)
     for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (call.size[1] * call.size[3]))):
-        real = _without_padding(weights_of(call, sight, cut.example, rows), cut)
+        real = without_padding(weights_of(call, sight, cut.example, rows), cut)
         found[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
         first += len(rows)
     return found
-
-
-def _without_padding(weights: torch.Tensor, cut: Cut) -> torch.Tensor:
-    """The weights of the real keys.
-
-    Raises:
-        CaptureError: where some of a row lies on the others.
-    """
-    if weights.shape[-1] == len(cut.keys):
-        return weights
-    real = weights[:, :, cut.keys]
-    lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
-    if lost > LOST_AT_MOST:
-        raise CaptureError(
-            f"{cut.call.name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot be cut "
-            "off; capture the text alone, without padding"
-        )
-    return real
-
-
-def spread(positions: torch.Tensor) -> torch.Tensor:
-    """A few positions from the first to the last."""
-    count = len(positions)
-    if count <= ROWS_CHECKED:
-        return positions
-    chosen = torch.linspace(0, count - 1, ROWS_CHECKED).round().long()
-    return positions[chosen.to(positions.device)]
-
-
-def _is_run(positions: torch.Tensor) -> bool:
-    return bool(positions[-1] - positions[0] == len(positions) - 1 and positions[0] == 0)
-
-
-def _picked(tensor: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """``[head position feature]`` at these positions."""
-    return tensor if len(positions) == tensor.shape[1] else tensor[:, positions]
-
-
-def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
-    """An array of our own, in the precision that is kept.
-
-    Raises:
-        CaptureError: where a value does not fit in it.
-    """
-    array = _plain(tensor)
-    if array.dtype == dtype:
-        return array
-    largest = float(np.abs(array).max(initial=0))
-    if largest > float(np.finfo(dtype).max):
-        raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
-    return array.astype(dtype)
-
-
-def _plain(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format).numpy()

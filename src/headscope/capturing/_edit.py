@@ -19,7 +19,7 @@ from torch import nn
 
 from headscope.capturing._call import Call
 from headscope.capturing._follow import MARK
-from headscope.capturing._weights import Sight, sight_of
+from headscope.capturing._sight import Sight, sight_of
 from headscope.errors import InterventionError
 
 Where = Literal["query", "key", "value", "weights", "output"]

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 from torch import nn
 
-from headscope.capturing._build import Masks
 from headscope.capturing._call import Call
 from headscope.capturing._facts import others_of
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing._masks import Masks
 from headscope.capturing._routers import block_of, routers_of
 from headscope.capturing._stacks import Group, name_groups, number_layers, role_of
 from headscope.capturing._strand import Strand

@@ -21,8 +21,8 @@ from headscope.capturing._norms_modules import Applied, norm_of
 from headscope.capturing._norms_passage import Passage, Taken, order_of, same, scale_of
 from headscope.capturing._projection import is_affine
 from headscope.capturing._sides import Side
+from headscope.capturing._sight import Sight
 from headscope.capturing._trail import names_of
-from headscope.capturing._weights import Sight
 from headscope.norms import Norm
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}

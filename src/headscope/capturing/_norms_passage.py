@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from headscope.capturing._build import Cut
 from headscope.capturing._call import Call
+from headscope.capturing._cut import Cut
 from headscope.capturing._norms_modules import Applied, matrix_of, value_matrix_of
 from headscope.capturing._sides import Side
-from headscope.capturing._weights import Sight
+from headscope.capturing._sight import Sight
 from headscope.norms import Norm, expansion_rate
 
 SCALED_WITHIN = 2e-6

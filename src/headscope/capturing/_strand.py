@@ -10,11 +10,14 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing._build import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, Cut, Masks, spread, stored, verified
 from headscope.capturing._call import Call
+from headscope.capturing._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
+from headscope.capturing._cut import Cut, spread, stored
 from headscope.capturing._keep import Keeping
+from headscope.capturing._masks import Masks
+from headscope.capturing._sight import Sight, sight_of
 from headscope.capturing._stacks import group_of
-from headscope.capturing._weights import Sight, recomputed, sight_of, weights_of
+from headscope.capturing._weights import recomputed, weights_of
 from headscope.errors import CaptureError
 from headscope.record import Mask
 

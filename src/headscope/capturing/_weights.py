@@ -2,57 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 
 from headscope.capturing._call import Call
+from headscope.capturing._sight import Sight
 
 ROWS_AT_ONCE = 1024
-
-
-@dataclass(frozen=True)
-class Sight:
-    """What the queries of a call may look at, and what is added to their scores.
-
-    Args:
-        visible: True where a query may look, broadcast to ``[batch head query key]``; None for everywhere.
-        causal: whether instead each query sees the keys up to its own place, counted from the first.
-        bias: added to the scores, broadcast likewise.
-    """
-
-    visible: torch.Tensor | None = None
-    causal: bool = False
-    bias: torch.Tensor | None = None
-
-    def visible_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
-        """``[head query key]`` of these queries of one example, where head may be 1; None for everything."""
-        if self.causal:
-            return torch.arange(call.size[3], device=rows.device) <= rows[None, :, None]
-        return None if self.visible is None else _rows(self.visible, call, example, rows)
-
-    def bias_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
-        """``[head query key]`` of these queries of one example, where head may be 1."""
-        return None if self.bias is None else _rows(self.bias, call, example, rows)
-
-
-def sight_of(call: Call) -> Sight:
-    """What a call's mask and bias mean."""
-    visible, bias, mask = None, call.bias, call.mask
-    if mask is not None:
-        mask = mask[..., : call.size[3]]
-        if mask.dtype == torch.bool:
-            visible = mask
-        else:
-            visible = mask > torch.finfo(mask.dtype).min / 2
-            added = mask.where(visible, torch.zeros_like(mask))
-            if added.any():
-                bias = added if bias is None else bias + added
-    elif call.causal:
-        return Sight(causal=True, bias=bias)
-    elif call.query is None and call.weights is not None:
-        return Sight(causal=not call.weights.triu(1).any(), bias=bias)
-    return Sight(visible=None if visible is None or visible.all() else visible, bias=bias)
 
 
 def has_own_weights(call: Call) -> bool:
@@ -127,12 +82,6 @@ def difference(call: Call, weights: torch.Tensor, example: int, rows: torch.Tens
         worst = max(worst, (ours.to(theirs.dtype) - theirs).abs().max().item())
         largest = max(largest, theirs.abs().max().item())
     return worst, largest
-
-
-def _rows(tensor: torch.Tensor, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor:
-    """``[batch head query key]``, where axes may be 1, to ``[head query key]`` of some queries, where head may be 1."""
-    one = tensor[example if tensor.shape[0] > 1 else 0]
-    return one.expand(one.shape[0], *call.size[2:])[:, rows]
 
 
 def _without_dead_rows(weights: torch.Tensor, visible: torch.Tensor | None) -> torch.Tensor:

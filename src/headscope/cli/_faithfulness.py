@@ -40,7 +40,7 @@ def faithfulness(
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
         model: Which classifier, and what it reads; the demo model is none.
         layer: Whose attention; counted from the end where negative.
         query: Position of the token that the classifier reads: 0 for [CLS], -1 for the last one.

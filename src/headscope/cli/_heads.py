@@ -37,7 +37,7 @@ def heads(
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
         model: Which model, and what it reads.
         out: Write every pattern of every head with its evidence to this file (.csv, .json or .parquet) instead.
         stack: Which stack of the model, such as decoder; by default the first.

@@ -41,7 +41,7 @@ def mechanism(
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
         model: Which model, and what it reads.
         at: Layers and heads, such as 2-0 7-3; all by default.
         pattern: What they look at, such as sep, next, or a rule such as "word -> first"; what they do look at by

@@ -33,7 +33,7 @@ def norms(
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
         model: Which model, and what it reads.
         out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
         plot: Draw the shares over the layers to this file (.svg, .pdf or .png) too.

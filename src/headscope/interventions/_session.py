@@ -19,8 +19,8 @@ from headscope.capturing._interface import InterfaceWatch
 from headscope.capturing._operators import OperatorWatch
 from headscope.capturing._origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
 from headscope.capturing._run import uncompiled, unwrapped
+from headscope.capturing._sight import sight_of
 from headscope.capturing._trail import Trail, names_of
-from headscope.capturing._weights import sight_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
 from headscope.interventions._plan import Place, Plan, plan_of

@@ -26,7 +26,8 @@ from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
 from headscope.studies._relation_file import load_relations
 from headscope.studies._relation_head import RelationHead
-from headscope.studies._relations import Relations, relations
+from headscope.studies._relation_result import Relations
+from headscope.studies._relations import relations
 
 if TYPE_CHECKING:
     from headscope.studies._ablation import AblationOptions, ablate

@@ -13,8 +13,8 @@ from headscope.patterns import Heads, Maps, Pattern, Tally
 
 if TYPE_CHECKING:
     from headscope.studies._relation_head import RelationHead
+    from headscope.studies._relation_result import Relations
     from headscope.studies._relation_tally import Corpus
-    from headscope.studies._relations import Relations
 
 LOOKS = {DIRECTIONS[0]: "looks from the dependent to its head", DIRECTIONS[1]: "looks from the head to its dependent"}
 SOURCE = "Clark et al. 2019, section 4.2; mean over sentences of the share of words"

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from headscope.storage import load_kept, save_kept
+from headscope.studies._relation_result import Relations
 from headscope.studies._relation_tally import Read
-from headscope.studies._relations import Relations
 
 KIND = "relations"
 OPTIONS = ("rows", "trees", "universal", "stack", "confidence", "correction", "seed")

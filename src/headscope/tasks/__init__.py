@@ -6,7 +6,7 @@ Everything here needs torch, which is loaded at the first use of a name.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headscope.tasks._rows import read_labelled, read_pairs, read_rows
+from headscope.tasks._rows import SUFFIXES, read_labelled, read_pairs, read_rows
 
 if TYPE_CHECKING:
     from headscope.tasks._classification import classification, pictures
@@ -28,6 +28,7 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
     "NAMES",
+    "SUFFIXES",
     "Task",
     "classification",
     "likeness",

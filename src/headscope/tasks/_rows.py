@@ -114,6 +114,8 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         if isinstance(row, str):
             row = {"text": row}
         elif isinstance(row, list):
+            if len(row) > 2:
+                raise ValueError(f"line {number} is a list of {len(row)}; wanted is a text, or a pair of two")
             row = dict(zip((FIRST[0], SECOND[0]), row, strict=False))
         elif not isinstance(row, dict):
             raise ValueError(f"line {number} is neither an object, a text nor a list")

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from headscope.capturing._call import Call
+from headscope.capturing._sight import RowSight, row_sight_of
 from headscope.capturing._statistics._ledger import Ledger
 from headscope.capturing._statistics._plan import StatisticsPlan
-from headscope.capturing._statistics._sight import Sight, sight_of
 from headscope.capturing._statistics._tile import FromScores, FromWeights, Rows, Tile
 from headscope.errors import CaptureError
 from headscope.record import Statistics
@@ -111,7 +111,7 @@ class Place:
     heads: slice
     rows: Rows
     part: slice
-    sight: Sight
+    sight: RowSight
 
 
 def _places(call: Call, example: int, positions: torch.Tensor, scratch: torch.Tensor) -> Iterator[Place]:
@@ -123,7 +123,7 @@ def _places(call: Call, example: int, positions: torch.Tensor, scratch: torch.Te
         part = slice(first_row, min(len(positions), first_row + rows_at_once))
         rows = positions[part]
         run = _run(rows)
-        sight = sight_of(call, example, rows, scratch.dtype)
+        sight = row_sight_of(call, example, rows, scratch.dtype)
         heads_at_once = shared * max(1, scratch.shape[1] // (shared * len(rows) * (sight.stop - sight.start)))
         for first in range(0, heads, heads_at_once):
             yield Place(source, slice(first, min(heads, first + heads_at_once)), run, part, sight)

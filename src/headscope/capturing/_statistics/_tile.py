@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from headscope.capturing._call import Call
-from headscope.capturing._statistics._sight import Sight
+from headscope.capturing._sight import RowSight
 
 Rows = torch.Tensor | slice
 """Positions of queries, rising."""
@@ -79,7 +79,7 @@ class FromScores:
     key: torch.Tensor
     scratch: torch.Tensor
 
-    def tile(self, heads: slice, rows: Rows, sight: Sight) -> Tile:
+    def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
         """The weights of these heads and rows; the tile before is written over."""
         query = self._scaled(heads, rows)
         weights, spare = _memory(self.scratch, query.shape[:2], sight)
@@ -89,7 +89,7 @@ class FromScores:
         torch.softmax(scores, -1, out=weights)
         return Tile(weights=weights, start=sight.start, share=share, spare=spare)
 
-    def measured(self, heads: slice, rows: Rows, sight: Sight) -> tuple[Tile, Measured]:
+    def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
         """The same, and what follows from the scores."""
         query = self._scaled(heads, rows)
         weights, spare = _memory(self.scratch, query.shape[:2], sight)
@@ -109,7 +109,7 @@ class FromScores:
         """Queries ``[head row feature]`` times the scale."""
         return self.query[heads, rows].to(self.scratch.dtype) * self.call.scale
 
-    def _scores(self, heads: slice, query: torch.Tensor, sight: Sight, out: torch.Tensor) -> torch.Tensor:
+    def _scores(self, heads: slice, query: torch.Tensor, sight: RowSight, out: torch.Tensor) -> torch.Tensor:
         """Scores ``[head row key]`` of scaled queries; heads that share their keys are one product with more rows."""
         soft_cap, shared = self.call.soft_cap, self.query.shape[0] // self.key.shape[0]
         key = self.key[heads.start // shared : heads.stop // shared, sight.start : sight.stop]
@@ -122,7 +122,7 @@ class FromScores:
             out[..., since : since + sight.added.shape[-1]].add_(_of_heads(sight.added, heads))
         return out
 
-    def _share(self, heads: slice, log_sum: torch.Tensor, sight: Sight) -> torch.Tensor | None:
+    def _share(self, heads: slice, log_sum: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
         """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may look at nothing."""
         if self.call.sinks is None:
             return _alive(heads, log_sum, sight)
@@ -142,27 +142,27 @@ class FromWeights:
     weights: torch.Tensor
     scratch: torch.Tensor
 
-    def tile(self, heads: slice, rows: Rows, sight: Sight) -> Tile:
+    def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
         """The weights of these heads and rows; the tile before is written over."""
         given = self.weights[heads, rows, sight.start : sight.stop]
         weights, spare = _memory(self.scratch, given.shape[:2], sight)
         weights.copy_(given)
         return Tile(weights=weights, start=sight.start, share=_alive(heads, weights[..., 0], sight), spare=spare)
 
-    def measured(self, heads: slice, rows: Rows, sight: Sight) -> tuple[Tile, Measured]:
+    def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
         """The same, and what follows from the weights."""
         tile = self.tile(heads, rows, sight)
         entropy = tile.scaled(torch.special.entr(tile.weights, out=tile.spare).sum(-1))
         return tile, Measured(entropy=entropy, largest=tile.weights.amax(-1))
 
 
-def _memory(scratch: torch.Tensor, size: tuple[int, ...], sight: Sight) -> tuple[torch.Tensor, torch.Tensor]:
+def _memory(scratch: torch.Tensor, size: tuple[int, ...], sight: RowSight) -> tuple[torch.Tensor, torch.Tensor]:
     """Two arrays ``[head row key]`` in the scratch memory, for so many heads and rows."""
     shape = (*size, sight.stop - sight.start)
     return scratch[0, : math.prod(shape)].view(shape), scratch[1, : math.prod(shape)].view(shape)
 
 
-def _alive(heads: slice, like: torch.Tensor, sight: Sight) -> torch.Tensor | None:
+def _alive(heads: slice, like: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
     return None if sight.alive is None else _of_heads(sight.alive, heads).to(like.dtype).expand_as(like)
 
 

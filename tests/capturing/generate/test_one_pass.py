@@ -1,0 +1,132 @@
+"""A generated text, joined from its steps, equals one full pass over it."""
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope import CaptureError
+
+from .conftest import (
+    COUNT,
+    FAMILIES,
+    NEVER,
+    PROMPT,
+    assert_equal_to_one_pass,
+    bare_tokenizer,
+    full_pass,
+    model_of,
+    written,
+)
+
+STATIC = ("gpt2", "llama", "mistral", "gemma2", "qwen3_next", "gptj", "falcon", "t5 (equal)", "bart")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_joined_steps_are_one_full_pass(family, tokenizer):
+    model, record = written(family, tokenizer, keep=("qk", "values"))
+    assert_equal_to_one_pass(model, record)
+    assert record.verified < 1e-5
+
+
+@pytest.mark.parametrize("family", ["mistral", "gemma2", "gpt_oss", "t5", "bart"])
+def test_so_are_weights_that_were_kept(family, tokenizer):
+    model, record = written(family, tokenizer)
+    assert all(layer.weights is not None for stack in record.stacks.values() for layer in stack)
+    assert_equal_to_one_pass(model, record)
+
+
+@pytest.mark.parametrize("family", ["llama", "gptj", "gemma3_text", "qwen3_next", "deepseek_v3", "bloom"])
+def test_what_is_read_off_the_model_is_read_off_its_first_step(family, tokenizer):
+    model, record = written(family, tokenizer)
+    whole = full_pass(model, record)[0]
+    assert record.model == whole.model
+    assert record["self"].others == whole["self"].others
+    for ours, theirs in zip(record["self"], whole["self"], strict=True):
+        assert (ours.norm, ours.latent, ours.rotary is None) == (theirs.norm, theirs.latent, theirs.rotary is None)
+        if ours.rotary is not None:
+            np.testing.assert_allclose(ours.rotary.frequencies, theirs.rotary.frequencies, atol=1e-4)
+            np.testing.assert_allclose(ours.before_positions()[1], theirs.before_positions()[1], atol=2e-3)
+
+
+@pytest.mark.parametrize("family", STATIC)
+def test_so_are_those_of_a_static_cache(family, tokenizer):
+    model, record = written(family, tokenizer, keep=("qk", "values"), cache_implementation="static")
+    assert_equal_to_one_pass(model, record)
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "t5"])
+def test_so_are_those_of_eager_attention(family, tokenizer):
+    model = model_of(family, attn_implementation="eager")
+    record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=COUNT, eos_token_id=NEVER)
+    assert_equal_to_one_pass(model, record)
+
+
+def test_a_deep_decoder_is_written_by_with_a_cache(tokenizer):
+    """The same text as without any cache, which transformers can do."""
+    model, record = written("t5", tokenizer)
+    source = torch.tensor([tokenizer(PROMPT)["input_ids"]])
+    options = {"max_new_tokens": COUNT, "eos_token_id": NEVER, "do_sample": False}
+    wanted = model.generate(source, use_cache=False, **options)[0, record.generation.prompt :]
+    assert list(record.generation.tokens.ids) == wanted.tolist()
+    assert record.generation.reads == (1,) * COUNT
+    with pytest.raises(CaptureError, match="transformers makes its static cache too short; leave cache_implementation"):
+        written("t5", tokenizer, cache_implementation="static")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mistral", "bloom"])
+def test_a_prompt_may_be_read_in_parts(family, tokenizer):
+    model, record = written(family, tokenizer, prefill_chunk_size=3)
+    assert record.generation.reads[:3] == (3, 3, 2)
+    assert record.generation.step_of[:9].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3]
+    assert_equal_to_one_pass(model, record)
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+@pytest.mark.parametrize("cache", [None, "static"])
+@pytest.mark.parametrize("window", [2, 8, 10, 18, 40])
+def test_a_window_may_be_reached_at_any_step(window, cache, chunk, tokenizer):
+    """8 tokens are given and 10 read back, so that the cache begins to slide before, at or after the first step."""
+    model = model_of("mistral", sliding_window=window)
+    record = hs.generate(
+        model,
+        tokenizer,
+        PROMPT,
+        max_new_tokens=COUNT,
+        cache_implementation=cache,
+        prefill_chunk_size=chunk,
+        keep=("qk", "values"),
+    )
+    assert len(record["self"].query) == 18
+    assert {layer.kind for layer in record["self"]} == {"sliding" if window < 18 else "causal"}
+    assert_equal_to_one_pass(model, record)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gptj", "mistral"])
+def test_a_prompt_may_be_one_token(family):
+    model = model_of(family)
+    record = hs.generate(model, bare_tokenizer(), "c", max_new_tokens=6)
+    assert record.generation.reads == (1,) * 6
+    assert_equal_to_one_pass(model, record)
+
+
+def test_what_is_asked_for_is_kept_and_nothing_else(tokenizer):
+    for keep in ("weights", "qk", ("weights", "values")):
+        layer = written("llama", tokenizer, keep=keep)[1]["self"].layer(1)
+        kept = {"weights": layer.weights, "qk": layer.queries, "values": layer.values}
+        assert {name for name, array in kept.items() if array is not None} == set(np.atleast_1d(keep))
+    layer = written("bloom", tokenizer, keep="weights")[1]["self"].layer(0)
+    assert layer.weights is not None
+    assert layer.values is None
+
+
+def test_float16_halves_the_arrays(tokenizer):
+    exact, half = (written("llama", tokenizer, precision=precision)[1]["self"] for precision in ("float32", "float16"))
+    assert half.layer(0).keys.dtype == half.layer(0).weights.dtype == np.float16
+    assert 1e-7 < np.abs(half.weights(1) - exact.weights(1)).max() < 5e-4
+
+
+def test_half_precision_is_captured_in_single(tokenizer):
+    model = model_of("llama").to(torch.bfloat16)
+    record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=COUNT, eos_token_id=NEVER)
+    np.testing.assert_allclose(record["self"].weights(0).sum(-1), 1, atol=1e-6)
