@@ -22,15 +22,6 @@ def bundle(monkeypatch):
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A tiny model, saved."""
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("bert").save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

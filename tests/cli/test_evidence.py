@@ -7,21 +7,13 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
-from headscope.testing import random_record, tiny_model, tiny_tokenizer
+from headscope.testing import random_record
 from headscope.views import _html
 
 
 @pytest.fixture(autouse=True)
 def bundle(monkeypatch):
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("bert").save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.fixture

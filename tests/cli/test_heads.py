@@ -6,15 +6,6 @@ import json
 import pytest
 
 from headscope.cli import run
-from headscope.testing import tiny_model, tiny_tokenizer
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("bert").save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from headscope.cli import run
-from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 
 BANK = """# sent_id = one
@@ -32,14 +31,6 @@ cat.dog.0.male.txt	a cat saw a dog he sat
 cat.dog.1.male.txt	a cat saw a dog he ran
 cow.dog.1.male.txt	a cow saw a dog he sat
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("bert").save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.fixture
