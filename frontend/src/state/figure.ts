@@ -14,7 +14,6 @@ export interface FigureFacts {
 }
 
 const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
-const DRAWN: readonly View[] = ["head", "model", "matrix", "neuron", "text", "pair"];
 
 /** Quantities that the record itself holds; all others came with the call that made the page. */
 const KEPT: readonly unknown[] = [
@@ -27,14 +26,10 @@ const KEPT: readonly unknown[] = [
   "rollout",
 ];
 
-/** Why Python draws no figure of what is seen, in one sentence; empty where it does. */
-export function noFigure({ view }: Selection): string {
-  return DRAWN.includes(view) ? "" : `There is no figure of the ${view} view; choose another view for one.`;
-}
-
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
 export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
   const { view, stack, layer, quantity, filter, mute, sinks, share } = selection;
+  if (view === "scatter") return { view, ...(several && { stack }), ...scatterOptions(selection, dark) };
   return {
     view,
     ...(several && { stack }),
@@ -47,6 +42,12 @@ export function figureOptions({ selection, dark, several, head, pair }: FigureFa
     ...(view === "head" && share !== null && { share }),
     ...(dark && { theme: "dark" }),
   };
+}
+
+/** Chosen heads have rings in the scatter, and there is no layer without them. */
+function scatterOptions({ layer, heads, x, y }: Selection, dark: boolean): FigureOptions {
+  const ringed = heads && { layer, ...(heads.length === 1 ? { head: heads[0] } : { heads }) };
+  return { ...ringed, ...(x !== null && { x }), ...(y !== null && { y }), ...(dark && { theme: "dark" }) };
 }
 
 function headsOf({ view, heads }: Selection, head: number): FigureOptions {
@@ -70,7 +71,9 @@ function one(name: string, tokens: readonly number[]): FigureOptions {
 /** The Python call that draws a figure with these options. */
 export function figureCall(options: FigureOptions): string {
   const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
-  return `hs.figure(record, ${[...words, ...(isKept(options) ? [] : ["quantities=quantities"])].join(", ")})`;
+  if (!isKept(options)) words.push("quantities=quantities");
+  if (options.view === "scatter") words.push("evidence=found");
+  return `hs.figure(record, ${words.join(", ")})`;
 }
 
 /** The command that draws it from the file of the record; null for numbers that are not in there. */
@@ -79,10 +82,12 @@ export function figureCommand(options: FigureOptions): string | null {
   const { view, layer, head, heads, sinks, mute, ...rest } = options;
   const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
   const words = [
-    `--view ${view} --at ${layer}${chosen === undefined ? "" : `-${chosen}`}`,
+    `--view ${view}`,
+    ...(layer === undefined ? [] : [`--at ${layer}${chosen === undefined ? "" : `-${chosen}`}`]),
+    ...(view === "scatter" ? ["--evidence-of texts.txt"] : []),
     ...(mute ? ["--mute"] : []),
     ...(sinks === false ? ["--without-sinks"] : []),
-    ...Object.entries(rest).map(([name, value]) => `--${name} ${value}`),
+    ...Object.entries(rest).map(([name, value]) => `--${name} ${String(value).includes(" ") ? `"${value}"` : value}`),
   ];
   return `headscope figure run.safetensors ${words.join(" ")} --out figure.svg`;
 }

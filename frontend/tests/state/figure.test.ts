@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { examplePage } from "../../src/examples/page";
-import { type FigureFacts, figureCall, figureCommand, figureOptions, noFigure } from "../../src/state/figure";
+import { type FigureFacts, figureCall, figureCommand, figureOptions } from "../../src/state/figure";
 import { pageSelection, type Selection } from "../../src/state/selection";
 
 const selection = pageSelection(examplePage().page);
@@ -47,10 +47,15 @@ test("a figure has the options of its view and no others", () => {
   expect(of("pair")).toEqual({ view: "pair", layer: 5, heads: [0, 2], query: 4, key: 6, quantity: "score" });
 });
 
-test("what Python does not draw is said in one sentence", () => {
-  expect(noFigure({ ...selection, view: "matrix" })).toBe("");
-  expect(noFigure({ ...selection, view: "scatter" })).toBe(
-    "There is no figure of the scatter view; choose another view for one.",
+test("the scatter has its axes, rings around chosen heads alone, and the evidence", () => {
+  const plain = figureOptions(facts({ view: "scatter", layer: 5 }));
+  expect(plain).toEqual({ view: "scatter" });
+  expect(figureCall(plain)).toBe('hs.figure(record, view="scatter", evidence=found)');
+  const chosen = figureOptions(facts({ view: "scatter", layer: 5, heads: [1], x: "class vertical" }, { dark: true }));
+  expect(chosen).toEqual({ view: "scatter", layer: 5, head: 1, x: "class vertical", theme: "dark" });
+  expect(figureCommand(chosen)).toBe(
+    "headscope figure run.safetensors --view scatter --at 5-1 --evidence-of texts.txt " +
+      '--x "class vertical" --theme dark --out figure.svg',
   );
 });
 

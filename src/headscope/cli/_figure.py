@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._run import check_place, say
+from headscope.cli._run import ModelOptions, check_place, say
 from headscope.errors import FigureError
 
 PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
@@ -20,7 +20,7 @@ def figure(
     /,
     *,
     out: Path,
-    view: Literal["head", "model", "matrix", "neuron", "text", "pair"] = "head",
+    view: Literal["head", "model", "matrix", "neuron", "text", "pair", "scatter"] = "head",
     at: str | None = None,
     stack: str | None = None,
     layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
@@ -32,6 +32,11 @@ def figure(
     without_sinks: Annotated[bool, Parameter(negative="")] = False,
     neurons: Literal["model", "ranked", "pairs"] | None = None,
     share: int | None = None,
+    evidence: Annotated[bool, Parameter(negative="")] = False,
+    evidence_of: Path | None = None,
+    model: ModelOptions | None = None,
+    x: str | None = None,
+    y: str | None = None,
     theme: Literal["light", "dark"] | None = None,
     title: str | None = None,
     width: float | None = None,
@@ -46,7 +51,7 @@ def figure(
         file: The record (.safetensors), as headscope capture keeps it.
         out: Where to write the figure; ends in .svg, .pdf or .png.
         view: Which view.
-        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2.
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; in view scatter they have rings.
         stack: Stack that is drawn, such as cross; the first one by default.
         layers: Layers in the grid of views model and pair; all by default.
         query: Position of the token that looks, from 0; views neuron and pair need it.
@@ -57,6 +62,13 @@ def figure(
         without_sinks: Leave out keys that take most of the mass, and renormalise the rest.
         neurons: Order of the neurons in view neuron: as in the model (default), ranked, or in frequency pairs.
         share: Percent of each row's mass that view head draws; as much as can be printed by default.
+        evidence: For view scatter: say what kinds of heads there are, seen on this one text.
+        evidence_of: The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was kept, or relations
+            of a .conllu.
+        model: Which model reads these texts.
+        x: What heads stand apart by in view scatter, from left to right: distance (default), another measure, a
+            pattern, or map for the map of like heads.
+        y: The same from bottom to top; entropy by default.
         theme: Paper; light by default.
         title: Title over the figure; what is shown by default, "" for none.
         width: Width in millimetres; 85 by default.
@@ -65,6 +77,8 @@ def figure(
         grey: Greys only.
         dpi: Dots in an inch of a PNG.
     """
+    from headscope.cli._evidence import check_evidence
+    from headscope.cli._evidence import evidence_of as known
     from headscope.storage import load
     from headscope.views.figures import FORMATS
     from headscope.views.figures import figure as draw
@@ -85,6 +99,8 @@ def figure(
         "sinks": False if without_sinks else None,
         "neurons": neurons,
         "share": share,
+        "x": x,
+        "y": y,
         "theme": theme,
         "title": title,
         "width": width,
@@ -92,7 +108,13 @@ def figure(
         "font": font,
         "colour": False if grey else None,
     }
-    found = draw(load(file), view=view, **{name: value for name, value in given.items() if value is not None})
+    check_evidence(evidence, evidence_of)
+    if (evidence or evidence_of) and view != "scatter":
+        raise FigureError(f"--evidence and --evidence-of are for --view scatter, and --view is {view}")
+    record = load(file)
+    if evidence or evidence_of:
+        given["evidence"] = known(record, evidence_of, model or ModelOptions())
+    found = draw(record, view=view, **{name: value for name, value in given.items() if value is not None})
     path = found.save(out, dpi=dpi)
     if found.missing:
         sys.stderr.write(f"{missing_words(found.missing)}\n")

@@ -14,14 +14,14 @@ ONE_AT_A_TIME = Lock()
 """The settings of matplotlib belong to the whole process."""
 
 
-def figure_file(record: Record, kind: str, options: Any, quantities: Mapping[str, Any] | None = None) -> bytes:
+def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any]) -> bytes:
     """The content of the file that ``figure(record, **options).save("figure.KIND")`` writes.
 
     Args:
         record: what is drawn.
         kind: svg, pdf or png.
         options: those of `FigureOptions`, as the page sends them.
-        quantities: what the page was given to show in place of weights.
+        shown: what the page was made with: of its options, numbers in place of weights and what is known of heads.
 
     Raises:
         FigureError: an option, value or kind that there is not, or matplotlib is missing.
@@ -33,6 +33,9 @@ def figure_file(record: Record, kind: str, options: Any, quantities: Mapping[str
         raise FigureError(f"A figure can be svg, pdf or png, not {kind!r}")
     if not isinstance(options, Mapping):
         raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
-    given = {"quantities": quantities} if options.get("quantity") in (quantities or ()) else {}
+    quantities = shown.get("quantities") or {}
+    given = {"quantities": quantities} if options.get("quantity") in quantities else {}
+    if options.get("view") == "scatter":
+        given["evidence"] = shown.get("evidence")
     with ONE_AT_A_TIME:
         return figure(record, **options, **given).to_bytes(kind)

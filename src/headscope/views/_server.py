@@ -79,7 +79,7 @@ def application(shown: View, token: str) -> Starlette:
         kind = request.path_params["kind"]
         try:
             options = json.loads(request.query_params.get("options", "{}"))
-            data = figure_file(shown.record, kind, options, shown.options.get("quantities"))
+            data = figure_file(shown.record, kind, options, shown.options)
         except (HeadscopeError, ValueError) as error:
             return PlainTextResponse(str(error), 400)
         return _answer(request, data, MEDIA_TYPES[kind])

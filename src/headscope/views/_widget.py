@@ -73,8 +73,8 @@ class ViewWidget(anywidget.AnyWidget):
 
     def _data(self, content: dict[str, Any]) -> bytes:
         if content["type"] == "figure":
-            quantities = self._shown.options.get("quantities")
-            return figure_file(self._shown.record, str(content.get("kind")), content.get("options"), quantities)
+            kind, options = str(content.get("kind")), content.get("options")
+            return figure_file(self._shown.record, kind, options, self._shown.options)
         data = self._given.chunk(str(content.get("name")))
         if data is None:
             raise PageError(f"This view holds no data {content.get('name')!r}. Run the cell again.")

@@ -5,7 +5,7 @@ import { Save } from "../../parts/icons";
 import { snapshot } from "../../parts/snapshot";
 import { PageError } from "../../source/errors";
 import type { FigureKind } from "../../source/source";
-import { figureCall, figureCommand, figureOptions, noFigure } from "../../state/figure";
+import { figureCall, figureCommand, figureOptions } from "../../state/figure";
 import type { Store } from "../../state/store";
 import { chosenPair } from "../pair/chosen";
 
@@ -21,8 +21,7 @@ export function FigureMenu({ store }: { store: Store }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const said = useSignal("");
   const options = optionsOf(store);
-  const none = noFigure(store.selection.value);
-  const [call, command] = none ? [null, null] : [figureCall(options), figureCommand(options)];
+  const [call, command] = [figureCall(options), figureCommand(options)];
   const doing = async (make: () => Promise<Uint8Array<ArrayBuffer>>, kind: FigureKind) => {
     said.value = "drawing …";
     try {
@@ -62,8 +61,7 @@ export function FigureMenu({ store }: { store: Store }) {
         <Save />
       </summary>
       <div class="card figure-choices">
-        {none && <p data-no-figure>{none}</p>}
-        {figure && !none && (
+        {figure && (
           <p>
             Figure for print{" "}
             {KINDS.map((kind) => (
@@ -84,17 +82,13 @@ export function FigureMenu({ store }: { store: Store }) {
             <button type="button" data-figure="picture" onClick={() => doing(picture, "png")}>
               PNG
             </button>
-            {!none && (
-              <>
-                <br />
-                <small>A figure for print (SVG, PDF) needs Python:</small>
-              </>
-            )}
+            <br />
+            <small>A figure for print (SVG, PDF) needs Python:</small>
           </p>
         )}
-        {call && <Words text={call} onCopy={copy} name="call" />}
+        <Words text={call} onCopy={copy} name="call" />
         {!figure && command && <Words text={command} onCopy={copy} name="command" />}
-        {!none && manyPins(store) && <small>A figure follows one pinned query and one key: the first.</small>}
+        {manyPins(store) && <small>A figure follows one pinned query and one key: the first.</small>}
         <small role="status">{said.value}</small>
       </div>
     </details>
@@ -130,10 +124,10 @@ function manyPins({ selection }: Store): boolean {
 }
 
 /** What the file of a picture says of itself. */
-function words({ page, shown, quantity }: Store, call: string | null): Record<string, string> {
+function words({ page, shown, quantity }: Store, call: string): Record<string, string> {
   const recipe = {
-    made: `a picture of the live view${call ? "; the call draws the figure for print" : ""}`,
-    ...(call && { call }),
+    made: "a picture of the live view; the call draws the figure for print",
+    call,
     quantity: quantity.value.name,
     model: page.model.name,
     title: page.title,

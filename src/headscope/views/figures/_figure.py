@@ -21,6 +21,7 @@ from headscope.views.figures._neuron import draw_neuron
 from headscope.views.figures._options import FigureOptions, between, parse_options, plain_options
 from headscope.views.figures._pair import draw_pair
 from headscope.views.figures._recipe import Recipe, metadata, recipe_of
+from headscope.views.figures._scatter import draw_scatter
 from headscope.views.figures._sheet import our_settings
 from headscope.views.figures._text import draw_text
 
@@ -32,6 +33,7 @@ DRAWINGS: dict[str, Drawing] = {
     "neuron": draw_neuron,
     "text": draw_text,
     "pair": draw_pair,
+    "scatter": draw_scatter,
 }
 
 

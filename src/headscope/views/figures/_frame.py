@@ -98,7 +98,7 @@ def most_note(sheet: Sheet, plan: Plan) -> str:
 def sinks_note(plan: Plan) -> str:
     """Says where rows do not sum to 1."""
     layers = plan.layers if plan.view in ("model", "pair") else (plan.layer,)
-    if all(layer.sinks is None for layer in layers) or not plan.shown.weights:
+    if all(layer.sinks is None for layer in layers) or not plan.shown.weights or plan.view == "scatter":
         return ""
     return "rows sum to less than 1: the rest goes to a learned sink that is no token"
 

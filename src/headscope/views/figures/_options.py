@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from headscope.errors import FigureError
+from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views.figures._fonts import installed
 from headscope.views.figures._labels import readable
@@ -18,7 +19,7 @@ from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import Style, style_for
 from headscope.views.figures._words import percent
 
-View = Literal["head", "model", "matrix", "neuron", "text", "pair"]
+View = Literal["head", "model", "matrix", "neuron", "text", "pair", "scatter"]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 FigureTheme = Literal["light", "dark"]
 Neurons = Literal["model", "ranked", "pairs"]
@@ -33,11 +34,12 @@ class FigureOptions(TypedDict, total=False):
     """Options of `figure`; those that the page has too mean the same there."""
 
     view: View
-    """``"head"`` (default), ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"`` or ``"pair"``."""
+    """``"head"`` (default), ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``, ``"pair"`` or ``"scatter"``."""
     stack: str
     """Stack that is drawn; by default the first one."""
     layer: int
-    """Layer that is drawn; by default the first one. Views ``model`` and ``pair`` draw a frame around it."""
+    """Layer that is drawn; by default the first one. Views ``model`` and ``pair`` draw a frame around it, and
+    ``scatter`` rings around its heads."""
     heads: Sequence[int]
     """Heads that are drawn; by default all. Where a view shows one number for several heads it is their mean."""
     head: int
@@ -64,6 +66,13 @@ class FigureOptions(TypedDict, total=False):
     attended keys apart, or ``"pairs"`` as rotary positions turn them, fastest first."""
     share: int
     """View ``head``: percent of each row's mass that is drawn, 1 to 100; by default as much as can be printed."""
+    evidence: Heads
+    """View ``scatter`` needs it: what `headscope.heads` found."""
+    x: str
+    """View ``scatter``: what heads stand apart by from left to right: a measure such as ``"distance"`` (default), a
+    pattern, ``"class vertical"`` and so on, ``"layer"``; or ``"map"`` for the map of like heads."""
+    y: str
+    """The same from bottom to top; ``"entropy"`` by default."""
     theme: FigureTheme
     """``"light"`` (default) or ``"dark"``."""
     title: str
@@ -87,8 +96,10 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "neuron": ("head", "query", "neurons"),
     "text": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "mute", "sinks"),
     "pair": ("heads", "head", "layers", "query", "key", "quantity", "quantities"),
+    "scatter": ("heads", "head", "evidence", "x", "y"),
 }
 NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key")}
+AXES = ("distance", "entropy")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,6 +123,8 @@ class Plan:
         without: keys that are left out, the rest of each row renormalised.
         neurons: the order of the features in view neuron.
         share: percent of each row's mass; None for as much as can be printed.
+        evidence: what is known of the heads, for view scatter.
+        axes: what its heads stand apart by.
         title: None for what is shown, ``""`` for none.
         width: in millimetres.
         style: colours and type.
@@ -133,6 +146,8 @@ class Plan:
     without: tuple[int, ...]
     neurons: Neurons
     share: int | None
+    evidence: Heads | None
+    axes: tuple[str, str]
     title: str | None
     width: float
     style: Style
@@ -196,6 +211,8 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
         without=without,
         neurons=_neurons(layer, options),
         share=None if "share" not in options else int(between("share", options["share"], 1, 100)),
+        evidence=_evidence(view, stack, options),
+        axes=(options.get("x", AXES[0]), options.get("y", AXES[1])),
         title=options.get("title"),
         width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
         style=_style(options),
@@ -216,6 +233,23 @@ def _check_names(view: str, options: Mapping[str, Any]) -> None:
         raise FigureError(
             f"head={options['head']} and heads={list(options['heads'])} were both given; give one of them"
         )
+
+
+def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | None:
+    if view != "scatter":
+        return None
+    found = options.get("evidence")
+    if not isinstance(found, Heads):
+        given = "nothing" if found is None else f"a {type(found).__name__}"
+        raise FigureError(
+            f"View 'scatter' shows what headscope.heads found, and {given} was given; give evidence=hs.heads(records) "
+            "(--evidence, --evidence-of)"
+        )
+    there = {(layer.layer, head) for layer in stack for head in range(layer.heads)}
+    if not set(found.cells) <= there:
+        layer, head = next(cell for cell in found.cells if cell not in there)
+        raise FigureError(f"The evidence has a head {layer}-{head}, and the record has none; give that of this model")
+    return found
 
 
 def _style(options: Mapping[str, Any]) -> Style:

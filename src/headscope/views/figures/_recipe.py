@@ -12,6 +12,9 @@ from headscope._version import __version__
 from headscope.record import Record
 from headscope.views.figures._options import Plan
 
+TOO_LONG = ("quantities", "evidence")
+"""Options that a call cannot hold."""
+
 
 class Recipe(TypedDict):
     """What a figure was made of."""
@@ -41,9 +44,9 @@ class Recipe(TypedDict):
 def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model = plan.record.model
-    arguments = "".join(f", {name}={value!r}" for name, value in options.items() if name != "quantities")
-    arguments += ", quantities=..." if "quantities" in options else ""
-    grid = plan.view in ("model", "pair")
+    arguments = "".join(f", {name}={value!r}" for name, value in options.items() if name not in TOO_LONG)
+    arguments += "".join(f", {name}=..." for name in TOO_LONG if name in options)
+    grid = plan.view in ("model", "pair", "scatter")
     return {
         "call": f"headscope.figure(record{arguments})",
         "view": plan.view,

@@ -168,6 +168,14 @@ class Sheet:
         else:
             self._axes.add_patch(Rectangle((x, y), width, height, **common))
 
+    def dot(self, x: Length, y: Length, across: Length, **look: Any) -> None:
+        """A circle around a point; ``fill``, ``edge`` (colours), ``line`` (points), ``layer``."""
+        from matplotlib.patches import Circle
+
+        look = {"fill": "none", "edge": "none", "line": 0.5, "layer": 3} | look
+        colours = {"facecolor": look["fill"], "edgecolor": look["edge"]}
+        self._axes.add_patch(Circle((x, y), across / 2, linewidth=look["line"], zorder=look["layer"], **colours))
+
     def line(self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5) -> None:
         """A line through points; its thickness in points."""
         from matplotlib.lines import Line2D

@@ -1,0 +1,217 @@
+"""Heads as points of a plane: by two of their measures, or like heads close together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import FigureError
+from headscope.measures import stress
+from headscope.patterns import CLASSES, Heads
+from headscope.views.figures._palette import head_colours, head_greys
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import POINT
+
+DOT = 1.7
+"""Millimetres across a head."""
+RING = 2.9
+"""Millimetres across the ring of a chosen head."""
+TALLEST = 95.0
+UNITS = {"entropy": "nats", "distance": "tokens"}
+MAP = "map"
+Cell = tuple[int, int]
+Point = tuple[float, float]
+
+
+def told(found: Heads) -> dict[tuple[int, int], str]:
+    """The label that says most of each head: that which fewest heads hold. One text alone gives what it shows."""
+    held = [label for label in found.all_labels if label.holds or label.only_one_text]
+    counts = Counter(label.pattern for label in held)
+    order = sorted(held, key=lambda label: (-counts[label.pattern], label.score))
+    return {(label.layer, label.head): label.pattern for label in order}
+
+
+def label_colours(found: Heads, sheet: Sheet) -> dict[str, str]:
+    """One colour for each label that some head holds, the same whatever else is held."""
+    names = [pattern.name for pattern in found.tally.patterns]
+    held = [name for name in names if name in set(told(found).values())]
+    style = sheet.style
+    if not style.colour:
+        return dict(zip(held, head_greys(len(held), dark=style.dark), strict=True)) if held else {}
+    palette = head_colours(len(names), dark=style.dark)
+    return {name: palette[names.index(name)] for name in held}
+
+
+def axis_names(found: Heads) -> list[str]:
+    """What heads can be told apart by: measures, shares of Kovaleva's classes, scores of patterns, the layer."""
+    measured = [name for name, values in found.measures.items() if not np.isnan(values).all()]
+    scored = list(dict.fromkeys(label.pattern for label in found.all_labels))
+    return ["layer", *measured, *(f"class {name}" for name in CLASSES), *scored]
+
+
+def axis_values(found: Heads, name: str) -> Float[np.ndarray, " head"]:
+    """One number for each head; NaN where there is none.
+
+    Raises:
+        FigureError: where there is no such measure.
+    """
+    if name not in axis_names(found):
+        raise FigureError(f"There is no {name!r} of heads; there are {', '.join(axis_names(found))}")
+    if name == "layer":
+        return np.array([float(layer) for layer, _ in found.cells])
+    if name in found.measures:
+        return np.asarray(found.measures[name], float)
+    if name.removeprefix("class ") in CLASSES:
+        return np.asarray(found.classes[name.removeprefix("class ")], float)
+    scores = {(label.layer, label.head): label.score for label in found.all_labels if label.pattern == name}
+    return np.array([scores.get(cell, np.nan) for cell in found.cells])
+
+
+def draw_by_measures(
+    sheet: Sheet, found: Heads, axes: tuple[str, str], y: float, *, chosen: Collection[Cell] = ()
+) -> float:
+    """Heads by two of their measures, with ticks and titles; give the next y."""
+    style = sheet.style
+    values = [axis_values(found, name) for name in axes]
+    known = ~np.isnan(values[0] + values[1])
+    if not known.any():
+        raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
+    ends = [_ends(each[known]) for each in values]
+    ticks = [_ticks(*each) for each in ends]
+    line = 1.35 * style.em
+    left = max(sheet.width_of(_tick(tick), style.small) for tick in ticks[1]) + 0.9 * style.em
+    right = sheet.width - DOT
+    top, tall = y + 1.15 * line, min(0.62 * (right - left), TALLEST)
+    sheet.note(0, y + line / 2, _title(axes[1]))
+    sheet.rect(left, top, right - left, tall, edge=style.edge, line=0.4)
+
+    across = left + _parts(np.array(ticks[0]), ends[0]) * (right - left)
+    for tick, x in zip(ticks[0], across.tolist(), strict=True):
+        sheet.line((x, x), (top + tall, top + tall + 0.8), colour=style.muted, line=0.4)
+        sheet.note(x, top + tall + 0.9 * style.em, _tick(tick), anchor="center")
+    up = top + tall - _parts(np.array(ticks[1]), ends[1]) * tall
+    for tick, height in zip(ticks[1], up.tolist(), strict=True):
+        sheet.line((left - 0.8, left), (height, height), colour=style.muted, line=0.4)
+        sheet.note(left - 0.5 * style.em, height, _tick(tick), anchor="right")
+    bottom = top + tall + 0.9 * style.em + line
+    sheet.note(right, bottom, _title(axes[0]), anchor="right")
+    xs = left + _parts(values[0], ends[0]) * (right - left)
+    heights = top + tall - _parts(values[1], ends[1]) * tall
+    places = zip(found.cells, xs.tolist(), heights.tolist(), known, strict=True)
+    dots = {cell: (x, height) for cell, x, height, there in places if there}
+    _dots(sheet, found, dots, chosen)
+    _names(sheet, found, dots, chosen, between=(left, right))
+    missing = int((~known).sum())
+    note = [f"{missing} heads have no such number and are left out"] if missing else []
+    return sheet.paragraph(bottom + 0.8 * line, note) if note else bottom + 0.8 * line
+
+
+def draw_map(sheet: Sheet, found: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
+    """All heads, like heads close together (Clark et al. 2019, section 6); give the next y."""
+    style = sheet.style
+    places = found.map
+    sheet.text(0, y + 0.6 * style.em, "map of all heads")
+    apart = f"like heads close together, {found.texts} texts"
+    sheet.note(
+        sheet.width, y + 0.6 * style.em, f"{apart}; stress {stress(found.distances, places):.2f}", anchor="right"
+    )
+    top = y + 1.8 * style.em
+    low, span = places.min(axis=0), np.maximum(np.ptp(places, axis=0), 1e-9)
+    room = sheet.width - 4 * DOT - sheet.width_of("00-00", style.small)
+    scale = min(room / span[0], TALLEST / span[1])
+    left = (room - scale * span[0]) / 2 + 2 * DOT
+    points = np.array([left, top + DOT]) + scale * (places - low)
+    dots = {cell: (float(x), float(height)) for cell, (x, height) in zip(found.cells, points, strict=True)}
+    _dots(sheet, found, dots, chosen)
+    _names(sheet, found, dots, chosen, between=(0.0, sheet.width))
+    return top + scale * span[1] + 2 * DOT + 0.6 * style.em
+
+
+def draw_legend(sheet: Sheet, found: Heads, y: float, notes: Iterable[str], *, plain: str) -> float:
+    """What the colours of labels mean, that of no label too, and notes; give the next y."""
+    style, colours = sheet.style, label_colours(found, sheet)
+    counts = Counter(told(found).values())
+    entries = [(colour, f"{name} ({counts[name]})") for name, colour in colours.items()]
+    entries.append((plain, "no label"))
+    x, pitch = 0.0, 1.5 * style.small * POINT
+    for colour, words in entries:
+        wide = DOT + 0.5 * style.em + sheet.width_of(words, style.small) + 1.2 * style.em
+        if x + wide > sheet.width and x > 0:
+            x, y = 0.0, y + pitch
+        sheet.rect(x, y + (pitch - DOT) / 2, DOT, DOT, fill=colour, edge=style.edge, line=0.3)
+        sheet.note(x + DOT + 0.5 * style.em, y + pitch / 2, words)
+        x += wide
+    more = ["a head with several labels shows the rarest"] if len(set(counts)) < _patterns(found) else []
+    return sheet.paragraph(y + 1.3 * pitch, [*notes, *more])
+
+
+def _patterns(found: Heads) -> int:
+    return len({label.pattern for label in found.labels})
+
+
+def _dots(sheet: Sheet, found: Heads, points: Mapping[Cell, Point], chosen: Collection[Cell]) -> None:
+    """A dot for each head in the colour of its label, a ring around each that is chosen."""
+    style, labels, colours = sheet.style, told(found), label_colours(found, sheet)
+    for cell, (x, y) in points.items():
+        fill = colours[labels[cell]] if cell in labels else style.faint
+        sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
+        if cell in chosen:
+            sheet.dot(x, y, RING, edge=style.ink, line=0.8, layer=4)
+
+
+def _names(
+    sheet: Sheet,
+    found: Heads,
+    points: Mapping[Cell, Point],
+    chosen: Collection[Cell],
+    *,
+    between: tuple[float, float],
+) -> None:
+    """Names beside the dots where there is room, of chosen heads and rare labels first."""
+    labels = told(found)
+    counts = Counter(labels.values())
+    order = sorted(points, key=lambda cell: (cell not in chosen, counts.get(labels.get(cell, ""), len(points))))
+    size = sheet.style.small
+    high = size * POINT
+    taken = [(x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2) for x, y in points.values()]
+    for cell in order:
+        x, y = points[cell]
+        name, away = "{}-{}".format(*cell), 0.7 * (RING if cell in chosen else DOT)
+        wide = sheet.width_of(name, size)
+        for left in (x + away, x - away - wide):
+            box = (left, y - high / 2, left + wide, y + high / 2)
+            inside = between[0] <= left and left + wide <= between[1]
+            if inside and not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+                taken.append(box)
+                sheet.note(left, y, name)
+                break
+
+
+def _ends(values: Float[np.ndarray, " head"]) -> tuple[float, float]:
+    """Lowest and highest value with some room around them."""
+    low, high = float(values.min()), float(values.max())
+    room = 0.06 * (high - low) or 0.5 * max(abs(high), 1e-6)
+    return low - room, high + room
+
+
+def _parts(values: Float[np.ndarray, " n"], ends: tuple[float, float]) -> Float[np.ndarray, " n"]:
+    """How far from the lower end to the upper."""
+    return (values - ends[0]) / (ends[1] - ends[0])
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
+    found = MaxNLocator(nbins=6, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return [float(tick) for tick in found if low <= tick <= high]
+
+
+def _tick(tick: float) -> str:
+    return f"{round(tick, 9) + 0.0:g}"
+
+
+def _title(name: str) -> str:
+    return f"{name}, {UNITS[name]}" if name in UNITS else name

@@ -1,0 +1,29 @@
+"""View scatter: heads by two of their measures, or on the map of like heads."""
+
+from __future__ import annotations
+
+from headscope.errors import FigureError
+from headscope.views.figures._frame import closing, heading
+from headscope.views.figures._heads_plane import MAP, draw_by_measures, draw_legend, draw_map
+from headscope.views.figures._options import Plan
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._words import counted
+
+
+def draw_scatter(plan: Plan) -> Sheet:
+    """A dot for each head in the colour of its label; those that were asked for have a ring."""
+    found = plan.evidence
+    if found is None:
+        raise FigureError("View 'scatter' needs evidence=")
+    sheet = Sheet(plan.width, plan.style)
+    y = heading(sheet, plan, f"{counted(len(found.cells), 'head')} over {counted(found.texts, 'text')}")
+    chosen = {(plan.layer.layer, head) for head in plan.heads} if plan.chosen else set()
+    if plan.axes[0] == MAP:
+        y = draw_map(sheet, found, y, chosen=chosen)
+    else:
+        y = draw_by_measures(sheet, found, plan.axes, y, chosen=chosen)
+    y = draw_legend(sheet, found, y, (), plain=plan.style.faint)
+    notes = ["seen on one text only, which says nothing of others"] if found.texts == 1 else []
+    rings = ["rings: the chosen heads"] if chosen else []
+    closing(sheet, plan, y, [*notes, *rings])
+    return sheet
