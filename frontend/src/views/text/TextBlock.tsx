@@ -226,7 +226,7 @@ function veil(ramp: Ramp, byte: number, { facts }: Heat): string {
   return `rgb(${red} ${green} ${blue} / ${(VEIL * strength ** 1.5).toFixed(3)})`;
 }
 
-const VEIL = 0.82;
+const VEIL = 0.72;
 
 function heatByte(value: number, { most, facts }: Heat): number {
   if (facts.signed) return Number.isFinite(value) ? signedByte(value, most) : 128;

@@ -16,7 +16,7 @@ LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
 """Millimetres."""
 COLOUR, STRENGTH = 0.35, 0.72
 """What is left of a picture's colour, and of its contrast to the paper."""
-VEIL = 0.82
+VEIL = 0.72
 """How much of the picture the largest number hides."""
 FULL = {False: 173, True: 212}
 """The step of a scale, by whether it is signed, that veils are made of: its last ones are near black or white."""
