@@ -9,6 +9,9 @@ import { Patch } from "./Patch";
 /** Longer labels may be cut in a narrow column. */
 export const LONG_LABEL = 14;
 
+/** With more tokens than this none has a small picture: they would take most of the time until a page is there. */
+const MOST_PICTURED = 600;
+
 interface TokenColumnProps {
   side: Side;
   tokens: PageTokens;
@@ -39,7 +42,7 @@ export function TokenColumn({ side, tokens, pictures, pair }: TokenColumnProps) 
               continues={tokens.continues[token]}
               special={tokens.special[token]}
             >
-              <Patch tokens={tokens} token={token} pictures={pictures} />
+              {tokens.labels.length <= MOST_PICTURED && <Patch tokens={tokens} token={token} pictures={pictures} />}
             </Token>
           ))}
         </div>
