@@ -13,12 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, sync_playwright
 
 import find_chromium
 import headscope as hs
 from headscope.capturing import load_model
 from headscope.linguistics import Sentence
+from headscope.testing import tiny_model
 from picture_texts import TEXTS
 
 PAIR = ("The rabbit quickly hopped across the road.", "The turtle slowly crawled behind it because it was tired.")
@@ -79,6 +82,8 @@ TREE = Sentence(
         "punct",
     ),
 )
+SEEN = {"text_view_picture": ("view=text&query=113", "light")}
+"""The same of the page of a picture."""
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
 
@@ -94,6 +99,7 @@ def demo_pictures(browser: Browser) -> None:
             (hs.page(record, evidence=found), WITH_EVIDENCE),
             (_effect(model, tokenizer).view(), EFFECT),
             (hs.page(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
+            (_seen(), SEEN),
             (hs.compare(*(hs.capture(model, tokenizer, text) for text in (HE, SHE))).view(), TWO_TEXTS),
         ]
         saved = [(view.save(Path(folder) / f"{number}.html"), of) for number, (view, of) in enumerate(views)]
@@ -111,6 +117,36 @@ def _effect(model: Any, tokenizer: Any) -> hs.Effect:
     """What zeroing the head that looks at the next word moves, beside zeroing any other head of its layer."""
     controls = [[hs.Zero(layer=1, heads=[head])] for head in range(12) if head != 8]
     return hs.effect(model, tokenizer, PAIR[0], interventions=[hs.Zero(layer=1, heads=[8])], controls=controls)
+
+
+def _seen() -> hs.View:
+    """A picture, seen by heads whose keys are their queries: each patch looks at those that are like it."""
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    height, width = 144, 216
+    model = tiny_model("vit", image_size=(height, width), patch_size=12, num_hidden_layers=1, initializer_range=0.5)
+    for name, weights in model.named_parameters():
+        if ".q_proj." in name:
+            model.get_parameter(name.replace(".q_proj.", ".k_proj.")).data.copy_(weights)
+        elif "position" in name:
+            weights.data.zero_()
+    processor = ViTImageProcessorPil(size={"height": height, "width": width})
+    record = hs.capture(model, processor, image=_still_life(height, width))
+    return hs.page(record, head=1)
+
+
+def _still_life(height: int, width: int) -> Image.Image:
+    """Shapes before an evening sky, two of them red."""
+    down, along = np.mgrid[:height, :width] / np.array([height, width]).reshape(2, 1, 1)
+    sky = np.stack([70 + 150 * down, 110 + 60 * down + 20 * along, 200 - 60 * down], axis=-1)
+    picture = Image.fromarray(sky.astype(np.uint8))
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((0, 0.8 * height, width, height), fill=(70, 84, 66))
+    draw.ellipse((24, 48, 84, 108), fill=(214, 48, 40))
+    draw.rectangle((110, 60, 150, 122), fill=(240, 196, 60))
+    draw.polygon([(156, 122), (180, 50), (206, 122)], fill=(196, 40, 44))
+    draw.ellipse((146, 10, 170, 34), fill=(250, 250, 240))
+    return picture
 
 
 def example_pictures(browser: Browser) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.testing import random_weights
 
 AXE = Path(__file__).parent.parent.parent / "frontend/node_modules/axe-core/axe.min.js"
 VIEWS = ("head", "model", "matrix", "text", "neuron", "pair")
@@ -66,6 +67,16 @@ def test_axe_finds_nothing_where_gold_links_are_shown(width, scheme, show, recor
     links = [(1, 2, "det"), (2, 3, "nsubj"), (5, 3, "conj"), ([6, 7], 5, "obj")]
     for pinned in ({}, {"query": 1, "key": 2}):
         assert grave(show(record, scheme=scheme, size=(width, 800), heads=[1], links=links, **pinned)) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_a_picture(scheme, show, rng):
+    tokens = Tokens(pieces=tuple("abcdefg"), grids=((2, 3),), places=(None, *np.ndindex(2, 3)))
+    layer = Layer(layer=0, weights=random_weights(rng, (4, 7, 7)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    record = Record(stacks={"self": stack}, pictures=(rng.integers(0, 256, (8, 12, 3), np.uint8),))
+    for name in ("head", "text"):
+        assert grave(show(record, view=name, scheme=scheme, query=2)) == []
 
 
 def test_axe_is_seen_to_fail(show, record):

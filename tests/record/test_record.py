@@ -57,3 +57,16 @@ def test_stacks_must_be_there_and_called_what_they_are(rng):
         Record(stacks={})
     with pytest.raises(RecordError, match="calls itself 'cross'"):
         Record(stacks={"self": stack(rng)})
+
+
+def test_pictures_are_bytes_and_one_for_each_grid(rng):
+    tokens = Tokens(pieces=tuple("abcdef"), grids=((2, 3),), places=tuple(np.ndindex(2, 3)))
+    layer = Layer(layer=0, weights=random_weights(rng, (4, 6, 6)))
+    stacks = {"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))}
+    picture = rng.integers(0, 256, (8, 12, 3), np.uint8)
+    assert Record(stacks=stacks, pictures=(picture,)).pictures[0] is picture
+    for wrong in (picture / 255, picture[..., :1], picture[0], picture[:0]):
+        with pytest.raises(RecordError, match=r"Picture 0 must be uint8 with the axes \[height width 3\], not "):
+            Record(stacks=stacks, pictures=(wrong,))
+    with pytest.raises(RecordError, match="2 pictures were given for tokens of 1; give one for each grid"):
+        Record(stacks=stacks, pictures=(picture, picture[:, 1:]))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 import headscope as hs
 from headscope import Candidate, FileError, Generation, Layer, ModelFacts, Record, Stack, Tokens
@@ -105,6 +105,34 @@ def assert_same(found, wanted):
 def test_everything_comes_back_as_it_was(rng, tmp_path):
     record = full_record(rng)
     assert_same(hs.load(hs.save(record, tmp_path / "run.safetensors")), record)
+
+
+def test_pictures_come_back_as_they_were(rng, tmp_path):
+    pictures = tuple(rng.integers(0, 256, (*size, 3), np.uint8) for size in ((4, 6), (7, 5)))
+    record = dataclasses.replace(full_record(rng), pictures=pictures)
+    path = hs.save(record, tmp_path / "run.safetensors")
+    found = hs.load(path)
+    assert_same(found, record)
+    for ours, theirs in zip(found.pictures, pictures, strict=True):
+        assert ours.dtype == np.uint8
+        np.testing.assert_array_equal(ours, theirs)
+    # as versions before pictures left it
+    rewritten(path, lambda document: document.pop("pictures") == 2 or 1 / 0)
+    assert hs.load(path).pictures == ()
+    rewritten(path, lambda document: document.update(pictures=3))
+    with pytest.raises(FileError, match="is damaged"):
+        hs.load(path)
+    assert b"pictures." not in hs.save(full_record(rng), tmp_path / "none.safetensors").read_bytes()
+
+
+def test_pictures_are_numbers_that_earlier_versions_can_read(rng, tmp_path):
+    """These know no tensors of bytes, and pass over what the document does not ask for."""
+    picture = np.full((3, 2, 3), (1, 2, 3), np.uint8)
+    tensors = load_file(
+        hs.save(dataclasses.replace(full_record(rng), pictures=(picture, picture)), tmp_path / "run.safetensors")
+    )
+    assert tensors["pictures.0"].dtype == np.int32
+    assert set(tensors["pictures.0"].ravel().tolist()) == {0x010203}
 
 
 def test_a_generation_comes_back_as_it_was(rng, tmp_path):

@@ -13,6 +13,7 @@ import headscope as hs
 from headscope import PageError, RecordError
 from headscope.testing import random_record, random_weights
 from headscope.views import _contract, _html, _options, _page
+from headscope.views._on_demand import OnDemand
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -73,6 +74,24 @@ def test_the_header_follows_the_contract(rng):
     assert header["verified"] is None
 
 
+def chunk_of(text, name):
+    data = next(body for attributes, body in Elements(text).scripts() if attributes.get("data-chunk") == name)
+    return gzip.decompress(base64.b64decode(data))
+
+
+@pytest.fixture
+def pictured(rng):
+    """A class token and the patches of two pictures."""
+    places = (None, *((row, column) for row in range(2) for column in range(3)), (0, 0), (0, 1))
+    tokens = hs.Tokens(
+        pieces=tuple("abcdefghi"), grids=((2, 3), (1, 2)), places=places, pictures=(None, *[0] * 6, 1, 1)
+    )
+    layer = hs.Layer(layer=0, weights=random_weights(rng, (4, 9, 9)))
+    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    pictures = tuple(rng.integers(0, 256, (*size, 3), np.uint8) for size in ((8, 12), (5, 10)))
+    return hs.Record(stacks={"self": stack}, pictures=pictures)
+
+
 def test_patches_have_their_places_and_each_picture_its_tokens(rng):
     places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (0, 1), None)
     pictures = (None, 0, 0, 0, 0, 1, 1, None)
@@ -83,12 +102,28 @@ def test_patches_have_their_places_and_each_picture_its_tokens(rng):
     TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
     told = header["stacks"][0]["query"]
     assert told["areas"] == ["", "1/1", "2/1", "1/2", "2/2", "1/1", "1/2", ""]
-    assert told["runs"] == [[0, 1], [1, 5, 1], [5, 7, 1], [7, 8]]
+    assert told["runs"] == [[0, 1], [1, 5, 1], [5, 7, 2], [7, 8]]
+    assert told["grids"] == [[2, 2], [1, 2]]
+    assert "pictures" not in header
+
+
+def test_pictures_travel_as_they_are(pictured):
+    text = hs.page(pictured).html
+    header = header_of(text)
+    TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
+    later = OnDemand(pictured, {})
+    assert later.header["pictures"] == header["pictures"]
+    for array, picture in zip(header["pictures"], pictured.pictures, strict=True):
+        assert (array["axes"], array["shape"]) == (["row", "column", "channel"], list(picture.shape))
+        bytes_ = chunk_of(text, array["chunk"])
+        np.testing.assert_array_equal(np.frombuffer(bytes_, np.uint8).reshape(array["shape"]), picture)
+        assert later.chunk(array["chunk"]) == bytes_
 
 
 def test_a_text_has_neither_places_nor_pictures(rng):
     header = header_of(hs.page(hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"))).html)
-    assert not {"areas", "runs"} & set(header["stacks"][0]["query"])
+    assert not {"areas", "runs", "grids"} & set(header["stacks"][0]["query"])
+    assert "pictures" not in header
 
 
 def test_bytes_come_back_as_weights_within_the_stated_error():

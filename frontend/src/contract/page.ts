@@ -26,6 +26,10 @@ export interface Page {
   note?: string;
   selection: PageSelection;
   /**
+   * Axes row, column, channel: red, green and blue of the pictures that the patches are equal parts of.
+   */
+  pictures?: PageArray[];
+  /**
    * Where the page was given some.
    */
   evidence?: PageEvidence;
@@ -98,9 +102,14 @@ export interface PageTokens {
    */
   areas?: string[];
   /**
-   * First and stop of the tokens in one picture, or in none; a third number, 1, marks pictures. Beside ``areas``.
+   * First and stop of the tokens in one picture, or in none; a third number is that of the picture, from 1. Beside
+   * ``areas``.
    */
   runs?: number[][];
+  /**
+   * Rows and columns of the patches of each picture. Beside ``areas``.
+   */
+  grids?: number[][];
 }
 export interface PageLayer {
   /**

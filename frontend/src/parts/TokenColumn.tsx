@@ -1,14 +1,22 @@
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { PageTokens } from "../contract/page";
+import type { Raster } from "../draw/patches";
 import type { Side } from "../draw/place";
 import { readable } from "../state/label";
+import { Patch } from "./Patch";
 
 /** Longer labels may be cut in a narrow column. */
 export const LONG_LABEL = 14;
 
+/** With more tokens than this none has a small picture: they would take most of the time until a page is there. */
+const MOST_PICTURED = 600;
+
 interface TokenColumnProps {
   side: Side;
   tokens: PageTokens;
+  /** That patches are parts of. */
+  pictures: readonly Raster[];
   /** Mark the two texts of a pair. */
   pair: boolean;
 }
@@ -18,7 +26,7 @@ interface TokenColumnProps {
  *
  * It is rendered once for each stack: what changes while the pointer moves is written to the elements directly.
  */
-export function TokenColumn({ side, tokens, pair }: TokenColumnProps) {
+export function TokenColumn({ side, tokens, pictures, pair }: TokenColumnProps) {
   // The same element again and again, so that nothing of it is rendered twice.
   return useMemo(
     () => (
@@ -33,12 +41,14 @@ export function TokenColumn({ side, tokens, pair }: TokenColumnProps) {
               label={label}
               continues={tokens.continues[token]}
               special={tokens.special[token]}
-            />
+            >
+              {tokens.labels.length <= MOST_PICTURED && <Patch tokens={tokens} token={token} pictures={pictures} />}
+            </Token>
           ))}
         </div>
       </div>
     ),
-    [side, tokens, pair],
+    [side, tokens, pictures, pair],
   );
 }
 
@@ -48,9 +58,10 @@ interface TokenProps {
   label: string;
   continues: boolean;
   special: boolean;
+  children: ComponentChildren;
 }
 
-function Token({ side, token, label, continues, special }: TokenProps) {
+function Token({ side, token, label, continues, special, children }: TokenProps) {
   const { text, standIn } = readable(label);
   return (
     <div
@@ -65,6 +76,7 @@ function Token({ side, token, label, continues, special }: TokenProps) {
       data-continues={continues || undefined}
       data-stand-in={standIn || undefined}
     >
+      {children}
       <bdi class="label">{text}</bdi>
     </div>
   );

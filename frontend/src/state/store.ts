@@ -4,6 +4,7 @@ import { parseHex } from "../draw/color";
 import { type BarColors, received, type TokenAttention, tokenAttention } from "../draw/focus";
 import { everyToken, filterMask, type Mask, muteSpecial, withoutSinks } from "../draw/mask";
 import { headColors, signColors } from "../draw/palette";
+import type { Raster } from "../draw/patches";
 import type { Focus, Side } from "../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
@@ -12,6 +13,7 @@ import { type LayerWeights, once, withoutKeys } from "../draw/weights";
 import { type Evidence, loadEvidence } from "../source/evidence";
 import { askedRow, type LoadedLayer } from "../source/layer";
 import { LayerCache } from "../source/layers";
+import { loadPictures } from "../source/pictures";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
 import { whenIdle } from "./idle";
@@ -47,6 +49,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const failure = signal<unknown>(null);
   const evidence = signal<Evidence | null>(null);
   const hoverHead = signal<number | null>(null);
+  const pictures = signal<readonly Raster[]>([]);
 
   const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
   const [view, stackName, layerNumber, theme, filter] = [
@@ -192,14 +195,15 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     });
   });
 
-  loadEvidence(source, page).then(
-    (loaded) => {
-      evidence.value = loaded;
-    },
-    (error) => {
-      failure.value = error;
-    },
-  );
+  const failed = (error: unknown) => {
+    failure.value = error;
+  };
+  loadEvidence(source, page).then((loaded) => {
+    evidence.value = loaded;
+  }, failed);
+  loadPictures(source).then((loaded) => {
+    pictures.value = loaded;
+  }, failed);
 
   /** A quantity of the page that a layer has; else the weights. */
   function quantityFor(wantedStack: PageStack, layer: PageLayer, name: string): PageQuantity {
@@ -291,6 +295,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     hover: hover as ReadonlySignal<Hover>,
     /** What is known of the heads of the chosen stack. */
     evidence: computed(() => (evidence.value?.stack === stack.value ? evidence.value : null)),
+    /** The pictures whose patches the tokens are. */
+    pictures: pictures as ReadonlySignal<readonly Raster[]>,
     /** The head under the pointer, as its thumbnail is numbered. */
     hoverHead: hoverHead as Signal<number | null>,
     view,

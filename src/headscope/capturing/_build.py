@@ -58,7 +58,7 @@ class Builder:
         self._keeping, self._sides, self._masks = keeping, Sides(inputs), Masks()
         self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
-        self._bytes, self._model = 0, model
+        self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._plans: dict[tuple, StatisticsPlan] = {}
         self.seen: dict[int, Seen] = {}
         self.norms: NormsWatch | None = None
@@ -118,8 +118,21 @@ class Builder:
         layers = (layer for stack in stacks[0].values() for layer in stack)
         facts = replace(facts, positions=positions_of(self._model, layers))
         return [
-            Record(stacks={name: found[name] for name in sorted(found, key=_order)}, model=facts) for found in stacks
+            Record(
+                stacks={name: found[name] for name in sorted(found, key=_order)},
+                model=facts,
+                pictures=self._pictures_of(example),
+            )
+            for example, found in enumerate(stacks)
         ]
+
+    def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
+        """The pictures of an example, where the patches of all calls are parts of them."""
+        if example >= len(self._known) or not self._known[example]:
+            return ()
+        sides = (side for entry in self.seen.values() for side in entry.sides)
+        fits = all(side.fits[example] for side in sides if side.fits)
+        return tuple(picture.pixels for picture in self._known[example]) if fits else ()
 
     def _refuse_unwatched_norms(self) -> None:
         for entry in self.seen.values():

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._origins import Origins
+from headscope.capturing._pixels import Picture
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
@@ -21,7 +22,8 @@ class Inputs:
     """Arguments of the model's forward, and the tokens they stand for (one entry for each example).
 
     Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then. Where nothing is
-    known of the arguments, ``sides`` are tokens that a side of the same length has.
+    known of the arguments, ``sides`` are tokens that a side of the same length has. ``pictures`` are those
+    of each example as the model sees them, where that can be told.
     """
 
     arguments: dict[str, torch.Tensor]
@@ -29,6 +31,7 @@ class Inputs:
     target: tuple[Tokens, ...] = ()
     origins: Origins | None = None
     sides: tuple[Tokens, ...] | None = None
+    pictures: tuple[tuple[Picture, ...], ...] = ()
 
     @property
     def count(self) -> int:

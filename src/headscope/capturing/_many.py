@@ -164,7 +164,9 @@ class _Many:
             first = batch[0][1].arguments
             together = {name: torch.cat([inputs.arguments[name] for _, inputs in batch]) for name in first}
             try:
-                records = self._recorded(Inputs(together, (), (), origins_of(self.model, together)))
+                pictures = tuple(picture for _, inputs in batch for picture in inputs.pictures)
+                known = pictures if len(pictures) == len(batch) else ()
+                records = self._recorded(Inputs(together, (), (), origins_of(self.model, together), pictures=known))
             except CaptureError:
                 records = []  # a model that cannot tell pictures of a batch apart is asked for one at a time
             if len(records) == len(batch):

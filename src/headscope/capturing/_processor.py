@@ -12,6 +12,7 @@ import torch
 
 from headscope.capturing._inputs import Inputs, check_length, check_text, positions_of, with_target
 from headscope.capturing._origins import origins_of
+from headscope.capturing._pixels import Picture, pictures_of
 from headscope.capturing._reads import check_reads
 from headscope.capturing._sound import parse_sound
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
@@ -35,7 +36,7 @@ def inputs_of(model: Any, processor: Any, text: str | None, given: Mapping[str, 
     Raises:
         CaptureError: where model, processor and what was given do not fit.
     """
-    arguments, source, seconds = _processed(model, processor, text, given)
+    arguments, source, seconds, pictures = _processed(model, processor, text, given)
     target: tuple[Tokens, ...] = ()
     if getattr(model.config, "is_encoder_decoder", False):
         tokenizer = given.get("target_tokenizer") or getattr(processor, "tokenizer", None)
@@ -43,13 +44,14 @@ def inputs_of(model: Any, processor: Any, text: str | None, given: Mapping[str, 
             raise CaptureError(f"{type(model).__name__} writes text; pass its tokenizer as target_tokenizer=")
         arguments, tokens = with_target(model, arguments, given.get("target"), tokenizer)
         target = (tokens,)
-    return Inputs(arguments, source, target, origins_of(model, arguments, seconds))
+    origins = origins_of(model, arguments, seconds)
+    return Inputs(arguments, source, target, origins, pictures=(pictures,) if pictures else ())
 
 
 def _processed(
     model: Any, processor: Any, text: str | None, given: Mapping[str, Any]
-) -> tuple[dict[str, torch.Tensor], tuple[Tokens, ...], float | None]:
-    """Arguments, tokens of the text, and the seconds between samples or columns of features of a sound."""
+) -> tuple[dict[str, torch.Tensor], tuple[Tokens, ...], float | None, tuple[Picture, ...]]:
+    """Arguments, tokens of the text, the seconds between samples or columns of features of a sound, and pictures."""
     image, sound = given.get("image"), given.get("sound")
     if given.get("text_pair") is not None:
         raise TextError("A picture or sound goes with one text; leave text_pair out")
@@ -76,11 +78,13 @@ def _processed(
         asked |= {"audio": samples, "sampling_rate": rate}
     features = _asked(processor, asked)
     arguments = {name: _placed(values, model) for name, values in features.items() if isinstance(values, torch.Tensor)}
+    pictures = pictures_of(processor, features) if images else ()
     seconds = None if rate is None else _seconds(processor, arguments, len(samples), rate)
     if text is None:
-        return arguments, (), seconds
+        return arguments, (), seconds, pictures
     check_length(model, arguments["input_ids"].shape[1])
-    return arguments, (_tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), cut),), seconds
+    tokens = _tokens(processor.tokenizer, text, arguments["input_ids"][0].tolist(), cut)
+    return arguments, (tokens,), seconds, pictures
 
 
 def listed_images(image: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from headscope.capturing._follow import positions_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._origins import AUDIO, KINDS, TARGET, TEXT, VISION, Origins
 from headscope.capturing._pictures import tokens_from_marks
+from headscope.capturing._pixels import lie_within
 from headscope.capturing._stacks import Group, group_of, role_of
 from headscope.capturing._windows import joined, laid_out
 from headscope.errors import CaptureError
@@ -35,11 +36,13 @@ class Side:
         tokens: without padding.
         positions: where they stand among those that the model worked on.
         kind: what they are: text, target, vision, audio or probe; empty in models of nothing but text.
+        fits: for each example, whether its patches are equal parts of the pictures that are known of it.
     """
 
     tokens: tuple[Tokens, ...]
     positions: tuple[torch.Tensor, ...]
     kind: str = ""
+    fits: tuple[bool, ...] = ()
 
 
 class Sides:
@@ -250,7 +253,11 @@ class _MarkedSides:
                 for example, (row, at) in enumerate(zip(marks, positions, strict=True))
             )
             device = call.context.device
-            self._known[known] = Side(tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind)
+            fits = tuple(
+                lie_within(row[at], self.origins, pictures)
+                for row, at, pictures in zip(marks, positions, self.inputs.pictures, strict=False)
+            )
+            self._known[known] = Side(tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind, fits)
         return self._known[known]
 
     def _kept(self, call: Call, marks: np.ndarray, kind: str) -> np.ndarray:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import numpy as np
 
 from headscope.errors import RecordError
 from headscope.record._facts import ModelFacts
 from headscope.record._generation import Generation
 from headscope.record._stack import Stack
+from headscope.record._tokens import Tokens
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,14 +25,19 @@ class Record:
         stacks: by name: ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
         model: what is known about the model.
         generation: how the model wrote the text itself; None where the text was given.
+        pictures: those that the patches are equal parts of, as the model saw them (scaled, cut, without padding): uint8
+            ``[height width 3]``, red, green and blue, at most 448 pixels a side; `Tokens.pictures` counts them. There
+            are none where pixels are not known: of packed patches and of bare tensors.
 
     Raises:
-        RecordError: where a stack is missing or named otherwise than its key, or is not what was generated.
+        RecordError: where a stack is missing or named otherwise than its key, or is not what was generated; where
+            pictures are no bytes, or not as many as the grids of patches.
     """
 
     stacks: Mapping[str, Stack]
     model: ModelFacts = field(default_factory=ModelFacts)
     generation: Generation | None = None
+    pictures: tuple[np.ndarray, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.stacks:
@@ -40,6 +48,8 @@ class Record:
         object.__setattr__(self, "stacks", MappingProxyType(dict(self.stacks)))
         if self.generation is not None:
             self.generation.check_queries(self[self.generation.stack].query)
+        object.__setattr__(self, "pictures", tuple(self.pictures))
+        self._check_pictures()
 
     def __getitem__(self, name: str) -> Stack:
         if name not in self.stacks:
@@ -58,8 +68,24 @@ class Record:
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts behind the record, each once, in order."""
-        sides = (side for stack in self.stacks.values() for side in (stack.query, stack.key))
-        return tuple(dict.fromkeys(text for side in sides for text in side.texts))
+        return tuple(dict.fromkeys(text for side in self._sides for text in side.texts))
+
+    @property
+    def _sides(self) -> Iterator[Tokens]:
+        return (side for stack in self.stacks.values() for side in (stack.query, stack.key))
+
+    def _check_pictures(self) -> None:
+        for number, picture in enumerate(self.pictures):
+            if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
+                raise RecordError(
+                    f"Picture {number} must be uint8 with the axes [height width 3], not {picture.dtype} "
+                    f"{list(picture.shape)}"
+                )
+        for side in self._sides if self.pictures else ():
+            if len(side.grids) not in (0, len(self.pictures)):
+                raise RecordError(
+                    f"{len(self.pictures)} pictures were given for tokens of {len(side.grids)}; give one for each grid"
+                )
 
     @property
     def summary(self) -> str:

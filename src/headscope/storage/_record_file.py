@@ -4,6 +4,8 @@ Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in
 Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``; format 1 kept packed bits.
 ``STACK.LAYER.value_norms`` and ``STACK.LAYER.contributions.KIND`` are there where norms were kept.
 The document holds ``generation`` where the model wrote the text itself.
+It holds ``pictures``, how many there are, where they are known: ``pictures.NUMBER`` has the axes height, width, and a
+number ``red * 65536 + green * 256 + blue`` for each pixel.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ from headscope.record import (
 from headscope.storage._atomic import reason, written_whole
 
 FORMAT = 2
+COLOURS = np.array([1 << 16, 1 << 8, 1], np.int32)
+"""Whole numbers of a kind that earlier versions read too, which pass over pictures."""
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
 LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm", "latent")
@@ -85,6 +89,9 @@ def save(record: Record, path: str | os.PathLike) -> Path:
     document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
     if record.generation is not None:
         document["generation"] = dataclasses.asdict(record.generation)
+    if record.pictures:
+        document["pictures"] = len(record.pictures)
+        tensors |= {f"pictures.{number}": picture @ COLOURS for number, picture in enumerate(record.pictures)}
     with written_whole(path) as temporary:
         save_file(tensors, temporary, metadata={"headscope": json.dumps(document)})
     return Path(path)
@@ -106,7 +113,9 @@ def load(path: str | os.PathLike) -> Record:
         model = ModelFacts(**document["model"])
         stacks = [_stack(entry, tensors) for entry in document["stacks"]]
         generation = _generation(document["generation"]) if "generation" in document else None
-        return Record(stacks={stack.name: stack for stack in stacks}, model=model, generation=generation)
+        pictures = tuple(_picture(tensors[f"pictures.{number}"]) for number in range(document.get("pictures", 0)))
+        named = {stack.name: stack for stack in stacks}
+        return Record(stacks=named, model=model, generation=generation, pictures=pictures)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
         raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
@@ -177,6 +186,10 @@ def _generation(entry: dict) -> Generation:
     fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
     fields |= {"tokens": _tokens(entry["tokens"]), "alternatives": alternatives}
     return Generation(**fields)
+
+
+def _picture(numbers: np.ndarray) -> np.ndarray:
+    return (numbers[..., None] // COLOURS % 256).astype(np.uint8)
 
 
 def _turning(rotary: Rotary | None) -> dict[str, Any] | None:

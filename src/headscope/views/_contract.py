@@ -57,7 +57,10 @@ class PageTokens(TypedDict):
     areas: NotRequired[list[str]]
     """Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty for other tokens."""
     runs: NotRequired[list[list[int]]]
-    """First and stop of the tokens in one picture, or in none; a third number, 1, marks pictures. Beside ``areas``."""
+    """First and stop of the tokens in one picture, or in none; a third number is that of the picture, from 1. Beside
+    ``areas``."""
+    grids: NotRequired[list[list[int]]]
+    """Rows and columns of the patches of each picture. Beside ``areas``."""
 
 
 class PageScores(TypedDict):
@@ -348,6 +351,8 @@ class Page(TypedDict):
     note: NotRequired[str]
     """What the page is a comparison of, and how its tokens were aligned."""
     selection: PageSelection
+    pictures: NotRequired[list[PageArray]]
+    """Axes row, column, channel: red, green and blue of the pictures that the patches are equal parts of."""
     evidence: NotRequired[PageEvidence]
     """Where the page was given some."""
     links: NotRequired[PageLinks]

@@ -117,6 +117,11 @@ def page_header(
         "stacks": stacks,
         "selection": selection,
     }
+    if record.pictures:
+        header["pictures"] = [
+            chunks.add(f"picture/{number}", picture, ("row", "column", "channel"))
+            for number, picture in enumerate(record.pictures)
+        ]
     if (found := options.get("evidence")) is not None:
         header["evidence"] = page_evidence(found, record, stacks, chunks)
     check_choice(selection, header.get("evidence"))
@@ -212,14 +217,18 @@ def page_tokens(tokens: Tokens) -> PageTokens:
     if tokens.places is not None:
         found["areas"] = ["" if place is None else f"{place[0] + 1}/{place[1] + 1}" for place in tokens.places]
         found["runs"] = _runs(tokens)
+        found["grids"] = [list(grid) for grid in tokens.grids]
     return found
 
 
 def _runs(tokens: Tokens) -> list[list[int]]:
-    """First and stop of the tokens that follow each other in one picture, which a 1 marks, or in none."""
+    """First and stop of the tokens that follow each other in one picture, with its number from 1 on, or in none."""
     pictures = [-1 if picture is None else picture for picture in tokens.pictures or ()]
     ends = [*(np.flatnonzero(np.diff(pictures)) + 1).tolist(), len(pictures)]
-    return [[first, stop, *[1] * (pictures[first] >= 0)] for first, stop in zip([0, *ends], ends, strict=False)]
+    return [
+        [first, stop, *([pictures[first] + 1] if pictures[first] >= 0 else [])]
+        for first, stop in zip([0, *ends], ends, strict=False)
+    ]
 
 
 def _valid(text: str) -> str:

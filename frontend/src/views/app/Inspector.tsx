@@ -4,6 +4,7 @@ import { barOf, received, strongest, type TokenAttention } from "../../draw/focu
 import { isPair } from "../../draw/mask";
 import { type Focus, otherSide, type Place } from "../../draw/place";
 import { largest } from "../../draw/values";
+import { Patch } from "../../parts/Patch";
 import { readable } from "../../state/label";
 import { valueText } from "../../state/quantity";
 import { barColors, type Store } from "../../state/store";
@@ -134,8 +135,10 @@ function HeadList({ store, attention }: { store: Store; attention: TokenAttentio
 
 function ListedToken({ store, place }: { store: Store; place: Place }) {
   const { text, standIn } = labelOf(store, place);
+  const tokens = store.shownStack.value?.[place.side];
   return (
     <bdi class="label" title={`${text}, token ${place.token}`} data-stand-in={standIn || undefined}>
+      {tokens && <Patch tokens={tokens} token={place.token} pictures={store.pictures.value} />}
       {text}
     </bdi>
   );

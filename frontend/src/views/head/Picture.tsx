@@ -64,12 +64,24 @@ export function Picture({ store, room, onDrawn }: PictureProps) {
             <NormName store={store} />
           </div>
           <div class="picture">
-            <TokenColumn key={`${stack.name}-query`} side="query" tokens={stack.query} pair={pair} />
+            <TokenColumn
+              key={`${stack.name}-query`}
+              side="query"
+              tokens={stack.query}
+              pictures={store.pictures.value}
+              pair={pair}
+            />
             <div class="lines" aria-hidden="true">
               <canvas data-canvas="all" />
               <canvas data-canvas="token" />
             </div>
-            <TokenColumn key={`${stack.name}-key`} side="key" tokens={stack.key} pair={pair} />
+            <TokenColumn
+              key={`${stack.name}-key`}
+              side="key"
+              tokens={stack.key}
+              pictures={store.pictures.value}
+              pair={pair}
+            />
           </div>
         </div>
       </div>

@@ -1,10 +1,13 @@
-import { useSignalEffect } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
-import { useMemo, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { textOn } from "../../draw/color";
+import { boxOf, pictureOf, pixelsOf, type Raster } from "../../draw/patches";
 import type { Side } from "../../draw/place";
 import { cssColor, type Ramp, rampColor, signedByte, signedRamp, wordRamp } from "../../draw/ramps";
+import { Part } from "../../parts/Patch";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
 import { valueText } from "../../state/quantity";
@@ -26,7 +29,9 @@ interface TextBlockProps {
 /** One text, whose colours are written straight to the elements. */
 export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockProps) {
   const root = useRef<HTMLDivElement>(null);
+  const rendered = useSignal(0);
   useSignalEffect(() => {
+    void rendered.value;
     const now = heat.value;
     const shown = store.shown.value;
     if (!root.current || !now || !shown) return;
@@ -36,11 +41,16 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
   const normed = both || side === "key";
   useSignalEffect(() => {
     const norms = store.valueNorms.value;
-    void store.shownStack.value;
+    void [store.shownStack.value, rendered.value];
     if (root.current && normed) hangNorms(root.current, norms);
   });
   // The same element again and again, so that nothing of it is rendered twice.
-  const words = useMemo(() => <Words side={side} tokens={tokens} />, [side, tokens]);
+  const pictures = store.pictures.value;
+  const words = useMemo(() => <Words side={side} tokens={tokens} pictures={pictures} />, [side, tokens, pictures]);
+  // What is written to the elements is written again where these are new.
+  useLayoutEffect(() => {
+    if (words) rendered.value = rendered.peek() + 1;
+  }, [words, rendered]);
   const at = (target: EventTarget | null) => {
     const element = target instanceof Element ? target.closest<HTMLElement>("[data-token]") : null;
     return element ? Number(element.dataset.token) : null;
@@ -76,26 +86,75 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
 /** Texts up to this many tokens are written large. */
 const SHORT = 48;
 
-function Words({ side, tokens }: { side: Side; tokens: PageTokens }) {
+interface WordsProps {
+  side: Side;
+  tokens: PageTokens;
+  pictures: readonly Raster[];
+}
+
+function Words({ side, tokens, pictures }: WordsProps) {
   return (
     <div
       class="words"
       data-short={tokens.labels.length <= SHORT || undefined}
+      data-several={(tokens.grids?.length ?? 0) > 1 || undefined}
       role="listbox"
       aria-label={`Text, ${side} tokens`}
       aria-orientation="horizontal"
     >
-      {(tokens.runs ?? [[0]]).map(([first, stop, patches]) => (
-        <span key={first} class={patches ? "patches" : undefined}>
-          {tokens.labels.slice(first, stop).map((label, number) => [
-            // Without a space between two words a browser would break lines inside words.
-            tokens.continues[first + number] ? null : " ",
-            <Word key={number} side={side} token={first + number} label={label} tokens={tokens} />,
-          ])}
-        </span>
-      ))}
+      {(tokens.runs ?? [[0]]).map(([first, stop, picture]) => {
+        const words = tokens.labels.slice(first, stop).map((label, number) => [
+          // Without a space between two words a browser would break lines inside words.
+          tokens.continues[first + number] ? null : " ",
+          <Word key={number} side={side} token={first + number} label={label} tokens={tokens} />,
+        ]);
+        const raster = picture && pictures[picture - 1];
+        return raster ? (
+          <Pictured key={`${first}-`} tokens={tokens} first={first} stop={stop} raster={raster}>
+            {words}
+          </Pictured>
+        ) : (
+          <span key={first} class={picture ? "patches" : undefined}>
+            {words}
+          </span>
+        );
+      })}
     </div>
   );
+}
+
+interface PicturedProps {
+  tokens: PageTokens;
+  first: number;
+  stop: number;
+  raster: Raster;
+  children: ComponentChildren;
+}
+
+/** Patches over the part of the picture that they are. */
+function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
+  const box = boxOf(tokens, first, stop);
+  const part = pixelsOf(box, tokens.grids?.[pictureOf(tokens, first) - 1] ?? [box.bottom, box.right], raster);
+  const [width, height] = [part.right - part.left, part.bottom - part.top];
+  const style = {
+    aspectRatio: `${width} / ${height}`,
+    width: `calc(var(--most) * ${Math.min(1, width / height)})`,
+    // Rows and columns before those that are here take no room.
+    gridTemplate: `${tracks(box.top, box.bottom)} / ${tracks(box.left, box.right)}`,
+  };
+  return (
+    <span class="patches pictured" data-coarse={Math.max(width, height) < COARSE || undefined} style={style}>
+      <Part class="under" raster={raster} box={part} />
+      {children}
+    </span>
+  );
+}
+
+/** Pictures with fewer pixels are shown pixel by pixel. */
+const COARSE = 120;
+
+function tracks(start: number, stop: number): string {
+  return `${start ? `repeat(${start}, 0)` : ""} repeat(${stop - start}, minmax(0, 1fr))`;
 }
 
 interface WordProps {
@@ -154,11 +213,20 @@ function colour(element: HTMLElement, ramp: Ramp, heat: Heat | null, token: numb
   const byte = heat ? heatByte(value, heat) : 0;
   const empty = !heat || byte === (heat.facts.signed ? 128 : 0);
   const color = rampColor(ramp, byte);
-  element.style.background = empty ? "" : cssColor(color);
+  element.style.background = empty ? "" : element.closest(".pictured") ? veil(ramp, byte, heat) : cssColor(color);
   element.style.color = empty ? "" : textOn(color);
   element.title = heat ? valueText(heat.facts)(value) : "";
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }
+
+/** A colour that lets the picture under it through, the more the less there is. */
+function veil(ramp: Ramp, byte: number, { facts }: Heat): string {
+  const strength = facts.signed ? Math.abs(byte - 128) / 127 : byte / 255;
+  const [red, green, blue] = rampColor(ramp, facts.signed ? (byte < 128 ? 43 : 212) : 255);
+  return `rgb(${red} ${green} ${blue} / ${(VEIL * strength ** 1.5).toFixed(3)})`;
+}
+
+const VEIL = 0.72;
 
 function heatByte(value: number, { most, facts }: Heat): number {
   if (facts.signed) return Number.isFinite(value) ? signedByte(value, most) : 128;

@@ -15,6 +15,7 @@ from headscope.views.figures._frame import closing, colour_bar, heading, heads_i
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import text_on
+from headscope.views.figures._pictured import LONGEST, LONGEST_OF_SEVERAL, Framed, draw_pictured, framed
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
@@ -22,6 +23,7 @@ PITCH = 1.75
 PADDING = 0.16
 SPACE = 0.3
 PATCH_GAP = 0.1
+GAP = 0.5
 """In units of the font size."""
 
 
@@ -51,17 +53,21 @@ def draw_text(plan: Plan) -> Sheet:
     power = 0.5 if one else 1.0  # what many queries give is more even than what one gives
     scale = plan.shown.scale(style, largest, colour, power=power)
     y = heading(sheet, plan, _title(sheet, plan))
-    placed, y = _set(sheet, tokens, y)
+    placed, pictures, y = _set(sheet, plan, tokens, y)
     chosen = plan.query if plan.query is not None else plan.key
     chosen = chosen if plan.stack.query == plan.stack.key else None
     takes_part = plan.from_ if side == "query" else plan.to
+    for picture in pictures:
+        draw_pictured(sheet, picture, heat, scale, takes_part=takes_part)
+        if chosen in picture.tokens:
+            sheet.rect(*picture.cell(chosen), edge=style.ink, line=0.9, layer=3)
     for word in placed:
         _draw(sheet, word, scale.rgb(heat[word.token : word.token + 1])[0], takes_part=bool(takes_part[word.token]))
         if word.token == chosen:
             height = 1.36 * style.em
             sheet.rect(word.x, word.y - height / 2, word.width, height, edge=style.ink, line=0.9, round=0.2 * style.em)
     y = colour_bar(sheet, scale, plan.shown.label, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
-    closing(sheet, plan, y, _notes(sheet, plan, scale))
+    closing(sheet, plan, y, _notes(plan, scale, pictured=bool(pictures)))
     return sheet
 
 
@@ -85,15 +91,28 @@ def _title(sheet: Sheet, plan: Plan) -> str:
     return plan.shown.received
 
 
-def _set(sheet: Sheet, tokens: Tokens, y: float) -> tuple[list[Placed], float]:
-    """The tokens as running text, the patches of each picture in rows and columns."""
+def _set(sheet: Sheet, plan: Plan, tokens: Tokens, y: float) -> tuple[list[Placed], list[Framed], float]:
+    """The tokens as running text, the patches of each picture over it, or else in rows and columns."""
     placed: list[Placed] = []
+    pictured: list[Framed] = []
     pictures = tokens.pictures or (None,) * len(tokens)
     for picture, words in groupby(_words(tokens), key=lambda word: pictures[word[0]]):
+        if picture is not None and plan.record.pictures:
+            shown = _framed(sheet, plan.record.pictures, tokens, [token for word in words for token in word], y=y)
+            pictured.append(shown)
+            y += shown.size[1] + GAP * sheet.style.em
+            continue
         put = _text if picture is None else _picture
         found, y = put(sheet, tokens, words, y)
         placed += found
-    return placed, y
+    return placed, pictured, y
+
+
+def _framed(sheet: Sheet, pictures: tuple[np.ndarray, ...], tokens: Tokens, patches: list[int], *, y: float) -> Framed:
+    picture = (tokens.pictures or ())[patches[0]] or 0
+    places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
+    room = min(sheet.width, LONGEST if len(pictures) == 1 else LONGEST_OF_SEVERAL)
+    return framed(pictures[picture], tokens.grids[picture], places, tokens=patches, room=room, y=y)
 
 
 def _picture(sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float) -> tuple[list[Placed], float]:
@@ -168,11 +187,12 @@ def _draw(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> N
     sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
 
 
-def _notes(sheet: Sheet, plan: Plan, scale: Scale) -> list[str]:
+def _notes(plan: Plan, scale: Scale, *, pictured: bool) -> list[str]:
     over = "" if plan.query is not None or plan.key is not None else f", mean over {int(plan.from_.sum())} queries"
     place = where(plan).rpartition(" · ")[0]
     return [
         f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
         scale.words,
+        "what is large hides more of the picture" if pictured else "",
         f"query {plan.query}" if plan.query is not None else f"key {plan.key}" if plan.key is not None else "",
     ]

@@ -1,0 +1,52 @@
+import type { PageTokens } from "../contract/page";
+
+/** A picture, four bytes for each pixel. */
+export interface Raster {
+  readonly width: number;
+  readonly height: number;
+  readonly pixels: Uint8ClampedArray<ArrayBuffer>;
+}
+
+/** A part of a grid or of a picture, from the upper left corner; stops are no part of it. */
+export interface Box {
+  readonly top: number;
+  readonly left: number;
+  readonly bottom: number;
+  readonly right: number;
+}
+
+/** Red, green and blue for each pixel as a picture. */
+export function rasterOf(rgb: Uint8Array, width: number, height: number): Raster {
+  const pixels = new Uint8ClampedArray(4 * width * height).fill(255);
+  for (let from = 0, to = 0; from < rgb.length; from += 3, to += 4) {
+    for (let channel = 0; channel < 3; channel++) pixels[to + channel] = rgb[from + channel];
+  }
+  return { width, height, pixels };
+}
+
+/** The place of a patch in its grid; null for other tokens. */
+export function placeOf({ areas }: PageTokens, token: number): Box | null {
+  const [bottom, right] = (areas?.[token] ?? "").split("/").map(Number);
+  return right ? { top: bottom - 1, left: right - 1, bottom, right } : null;
+}
+
+/** The rows and columns that these tokens, all of them patches, are in. */
+export function boxOf(tokens: PageTokens, first: number, stop: number): Box {
+  const places = [...Array(stop - first).keys()].flatMap((number) => placeOf(tokens, first + number) ?? []);
+  const least = (side: keyof Box) =>
+    places.reduce((found, place) => Math.min(found, place[side]), Number.POSITIVE_INFINITY);
+  const most = (side: keyof Box) => places.reduce((found, place) => Math.max(found, place[side]), 0);
+  return { top: least("top"), left: least("left"), bottom: most("bottom"), right: most("right") };
+}
+
+/** The pixels of a part of a grid of so many rows and columns. */
+export function pixelsOf(box: Box, [rows, columns]: readonly number[], { width, height }: Raster): Box {
+  const down = (row: number) => Math.round((row * height) / rows);
+  const along = (column: number) => Math.round((column * width) / columns);
+  return { top: down(box.top), left: along(box.left), bottom: down(box.bottom), right: along(box.right) };
+}
+
+/** Number of the picture that a token is a patch of, from 1; 0 for other tokens. */
+export function pictureOf({ runs }: PageTokens, token: number): number {
+  return runs?.find(([first, stop]) => first <= token && token < stop)?.[2] ?? 0;
+}

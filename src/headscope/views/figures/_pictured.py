@@ -1,0 +1,126 @@
+"""Patches over the picture that they are parts of: heat through which the picture can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+
+from headscope.views.figures._palette import parse_hex
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import Style
+
+LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
+"""Millimetres."""
+COLOUR, STRENGTH = 0.35, 0.72
+"""What is left of a picture's colour, and of its contrast to the paper."""
+VEIL = 0.72
+"""How much of the picture the largest number hides."""
+FULL = {False: 173, True: 212}
+"""The step of a scale, by whether it is signed, that veils are made of: its last ones are near black or white."""
+GREY = (0.299, 0.587, 0.114)
+POINTS = 2.0
+"""How many dots of a small picture stand for a pixel at least, so that the edges of patches are sharp."""
+
+
+@dataclass(frozen=True, eq=False)
+class Framed:
+    """A picture where it stands on the sheet, in millimetres.
+
+    Args:
+        pixels: of the part that is shown.
+        grid: rows and columns of patches of that part.
+        places: row and column of each patch in it.
+        tokens: the patches.
+        at: x and y of the upper left corner.
+        size: width and height.
+    """
+
+    pixels: UInt8[np.ndarray, "height width 3"]
+    grid: tuple[int, int]
+    places: list[tuple[int, int]]
+    tokens: list[int]
+    at: tuple[float, float]
+    size: tuple[float, float]
+
+    def cell(self, token: int) -> tuple[float, float, float, float]:
+        """X and y of the upper left corner of a patch, its width and height."""
+        row, column = self.places[self.tokens.index(token)]
+        width, height = self.size[0] / self.grid[1], self.size[1] / self.grid[0]
+        return self.at[0] + column * width, self.at[1] + row * height, width, height
+
+
+def framed(
+    picture: UInt8[np.ndarray, "height width 3"],
+    grid: tuple[int, int],
+    places: list[tuple[int, int]],
+    *,
+    tokens: list[int],
+    room: float,
+    y: float,
+) -> Framed:
+    """The part of a picture that these patches cover, as large as there is room.
+
+    Args:
+        picture: all of it.
+        grid: rows and columns of all its patches.
+        places: row and column of each of these.
+        tokens: their positions.
+        room: millimetres that its sides have at most.
+        y: of its upper side.
+    """
+    first = tuple(min(numbers) for numbers in zip(*places, strict=True))
+    stop = tuple(max(numbers) + 1 for numbers in zip(*places, strict=True))
+    rows, columns = (
+        slice(round(start * side / count), round(end * side / count))
+        for start, end, side, count in zip(first, stop, picture.shape[:2], grid, strict=True)
+    )
+    pixels = picture[rows, columns]
+    height, width = pixels.shape[:2]
+    scale = room / max(height, width)
+    return Framed(
+        pixels=pixels,
+        grid=(stop[0] - first[0], stop[1] - first[1]),
+        places=[(row - first[0], column - first[1]) for row, column in places],
+        tokens=tokens,
+        at=(0.0, y),
+        size=(width * scale, height * scale),
+    )
+
+
+def draw_pictured(
+    sheet: Sheet,
+    shown: Framed,
+    heat: Float[np.ndarray, " token"],
+    scale: Scale,
+    *,
+    takes_part: Bool[np.ndarray, " token"],
+) -> None:
+    """Draw a picture and the heat of its patches over it."""
+    values = np.zeros(shown.grid)
+    for token, place in zip(shown.tokens, shown.places, strict=True):
+        values[place] = heat[token] if takes_part[token] else 0.0
+    sheet.cells(veiled(shown.pixels, np.nan_to_num(values), scale, sheet.style), at=shown.at, size=shown.size)
+
+
+def veiled(
+    pixels: UInt8[np.ndarray, "height width 3"], values: Float[np.ndarray, "row column"], scale: Scale, style: Style
+) -> UInt8[np.ndarray, "down along 3"]:
+    """A picture, pale, under colours that hide the more of it the larger the number: ``VEIL * |value / largest|^0.75``.
+
+    Each patch gets whole dots: of small pictures there are several for each pixel.
+    """
+    height, width = pixels.shape[:2]
+    times = int(np.ceil(POINTS * max(rows / side for rows, side in zip(values.shape, (height, width), strict=True))))
+    dots = pixels.repeat(times, axis=0).repeat(times, axis=1).astype(float)
+    grey = (dots @ np.array(GREY))[..., None]
+    paper = np.array(parse_hex(style.paper), float)
+    under = paper + STRENGTH * (grey + COLOUR * (dots - grey) - paper)
+    down, along = (np.arange(side) * count // side for side, count in zip(dots.shape[:2], values.shape, strict=True))
+    at = values[down[:, None], along[None, :]]
+    hidden = VEIL * np.clip(np.abs(at) / (scale.largest or 1.0), 0, 1)[..., None] ** 0.75
+    steps = np.where(at < 0, 255 - FULL[True], FULL[scale.signed])
+    ends = scale.colours[steps].astype(float)
+    return np.rint(under + hidden * (ends - under)).astype(np.uint8)

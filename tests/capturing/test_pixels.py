@@ -1,0 +1,159 @@
+"""A record keeps the picture as the model saw it, or none."""
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope.capturing import capture_ids
+from headscope.capturing._pixels import pictures_of
+from headscope.testing import tiny_model, tiny_tokenizer
+
+RNG = np.random.default_rng(7)
+PICTURE = RNG.integers(0, 256, (12, 20, 3), np.uint8)
+
+
+class Steps:
+    """A processor that says what it does to pixels."""
+
+    def __init__(self, **steps):
+        self.__dict__.update({"do_rescale": False, "do_normalize": False} | steps)
+
+
+def vit_processor(**options):
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    return ViTImageProcessorPil(**{"size": {"height": 12, "width": 20}} | options)
+
+
+def clip_processor():
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    size = {"height": 12, "width": 12}
+    return CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]},
+        {"do_normalize": False},
+        {"rescale_factor": 1 / 127.5, "image_mean": [1.0] * 3, "image_std": [1.0] * 3},
+    ],
+)
+def test_pixels_come_back_as_they_were_given(options):
+    """The processor has nothing to scale: the picture has the size that the model wants."""
+    record = hs.capture(tiny_model("vit"), vit_processor(**options), image=PICTURE)
+    np.testing.assert_array_equal(record.pictures[0], PICTURE)
+    assert record["self"].key.grid == (3, 5)
+
+
+def test_one_channel_becomes_grey():
+    grey = PICTURE[:, :, :1]
+    processor = vit_processor(image_mean=[0.13], image_std=[0.31], do_convert_rgb=False)
+    record = hs.capture(tiny_model("vit", num_channels=1), processor, image=grey)
+    np.testing.assert_array_equal(record.pictures[0], np.repeat(grey, 3, axis=2))
+
+
+def test_a_picture_is_kept_as_it_was_scaled():
+    """Not as it was given."""
+    given = RNG.integers(0, 256, (31, 47, 3), np.uint8)
+    processor = vit_processor(do_normalize=False)
+    record = hs.capture(tiny_model("vit"), processor, image=given)
+    seen = processor(images=given, return_tensors="np")["pixel_values"][0]
+    np.testing.assert_array_equal(record.pictures[0], np.rint(np.moveaxis(seen, 0, -1) * 255).astype(np.uint8))
+
+
+def test_large_pictures_are_shrunk_to_the_mean_of_what_their_pixels_stand_for():
+    pixels = RNG.integers(0, 256, (448, 896, 3)).astype(np.float32)
+    (found,) = pictures_of(Steps(), {"pixel_values": torch.from_numpy(np.moveaxis(pixels, -1, 0)[None])})
+    assert found.size == (448, 896)
+    means = pixels.reshape(224, 2, 448, 2, 3).mean(axis=(1, 3))
+    assert found.pixels.shape == (224, 448, 3)
+    assert np.abs(found.pixels - means).max() <= 1  # Pillow rounds after each of the two sides
+
+
+def test_padding_is_cut_off_and_pictures_of_nothing_else_are_none():
+    pixels = RNG.integers(0, 256, (1, 3, 3, 8, 12)).astype(np.float32)
+    mask = torch.zeros(1, 3, 8, 12)
+    mask[0, 0, :6, :4] = mask[0, 2] = 1
+    found = pictures_of(Steps(), {"pixel_values": torch.from_numpy(pixels), "pixel_attention_mask": mask})
+    assert [picture.size for picture in found] == [(6, 4), (8, 12)]
+    np.testing.assert_array_equal(found[0].pixels, np.moveaxis(pixels[0, 0], 0, -1)[:6, :4])
+
+
+def test_channels_that_a_processor_turns_round_are_turned_back():
+    pixels = torch.from_numpy(np.moveaxis(PICTURE[:, :, ::-1], -1, 0)[None].astype(np.float32))
+    (found,) = pictures_of(Steps(do_flip_channel_order=True), {"pixel_values": pixels})
+    np.testing.assert_array_equal(found.pixels, PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("processor", "pixels"),
+    [
+        (Steps(), torch.zeros(30, 24)),  # packed patches
+        (Steps(), torch.full((1, 3, 4, 8), 300.0)),  # more was done than the processor says
+        (Steps(do_normalize=True, image_mean=[0.5] * 4, image_std=[0.5] * 4), torch.zeros(1, 3, 4, 8)),
+        (Steps(), torch.zeros(1, 4, 4, 8)),
+        (object(), torch.zeros(1, 3, 4, 8)),
+    ],
+)
+def test_what_cannot_be_told_is_not_guessed(processor, pixels):
+    assert pictures_of(processor, {"pixel_values": pixels}) == ()
+
+
+def test_bare_tensors_and_texts_have_no_pictures():
+    (bare,) = capture_ids(tiny_model("vit"), pixel_values=torch.zeros(1, 3, 12, 20))
+    assert bare.pictures == ()
+    assert hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat").pictures == ()
+
+
+def test_patches_that_are_no_equal_parts_of_the_picture_have_none():
+    """A picture of 12 x 23 pixels, of which patches of 4 x 4 leave the last 3 columns out: more than half a patch."""
+    model = tiny_model("vit", image_size=(12, 23))
+    processor = vit_processor(size={"height": 12, "width": 23})
+    record = hs.capture(model, processor, image=PICTURE)
+    assert record["self"].key.grid == (3, 5)
+    assert record.pictures == ()
+
+
+def test_every_picture_of_a_batch_has_its_own():
+    pictures = [RNG.integers(0, 256, (12, 20, 3), np.uint8) for _ in range(3)]
+    model = tiny_model("vit")
+    records = list(hs.capture_many(model, vit_processor(), [{"image": each} for each in pictures]))
+    for record, picture in zip(records, pictures, strict=True):
+        np.testing.assert_array_equal(record.pictures[0], picture)
+
+
+def test_the_pictures_of_one_text_stand_in_its_order():
+    from transformers import LlavaProcessor
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    processor = LlavaProcessor(
+        image_processor=clip_processor(),
+        tokenizer=tokenizer,
+        patch_size=4,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        image_token="<image>",
+    )
+    model = tiny_model("llava", image_token_id=tokenizer.convert_tokens_to_ids("<image>"))
+    pictures = [RNG.integers(0, 256, (12, 12, 3), np.uint8) for _ in range(2)]
+    record = hs.capture(model, processor, "a <image> or <image> cat", image=pictures)
+    assert record["text"].query.grids == record["vision"].query.grids == ((3, 3), (3, 3))
+    for kept, given in zip(record.pictures, pictures, strict=True):
+        np.testing.assert_array_equal(kept, given)
+
+
+def test_a_changed_run_and_windows_keep_their_picture():
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    picture = RNG.integers(0, 256, (16, 32, 3), np.uint8)
+    processor = ViTImageProcessorPil(size={"height": 16, "width": 32})
+    record = hs.capture(
+        tiny_model("swin"), processor, image=picture, interventions=[hs.Zero(stack="stage1", layer=0, heads=[0])]
+    )
+    assert [stack.key.grid for stack in record.stacks.values()] == [(8, 16), (4, 8)]
+    np.testing.assert_array_equal(record.pictures[0], picture)
