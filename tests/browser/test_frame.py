@@ -15,7 +15,7 @@ def notebook(browser, tmp_path):
     """A document with the outputs of views in it, opened offline; checks in the end that it asked for nothing."""
     opened = []
 
-    def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False):
+    def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False, wait=True):
         text = "".join(view._repr_html_() for view in views) if outputs is None else outputs
         path = tmp_path / "notebook.html"
         whole = NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text)
@@ -29,7 +29,7 @@ def notebook(browser, tmp_path):
         page.on("console", lambda message: message.type == "error" and errors.append(message.text))
         page.goto(path.as_uri())
         opened.append((context, path, requests, errors))
-        for number in range(page.locator("iframe").count()):
+        for number in range(page.locator("iframe").count() if wait else 0):
             frame_of(page, number).locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
         return page
 
@@ -73,6 +73,19 @@ def test_each_frame_gets_the_height_of_what_it_shows(record, notebook):
         page.wait_for_timeout(200)
         assert is_high_enough(page, number), number
     assert len({height(page, number) for number in range(3)}) > 1
+
+
+def test_frames_out_of_sight_draw_once_they_have_a_width(record, notebook):
+    views = "".join(view._repr_html_() for view in (hs.head_view(record), hs.model_view(record)))
+    page = notebook(outputs=f'<div style="height:3000px"></div><div id="cell" style="width:0">{views}</div>', wait=False)
+    for number in range(2):
+        frame_of(page, number).locator("[data-headscope]").wait_for(state="attached")
+        assert frame_of(page, number).locator("[data-ready]").count() == 0
+    page.wait_for_timeout(1000)  # until the browser stops drawing what is out of sight
+    page.evaluate("document.querySelector('#cell').style.width = ''")
+    for number in range(2):
+        frame_of(page, number).locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
+    assert page.evaluate("scrollY") == 0
 
 
 def test_a_height_follows_what_is_chosen(record, notebook):

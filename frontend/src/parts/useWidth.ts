@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import { useLayoutEffect } from "preact/hooks";
+import { followSize } from "./followSize";
 
 /** The width of an element, or of what a selector finds in it: known before the first drawing, and followed. */
 export function useWidth(root: { readonly current: HTMLElement | null }, inside?: string): ReadonlySignal<number> {
@@ -8,13 +9,9 @@ export function useWidth(root: { readonly current: HTMLElement | null }, inside?
   useLayoutEffect(() => {
     const element = inside ? root.current?.querySelector(inside) : root.current;
     if (!element) return;
-    const measure = () => {
+    return followSize(element, () => {
       width.value = element.clientWidth;
-    };
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
+    });
   }, [root, inside, width]);
   return width;
 }

@@ -4,6 +4,7 @@ import { scrollTo, visibleTokens } from "../../draw/columns";
 import { isPair } from "../../draw/mask";
 import type { Place, Side } from "../../draw/place";
 import { density } from "../../parts/canvas";
+import { followSize } from "../../parts/followSize";
 import { TokenColumn } from "../../parts/TokenColumn";
 import { togglePin } from "../../state/selection";
 import type { Hover, Shown, Store } from "../../state/store";
@@ -96,16 +97,12 @@ function useLineArea(root: Root, { lineArea }: Layout): void {
   useEffect(() => {
     const area = root.current?.querySelector(".lines");
     if (!area) return;
-    const measure = () => {
+    return followSize(area, () => {
       const width = area.clientWidth;
       const now = density();
       const { width: oldWidth, density: oldDensity } = lineArea.peek();
       if (width !== oldWidth || now !== oldDensity) lineArea.value = { width, density: now };
-    };
-    const observer = new ResizeObserver(measure);
-    observer.observe(area);
-    measure();
-    return () => observer.disconnect();
+    });
   }, [root, lineArea]);
 }
 

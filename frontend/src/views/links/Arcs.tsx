@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { arcLevels, arcPath, type Ends } from "../../draw/arcs";
 import type { Side } from "../../draw/place";
+import { followSize } from "../../parts/followSize";
 import { readable } from "../../state/label";
 import type { Choice } from "../../state/links";
 import type { LinkParts } from "./LinksPanel";
@@ -31,17 +32,13 @@ export function Arcs({ parts, choices, side }: ArcsProps) {
   useLayoutEffect(() => {
     const words = row.current;
     if (!words) return;
-    const measure = () => {
+    return followSize(words, () => {
       const now = Array.from(words.children, (word) => {
         const { offsetLeft, offsetWidth } = word as HTMLElement;
         return offsetLeft + offsetWidth / 2;
       });
       if (now.join() !== middles.peek().join()) middles.value = now;
-    };
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(words);
-    return () => observer.disconnect();
+    });
   }, [links]);
   const chosenBy = new Map(choices.map(({ word, chosen }) => [word, chosen]));
   const gold = links.arcs.map((arc) => ({ ...arc, hit: chosenBy.get(arc.dependent) === arc.head, width: 1.4 }));
