@@ -19,6 +19,7 @@ from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._masks import Masks
 from headscope.capturing._postponed import Postponed, postponed, recomputed_weights
+from headscope.capturing._rotation import rotation_of
 from headscope.capturing._routers import block_of, routers_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._sight import Sight, sight_of
@@ -191,11 +192,15 @@ class Builder:
         weights = weights_of(call, sight, cut.example, rows)
         check_softmax(weights, call.name)
         without_padding(weights, cut)
+        rotary, turned = rotation_of(cut)
+        before = (call.query_before, call.key_before) if "before" in what else (None, None)
         return {
             "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
             "keys": self._plain(cut.of_keys(keys)) if keys is not None else None,
             "values": self._plain(cut.of_keys(call.value)) if "values" in what else None,
+            "queries_before": None if before[0] is None else self._plain(cut.of_queries(before[0])),
+            "keys_before": None if before[1] is None else self._plain(cut.of_keys(before[1])),
             "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
             "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
             "visible": self._masks.of(cut, sight),
@@ -206,7 +211,8 @@ class Builder:
             "route": call.route,
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
-            "rotary": call.rotary,
+            "rotary": rotary,
+            "turned": turned,
             "changes": call.changes,
             "verified": verified(cut, weights, rows),
         }

@@ -52,7 +52,8 @@ def postponed(cuts: Sequence[Cut], sight: Sight) -> Postponed | None:
     if call.query is None or has_own_weights(call) or sight.bias is not None or masks_of_heads:
         return None
     value, context = (tensor.new_empty(1).expand(tensor.shape) for tensor in (call.value, call.context))
-    light = replace(call, value=value, context=context, weights=None, output=None, added=None)
+    heavy = dict.fromkeys(("weights", "output", "added", "query_before", "key_before"))
+    light = replace(call, value=value, context=context, **heavy)
     return Postponed(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
 
 
