@@ -31,10 +31,8 @@ class Sided:
         return bool(np.abs(self.before - self.after).max(initial=0) <= within * np.abs(self.after).max(initial=0))
 
     def rotation(self, within: float) -> Rotary | None:
-        """The rotation of all tokens, fitted to the first of them."""
-        first = (array[:, :TOKENS_FITTED] for array in (self.before, self.after))
-        found = rotary_between(*first, within=within)
-        return found if found is not None and leads(found, self.before, self.after, within=within) else None
+        """The rotation of the first tokens."""
+        return rotary_between(self.before[:, :TOKENS_FITTED], self.after[:, :TOKENS_FITTED], within=within)
 
 
 def rotation_of(cut: Cut) -> tuple[Rotary | None, str]:
@@ -55,7 +53,8 @@ def rotation_of(cut: Cut) -> tuple[Rotary | None, str]:
     first, second = (sided.rotation(within) for sided in (queries, keys))
     if first is None or second is None or not _alike(first, second):
         return None, NO_LINE
-    return first, ""
+    ends = (np.concatenate([getattr(side, name)[:1] for side in (queries, keys)]) for name in ("before", "after"))
+    return (first, "") if leads(first, *ends, within=within) else (None, NO_LINE)
 
 
 def _some(vectors: torch.Tensor) -> np.ndarray:

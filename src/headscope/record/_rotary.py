@@ -70,12 +70,13 @@ class Rotary:
         """
         places = self.first + np.arange(vectors.shape[1])
         angles = places[:, None] * self.frequencies * (-1 if back else 1)
+        along, across = np.cos(angles), np.sin(angles)
         first, second = self.pairs
         found = vectors.astype(np.float64)
         x, y = found[..., first], found[..., second]
         found[..., first], found[..., second] = (
-            x * np.cos(angles) - y * np.sin(angles),
-            x * np.sin(angles) + y * np.cos(angles),
+            x * along - y * across,
+            x * across + y * along,
         )
         return found
 
