@@ -19,7 +19,7 @@ from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._masks import Masks
 from headscope.capturing._postponed import Postponed, postponed, recomputed_weights
-from headscope.capturing._rotation import rotation_of
+from headscope.capturing._rotation import Rotations
 from headscope.capturing._routers import block_of, routers_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._sight import Sight, sight_of
@@ -62,6 +62,7 @@ class Builder:
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._plans: dict[tuple, StatisticsPlan] = {}
+        self._rotations = Rotations()
         self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
         self.seen: dict[int, Seen] = {}
         self.norms: NormsWatch | None = None
@@ -192,7 +193,7 @@ class Builder:
         weights = weights_of(call, sight, cut.example, rows)
         check_softmax(weights, call.name)
         without_padding(weights, cut)
-        rotary, turned = rotation_of(cut)
+        rotary, turned = self._rotations.of(cut)
         before = (call.query_before, call.key_before) if "before" in what else (None, None)
         return {
             "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,

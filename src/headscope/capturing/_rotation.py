@@ -9,10 +9,12 @@ import torch
 
 from headscope.capturing._cut import Cut
 from headscope.record import Rotary
-from headscope.record._rotary import LEADS_WITHIN, leads, rotary_between
+from headscope.record._rotary import LEADS_WITHIN, rotary_between
 
-HEADS_COMPARED = 4
-TOKENS_FITTED = 64
+Pair = tuple[torch.Tensor, torch.Tensor]
+"""Queries or keys ``[head token feature]`` before positions and after."""
+
+HEADS_FITTED, TOKENS_FITTED = 4, 64
 HALF_WITHIN = 2e-2
 """Differences, relative to the largest feature, that rounding to half precision makes."""
 UNSEEN = "what made its queries and keys was not seen"
@@ -20,46 +22,76 @@ NO_LINE = "positions did not turn its queries and keys by one angle for each ste
 
 
 @dataclass(frozen=True, eq=False)
-class Sided:
-    """Some heads of queries or keys ``[head token feature]`` before positions and after."""
+class Known:
+    """A rotation, with the cosines and sines of its angles, ``[token pair]``."""
 
-    before: np.ndarray
-    after: np.ndarray
+    rotary: Rotary
+    cosines: np.ndarray
+    sines: np.ndarray
 
-    def is_same(self, within: float) -> bool:
-        """Whether positions did nothing."""
-        return bool(np.abs(self.before - self.after).max(initial=0) <= within * np.abs(self.after).max(initial=0))
-
-    def rotation(self, within: float) -> Rotary | None:
-        """The rotation of the first tokens."""
-        return rotary_between(self.before[:, :TOKENS_FITTED], self.after[:, :TOKENS_FITTED], within=within)
-
-
-def rotation_of(cut: Cut) -> tuple[Rotary | None, str]:
-    """How positions turned the real tokens of a call; and why that is not known, empty where it is."""
-    call = cut.call
-    if call.query is None or call.key is None:
-        return None, ""
-    if call.query_before is None or call.key_before is None:
-        return None, UNSEEN
-    exact = {call.query.dtype, call.query_before.dtype} <= {torch.float32, torch.float64}
-    within = LEADS_WITHIN if exact else HALF_WITHIN
-    queries = Sided(*(_some(cut.of_queries(tensor)) for tensor in (call.query_before, call.query)))
-    keys = Sided(*(_some(cut.of_keys(tensor)) for tensor in (call.key_before, call.key)))
-    if queries.is_same(within) and keys.is_same(within):
-        return None, ""
-    if call.cross:
-        return None, NO_LINE
-    first, second = (sided.rotation(within) for sided in (queries, keys))
-    if first is None or second is None or not _alike(first, second):
-        return None, NO_LINE
-    ends = (np.concatenate([getattr(side, name)[:1] for side in (queries, keys)]) for name in ("before", "after"))
-    return (first, "") if leads(first, *ends, within=within) else (None, NO_LINE)
+    def leads(self, before: np.ndarray, after: np.ndarray, within: float) -> bool:
+        """Whether it turns the one ``[head token feature]`` into the other."""
+        if before.shape[1] != len(self.cosines) or before.shape[2] <= max(map(np.max, self.rotary.pairs)):
+            return False
+        found = before.copy()
+        self.rotary.turn(found, self.cosines, self.sines)
+        return bool(np.abs(found - after).max() <= within * np.abs(after).max())
 
 
-def _some(vectors: torch.Tensor) -> np.ndarray:
-    return vectors[:HEADS_COMPARED].float().cpu().numpy()
+class Rotations:
+    """Finds rotations, of which most layers of a model share one."""
+
+    def __init__(self) -> None:
+        self._known: list[Known] = []
+
+    def of(self, cut: Cut) -> tuple[Rotary | None, str]:
+        """How positions turned the real tokens of a call; and why that is not known, empty where it is."""
+        call = cut.call
+        if call.query is None or call.key is None:
+            return None, ""
+        if call.query_before is None or call.key_before is None:
+            return None, UNSEEN
+        exact = {call.query.dtype, call.query_before.dtype} <= {torch.float32, torch.float64}
+        within = LEADS_WITHIN if exact else HALF_WITHIN
+        queries = cut.of_queries(call.query_before), cut.of_queries(call.query)
+        keys = cut.of_keys(call.key_before), cut.of_keys(call.key)
+        if all(_is_same(*map(_first_head, pair), within) for pair in (queries, keys)):
+            return None, ""
+        if call.cross:
+            return None, NO_LINE
+        before, after = (np.concatenate([_first_head(pair[at]) for pair in (queries, keys)]) for at in (0, 1))
+        for known in self._known:
+            if known.leads(before, after, within):
+                return known.rotary, ""
+        fitted = _fitted(queries, keys, within)
+        if fitted is None:
+            return None, NO_LINE
+        known = Known(fitted, *(turns.astype(np.float32) for turns in fitted.turns(before.shape[1])))
+        if not known.leads(before, after, within):
+            return None, NO_LINE
+        self._known.append(known)
+        return fitted, ""
 
 
-def _alike(first: Rotary, second: Rotary) -> bool:
-    return (first.style, first.start, first.first) == (second.style, second.start, second.first)
+def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
+    """The rotation of the first tokens, where it is the same of queries and of keys."""
+    first, second = (
+        rotary_between(*(_plain(tensor[:HEADS_FITTED, :TOKENS_FITTED]) for tensor in pair), within=within)
+        for pair in (queries, keys)
+    )
+    if first is None or second is None:
+        return None
+    alike = (first.style, first.start, first.first) == (second.style, second.start, second.first)
+    return first if alike else None
+
+
+def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:
+    return bool(np.abs(before - after).max(initial=0) <= within * np.abs(after).max(initial=0))
+
+
+def _first_head(vectors: torch.Tensor) -> np.ndarray:
+    return _plain(vectors[:1])
+
+
+def _plain(vectors: torch.Tensor) -> np.ndarray:
+    return vectors.float().cpu().numpy()

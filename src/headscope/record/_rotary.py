@@ -54,10 +54,16 @@ class Rotary:
     @property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """First and second feature of each pair."""
-        count = np.arange(len(self.frequencies))
+        first, second = (np.arange(part.stop)[part] for part in self._parts)
+        return first, second
+
+    @property
+    def _parts(self) -> tuple[slice, slice]:
+        """First and second feature of each pair, as slices, which cost less than numbers."""
+        count, start = len(self.frequencies), self.start
         if self.style == "halves":
-            return self.start + count, self.start + count + len(count)
-        return self.start + 2 * count, self.start + 2 * count + 1
+            return slice(start, start + count), slice(start + count, start + 2 * count)
+        return slice(start, start + 2 * count, 2), slice(start + 1, start + 2 * count, 2)
 
     def turned(
         self, vectors: Float[np.ndarray, "head token feature"], *, back: bool = False
@@ -68,17 +74,20 @@ class Rotary:
             vectors: ``[head token feature]``, of the tokens in their order.
             back: whether to turn back.
         """
-        places = self.first + np.arange(vectors.shape[1])
-        angles = places[:, None] * self.frequencies * (-1 if back else 1)
-        along, across = np.cos(angles), np.sin(angles)
-        first, second = self.pairs
         found = vectors.astype(np.float64)
-        x, y = found[..., first], found[..., second]
-        found[..., first], found[..., second] = (
-            x * along - y * across,
-            x * across + y * along,
-        )
+        self.turn(found, *self.turns(vectors.shape[1], back=back))
         return found
+
+    def turns(self, tokens: int, *, back: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Cosines and sines ``[token pair]`` of the angles by which so many tokens are turned, or turned back."""
+        angles = (self.first + np.arange(tokens))[:, None] * self.frequencies
+        return np.cos(angles), np.sin(-angles if back else angles)
+
+    def turn(self, vectors: np.ndarray, cosines: np.ndarray, sines: np.ndarray) -> None:
+        """Turn vectors ``[head token feature]`` where they stand, by what `turns` gave."""
+        first, second = self._parts
+        x, y = vectors[..., first], vectors[..., second]
+        vectors[..., first], vectors[..., second] = x * cosines - y * sines, x * sines + y * cosines
 
 
 def rotary_between(
@@ -105,7 +114,7 @@ def rotary_between(
     if not len(moved):
         return None
     found = _candidates(before, after, moved)
-    return next((rotary for rotary in found if leads(rotary, before, after, within=within)), None)
+    return next((rotary for rotary in found if _leads(rotary, before, after, within)), None)
 
 
 def _candidates(before: np.ndarray, after: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
@@ -148,6 +157,5 @@ def _first(turned: np.ndarray, frequencies: np.ndarray) -> int:
     return max(round(float(position)), 0)
 
 
-def leads(rotary: Rotary, before: np.ndarray, after: np.ndarray, *, within: float = LEADS_WITHIN) -> bool:
-    """Whether a rotation turns the one into the other, but for so much of the largest feature."""
+def _leads(rotary: Rotary, before: np.ndarray, after: np.ndarray, within: float) -> bool:
     return bool(np.abs(rotary.turned(before) - after).max() <= within * np.abs(after).max())
