@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.evidence import benjamini_hochberg, holm, p_above, redrawn_ratios
+from headscope.evidence import p_above, redrawn_ratios
+from headscope.evidence._correction import CORRECTIONS
 from headscope.linguistics import Passage, word_attention, words_at
 from headscope.linguistics._mentions import RULES
 from headscope.patterns._table import Table
@@ -20,8 +21,6 @@ from headscope.studies._coref_table import plotted, printed
 from headscope.studies._coref_tally import ALL, CANDIDATES, Answers, answers_of
 from headscope.studies._range_plot import range_plot
 from headscope.studies._reading import cells_of
-
-CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 
 
 class Coreference(Table):

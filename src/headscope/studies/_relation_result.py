@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError, TextError
-from headscope.evidence import benjamini_hochberg, holm, p_above, redrawn_ratios
+from headscope.evidence import p_above, redrawn_ratios
+from headscope.evidence._correction import CORRECTIONS
 from headscope.linguistics import DIRECTIONS, NEAREST_STANFORD, OFFSETS, Sentence, words_at
 from headscope.patterns import Heads
 from headscope.patterns._table import Table
@@ -21,7 +22,6 @@ from headscope.studies._relation_head import FIELDS, RelationHead
 from headscope.studies._relation_table import GROUPS, LEAST, plotted, printed
 from headscope.studies._relation_tally import SCORES, Chosen, Corpus, Read, chosen_for, corpus_of, read_heads
 
-CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 COMMON = 100
 """How many words a relation has that is a label of heads."""
 
