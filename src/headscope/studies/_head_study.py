@@ -50,6 +50,10 @@ class HeadStudy(Table):
         self.control: Any = None
         self._read: dict[str, Any] = {}
 
+    def update(self, text: Any, record: Record, /) -> None:
+        """Count one text."""
+        raise NotImplementedError
+
     @property
     def names(self) -> tuple[str, ...]:
         """The texts that were counted."""
