@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions, check_place, quiet, say, status
-from headscope.cli._study import check_results, write_table
+from headscope.cli._study import check_results, tell
 from headscope.errors import FileError, TextError
 
 WRITING = ("next-word", "minimal-pairs", "repeats")
@@ -97,16 +97,9 @@ def ablate(
     evidence: dict[str, Any] = {"confidence": confidence, "alpha": alpha, "correction": correction}
     chosen |= {"random_weights": random_weights, "progress": sys.stderr.isatty()}
     found = ablated(loaded, made, by=by, **chosen, **evidence)
-    say(str(found))
-    if out is not None:
-        write_table(found, out)
-        say(f"Wrote {out.resolve()}")
+    tell(found, out, plot)
     if save is not None:
         say(f"Wrote {found.save(save).resolve()}")
-    if plot is not None:
-        with status("Drawing"):
-            path = found.plot(plot)
-        say(f"Wrote {path.resolve()}")
 
 
 def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, say
-from headscope.cli._study import check_results, loaded, write_table
+from headscope.cli._run import ModelOptions
+from headscope.cli._study import check_results, loaded, tell
 
 
 def coref(
@@ -66,9 +66,4 @@ def coref(
         progress=sys.stderr.isatty(),
     )
     found.data = name_of(data)
-    say(str(found))
-    if out is not None:
-        write_table(found, out)
-        say(f"Wrote {out.resolve()}")
-    if plot is not None:
-        say(f"Wrote {found.plot(plot).resolve()}")
+    tell(found, out, plot)
