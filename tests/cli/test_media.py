@@ -9,31 +9,18 @@ from PIL import Image
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
-from headscope.views import _html
 
 from ..processors import tiny_clip, tiny_llava
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
 
 
-@pytest.fixture(autouse=True)
-def bundle(monkeypatch):
-    """A stand-in for the viewer's script, so that Python's tests need no Node."""
-    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
-
-
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
+def models(saved):
     """Folders of models, each with what it reads with."""
     from transformers import Wav2Vec2FeatureExtractor
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
-    def saved(name, *parts):
-        for part in parts:
-            part.save_pretrained(root / name)
-        return str(root / name)
-
-    root = tmp_path_factory.mktemp("models")
     return {
         "vit": saved("vit", tiny_model("vit"), ViTImageProcessorPil(size={"height": 12, "width": 20})),
         "clip": saved("clip", *tiny_clip()),
@@ -44,8 +31,7 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     Image.fromarray(PIXELS).save("cat.png")
     Image.fromarray(PIXELS[::-1].copy()).save("dog.png")
     with wave.open("speech.wav", "wb") as file:
@@ -53,8 +39,8 @@ def here(tmp_path, monkeypatch):
         file.setsampwidth(2)
         file.setframerate(8000)
         file.writeframes((np.sin(np.arange(800) / 5) * 9000).astype("<i2").tobytes())
-    (tmp_path / "notes.png").write_text("no picture")
-    return tmp_path
+    (here / "notes.png").write_text("no picture")
+    return here
 
 
 def same(ours, theirs):
