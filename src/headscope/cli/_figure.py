@@ -91,16 +91,12 @@ def figure(
         y: The same from bottom to top; entropy by default.
         look: How it is printed.
     """
-    from headscope.cli._evidence import check_evidence
     from headscope.cli._evidence import evidence_of as known
     from headscope.storage import load
-    from headscope.views.figures import FORMATS
     from headscope.views.figures import figure as draw
     from headscope.views.figures._fonts import missing_words
 
-    check_place(out)
-    if out.suffix.lower().removeprefix(".") not in FORMATS:
-        raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and --out is {out}")
+    _check(out, view, evidence, evidence_of)
     look = look or Look()
     given: dict[str, Any] = {
         **_place(at),
@@ -118,9 +114,6 @@ def figure(
         "y": y,
         **look.options,
     }
-    check_evidence(evidence, evidence_of)
-    if (evidence or evidence_of) and view != "scatter":
-        raise FigureError(f"--evidence and --evidence-of are for --view scatter, and --view is {view}")
     record = load(file)
     if evidence or evidence_of:
         given["evidence"] = known(record, evidence_of, model or ModelOptions())
@@ -129,6 +122,24 @@ def figure(
     if found.missing:
         sys.stderr.write(f"{missing_words(found.missing)}\n")
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
+
+
+def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> None:
+    """Raise for what can be wrong before the record is read.
+
+    Raises:
+        FileError: where the figure, or the texts, are no files.
+        FigureError: where it cannot be saved as wanted, or shows no evidence.
+    """
+    from headscope.cli._evidence import check_evidence
+    from headscope.views.figures import FORMATS
+
+    check_place(out)
+    if out.suffix.lower().removeprefix(".") not in FORMATS:
+        raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and --out is {out}")
+    check_evidence(evidence, evidence_of)
+    if (evidence or evidence_of) and view != "scatter":
+        raise FigureError(f"--evidence and --evidence-of are for --view scatter, and --view is {view}")
 
 
 def _place(at: str | None) -> dict[str, Any]:
