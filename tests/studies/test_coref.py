@@ -145,6 +145,9 @@ def test_documents_are_not_split(study, passages):
     assert str(joined) == str(study)
     with pytest.raises(RecordError, match="share a passage"):
         joined + study
+    for other in ({"rows": "max"}, {"stack": "encoder"}):
+        with pytest.raises(RecordError, match="of other models or options"):
+            joined + hs.Coreference(**other)
 
 
 def test_tables_and_pictures_hold_every_kind(study, tmp_path):

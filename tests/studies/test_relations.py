@@ -196,6 +196,9 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
     kept = hs.load_relations(left.save(tmp_path / "left.npz"))
     assert str(kept + right) == str(whole)
     assert hs.load_relations(hs.Relations().save(tmp_path / "none.npz")).sentences == 0
+    for other in ({"rows": "max"}, {"trees": False}, {"universal": True}, {"stack": "encoder"}):
+        with pytest.raises(RecordError, match="of other models or options"):
+            left + hs.Relations(**other)
     with pytest.raises(RecordError, match="share a sentence"):
         whole + left
     with pytest.raises(RecordError, match="other models or options"):
