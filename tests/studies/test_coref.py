@@ -150,6 +150,16 @@ def test_documents_are_not_split(study, passages):
             joined + hs.Coreference(**other)
 
 
+def test_what_was_told_is_told_anew_of_more_passages(study, passages):
+    grown = hs.Coreference(seed=2)
+    for number, passage in enumerate(passages):
+        rules = [by_rule(passage, rule) for rule in RULES.values()]
+        grown.update(passage, record_of(passage, rules[0], right(passage), rules[1]))
+        if number % 8 == 5:
+            assert f"{number + 1} passages" in str(grown)
+    assert str(grown) == str(study)
+
+
 def test_tables_and_pictures_hold_every_kind(study, tmp_path):
     columns = study.columns()
     assert columns["candidates"] == ["mentions"] * 6 + ["words"] * 6

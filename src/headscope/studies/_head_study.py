@@ -95,9 +95,10 @@ class HeadStudy(Table):
         """Count what was read of one text."""
         self._read[name] = read
         self.cells, self.model = cells_of(stack), self.model or record.model.name
-        known = [name for name, value in vars(type(self)).items() if isinstance(value, cached_property)]
-        for each in known:
-            self.__dict__.pop(each, None)
+        for kind in type(self).__mro__:
+            for known, value in vars(kind).items():
+                if isinstance(value, cached_property):
+                    self.__dict__.pop(known, None)
 
 
 Study = TypeVar("Study", bound=HeadStudy)
