@@ -3,6 +3,7 @@ import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { writeInline } from "../../src/examples/inline";
 import { type Example, examplePage, KEYS, tokens } from "../../src/examples/page";
+import { type FakeImageData, fakeCanvas } from "../canvas";
 import { soon } from "../soon";
 
 // The whole page, as a browser would open it. Only what jsdom lacks is put in its place: layout and a canvas.
@@ -11,13 +12,7 @@ const LINES_WIDTH = 60;
 
 beforeEach(() => {
   vi.resetModules();
-  vi.stubGlobal("ResizeObserver", StillObserver);
-  vi.stubGlobal("ImageData", FakeImageData);
-  vi.stubGlobal("matchMedia", () => Object.assign(new EventTarget(), { matches: false }));
-  vi.spyOn(HTMLElement.prototype, "clientWidth", "get").mockReturnValue(LINES_WIDTH);
-  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockImplementation(
-    () => ({ putImageData }) as unknown as RenderingContext & null,
-  );
+  fakeCanvas(LINES_WIDTH, putImageData);
   putImageData.mockClear();
   history.replaceState(null, "", "/");
   document.body.innerHTML = '<div id="headscope"></div>';
@@ -26,18 +21,6 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 const putImageData = vi.fn((_: FakeImageData) => undefined);
-
-class FakeImageData {
-  constructor(
-    readonly data: Uint8ClampedArray,
-    readonly width: number,
-  ) {}
-}
-
-class StillObserver {
-  observe() {}
-  disconnect() {}
-}
 
 async function open(example: Example, fragment = ""): Promise<ShadowRoot> {
   await writeInline(document, example);
