@@ -47,6 +47,19 @@ export function pixelsOf(box: Box, [rows, columns]: readonly number[], { width, 
 }
 
 /** Number of the picture that a token is a patch of, from 1; 0 for other tokens. */
-export function pictureOf({ runs }: PageTokens, token: number): number {
-  return runs?.find(([first, stop]) => first <= token && token < stop)?.[2] ?? 0;
+export function pictureOf(tokens: PageTokens, token: number): number {
+  return runOf(tokens, token)?.[2] ?? 0;
+}
+
+/** The patch under a patch (over it for -1), at the edge the token after (before) the picture; else ten tokens on. */
+export function rowStep(tokens: PageTokens, token: number, sign: number): number {
+  const [place, run] = [placeOf(tokens, token), runOf(tokens, token)];
+  if (!place || !run) return token + 10 * sign;
+  const area = `${place.bottom + sign}/${place.right}`;
+  const found = tokens.areas?.findIndex((other, at) => other === area && pictureOf(tokens, at) === run[2]) ?? -1;
+  return found >= 0 ? found : sign < 0 ? run[0] - 1 : run[1];
+}
+
+function runOf({ runs }: PageTokens, token: number): readonly number[] | undefined {
+  return runs?.find(([first, stop]) => first <= token && token < stop);
 }
