@@ -77,7 +77,9 @@ def test_each_frame_gets_the_height_of_what_it_shows(record, notebook):
 
 def test_frames_out_of_sight_draw_once_they_have_a_width(record, notebook):
     views = "".join(view._repr_html_() for view in (hs.head_view(record), hs.model_view(record)))
-    page = notebook(outputs=f'<div style="height:3000px"></div><div id="cell" style="width:0">{views}</div>', wait=False)
+    page = notebook(
+        outputs=f'<div style="height:3000px"></div><div id="cell" style="width:0">{views}</div>', wait=False
+    )
     for number in range(2):
         frame_of(page, number).locator("[data-headscope]").wait_for(state="attached")
         assert frame_of(page, number).locator("[data-ready]").count() == 0

@@ -75,17 +75,25 @@ def put_comparison(header: Page, found: Comparison | Effect, record: Record, chu
     """
     compared = found.comparison if isinstance(found, Effect) else found
     header["note"] = _note(found, compared)
-    if not same_pictures(compared.a, record):
-        header["other_pictures"] = chunks.add_pictures("other-picture", compared.a.pictures)
+    if (others := other_pictures(compared, record)) is not None:
+        header["other_pictures"] = chunks.add_pictures("other-picture", others)
     for stack in header["stacks"]:
         if stack["name"] in compared.stacks:
             _check(compared[stack["name"]], record[stack["name"]])
             stack["moved"] = _moved(compared[stack["name"]], stack)
 
 
-def same_pictures(a: Record, b: Record) -> bool:
-    """Whether two records have the same pictures, pixel by pixel."""
-    return len(a.pictures) == len(b.pictures) and all(map(np.array_equal, a.pictures, b.pictures))
+def other_pictures(found: Comparison | Effect, record: Record) -> tuple[np.ndarray, ...] | None:
+    """The pictures of the first record; None where they are those of the record shown, or no patches are compared."""
+    compared = found.comparison if isinstance(found, Effect) else found
+    first, second = compared.a.pictures, record.pictures
+    same = len(first) == len(second) and all(map(np.array_equal, first, second))
+    return None if same or not _has_patches(compared) else first
+
+
+def _has_patches(compared: Comparison) -> bool:
+    grids = [stack.grid.b for stack in compared.stacks.values()]
+    return any(side.grids for stack in grids for side in (stack.query, stack.key))
 
 
 def _of_others(found: StackComparison, layer: int) -> Float[np.ndarray, "head query key"]:
@@ -130,10 +138,8 @@ def _is_whole(compared: Comparison, name: str) -> bool:
 
 def _on_spans(compared: Comparison) -> Record:
     """The second record on the tokens of both; with its pictures, where both have patches of the same grids."""
-    stacks = _aligned(compared)
-    patched = any(side.grids for stack in stacks.values() for side in (stack.query, stack.key))
-    pictures = compared.b.pictures if patched else ()
-    return Record(stacks=stacks, model=ModelFacts(name=_names(compared)), pictures=pictures)
+    pictures = compared.b.pictures if _has_patches(compared) else ()
+    return Record(stacks=_aligned(compared), model=ModelFacts(name=_names(compared)), pictures=pictures)
 
 
 def _aligned(compared: Comparison) -> dict[str, Stack]:
