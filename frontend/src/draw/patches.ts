@@ -51,13 +51,19 @@ export function pictureOf(tokens: PageTokens, token: number): number {
   return runOf(tokens, token)?.[2] ?? 0;
 }
 
-/** The patch under a patch (over it for -1), at the edge the token after (before) the picture; else ten tokens on. */
+/**
+ * Where a step down (up for -1) leads: to the patch under a patch, at its edge out of the picture; among words ten tokens
+ * on, and no further than the next picture.
+ */
 export function rowStep(tokens: PageTokens, token: number, sign: number): number {
   const [place, run] = [placeOf(tokens, token), runOf(tokens, token)];
-  if (!place || !run) return token + 10 * sign;
-  const area = `${place.bottom + sign}/${place.right}`;
+  const on = token + 10 * sign;
+  if (!run) return on;
+  const area = place && `${place.bottom + sign}/${place.right}`;
   const found = tokens.areas?.findIndex((other, at) => other === area && pictureOf(tokens, at) === run[2]) ?? -1;
-  return found >= 0 ? found : sign < 0 ? run[0] - 1 : run[1];
+  if (found >= 0) return found;
+  const end = sign < 0 ? run[0] - 1 : run[1];
+  return place || (end - on) * sign < 0 ? end : on;
 }
 
 function runOf({ runs }: PageTokens, token: number): readonly number[] | undefined {

@@ -47,7 +47,10 @@ export function TextBlock({ store, side, tokens, pictures, title, heat, both }: 
     if (root.current && normed) hangNorms(root.current, norms);
   });
   // The same element again and again, so that nothing of it is rendered twice.
-  const words = useMemo(() => <Words side={side} tokens={tokens} pictures={pictures} />, [side, tokens, pictures]);
+  const words = useMemo(
+    () => <Words side={side} tokens={tokens} pictures={pictures} title={title} />,
+    [side, tokens, pictures, title],
+  );
   // What is written to the elements is written again where these are new.
   useLayoutEffect(() => {
     if (words) rendered.value = rendered.peek() + 1;
@@ -91,16 +94,17 @@ interface WordsProps {
   side: Side;
   tokens: PageTokens;
   pictures: readonly Raster[];
+  title: string;
 }
 
-function Words({ side, tokens, pictures }: WordsProps) {
+function Words({ side, tokens, pictures, title }: WordsProps) {
   return (
     <div
       class="words"
       data-short={tokens.labels.length <= SHORT || undefined}
       data-several={(tokens.grids?.length ?? 0) > 1 || undefined}
       role="listbox"
-      aria-label={`Text, ${side} tokens`}
+      aria-label={`Text, ${title || `${side} tokens`}`}
       aria-orientation="horizontal"
     >
       {(tokens.runs ?? [[0]]).map(([first, stop, picture]) => {
