@@ -184,7 +184,7 @@ def step(view, number):
 
 @pytest.mark.parametrize(("name", "before"), [("head", "patch"), ("text", "under")])
 def test_pictures_are_drawn_once(show, deep, name, before):
-    """Neither pointing nor another layer nor size draws a picture again; the list draws those of the tokens it names."""
+    """Neither pointing nor another layer or size draws a picture again; the list draws those that it names."""
     view = show(deep, view="matrix")
     view.page.evaluate(COUNT)
     view.choose(name)
