@@ -118,10 +118,7 @@ def page_header(
         "selection": selection,
     }
     if record.pictures:
-        header["pictures"] = [
-            chunks.add(f"picture/{number}", picture, ("row", "column", "channel"))
-            for number, picture in enumerate(record.pictures)
-        ]
+        header["pictures"] = chunks.add_pictures("picture", record.pictures)
     if (found := options.get("evidence")) is not None:
         header["evidence"] = page_evidence(found, record, stacks, chunks)
     check_choice(selection, header.get("evidence"))
@@ -130,7 +127,7 @@ def page_header(
     if further:
         header["quantities"] = further
     if compared is not None:
-        put_comparison(header, compared, record)
+        put_comparison(header, compared, record, chunks)
     return header
 
 
