@@ -116,7 +116,7 @@ test("pointing at a token shows its numbers, a click keeps them, Escape lets go"
   for (const element of lit) expect(element.querySelector(".number")?.textContent).toMatch(/^\.\d{2,3}$/);
   await soon(() => expect(one(root, "[data-inspector] strong").textContent).toBe("went"));
   from.click();
-  expect(location.hash).toBe("#v=2&query=2");
+  await soon(() => expect(location.hash).toBe("#v=2&query=2"));
   token(root, "key", 3).dispatchEvent(new Event("pointerover", { bubbles: true }));
   await soon(() => expect(from.dataset.litSelf).toBe("pin"));
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
@@ -145,7 +145,7 @@ test("muting strikes special tokens through and says what that hides", async () 
   const root = await open(example);
   const view = await drawn(root);
   one(root, "[data-mute]").click();
-  expect(token(root, "key", 4).dataset.hidden).toBe("muted");
+  await soon(() => expect(token(root, "key", 4).dataset.hidden).toBe("muted"));
   expect(token(root, "key", 3).dataset.hidden).toBeUndefined();
   const all = lineCount(example, "weights/self/0");
   await soon(() => expect(Number(view.dataset.lines)).toBeLessThan(all));
