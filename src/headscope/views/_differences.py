@@ -13,6 +13,7 @@ from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
 from headscope.views._contract import Page, PageMoved, PageStack
 from headscope.views._quantities import DIFFERENCE, OTHER, Words
+from headscope.views._valid import valid
 
 if TYPE_CHECKING:
     from headscope.views._options import PageOptions
@@ -73,7 +74,7 @@ def put_comparison(header: Page, found: Comparison | Effect, record: Record) -> 
         PageError: where the record is not of this comparison.
     """
     compared = found.comparison if isinstance(found, Effect) else found
-    header["note"] = _note(found, compared)
+    header["note"] = valid(_note(found, compared))
     for stack in header["stacks"]:
         if stack["name"] in compared.stacks:
             _check(compared[stack["name"]], record[stack["name"]])
