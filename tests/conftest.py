@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from .hostile import CORPUS
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
@@ -31,6 +33,13 @@ def minilm():
     from headscope.capturing import load_model
 
     return load_model(None)
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Strings that would like to be more than text, each with what stands for it on a page and in a figure."""
+    assert len(CORPUS) > 200
+    return CORPUS
 
 
 TOKEN = "right-token"
