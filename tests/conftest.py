@@ -6,10 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from .hostile import CORPUS
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+# Examples take as long as the machine is busy; what CI tries is the same every time.
+settings.register_profile("headscope", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("headscope")
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 from playwright.sync_api import Browser, sync_playwright
 
 import find_chromium
@@ -84,6 +84,8 @@ TREE = Sentence(
 )
 SEEN = {"text_view_picture": ("view=text&query=113", "light")}
 """The same of the page of a picture."""
+TWO_PICTURES = {"compare_pictures": ("view=text&query=113&quantity=difference", "light")}
+"""The same of the page of two pictures."""
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
 
@@ -99,7 +101,8 @@ def demo_pictures(browser: Browser) -> None:
             (hs.page(record, evidence=found), WITH_EVIDENCE),
             (_effect(model, tokenizer).view(), EFFECT),
             (hs.page(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
-            (_seen(), SEEN),
+            (hs.page(_seen(), head=1), SEEN),
+            (hs.compare(_seen(), _seen(mirrored=True)).view(head=1), TWO_PICTURES),
             (hs.compare(*(hs.capture(model, tokenizer, text) for text in (HE, SHE))).view(), TWO_TEXTS),
         ]
         saved = [(view.save(Path(folder) / f"{number}.html"), of) for number, (view, of) in enumerate(views)]
@@ -119,7 +122,7 @@ def _effect(model: Any, tokenizer: Any) -> hs.Effect:
     return hs.effect(model, tokenizer, PAIR[0], interventions=[hs.Zero(layer=1, heads=[8])], controls=controls)
 
 
-def _seen() -> hs.View:
+def _seen(*, mirrored: bool = False) -> hs.Record:
     """A picture, seen by heads whose keys are their queries: each patch looks at those that are like it."""
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
@@ -131,8 +134,8 @@ def _seen() -> hs.View:
         elif "position" in name:
             weights.data.zero_()
     processor = ViTImageProcessorPil(size={"height": height, "width": width})
-    record = hs.capture(model, processor, image=_still_life(height, width))
-    return hs.page(record, head=1)
+    picture = _still_life(height, width)
+    return hs.capture(model, processor, image=ImageOps.mirror(picture) if mirrored else picture)
 
 
 def _still_life(height: int, width: int) -> Image.Image:

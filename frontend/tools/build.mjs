@@ -43,16 +43,17 @@ function size(script) {
   return `${Buffer.byteLength(script)} bytes, ${gzipSync(script, { level: 9 }).length} gzipped`;
 }
 
-/** The licences of what is bundled: they ask to stand in every copy, so in every page. */
+/** The licences of what is bundled: they ask to stand in every copy, so in every page; each text once for all its holders. */
 async function licences() {
   const { dependencies } = JSON.parse(await readFile(new URL("package.json", root), "utf8"));
-  const names = Object.keys(dependencies);
-  const texts = await Promise.all(names.map((name) => readFile(new URL(`node_modules/${name}/LICENSE`, root), "utf8")));
-  const owners = new Map();
-  texts.forEach((text, at) => {
-    owners.set(text.trim(), [...(owners.get(text.trim()) ?? []), names[at]]);
-  });
-  return [...owners].map(([text, of]) => `/*! ${of.join(", ")}\n\n${text}\n*/`).join("\n");
+  const holders = new Map();
+  for (const name of Object.keys(dependencies)) {
+    const text = await readFile(new URL(`node_modules/${name}/LICENSE`, root), "utf8");
+    const [copyright] = /^Copyright .+\n\n/m.exec(text) ?? [""];
+    const terms = text.replace(copyright, "").trim();
+    holders.set(terms, [...(holders.get(terms) ?? []), `${name}: ${copyright.trim()}`]);
+  }
+  return [...holders].map(([terms, of]) => `/*! ${of.join("\n")}\n\n${terms}\n*/`).join("\n");
 }
 
 const common = {

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import headscope as hs
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
 
@@ -74,9 +75,10 @@ def test_axe_finds_nothing_in_a_picture(scheme, show, rng):
     tokens = Tokens(pieces=tuple("abcdefg"), grids=((2, 3),), places=(None, *np.ndindex(2, 3)))
     layer = Layer(layer=0, weights=random_weights(rng, (4, 7, 7)))
     stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    record = Record(stacks={"self": stack}, pictures=(rng.integers(0, 256, (8, 12, 3), np.uint8),))
-    for name in ("head", "text"):
-        assert grave(show(record, view=name, scheme=scheme, query=2)) == []
+    records = [Record(stacks={"self": stack}, pictures=(rng.integers(0, 256, (8, 12, 3), np.uint8),)) for _ in range(2)]
+    for seen in (records[0], hs.compare(*records)):
+        for name in ("head", "text"):
+            assert grave(show(seen, view=name, scheme=scheme, query=2)) == []
 
 
 def test_axe_is_seen_to_fail(show, record):

@@ -1,7 +1,11 @@
 """Patches lie over their picture, in a real browser."""
 
+import io
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from PIL import Image
 
 import headscope as hs
 from headscope.testing import random_weights
@@ -103,3 +107,185 @@ def test_a_served_page_asks_for_its_pictures(served, record):
         view.page.locator(".pictured .under").wait_for(state="attached")
         view.settle()
         np.testing.assert_array_equal(pixels_of(view, ".pictured .under"), record.pictures[0])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("signed", [False, True])
+def test_the_scale_is_what_is_seen_on_the_picture(show, record, scheme, signed):
+    """On a picture of the two greys of the bar each end of the bar looks as the patches that have it."""
+    row = np.array([0, 1, 0, -1, 1, 0, -1.0]) if signed else np.array([0, 1, 0, 0, 1, 0, 0.0])
+    greys = np.repeat([191, 64], SIZE[0] // 2)[:, None, None] * np.ones((1, SIZE[1], 3), int)
+    seen = replace(record, pictures=(greys.astype(np.uint8),))
+    numbers = np.tile(row, (4, 7, 1))
+    view = show(seen, view="text", query=[0], scheme=scheme, density=4, quantities={"made": [numbers]}, quantity="made")
+    view.settle()
+    image = np.asarray(Image.open(io.BytesIO(view.page.screenshot())).convert("RGB")).astype(int)
+
+    def at(box, part, height):
+        x, y = box["x"] + part * box["width"], box["y"] + height * box["height"]
+        return image[round(4 * y), round(4 * x)]
+
+    bar = view.page.locator(".text-view .scale-bar").bounding_box()
+    ends = [(0.02, {3: 0, 6: 1}), (0.98, {1: 0, 4: 1})] if signed else [(0.01, {2: 0, 5: 1}), (0.98, {1: 0, 4: 1})]
+    for part, patches in ends:
+        found = sorted((at(bar, part, height) for height in (0.25, 0.75)), key=lambda rgb: -rgb.sum())
+        for token, grey in patches.items():
+            patch = view.token("query", token).bounding_box()
+            np.testing.assert_allclose(found[grey], at(patch, 0.5, 0.5), atol=10, err_msg=f"{part} {token}")
+    assert np.abs(at(bar, 0.02, 0.25) - at(bar, 0.98, 0.25)).max() > 40
+
+
+def test_without_a_picture_the_scale_hides_all(show, record):
+    view = show(replace(record, pictures=()), view="text", query=[0])
+    view.settle()
+    assert "0.722" not in view.page.locator(".text-view .scale-bar").get_attribute("style")
+    assert "/" not in view.page.locator(".text-view .scale-bar").get_attribute("style")
+
+
+def test_arrows_lead_from_row_to_row(show, record):
+    view = show(record, view="text")
+    focused = f"{SHADOW}.activeElement.dataset.token"
+    view.token("query", 0).focus()
+    for key, token in [("Down", 1), ("Right", 2), ("Down", 5), ("Left", 4), ("Up", 1), ("Up", 0)]:
+        view.page.keyboard.press(f"Arrow{key}")
+        assert view.page.evaluate(focused) == str(token)
+
+
+COUNT = """() => {
+    const put = CanvasRenderingContext2D.prototype.putImageData;
+    window.drawn = [];
+    CanvasRenderingContext2D.prototype.putImageData = function (...given) {
+        if (/patch|under/.test(this.canvas.className)) {
+            window.drawn.push(this.canvas.closest('[data-inspector]') ? 'list' : this.canvas.className);
+        }
+        return put.apply(this, given);
+    };
+}"""
+
+
+def drawn(view):
+    """What was drawn of pictures since the last time that was asked."""
+    view.settle()
+    return view.page.evaluate("window.drawn.splice(0)")
+
+
+@pytest.fixture
+def deep(record, rng):
+    """The record with three layers."""
+    stack = record["self"]
+    layers = [hs.Layer(layer=n, weights=random_weights(rng, (4, 7, 7))) for n in range(3)]
+    return replace(record, stacks={"self": replace(stack, layers=tuple(layers))})
+
+
+def step(view, number):
+    view.page.keyboard.press("]")
+    view.page.locator(f'[data-headscope][data-layer="{number}"][data-ready="true"]').wait_for(state="attached")
+
+
+@pytest.mark.parametrize(("name", "before"), [("head", "patch"), ("text", "under")])
+def test_pictures_are_drawn_once(show, deep, name, before):
+    """Neither pointing nor another layer or size draws a picture again; the list draws those that it names."""
+    view = show(deep, view="matrix")
+    view.page.evaluate(COUNT)
+    view.choose(name)
+    assert [of for of in drawn(view) if of != "list"] == [before] * (12 if name == "head" else 1)
+    for token in (3, 5, 0, 6):
+        view.token("query", token).hover()
+        view.settle()
+    for number in (1, 2):
+        step(view, number)
+    view.token("query", 2).click()
+    view.page.locator("button[data-head]").nth(1).click()
+    view.page.set_viewport_size({"width": 1000, "height": 500})
+    assert set(drawn(view)) <= {"list"}
+
+
+def test_the_list_draws_a_patch_where_another_was(show, deep):
+    """At most one drawing for each line, none where the line names the patch that it named before."""
+    view = show(deep, view="text")
+    view.settle()
+    view.page.evaluate(COUNT)
+    listed = "all => all.map(line => line.dataset.listed)"
+
+    def names():
+        return view.page.locator("[data-listed]").evaluate_all(listed)
+
+    before = names()
+    for token in (2, 5, 1):
+        view.token("query", token).hover()
+        view.settle()
+        after = names()
+        changed = [new for new, old in zip(after, before, strict=True) if new not in (old, "0")]
+        assert drawn(view) == ["list"] * len(changed)
+        before = after
+    view.token("query", 1).click()
+    assert drawn(view) == []
+
+
+@pytest.fixture
+def compared(record, rng):
+    """The record beside one with the same tokens, another picture and other weights."""
+    stack = record["self"]
+    layer = hs.Layer(layer=0, weights=random_weights(rng, (4, 7, 7)))
+    picture = rng.integers(0, 256, (*SIZE, 3), np.uint8)
+    b = replace(record, stacks={"self": replace(stack, layers=(layer,))}, pictures=(picture,))
+    return hs.compare(record, b)
+
+
+@pytest.mark.parametrize("served_page", [False, True])
+def test_each_record_is_shown_on_its_own_picture(show, served, compared, served_page):
+    def check(view):
+        for quantity, records in [("other", "a"), ("weight", "b"), ("difference", "ab"), ("effect", "ab")]:
+            label = {"other": "weight of A", "weight": "weight of B"}.get(quantity, quantity)
+            view.page.get_by_text(label, exact=True).first.click()
+            view.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(state="attached")
+            view.settle()
+            blocks = view.page.locator(".text-block")
+            assert blocks.count() == len(records)
+            for number, name in enumerate(records):
+                picture = getattr(compared, name).pictures[0]
+                found = pixels_of(view, f".text-block:nth-of-type({number + 2}) .under")
+                np.testing.assert_array_equal(found, picture)
+            titles = [name.upper() for name in records] if len(records) > 1 else []
+            assert blocks.locator(".view-note").all_inner_texts() == titles
+
+    if served_page:
+        with served(compared, view="text") as view:
+            view.page.locator(".pictured .under").first.wait_for(state="attached")
+            check(view)
+    else:
+        check(show(compared, view="text"))
+
+
+def test_a_difference_is_seen_on_both_pictures_at_once(show, compared):
+    view = show(compared, view="text", query=[0])
+    view.settle()
+    heat = backgrounds(view)
+    assert len(heat) == 12
+    assert heat[:6] == heat[6:]
+    assert view.page.get_by_role("listbox").evaluate_all("all => all.map(box => box.ariaLabel)") == [
+        "Text, A",
+        "Text, B",
+    ]
+    tops = [view.page.locator(".pictured").nth(n).bounding_box() for n in range(2)]
+    assert tops[0]["y"] == pytest.approx(tops[1]["y"])
+    assert tops[0]["x"] + tops[0]["width"] < tops[1]["x"]
+    view.page.locator(".pictured").nth(1).locator("[data-token='3']").click()
+    view.settle()
+    assert view.page.locator(".pictured [data-token='3'][aria-selected=true]").count() == 2
+
+
+def test_a_patch_of_both_records_stands_beside_its_name(show, compared):
+    view = show(compared, view="head")
+    view.settle()
+    patches = view.page.locator("[data-side=key][data-token='6'] .patch")
+    assert patches.count() == 2
+    for side in ("query", "key"):
+        xs = [
+            view.page.locator(f"[data-side={side}][data-token='6'] .patch").nth(n).bounding_box()["x"] for n in range(2)
+        ]
+        assert xs[0] < xs[1]
+    height, width = (whole // parts for whole, parts in zip(SIZE, GRID, strict=True))
+    for number, record in enumerate((compared.a, compared.b)):
+        found = pixels_of(view, f"[data-column=key] [data-token='6'] .patch:nth-of-type({number + 1})")
+        np.testing.assert_array_equal(found, record.pictures[0][height:, 2 * width :])

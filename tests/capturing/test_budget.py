@@ -7,7 +7,12 @@ from headscope.record import STATISTICS
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat. a dog, it ran"
-ARRAYS = {"qk": ("queries", "keys", "bias"), "values": ("values",), "weights": ("weights",)}
+ARRAYS = {
+    "qk": ("queries", "keys", "bias"),
+    "values": ("values",),
+    "weights": ("weights",),
+    "before": ("queries_before", "keys_before"),
+}
 
 
 def kept(record):
@@ -23,7 +28,13 @@ def kept(record):
 @pytest.mark.parametrize("family", ["bert", "llama", "bart", "t5", "bloom", "longformer", "jamba"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"keep": "qk"}, {"keep": ("qk", "values", "statistics"), "top": 3}, {"keep": "statistics", "rows": 5}],
+    [
+        {},
+        {"keep": "qk"},
+        {"keep": ("qk", "before")},
+        {"keep": ("qk", "values", "statistics"), "top": 3},
+        {"keep": "statistics", "rows": 5},
+    ],
 )
 def test_the_budget_is_what_is_kept(family, options):
     model, tokenizer = tiny_model(family), tiny_tokenizer()

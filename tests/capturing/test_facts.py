@@ -5,9 +5,10 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError
+from headscope import CaptureError, RecordError
 from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing._made_up import made_up
 
 TEXT = "the cat sat. a dog, it ran"
 
@@ -49,6 +50,87 @@ def test_queries_before_positions_are_what_the_projection_gave(tokenizer):
     for name, found in zip(given, layer.before_positions(), strict=True):
         wanted = given[name][0].unflatten(-1, (-1, 8)).transpose(0, 1)
         np.testing.assert_allclose(found, wanted.numpy(), atol=2e-5)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("told", [False, True])
+def test_rotations_are_those_of_each_padded_text(side, told):
+    model, tokenizer, given = tiny_model("llama"), tiny_tokenizer(), {}
+    tokenizer.padding_side = side
+    for name in ("q", "k"):
+        projection = getattr(model.layers[1].self_attn, f"{name}_proj")
+        projection.register_forward_hook(lambda _, __, output, name=name: given.update({name: output}))
+    inputs = tokenizer(["a bee", TEXT], padding=True, return_tensors="pt")
+    inputs.pop("token_type_ids", None)
+    if told:
+        inputs["position_ids"] = (inputs["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+    places = []
+    for example, record in enumerate(capture_encoded(model, tokenizer, inputs)):
+        layer, real = record["self"].layer(1), inputs["attention_mask"][example].bool()
+        places.append(layer.rotary.first)
+        for name, found in zip(given, layer.before_positions(), strict=True):
+            wanted = given[name][example, real].unflatten(-1, (-1, 8)).transpose(0, 1)
+            np.testing.assert_allclose(found, wanted.numpy(), atol=5e-5)
+    moved = int((inputs["attention_mask"][0] == 0).sum()) if side == "left" and not told else 0
+    assert places == [moved, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("family", ["llama", "gptj", "qwen3"])
+def test_rotations_are_found_in_half_precision(family, dtype, tokenizer):
+    layer = hs.capture(tiny_model(family).to(dtype), tokenizer, TEXT, keep=("qk", "before"))["self"].layer(1)
+    assert layer.rotary.first == 0
+    difference = np.abs(layer.rotary.turned(layer.queries, back=True) - layer.queries_before).max()
+    assert difference < 2e-2 * np.abs(layer.queries).max()
+
+
+@pytest.mark.parametrize(
+    ("family", "stack"),
+    [("dinov3_vit", "self"), ("qwen2_vl", "text"), ("qwen2_vl", "vision"), ("qwen2_5_vl", "vision")],
+)
+def test_queries_are_kept_on_request_where_positions_are_no_line(family, stack, tmp_path):
+    model = tiny_model(family)
+    arguments = made_up(model)
+    for record in run_on(model, arguments, "qk"):
+        with pytest.raises(RecordError, match="did not turn its queries and keys by one angle for each step"):
+            record[stack].layer(0).before_positions()
+    records = run_on(model, arguments, "qk", "before")
+    for record in (records[0], hs.load(hs.save(records[0], tmp_path / "run.safetensors"))):
+        layer = record[stack].layer(0)
+        assert layer.rotary is None
+        for before, after in zip(layer.before_positions(), (layer.queries, layer.keys), strict=True):
+            lengths, turned = (np.linalg.norm(array, axis=-1) for array in (before, after))
+            np.testing.assert_allclose(lengths, turned, rtol=1e-4)  # positions turn, and do nothing else
+            assert np.abs(before - after).max() > 0.01
+
+
+def test_queries_before_positions_are_those_of_the_projection_where_they_are_no_line():
+    model, given = tiny_model("dinov3_vit"), {}
+    attention = model.model.layer[1].attention
+    for name in ("q", "k"):
+        getattr(attention, f"{name}_proj").register_forward_hook(lambda *seen, name=name: given.update({name: seen[2]}))
+    layer = run_on(model, made_up(model), "qk", "before")[1]["self"].layer(1)
+    for name, found in zip(given, layer.before_positions(), strict=True):
+        wanted = given[name][1].unflatten(-1, (layer.heads, -1)).transpose(0, 1)
+        np.testing.assert_array_equal(found, wanted.numpy())
+
+
+def test_a_norm_of_what_was_turned_is_not_taken_for_what_it_was_before(tokenizer):
+    layer = hs.capture(tiny_model("hunyuan_v1_dense"), tokenizer, TEXT)["self"].layer(0)
+    with pytest.raises(RecordError, match="what made its queries and keys was not seen"):
+        layer.before_positions()
+
+
+def test_cross_attention_is_as_it_was_made(tokenizer):
+    record = hs.capture(tiny_model("bart"), tokenizer, TEXT, target="she ran", keep=("qk", "before"))
+    for layer in record["cross"]:
+        assert (layer.rotary, layer.turned) == (None, "")
+        for before, after in zip(layer.before_positions(), (layer.queries, layer.keys), strict=True):
+            np.testing.assert_allclose(before, after, atol=1e-6)
+
+
+def run_on(model, arguments, *keep):
+    return capture_encoded(model, tiny_tokenizer(), arguments, keep=keep)
 
 
 def test_a_layer_without_positions_has_no_rotation(tokenizer):

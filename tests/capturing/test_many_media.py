@@ -8,6 +8,7 @@ import headscope as hs
 from headscope.capturing import _many
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..processors import tiny_clip
 from .test_many import same
 
 
@@ -24,12 +25,7 @@ def processor():
 
 @pytest.fixture(scope="module")
 def clip():
-    from transformers import CLIPProcessor
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
-
-    size = {"height": 12, "width": 12}
-    square = CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
-    return tiny_model("clip"), CLIPProcessor(image_processor=square, tokenizer=tiny_tokenizer())
+    return tiny_clip()
 
 
 def passes_of(model, monkeypatch):

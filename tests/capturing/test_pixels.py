@@ -9,6 +9,8 @@ from headscope.capturing import capture_ids
 from headscope.capturing._pixels import pictures_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..processors import tiny_llava
+
 RNG = np.random.default_rng(7)
 PICTURE = RNG.integers(0, 256, (12, 20, 3), np.uint8)
 
@@ -24,13 +26,6 @@ def vit_processor(**options):
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
     return ViTImageProcessorPil(**{"size": {"height": 12, "width": 20}} | options)
-
-
-def clip_processor():
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
-
-    size = {"height": 12, "width": 12}
-    return CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +122,8 @@ def test_every_picture_of_a_batch_has_its_own():
 
 
 def test_the_pictures_of_one_text_stand_in_its_order():
-    from transformers import LlavaProcessor
-
-    tokenizer = tiny_tokenizer()
-    tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
-    processor = LlavaProcessor(
-        image_processor=clip_processor(),
-        tokenizer=tokenizer,
-        patch_size=4,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        image_token="<image>",
-    )
-    model = tiny_model("llava", image_token_id=tokenizer.convert_tokens_to_ids("<image>"))
     pictures = [RNG.integers(0, 256, (12, 12, 3), np.uint8) for _ in range(2)]
-    record = hs.capture(model, processor, "a <image> or <image> cat", image=pictures)
+    record = hs.capture(*tiny_llava(), "a <image> or <image> cat", image=pictures)
     assert record["text"].query.grids == record["vision"].query.grids == ((3, 3), (3, 3))
     for kept, given in zip(record.pictures, pictures, strict=True):
         np.testing.assert_array_equal(kept, given)

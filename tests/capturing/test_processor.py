@@ -8,57 +8,37 @@ from headscope import CaptureError, InterventionError, ModelError, TextError
 from headscope.capturing import loader_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..processors import square_pictures, tiny_clip, tiny_llava
+
 IMAGE = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
 
 
 @pytest.fixture(scope="module")
-def image_processor():
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
-
-    size = {"height": 12, "width": 12}
-    return CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
+def clip():
+    return tiny_clip()
 
 
 @pytest.fixture(scope="module")
-def llava(image_processor):
-    """A tiny LLaVA and its processor."""
-    from transformers import LlavaProcessor
-
-    tokenizer = tiny_tokenizer()
-    tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
-    processor = LlavaProcessor(
-        image_processor=image_processor,
-        tokenizer=tokenizer,
-        patch_size=4,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        image_token="<image>",
-    )
-    return tiny_model("llava", image_token_id=tokenizer.convert_tokens_to_ids("<image>")), processor
+def llava():
+    return tiny_llava()
 
 
-def test_a_caption_beside_its_picture(image_processor):
-    from transformers import CLIPProcessor
-
-    processor = CLIPProcessor(image_processor=image_processor, tokenizer=tiny_tokenizer())
-    record = hs.capture(tiny_model("clip"), processor, "the cat", image=IMAGE)
+def test_a_caption_beside_its_picture(clip):
+    record = hs.capture(*clip, "the cat", image=IMAGE)
     text = record["text"].query
     assert text.labels == ("[CLS]", "t", "h", "e", "c", "a", "t", "[SEP]")
     assert text.offsets[4] == (4, 5)
     assert text.texts == record.texts == ("the cat",)
     assert record["vision"].query.grid == (3, 3)
-    alone = hs.capture(tiny_model("bert"), processor, "the cat")
+    alone = hs.capture(tiny_model("bert"), clip[1], "the cat")
     assert alone["self"].query == hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat")["self"].query
 
 
-def test_a_caption_that_is_too_long_is_cut_if_wanted(image_processor):
-    from transformers import CLIPProcessor
-
-    processor = CLIPProcessor(image_processor=image_processor, tokenizer=tiny_tokenizer())
-    model, text = tiny_model("clip"), "a cat " * 20
+def test_a_caption_that_is_too_long_is_cut_if_wanted(clip):
+    text = "a cat " * 20
     with pytest.raises(TextError, match=r"The text has 82 tokens and the model has positions for 32; .*--truncate"):
-        hs.capture(model, processor, text, image=IMAGE)
-    tokens = hs.capture(model, processor, text, image=IMAGE, truncate=True)["text"].query
+        hs.capture(*clip, text, image=IMAGE)
+    tokens = hs.capture(*clip, text, image=IMAGE, truncate=True)["text"].query
     assert len(tokens) == 32
     assert tokens.offsets[1:5] == ((0, 1), (2, 3), (3, 4), (4, 5))
 
@@ -79,15 +59,12 @@ def test_a_text_without_a_place_for_its_picture_is_refused(llava):
     assert list(hs.capture(*llava, "a cat").stacks) == ["self"]
 
 
-def test_what_is_wrong_with_a_text_alone_is_said_as_it_is(llava, image_processor):
+def test_what_is_wrong_with_a_text_alone_is_said_as_it_is(llava, clip):
     """It is not taken for a missing picture."""
-    from transformers import CLIPProcessor
-
     with pytest.raises(InterventionError, match="7"):
         hs.capture(*llava, "a cat", interventions=[hs.Zero(layer=7)])
-    processor = CLIPProcessor(image_processor=image_processor, tokenizer=tiny_tokenizer())
     with pytest.raises(CaptureError, match=r"CLIPModel stopped at a text alone \(.*\); give it a picture with image="):
-        hs.capture(tiny_model("clip"), processor, "a cat")
+        hs.capture(*clip, "a cat")
 
 
 def test_whisper_hears_for_itself():
@@ -102,10 +79,10 @@ def test_whisper_hears_for_itself():
     assert len(record["decoder"].query) > 1
 
 
-def test_a_folder_brings_its_processor(tmp_path, image_processor):
-    model = tiny_model("clip")
+def test_a_folder_brings_its_processor(tmp_path, clip):
+    model, _ = clip
     model.vision_model.save_pretrained(tmp_path)
-    image_processor.save_pretrained(tmp_path)
+    square_pictures().save_pretrained(tmp_path)
     record = hs.capture(str(tmp_path), image=IMAGE)
     assert record["self"].query.grid == (3, 3)
     with pytest.raises(ModelError, match="The demo model reads text; name a model of pictures or sounds"):

@@ -1,14 +1,47 @@
-"""A tiny model in a folder, which most commands are tried on."""
+"""What most commands are tried with: an empty folder to work in, and tiny models in folders of their own."""
+
+import json
+import re
 
 import pytest
 
 from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.views import _html
+
+
+def header_of(page):
+    """What a page that was written says of what it shows."""
+    found = re.search(r'id="headscope-page">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    return json.loads(found[1])
+
+
+@pytest.fixture(autouse=True)
+def bundle(monkeypatch):
+    """A stand-in for the viewer's script, so that Python's tests need no Node."""
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The folder that commands run in; empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
+def saved(tmp_path_factory):
+    """Save a model and what it reads with in a folder, and give its path."""
+
+    def saved(name, *parts):
+        folder = tmp_path_factory.mktemp("models") / name
+        for part in parts:
+            part.save_pretrained(folder)
+        return str(folder)
+
+    return saved
+
+
+@pytest.fixture(scope="session")
+def folder(saved):
     """A tiny BERT with its tokenizer, saved."""
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("bert").save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved("tiny", tiny_model("bert"), tiny_tokenizer())

@@ -13,21 +13,17 @@ from headscope.testing import tiny_model, tiny_tokenizer
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("gpt2", writes=True).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
+def folder(saved):
+    return saved("tiny", tiny_model("gpt2", writes=True), tiny_tokenizer())
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.txt").write_text("the cat sat\nit sat\na bee on it\n", encoding="utf-8")
+def here(here):
+    (here / "a.txt").write_text("the cat sat\nit sat\na bee on it\n", encoding="utf-8")
     pairs = [{"sentence_good": "the cat sat", "sentence_bad": "the cat sits"}] * 2
-    (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
-    (tmp_path / "own.py").write_text("def task(model, tokenizer):\n    return lambda model: [1.0]\n", encoding="utf-8")
-    return tmp_path
+    (here / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    (here / "own.py").write_text("def task(model, tokenizer):\n    return lambda model: [1.0]\n", encoding="utf-8")
+    return here
 
 
 def test_next_words(folder, here, capsys):

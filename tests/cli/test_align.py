@@ -12,17 +12,13 @@ PAIRS = cipher_pairs(6, seed=4)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "cipher"
+def folder(saved):
     model, tokenizer, _ = cipher_translator(steps=2)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
+    return saved("cipher", model, tokenizer)
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     for name, part in (("a", PAIRS[:2]), ("b", PAIRS[2:])):
         rows = [
             {
@@ -32,8 +28,8 @@ def here(tmp_path, monkeypatch):
             }
             for pair in part
         ]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return tmp_path
+        (here / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return here
 
 
 def test_the_table_the_file_and_the_plot(folder, here, capsys):
@@ -82,12 +78,10 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
         (["--pairs", "a.jsonl", "--out", "a.txt"], "--out is a.txt"),
     ],
 )
-def test_bad_input_is_one_line(given, said, here, tmp_path_factory, capsys):
+def test_bad_input_is_one_line(given, said, here, saved, capsys):
     if "BERT" in given:
-        folder = tmp_path_factory.mktemp("models") / "tiny"
-        tiny_model("bert").save_pretrained(folder)
-        tiny_tokenizer().save_pretrained(folder)
-        given = [str(folder) if each == "BERT" else each for each in given]
+        folder = saved("tiny", tiny_model("bert"), tiny_tokenizer())
+        given = [folder if each == "BERT" else each for each in given]
         capsys.readouterr()
     assert run(["align", *given]) == 1
     out, err = capsys.readouterr()

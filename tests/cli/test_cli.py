@@ -1,6 +1,5 @@
 """The command line as a user meets it: exit codes, one line for an error, and no half-written file."""
 
-import json
 import subprocess
 import sys
 import time
@@ -11,21 +10,10 @@ import pytest
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
-from headscope.views import _html
+
+from .conftest import header_of
 
 PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
-
-
-@pytest.fixture(autouse=True)
-def bundle(monkeypatch):
-    """A stand-in for the viewer's script, so that Python's tests need no Node."""
-    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_view_writes_the_page_of_the_demo_model_and_says_where(here, capsys):
@@ -46,12 +34,9 @@ def test_capture_keeps_a_record_that_view_shows(here, folder, capsys):
 
 
 @pytest.fixture(scope="module")
-def writer(tmp_path_factory):
+def writer(saved):
     """A tiny model that writes, saved."""
-    folder = tmp_path_factory.mktemp("models") / "writer"
-    tiny_model("llama", writes=True).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
+    return saved("writer", tiny_model("llama", writes=True), tiny_tokenizer())
 
 
 def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
@@ -71,8 +56,7 @@ def test_options_reach_the_page(here, folder):
     first = ["--view", "neuron", "--heads", "2", "--query", "0", "--key", "1", "2", "--quantity", "score"]
     chosen = [*first, "--layers", "1", "--theme", "dark"]
     assert run(["view", "the cat", "--model", folder, *chosen, "--out", "a.html"]) == 0
-    text = (here / "a.html").read_text(encoding="utf-8")
-    header = json.loads(text.split('id="headscope-page">')[1].split("</script>")[0])
+    header = header_of(here / "a.html")
     assert [layer["layer"] for layer in header["stacks"][0]["layers"]] == [1]
     wanted = {"view": "neuron", "stack": "self", "layer": 1, "heads": [2], "query": [0], "key": [1, 2]}
     assert header["selection"].items() >= (wanted | {"quantity": "score", "theme": "dark"}).items()

@@ -7,29 +7,18 @@ import pytest
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
-from headscope.views import _html
-
-
-@pytest.fixture(autouse=True)
-def bundle(monkeypatch):
-    """A stand-in for the viewer's script, so that Python's tests need no Node."""
-    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     for seed in range(4):
         hs.save(random_record(seed=seed), f"{seed}.safetensors")
-    return tmp_path
+    return here
 
 
 @pytest.fixture(scope="module")
-def writer(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "writer"
-    tiny_model("gpt2", writes=True).save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
+def writer(saved):
+    return saved("writer", tiny_model("gpt2", writes=True), tiny_tokenizer())
 
 
 def test_two_records_are_compared_and_written(here, capsys):

@@ -1,30 +1,12 @@
 """headscope view with evidence: of one text, of a file of texts, of a tally that was kept."""
 
-import json
-import re
-
 import pytest
 
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record
-from headscope.views import _html
 
-
-@pytest.fixture(autouse=True)
-def bundle(monkeypatch):
-    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def header_of(path):
-    found = re.search(r'id="headscope-page">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)
-    return json.loads(found[1])
+from .conftest import header_of
 
 
 def test_evidence_of_this_text_alone(here, folder, capsys):

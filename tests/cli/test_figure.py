@@ -9,10 +9,9 @@ from headscope.testing import random_record
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     hs.save(random_record(), "run.safetensors")
-    return tmp_path
+    return here
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])

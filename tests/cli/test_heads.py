@@ -8,12 +8,6 @@ import pytest
 from headscope.cli import run
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_one_text_is_a_table_that_says_so(folder, capsys):
     assert run(["heads", "the cat sat", "it sat", "--model", folder]) == 0
     out, err = capsys.readouterr()

@@ -2,12 +2,12 @@
 
 import csv
 import json
-import re
 
 import pytest
 
 from headscope.cli import run
-from headscope.views import _html
+
+from .conftest import header_of
 
 BANK = """# sent_id = one
 1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
@@ -34,11 +34,10 @@ cow.dog.1.male.txt	a cow saw a dog he sat
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bank.conllu").write_text(BANK, encoding="utf-8")
-    (tmp_path / "all.tsv").write_text(SENTENCES, encoding="utf-8")
-    return tmp_path
+def here(here):
+    (here / "bank.conllu").write_text(BANK, encoding="utf-8")
+    (here / "all.tsv").write_text(SENTENCES, encoding="utf-8")
+    return here
 
 
 def test_relations_of_a_treebank(folder, here, capsys):
@@ -62,8 +61,7 @@ def test_relations_of_a_treebank(folder, here, capsys):
 def test_relations_are_evidence_of_a_view(folder, here, capsys):
     given = ["view", "the cat", "--model", folder, "--evidence-of", "bank.conllu", "--view", "model", "--sort", "det"]
     assert run(given) == 0
-    page = (here / "headscope.html").read_text(encoding="utf-8")
-    evidence = json.loads(re.search(r'id="headscope-page">(.*?)</script>', page, re.DOTALL)[1])["evidence"]
+    evidence = header_of(here / "headscope.html")["evidence"]
     assert evidence["texts"] == 4
     assert [(each["name"], each["against"]) for each in evidence["patterns"]] == [
         ("det", "position"),
@@ -99,24 +97,17 @@ def test_what_is_wrong_is_said_before_a_model_is_loaded(here, capsys, given, sai
     assert said in capsys.readouterr().err
 
 
-def header_of(path):
-    text = path.read_text(encoding="utf-8")
-    return json.loads(text.split('id="headscope-page">')[1].split("</script>")[0])
-
-
 @pytest.mark.parametrize(
     ("wanted", "name"), [([], "one"), (["--sentence", "two"], "two"), (["--sentence", "2"], "three")]
 )
-def test_view_shows_a_sentence_with_its_tree(wanted, name, folder, here, capsys, monkeypatch):
-    monkeypatch.setattr(_html, "bundle", lambda name="page.js": "viewer()")
+def test_view_shows_a_sentence_with_its_tree(wanted, name, folder, here, capsys):
     assert run(["view", "--treebank", "bank.conllu", *wanted, "--model", folder, "--out", "page.html"]) == 0
     assert capsys.readouterr().err == ""
     links = header_of(here / "page.html")["links"]
     assert (links["name"], links["tree"]) == (name, True)
 
 
-def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys, monkeypatch):
-    monkeypatch.setattr(_html, "bundle", lambda name="page.js": "viewer()")
+def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
     assert run(["capture", "it sat", "--model", folder, "--out", "it.safetensors"]) == 0
     given = ["view", "it.safetensors", "--treebank", "bank.conllu"]
     assert run([*given, "--sentence", "two", "--out", "page.html"]) == 0

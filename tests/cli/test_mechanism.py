@@ -10,10 +10,9 @@ TEXTS = "the cat sat on it\nit ran off\nshe saw me by it\n"
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.txt").write_text(TEXTS, encoding="utf-8")
-    return tmp_path
+def here(here):
+    (here / "a.txt").write_text(TEXTS, encoding="utf-8")
+    return here
 
 
 def test_chosen_heads_have_their_neurons_named(here, folder, capsys):

@@ -9,54 +9,29 @@ from PIL import Image
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
-from headscope.views import _html
+
+from ..processors import tiny_clip, tiny_llava
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
 
 
-@pytest.fixture(autouse=True)
-def bundle(monkeypatch):
-    """A stand-in for the viewer's script, so that Python's tests need no Node."""
-    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
-
-
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
+def models(saved):
     """Folders of models, each with what it reads with."""
-    from transformers import CLIPProcessor, LlavaProcessor, Wav2Vec2FeatureExtractor
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+    from transformers import Wav2Vec2FeatureExtractor
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
-    def saved(name, *parts):
-        for part in parts:
-            part.save_pretrained(root / name)
-        return str(root / name)
-
-    root, size = tmp_path_factory.mktemp("models"), {"height": 12, "width": 12}
-    square = CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
-    marked = tiny_tokenizer()
-    marked.add_special_tokens({"additional_special_tokens": ["<image>"]})
-    llava = LlavaProcessor(
-        image_processor=square,
-        tokenizer=marked,
-        patch_size=4,
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        image_token="<image>",
-    )
-    place = marked.convert_tokens_to_ids("<image>")
     return {
         "vit": saved("vit", tiny_model("vit"), ViTImageProcessorPil(size={"height": 12, "width": 20})),
-        "clip": saved("clip", tiny_model("clip"), CLIPProcessor(image_processor=square, tokenizer=tiny_tokenizer())),
-        "llava": saved("llava", tiny_model("llava", image_token_id=place), llava),
+        "clip": saved("clip", *tiny_clip()),
+        "llava": saved("llava", *tiny_llava()),
         "wav2vec2": saved("wav2vec2", tiny_model("wav2vec2"), Wav2Vec2FeatureExtractor(sampling_rate=8000)),
         "bert": saved("bert", tiny_model("bert"), tiny_tokenizer()),
     }
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     Image.fromarray(PIXELS).save("cat.png")
     Image.fromarray(PIXELS[::-1].copy()).save("dog.png")
     with wave.open("speech.wav", "wb") as file:
@@ -64,8 +39,8 @@ def here(tmp_path, monkeypatch):
         file.setsampwidth(2)
         file.setframerate(8000)
         file.writeframes((np.sin(np.arange(800) / 5) * 9000).astype("<i2").tobytes())
-    (tmp_path / "notes.png").write_text("no picture")
-    return tmp_path
+    (here / "notes.png").write_text("no picture")
+    return here
 
 
 def same(ours, theirs):

@@ -1,5 +1,6 @@
 import re
 
+import numpy as np
 import pytest
 
 from headscope import RecordError
@@ -124,6 +125,55 @@ def test_tokens_without_a_place_in_the_middle_of_a_text_keep_their_order():
     ]
 
 
+def patches_of(*names, grid=(2, 3), mark="<image>"):
+    """Words, and where None stands all patches of a grid, row by row; bracketed names are special."""
+    pieces, places = [], []
+    for name in names:
+        found = [None] if name else list(np.ndindex(grid))
+        places += found
+        pieces += [name or mark] * len(found)
+    return Tokens(pieces=tuple(pieces), grids=(grid,), places=tuple(places), special=tuple("[" in p for p in pieces))
+
+
+def test_two_models_meet_patch_by_patch_whatever_stands_before_the_patches():
+    a = patches_of("[CLS]", None)
+    b = patches_of("[CLS]", "[REGISTER 1]", "[REGISTER 2]", None, mark="patch")
+    found = align(a, b, same_model=False)
+    assert told(found) == [
+        ((0,), (0,), "both"),
+        ((), (1,), "b"),
+        ((), (2,), "b"),
+        *[((1 + n,), (3 + n,), "both") for n in range(6)],
+    ]
+    assert found.shared == 1
+    assert found.summary == "7 in both, 2 only in B (aligned by patches)"
+    tokens = grid_tokens(found, a, b)
+    assert (tokens.grids, tokens.places) == (b.grids, b.places)
+    assert tokens.pictures == (None, None, None, *[0] * 6)
+    assert tokens.labels[:3] == ("[CLS]", "+[REGISTER 1]", "+[REGISTER 2]")
+
+
+def test_words_beside_a_picture_are_aligned_and_its_patches_stay_in_their_places():
+    a = patches_of(None, "Is", "it", "red", "?")
+    b = patches_of("Look", ":", None, "Is", "she", "red", "?")
+    found = align(a, b, same_model=True)
+    tokens = grid_tokens(found, a, b)
+    assert tokens.labels == ("+Look", "+:", *["<image>"] * 6, "Is", "it→she", "red", "?")
+    assert tokens.places == (None, None, *np.ndindex(2, 3), None, None, None, None)
+    assert grid_tokens(align(b, a, same_model=True), b, a).places == tokens.places
+
+
+def test_a_patch_is_replaced_by_nothing():
+    grid = {"grids": ((1, 3),)}
+    a = Tokens(pieces=("x", "p", "q", "y"), places=(None, (0, 0), (0, 1), None), **grid)
+    b = Tokens(pieces=("x", "p", "z", "y"), places=(None, (0, 0), None, None), **grid)
+    assert [span.kind for span in align(a, b, same_model=True).spans] == ["both", "both", "a", "b", "both"]
+    c = Tokens(pieces=("x", "p", "q", "y"), places=(None, (0, 0), (0, 2), None), **grid)
+    found = align(a, c, same_model=True)
+    assert told(found)[2:4] == [((2,), (), "a"), ((), (2,), "b")]
+    assert grid_tokens(found, a, c).places == (None, (0, 0), (0, 1), (0, 2), None)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "same", "said"),
     [
@@ -140,7 +190,25 @@ def test_tokens_without_a_place_in_the_middle_of_a_text_keep_their_order():
             Tokens(pieces=("0", "1"), grids=((1, 2),), places=((0, 0), (0, 1))),
             Tokens(pieces=("0",), grids=((1, 1),), places=((0, 0),)),
             True,
-            "those of pictures, of 2 and 1 parts",
+            "no parts of one grid: 1 x 2 patches in A, 1 x 1 patches in B; compare pictures",
+        ),
+        (  # as many patches, and none where one of the other is
+            Tokens(pieces=("0", "1"), grids=((1, 2),), places=((0, 0), (0, 1))),
+            Tokens(pieces=("0", "1"), grids=((2, 1),), places=((0, 0), (1, 0))),
+            True,
+            "1 x 2 patches in A, 2 x 1 patches in B",
+        ),
+        (
+            Tokens(pieces=("0", "1"), grids=((1, 2), (3, 1)), places=((0, 0), (0, 1))),
+            Tokens(pieces=("a", "cat")),
+            True,
+            "1 x 2 patches and 3 x 1 patches in A, no picture in B",
+        ),
+        (
+            Tokens(pieces=("see", "0"), grids=((1, 1),), places=(None, (0, 0))),
+            Tokens(pieces=("Look", "0"), grids=((1, 1),), places=(None, (0, 0))),
+            False,
+            "two models and hold words beside pictures",
         ),
         (
             Tokens(pieces=("0", "1"), times=((0.0, 1.0), (1.0, 2.0))),

@@ -29,7 +29,7 @@ def statistic(rows):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=TEXTS, data=st.data())
 def test_any_order_and_any_split_give_the_same_bits(texts, data):
     rows = list(texts.items())
@@ -42,7 +42,7 @@ def test_any_order_and_any_split_give_the_same_bits(texts, data):
     same(interval(parts.values.reshape(-1, 6), resamples=20), interval(whole.values.reshape(-1, 6), resamples=20))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(texts=TEXTS)
 def test_totals_are_exact_and_rounded_once(texts):
     found = statistic(texts.items())
@@ -52,7 +52,7 @@ def test_totals_are_exact_and_rounded_once(texts):
         assert found.count[place] == len(known)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(texts=TEXTS, cut=st.integers(0, 8))
 def test_a_resumed_run_is_the_whole_run(texts, cut, tmp_path_factory):
     rows = list(texts.items())
@@ -65,7 +65,7 @@ def test_a_resumed_run_is_the_whole_run(texts, cut, tmp_path_factory):
     assert [entry.name for entry in path.parent.iterdir()] == ["part.npz"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sizes=st.permutations([2, 3, 4, 4, 5]), cut=st.integers(0, 5), seed=st.integers(0, 99))
 def test_maps_add_up_to_the_same_bits(sizes, cut, seed):
     rng = np.random.default_rng(seed)

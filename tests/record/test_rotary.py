@@ -62,6 +62,32 @@ def test_a_layer_gives_queries_and_keys_before_positions(rng):
     np.testing.assert_array_equal(plain.before_positions()[0], queries)
 
 
+@given(
+    first=st.integers(0, 5000),
+    base=st.sampled_from([10_000.0, 500_000.0]),
+    style=st.sampled_from(STYLES),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_place_of_the_first_token_is_found_wherever_it_is(first, base, style, seed):
+    rotary = Rotary(frequencies=base ** (-np.arange(8) / 8), style=style, first=first)
+    before = np.random.default_rng(seed).standard_normal((HEADS, 40, WIDTH)).astype(np.float32)
+    found = rotary_between(before, rotary.turned(before).astype(np.float32))
+    assert found is not None
+    assert found.first == first
+
+
+def test_a_layer_that_cannot_turn_back_says_so_unless_both_were_kept(rng):
+    before = {"queries_before": rng.standard_normal((6, 5, 4)), "keys_before": rng.standard_normal((2, 5, 4))}
+    after = {"queries": rng.standard_normal((6, 5, 4)), "keys": rng.standard_normal((2, 5, 4))}
+    with pytest.raises(RecordError, match=r"Layer 3: nobody knows, so that .* capture with keep=\('qk', 'before'\)"):
+        Layer(layer=3, **after, turned="nobody knows").before_positions()
+    kept = Layer(layer=3, **after, **before, turned="nobody knows").before_positions()
+    for found, wanted in zip(kept, before.values(), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(RecordError, match=r"keys_before of layer 3 has shape \(3, 5, 4\)"):
+        Layer(layer=3, **after, **before | {"keys_before": rng.standard_normal((3, 5, 4))})
+
+
 @pytest.mark.parametrize("frequencies", [np.zeros((2, 3)), np.zeros(0), np.array([np.nan])])
 def test_frequencies_that_cannot_be_are_refused(frequencies):
     with pytest.raises(RecordError, match=r"with the axis \[pair\]"):

@@ -150,7 +150,7 @@ def test_a_record_without_a_generation_does_not_mention_one(rng, tmp_path):
     assert hs.load(path).generation is None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     pieces=st.lists(st.text(max_size=8), min_size=1, max_size=9),
     keys=st.integers(1, 5),

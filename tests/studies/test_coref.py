@@ -145,6 +145,19 @@ def test_documents_are_not_split(study, passages):
     assert str(joined) == str(study)
     with pytest.raises(RecordError, match="share a passage"):
         joined + study
+    for other in ({"rows": "max"}, {"stack": "encoder"}):
+        with pytest.raises(RecordError, match="of other models or options"):
+            joined + hs.Coreference(**other)
+
+
+def test_what_was_told_is_told_anew_of_more_passages(study, passages):
+    grown = hs.Coreference(seed=2)
+    for number, passage in enumerate(passages):
+        rules = [by_rule(passage, rule) for rule in RULES.values()]
+        grown.update(passage, record_of(passage, rules[0], right(passage), rules[1]))
+        if number % 8 == 5:
+            assert f"{number + 1} passages" in str(grown)
+    assert str(grown) == str(study)
 
 
 def test_tables_and_pictures_hold_every_kind(study, tmp_path):

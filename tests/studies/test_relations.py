@@ -61,10 +61,10 @@ def shifted(sentence, offset=1):
     return found
 
 
-def study_of(sentences, *maps_of, study=None, layers=2, **options):
+def study_of(sentences, *maps_of, study=None, first=0, layers=2, **options):
     """A study of records whose last head of the last layer is planted, and the others random."""
     study = hs.Relations(**options) if study is None else study
-    for number, sentence in enumerate(sentences):
+    for number, sentence in enumerate(sentences, first):
         tokens, rng = tokens_of(sentence), np.random.default_rng(number)
         weights = random_weights(rng, (layers, HEADS, len(tokens), len(tokens))).astype(float)
         for place, make in enumerate(maps_of):
@@ -184,6 +184,14 @@ def test_subtypes_can_be_left_off(bank):
     assert full.best("det").stanford == "det"
 
 
+def test_what_was_told_is_told_anew_of_more_sentences(bank):
+    sentences = list(bank)
+    study = study_of(sentences[:9], gold)
+    assert study.best("det").count < study_of(sentences, gold).best("det").count
+    study_of(sentences[9:], gold, study=study, first=9)
+    assert str(study) == str(study_of(sentences, gold))
+
+
 def test_studies_add_up_and_are_kept(bank, tmp_path):
     whole = study_of(bank, gold)
     left, right = hs.Relations(), hs.Relations()
@@ -196,10 +204,11 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
     kept = hs.load_relations(left.save(tmp_path / "left.npz"))
     assert str(kept + right) == str(whole)
     assert hs.load_relations(hs.Relations().save(tmp_path / "none.npz")).sentences == 0
+    for other in ({"rows": "max"}, {"trees": False}, {"universal": True}, {"stack": "encoder"}):
+        with pytest.raises(RecordError, match="of other models or options"):
+            left + hs.Relations(**other)
     with pytest.raises(RecordError, match="share a sentence"):
         whole + left
-    with pytest.raises(RecordError, match="other models or options"):
-        whole + hs.Relations(rows="max")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "left.npz").read_bytes()[:-80])
     with pytest.raises(FileError, match="cut or holds no relations"):
         hs.load_relations(tmp_path / "cut.npz")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import headscope as hs
 from headscope import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights, tiny_model, tiny_tokenizer
+from headscope.views._download import figure_file
 from headscope.views._on_demand import OnDemand
 
 LAYERS, HEADS = 2, 3
@@ -90,6 +92,77 @@ def test_records_of_other_tokens_stand_on_the_tokens_of_both():
         assert np.abs(difference - found["self"].difference(layer)).max() < 2 / 127
     assert "+word: only in B" in page.header["note"]
     assert page.header["model"]["name"] == "model"
+
+
+def pictured(seed, *, picture=None, registers=0, heads=HEADS):
+    """A class token, registers and the 2 x 3 patches of a picture of 4 x 9 pixels."""
+    rng = np.random.default_rng(seed)
+    marks = ["[CLS]", *(f"[REGISTER {n}]" for n in range(registers))]
+    tokens = Tokens(
+        pieces=(*marks, *(f"r{row}c{column}" for row, column in np.ndindex(2, 3))),
+        special=(*[True] * len(marks), *[False] * 6),
+        grids=((2, 3),),
+        places=(*[None] * len(marks), *np.ndindex(2, 3)),
+    )
+    layers = [Layer(layer=n, weights=random_weights(rng, (heads, len(tokens), len(tokens)))) for n in range(LAYERS)]
+    stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
+    seen = rng.integers(0, 256, (4, 9, 3), np.uint8) if picture is None else picture
+    return Record(
+        stacks={"self": stack}, pictures=() if seen is False else (seen,), model=ModelFacts(name=f"{heads} heads")
+    )
+
+
+def shown_pictures(page, name):
+    """None where a header has none of that name."""
+    arrays = page.header.get(name)
+    return arrays and [np.frombuffer(page.chunks[a["chunk"]], np.uint8).reshape(a["shape"]) for a in arrays]
+
+
+def test_each_record_keeps_its_own_picture():
+    a, b = pictured(1), pictured(2)
+    page = hs.view(hs.compare(a, b))
+    np.testing.assert_array_equal(shown_pictures(page, "pictures"), b.pictures)
+    np.testing.assert_array_equal(shown_pictures(page, "other_pictures"), a.pictures)
+    live = OnDemand(page.record, page.options)
+    assert live.header["other_pictures"] == page.header["other_pictures"]
+    assert live.chunk(page.header["other_pictures"][0]["chunk"]) == a.pictures[0].tobytes()
+
+
+def test_the_same_picture_is_there_once_and_no_picture_is_told_apart_from_it():
+    a, b, bare = pictured(1), pictured(2), pictured(3, picture=False)
+    same = hs.view(hs.compare(a, pictured(2, picture=a.pictures[0].copy())))
+    assert "other_pictures" not in same.header
+    assert hs.view(hs.compare(bare, b)).header["other_pictures"] == []
+    without = hs.view(hs.compare(a, bare))
+    assert "pictures" not in without.header
+    np.testing.assert_array_equal(shown_pictures(without, "other_pictures"), a.pictures)
+
+
+def test_patches_of_two_models_stay_on_the_picture():
+    a, b = pictured(1, heads=2), pictured(2, registers=2)
+    page = hs.view(hs.compare(a, b))
+    (stack,) = page.header["stacks"]
+    assert stack["key"]["grids"] == [[2, 3]]
+    assert stack["key"]["areas"] == ["", "", "", *(f"{row}/{column}" for row in (1, 2) for column in (1, 2, 3))]
+    assert stack["key"]["runs"] == [[0, 3], [3, 9, 1]]
+    np.testing.assert_array_equal(shown_pictures(page, "pictures"), b.pictures)
+    np.testing.assert_array_equal(shown_pictures(page, "other_pictures"), a.pictures)
+
+
+def test_the_figure_of_the_first_record_is_over_its_picture():
+    a, b = pictured(1), pictured(2)
+    found = hs.compare(a, b)
+    options = {"view": "text", "layer": 1, "head": 2, "query": 3}
+    given = hs.view(found).options
+
+    def drawn(record, quantity):
+        numbers = given["quantities"] if quantity == "other" else {}
+        named = {"quantity": quantity, "quantities": numbers} if numbers else {}
+        return hs.figure(record, **options, **named).to_bytes("png")
+
+    of_a = figure_file(b, "png", {**options, "quantity": "other"}, given)
+    assert of_a == drawn(replace(b, pictures=a.pictures), "other") != drawn(b, "other")
+    assert figure_file(b, "png", options, given) == drawn(b, "weight")
 
 
 def test_a_page_of_some_heads_says_how_far_these_moved():

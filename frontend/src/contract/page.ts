@@ -30,6 +30,10 @@ export interface Page {
    */
   pictures?: PageArray[];
   /**
+   * Those of the record that this one is compared with, where they are others; as many, or none.
+   */
+  other_pictures?: PageArray[];
+  /**
    * Where the page was given some.
    */
   evidence?: PageEvidence;

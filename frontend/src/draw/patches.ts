@@ -47,6 +47,25 @@ export function pixelsOf(box: Box, [rows, columns]: readonly number[], { width, 
 }
 
 /** Number of the picture that a token is a patch of, from 1; 0 for other tokens. */
-export function pictureOf({ runs }: PageTokens, token: number): number {
-  return runs?.find(([first, stop]) => first <= token && token < stop)?.[2] ?? 0;
+export function pictureOf(tokens: PageTokens, token: number): number {
+  return runOf(tokens, token)?.[2] ?? 0;
+}
+
+/**
+ * Where a step down (up for -1) leads: to the patch under a patch, at its edge out of the picture; among words ten tokens
+ * on, and no further than the next picture.
+ */
+export function rowStep(tokens: PageTokens, token: number, sign: number): number {
+  const [place, run] = [placeOf(tokens, token), runOf(tokens, token)];
+  const on = token + 10 * sign;
+  if (!run) return on;
+  const area = place && `${place.bottom + sign}/${place.right}`;
+  const found = tokens.areas?.findIndex((other, at) => other === area && pictureOf(tokens, at) === run[2]) ?? -1;
+  if (found >= 0) return found;
+  const end = sign < 0 ? run[0] - 1 : run[1];
+  return place || (end - on) * sign < 0 ? end : on;
+}
+
+function runOf({ runs }: PageTokens, token: number): readonly number[] | undefined {
+  return runs?.find(([first, stop]) => first <= token && token < stop);
 }

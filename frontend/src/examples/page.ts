@@ -1,5 +1,6 @@
 import type { Page, PageArray, PageLayer, PageRotary, PageScores, PageStack, PageTokens } from "../contract/page";
 import type { Source } from "../source/source";
+import { USUAL } from "../state/selection";
 
 // Small made-up pages for tests and for trying a view out. No two axes have the same length.
 
@@ -42,25 +43,7 @@ export function examplePage(...stacks: readonly StackOptions[]): Example {
     model: { name: "example/tiny", model_type: "bert" },
     verified: 2e-6,
     stacks: made,
-    selection: {
-      view: "head",
-      stack: made[0].name,
-      layer: made[0].layers[0].layer,
-      heads: null,
-      query: [],
-      key: [],
-      quantity: "weight",
-      filter: "all",
-      mute: false,
-      sinks: true,
-      share: null,
-      label: null,
-      least: 0,
-      sort: null,
-      x: null,
-      y: null,
-      theme: "auto",
-    },
+    selection: { view: "head", stack: made[0].name, layer: made[0].layers[0].layer, ...USUAL },
   };
   return { page, chunks };
 }

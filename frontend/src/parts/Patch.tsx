@@ -1,17 +1,26 @@
+import { useMemo } from "preact/hooks";
 import type { PageTokens } from "../contract/page";
 import { type Box, pictureOf, pixelsOf, placeOf, type Raster } from "../draw/patches";
+import type { Pictures } from "../source/pictures";
 
 interface PatchProps {
   tokens: PageTokens;
   token: number;
-  pictures: readonly Raster[];
+  pictures: Pictures;
 }
 
-/** The small picture of a patch, beside its label; nothing for other tokens. */
+/** The small picture of a patch, of each record, beside its label; nothing for other tokens. */
 export function Patch({ tokens, token, pictures }: PatchProps) {
-  const number = pictures.length && pictureOf(tokens, token);
-  const [place, grid, raster] = [placeOf(tokens, token), tokens.grids?.[number - 1], pictures[number - 1]];
-  return place && grid && raster ? <Part class="patch" raster={raster} box={pixelsOf(place, grid, raster)} /> : null;
+  return useMemo(() => {
+    const number = pictureOf(tokens, token);
+    const [place, grid] = [placeOf(tokens, token), tokens.grids?.[number - 1]];
+    return pictures.map((of, record) => {
+      const raster = of[number - 1];
+      return place && grid && raster ? (
+        <Part key={record} class="patch" raster={raster} box={pixelsOf(place, grid, raster)} />
+      ) : null;
+    });
+  }, [tokens, token, pictures]);
 }
 
 /** A part of a picture. */

@@ -13,7 +13,7 @@ export function Scale({ ramp, ticks, label }: ScaleProps) {
   return (
     <span class="scale" data-scale>
       <span class="scale-label">{label}</span>
-      <span class="scale-bar" aria-hidden="true" style={{ background: rampGradient(ramp) }} />
+      <span class="scale-bar" aria-hidden="true" style={{ "--ramp": rampGradient(ramp) }} />
       <span class="scale-ticks">
         {ticks.map(([part, text]) => (
           <span key={text} style={{ left: `${100 * part}%` }}>

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { PageTokens } from "../contract/page";
-import type { Raster } from "../draw/patches";
 import type { Side } from "../draw/place";
+import type { Pictures } from "../source/pictures";
 import { readable } from "../state/label";
 import { Patch } from "./Patch";
 
@@ -16,7 +16,7 @@ interface TokenColumnProps {
   side: Side;
   tokens: PageTokens;
   /** That patches are parts of. */
-  pictures: readonly Raster[];
+  pictures: Pictures;
   /** Mark the two texts of a pair. */
   pair: boolean;
 }

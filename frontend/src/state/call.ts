@@ -1,27 +1,9 @@
-import type { Selection } from "./selection";
-
-/** What a page shows when Python chose nothing, but for the first stack and layer. */
-const USUAL: Partial<Selection> = {
-  heads: null,
-  query: [],
-  key: [],
-  quantity: "weight",
-  filter: "all",
-  mute: false,
-  sinks: true,
-  share: null,
-  label: null,
-  least: 0,
-  sort: null,
-  x: null,
-  y: null,
-  theme: "auto",
-};
+import { type Selection, USUAL } from "./selection";
 
 /** The Python call that opens a page with this selection; its option names are those of PageOptions. */
 export function pythonCall(selection: Selection, several: boolean, evidence = false, of = "record"): string {
   const named = { view: selection.view, ...(several && { stack: selection.stack }), layer: selection.layer };
-  const rest = (Object.keys(USUAL) as (keyof Selection)[]).filter(
+  const rest = (Object.keys(USUAL) as (keyof typeof USUAL)[]).filter(
     (name) => literal(selection[name]) !== literal(USUAL[name]),
   );
   const chosen = { ...named, ...Object.fromEntries(rest.map((name) => [name, selection[name]])) };

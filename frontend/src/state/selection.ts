@@ -20,6 +20,24 @@ export type Selection = { readonly [Key in keyof PageSelection]: Frozen<PageSele
 
 type Frozen<Value> = Value extends number[] ? readonly number[] : Value;
 
+/** What a page shows when Python chose nothing, beside its view and the first stack and layer. */
+export const USUAL: Omit<PageSelection, "view" | "stack" | "layer"> = {
+  heads: null,
+  query: [],
+  key: [],
+  quantity: "weight",
+  filter: "all",
+  mute: false,
+  sinks: true,
+  share: null,
+  label: null,
+  least: 0,
+  sort: null,
+  x: null,
+  y: null,
+  theme: "auto",
+};
+
 export function pageSelection(page: Page): Selection {
   return fitSelection(page.selection, page);
 }

@@ -4,7 +4,6 @@ import { parseHex } from "../draw/color";
 import { type BarColors, received, type TokenAttention, tokenAttention } from "../draw/focus";
 import { everyToken, filterMask, type Mask, muteSpecial, withoutSinks } from "../draw/mask";
 import { headColors, signColors } from "../draw/palette";
-import type { Raster } from "../draw/patches";
 import type { Focus, Side } from "../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
@@ -13,7 +12,7 @@ import { type LayerWeights, once, withoutKeys } from "../draw/weights";
 import { type Evidence, loadEvidence } from "../source/evidence";
 import { askedRow, type LoadedLayer } from "../source/layer";
 import { LayerCache } from "../source/layers";
-import { loadPictures } from "../source/pictures";
+import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
 import { whenIdle } from "./idle";
@@ -49,7 +48,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const failure = signal<unknown>(null);
   const evidence = signal<Evidence | null>(null);
   const hoverHead = signal<number | null>(null);
-  const pictures = signal<readonly Raster[]>([]);
+  const loadedPictures = signal<(quantity: string) => Pictures>(() => NO_PICTURES);
 
   const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
   const [view, stackName, layerNumber, theme, filter] = [
@@ -202,7 +201,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     evidence.value = loaded;
   }, failed);
   loadPictures(source).then((loaded) => {
-    pictures.value = loaded;
+    loadedPictures.value = loaded;
   }, failed);
 
   /** A quantity of the page that a layer has; else the weights. */
@@ -295,8 +294,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     hover: hover as ReadonlySignal<Hover>,
     /** What is known of the heads of the chosen stack. */
     evidence: computed(() => (evidence.value?.stack === stack.value ? evidence.value : null)),
-    /** The pictures whose patches the tokens are. */
-    pictures: pictures as ReadonlySignal<readonly Raster[]>,
+    /** The pictures whose patches the tokens are, of each record that is shown. */
+    pictures: computed(() => loadedPictures.value(quantity.value.name)),
     /** The head under the pointer, as its thumbnail is numbered. */
     hoverHead: hoverHead as Signal<number | null>,
     view,

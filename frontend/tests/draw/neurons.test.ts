@@ -1,26 +1,10 @@
 import { expect, test } from "vitest";
 import { added, addedOverall, carried, ranked } from "../../src/draw/neurons";
 import { byPair, pairOf, scoreByDistance } from "../../src/draw/rotary";
-import { type ScoreParts, scoreAt, scoreWeights } from "../../src/draw/scores";
-import { exampleBytes } from "../../src/examples/page";
+import { scoreAt, scoreWeights } from "../../src/draw/scores";
+import { FEATURES, KEYS, QUERIES, scoreParts } from "./parts";
 
-const [HEADS, KV, QUERIES, KEYS, FEATURES] = [4, 2, 5, 7, 6];
-const numbers = (count: number, seed: number) =>
-  Float32Array.from(exampleBytes(count, seed), (byte, at) => (at % 3 ? 1 : -1) * (byte / 90));
-const PARTS: ScoreParts = {
-  heads: HEADS,
-  kvHeads: KV,
-  queries: QUERIES,
-  keys: KEYS,
-  features: FEATURES,
-  query: numbers(HEADS * QUERIES * FEATURES, 3),
-  key: numbers(KV * KEYS * FEATURES, 8),
-  scale: 0.4,
-  softCap: null,
-  bias: null,
-  sinks: null,
-  visible: null,
-};
+const PARTS = scoreParts();
 
 test("what the neurons add is the score", () => {
   const parts = added(PARTS, 3, 4, 6);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PageTokens } from "../../src/contract/page";
-import { boxOf, pictureOf, pixelsOf, placeOf, rasterOf } from "../../src/draw/patches";
+import { boxOf, pictureOf, pixelsOf, placeOf, rasterOf, rowStep } from "../../src/draw/patches";
 import { tokens } from "../../src/examples/page";
 
 /** A class token, the lower row of a first picture of 2 x 3 patches, a word, and a second picture. */
@@ -49,4 +49,29 @@ test("the pixels of all patches make up the picture, each pixel in one of them",
     }
   }
   expect(new Set(counts)).toEqual(new Set([1]));
+});
+
+test("up and down lead from row to row of one picture, and in and out at its edges", () => {
+  const seen: PageTokens = {
+    ...tokens(["[CLS]", "a", "b", "c", "d", "word", "e", "f"]),
+    areas: ["", "1/1", "1/2", "2/1", "2/2", "", "1/1", "2/1"],
+    runs: [
+      [0, 1],
+      [1, 5, 1],
+      [5, 6],
+      [6, 8, 2],
+    ],
+    grids: [
+      [2, 2],
+      [2, 1],
+    ],
+  };
+  const down = [1, 2, 3, 4, 6, 7].map((token) => rowStep(seen, token, 1));
+  expect(down).toEqual([3, 4, 5, 5, 7, 8]);
+  const up = [1, 2, 3, 4, 6, 7].map((token) => rowStep(seen, token, -1));
+  expect(up).toEqual([0, 0, 1, 2, 5, 6]);
+  // Words lead no further than to the next picture.
+  expect([rowStep(seen, 0, 1), rowStep(seen, 5, 1), rowStep(seen, 5, -1), rowStep(seen, 0, -1)]).toEqual([1, 6, 4, -1]);
+  const long = { ...seen, areas: Array(32).fill(""), runs: [[0, 32]] };
+  expect([rowStep(long, 5, 1), rowStep(long, 15, -1), rowStep(tokens(["a"]), 0, 1)]).toEqual([15, 5, 10]);
 });

@@ -1,29 +1,7 @@
 import { expect, test } from "vitest";
 import { type ScoreParts, scoreAt, scoreRow, scoreWeights, visibleRuns } from "../../src/draw/scores";
 import { WEIGHT } from "../../src/draw/weights";
-import { exampleBytes } from "../../src/examples/page";
-
-const [HEADS, KV, QUERIES, KEYS, FEATURES] = [4, 2, 5, 7, 6];
-const numbers = (count: number, seed: number) =>
-  Float32Array.from(exampleBytes(count, seed), (byte, at) => (at % 2 ? 1 : -1) * (byte / 90));
-
-function parts(more: Partial<ScoreParts> = {}): ScoreParts {
-  return {
-    heads: HEADS,
-    kvHeads: KV,
-    queries: QUERIES,
-    keys: KEYS,
-    features: FEATURES,
-    query: numbers(HEADS * QUERIES * FEATURES, 3),
-    key: numbers(KV * KEYS * FEATURES, 8),
-    scale: 0.4,
-    softCap: null,
-    bias: null,
-    sinks: null,
-    visible: null,
-    ...more,
-  };
-}
+import { FEATURES, HEADS, KEYS, numbers, QUERIES, scoreParts } from "./parts";
 
 /** The formula, said plainly. */
 function naive(of: ScoreParts, head: number, query: number, key: number): number {
@@ -61,7 +39,7 @@ const CASES: [string, Partial<ScoreParts>][] = [
 ];
 
 test.each(CASES)("scores and weights follow the formula, with %s", (_, more) => {
-  const of = parts(more);
+  const of = scoreParts(more);
   const weights = scoreWeights(of);
   for (const head of [0, 1, 3]) {
     for (let query = 0; query < QUERIES; query++) {
@@ -81,12 +59,12 @@ test.each(CASES)("scores and weights follow the formula, with %s", (_, more) => 
 });
 
 test("a query that may look at nothing has no weights", () => {
-  const of = parts({ visible: visibleRuns(Int32Array.from(VISIBLE.flat()), QUERIES) });
+  const of = scoreParts({ visible: visibleRuns(Int32Array.from(VISIBLE.flat()), QUERIES) });
   expect([...scoreWeights(of).row(2, 3)]).toEqual(Array(KEYS).fill(0));
   expect([...scoreWeights(of).bytes(2).subarray(21, 28)]).toEqual(Array(KEYS).fill(0));
 });
 
 test("the bytes of a head are worked out once", () => {
-  const weights = scoreWeights(parts());
+  const weights = scoreWeights(scoreParts());
   expect(weights.bytes(1)).toBe(weights.bytes(1));
 });

@@ -2,36 +2,19 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { EXAMPLES } from "../../src/examples/named";
 import { exampleSource } from "../../src/examples/page";
+import { fakeCanvas } from "../canvas";
 import { soon } from "../soon";
 import { outline } from "./outline";
 
 // What every example says, as files: a change of a view is seen in the diff. `npx vitest run -u` writes them anew.
 
 beforeEach(() => {
-  vi.stubGlobal("ResizeObserver", StillObserver);
-  vi.stubGlobal("ImageData", FakeImageData);
-  vi.stubGlobal("matchMedia", () => Object.assign(new EventTarget(), { matches: false }));
-  vi.spyOn(HTMLElement.prototype, "clientWidth", "get").mockReturnValue(600);
+  fakeCanvas(600);
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(400);
-  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockImplementation(
-    () => ({ putImageData: () => undefined }) as unknown as RenderingContext & null,
-  );
   document.body.innerHTML = '<div id="place"></div>';
 });
 
 afterEach(() => vi.restoreAllMocks());
-
-class FakeImageData {
-  constructor(
-    readonly data: Uint8ClampedArray,
-    readonly width: number,
-  ) {}
-}
-
-class StillObserver {
-  observe() {}
-  disconnect() {}
-}
 
 test.each(Object.keys(EXAMPLES))("%s", async (name) => {
   const { mountApp } = await import("../../src/views/app/mount");

@@ -4,13 +4,12 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { exampleEvidence } from "../../src/examples/evidence";
 import { writeInline } from "../../src/examples/inline";
 import { type Example, examplePage } from "../../src/examples/page";
+import { fakeCanvas } from "../canvas";
 import { soon } from "../soon";
-import { fakeCanvas } from "./canvas";
 
 beforeEach(() => {
   vi.resetModules();
-  fakeCanvas();
-  vi.spyOn(HTMLElement.prototype, "clientWidth", "get").mockReturnValue(900);
+  fakeCanvas(900);
   history.replaceState(null, "", "/");
   document.body.innerHTML = '<div id="headscope"></div>';
 });

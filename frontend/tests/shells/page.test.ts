@@ -3,6 +3,7 @@ import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { writeInline } from "../../src/examples/inline";
 import { type Example, examplePage, KEYS, tokens } from "../../src/examples/page";
+import { type FakeImageData, fakeCanvas } from "../canvas";
 import { soon } from "../soon";
 
 // The whole page, as a browser would open it. Only what jsdom lacks is put in its place: layout and a canvas.
@@ -11,13 +12,7 @@ const LINES_WIDTH = 60;
 
 beforeEach(() => {
   vi.resetModules();
-  vi.stubGlobal("ResizeObserver", StillObserver);
-  vi.stubGlobal("ImageData", FakeImageData);
-  vi.stubGlobal("matchMedia", () => Object.assign(new EventTarget(), { matches: false }));
-  vi.spyOn(HTMLElement.prototype, "clientWidth", "get").mockReturnValue(LINES_WIDTH);
-  vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockImplementation(
-    () => ({ putImageData }) as unknown as RenderingContext & null,
-  );
+  fakeCanvas(LINES_WIDTH, putImageData);
   putImageData.mockClear();
   history.replaceState(null, "", "/");
   document.body.innerHTML = '<div id="headscope"></div>';
@@ -26,18 +21,6 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 const putImageData = vi.fn((_: FakeImageData) => undefined);
-
-class FakeImageData {
-  constructor(
-    readonly data: Uint8ClampedArray,
-    readonly width: number,
-  ) {}
-}
-
-class StillObserver {
-  observe() {}
-  disconnect() {}
-}
 
 async function open(example: Example, fragment = ""): Promise<ShadowRoot> {
   await writeInline(document, example);
@@ -133,7 +116,7 @@ test("pointing at a token shows its numbers, a click keeps them, Escape lets go"
   for (const element of lit) expect(element.querySelector(".number")?.textContent).toMatch(/^\.\d{2,3}$/);
   await soon(() => expect(one(root, "[data-inspector] strong").textContent).toBe("went"));
   from.click();
-  expect(location.hash).toBe("#v=2&query=2");
+  await soon(() => expect(location.hash).toBe("#v=2&query=2"));
   token(root, "key", 3).dispatchEvent(new Event("pointerover", { bubbles: true }));
   await soon(() => expect(from.dataset.litSelf).toBe("pin"));
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
@@ -162,7 +145,7 @@ test("muting strikes special tokens through and says what that hides", async () 
   const root = await open(example);
   const view = await drawn(root);
   one(root, "[data-mute]").click();
-  expect(token(root, "key", 4).dataset.hidden).toBe("muted");
+  await soon(() => expect(token(root, "key", 4).dataset.hidden).toBe("muted"));
   expect(token(root, "key", 3).dataset.hidden).toBeUndefined();
   const all = lineCount(example, "weights/self/0");
   await soon(() => expect(Number(view.dataset.lines)).toBeLessThan(all));

@@ -4,8 +4,8 @@ import { gzip } from "../../src/examples/inline";
 import { examplePage } from "../../src/examples/page";
 import widget from "../../src/shells/widget";
 import { type WidgetModel, widgetSource } from "../../src/source/widget";
+import { fakeCanvas } from "../canvas";
 import { soon } from "../soon";
-import { fakeCanvas } from "./canvas";
 
 beforeEach(() => {
   fakeCanvas();

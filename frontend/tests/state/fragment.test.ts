@@ -1,26 +1,8 @@
 import { expect, test } from "vitest";
 import { readFragment, writeFragment } from "../../src/state/fragment";
-import type { Selection } from "../../src/state/selection";
+import { type Selection, USUAL } from "../../src/state/selection";
 
-const DEFAULTS: Selection = {
-  view: "head",
-  stack: "self",
-  layer: 3,
-  heads: null,
-  query: [],
-  key: [],
-  quantity: "weight",
-  filter: "all",
-  mute: false,
-  sinks: true,
-  share: null,
-  label: null,
-  least: 0,
-  sort: null,
-  x: null,
-  y: null,
-  theme: "auto",
-};
+const DEFAULTS: Selection = { view: "head", stack: "self", layer: 3, ...USUAL };
 
 const FULL: Selection = {
   view: "neuron",

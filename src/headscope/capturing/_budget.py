@@ -35,6 +35,7 @@ class Budget:
         kept: of these together, as asked for.
         what: names of what is kept.
         norms: value norms and contributions, at most.
+        before: queries and keys before positions, at most.
     """
 
     qk: int
@@ -44,11 +45,13 @@ class Budget:
     kept: int
     what: tuple[str, ...]
     norms: int = 0
+    before: int = 0
 
     def __str__(self) -> str:
         names = {"qk": "queries and keys", "values": "values", "weights": "weights", "statistics": "statistics"}
         parts = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name in self.what]
         rest = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name not in self.what]
+        parts += [f"queries and keys before positions {_size(self.before)}"] * ("before" in self.what)
         parts += [f"norms {_size(self.norms)}"] * ("norms" in self.what)
         return f"keeps {_size(self.kept)}: {', '.join(parts)}" + (f"; not {', '.join(rest)}" if rest else "")
 
@@ -110,7 +113,7 @@ def _shortened(name: str, tensor: torch.Tensor, whole: dict[str, int], left: dic
 
 
 def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
-    parts = dict.fromkeys(("qk", "values", "weights", "statistics", "norms"), 0)
+    parts = dict.fromkeys(("qk", "values", "weights", "statistics", "norms", "before"), 0)
     for stack in record.stacks.values():
         for layer in stack:
             queries, keys = (sizes.get(count, count) for count in layer.size)
@@ -131,12 +134,14 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[s
         # where queries and keys cannot be seen, weights are kept in their place
         "qk": 0 if "weights" in keeping.what else weights,
         "values": shared * keys * (0 if layer.values is None else layer.values.shape[2]) * item,
+        "before": 0,
         "statistics": heads * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
     }
     found["norms"] = FLOAT * (heads * keys + (len(CONTRIBUTION_KINDS) * keys + NORMS_OF_A_ROW) * queries)
     if layer.queries is not None:
         bias = 0 if layer.bias is None else layer.bias.shape[0] * queries * keys
-        found["qk"] = (layer.queries.shape[2] * (heads * queries + shared * keys) + bias) * item
+        found["before"] = layer.queries.shape[2] * (heads * queries + shared * keys) * item
+        found["qk"] = found["before"] + bias * item
     return found
 
 

@@ -18,11 +18,13 @@ from headscope.capturing._facts import others_of, positions_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._masks import Masks
+from headscope.capturing._postponed import Postponed, postponed, recomputed_weights
+from headscope.capturing._rotation import Rotations
 from headscope.capturing._routers import block_of, routers_of
 from headscope.capturing._sides import Side, Sides
 from headscope.capturing._sight import Sight, sight_of
 from headscope.capturing._stacks import Group, name_groups, number_layers
-from headscope.capturing._statistics import StatisticsPlan, fill_weights, statistics_of_call
+from headscope.capturing._statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing._untouched import untouched_zeros
 from headscope.capturing._weights import has_own_weights, weights_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
@@ -60,6 +62,8 @@ class Builder:
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._plans: dict[tuple, StatisticsPlan] = {}
+        self._rotations = Rotations()
+        self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
         self.seen: dict[int, Seen] = {}
         self.norms: NormsWatch | None = None
         self.routers: dict[str, list[np.ndarray]] = {}
@@ -81,7 +85,11 @@ class Builder:
         if not explained(call, sight, sides[0]):
             call.query = call.key = None
         cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
-        layers = [self._layer(cut, sight) for cut in cuts]
+        # Beside queries and keys that are kept anyway, these would lie twice.
+        later = postponed(cuts, sight) if self._keeping.what == {"weights"} else None
+        layers = [self._layer(cut, sight, later=later is not None) for cut in cuts]
+        if later is not None:
+            self._postponed.append((later, layers))
         for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
             layer["statistics"] = statistics
         self.seen[call.number] = Seen(
@@ -97,6 +105,7 @@ class Builder:
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
         self._sides.check_joined()
+        self._write_postponed()
         if "norms" in self._keeping.what:
             self._refuse_unwatched_norms()
         seen = [self.seen[number] for number in sorted(self.seen)]
@@ -125,6 +134,13 @@ class Builder:
             )
             for example, found in enumerate(stacks)
         ]
+
+    def _write_postponed(self) -> None:
+        """Write the weights that were put off; queries and keys of each layer are let go before the next."""
+        while self._postponed:
+            later, layers = self._postponed.pop(0)
+            for layer, weights in zip(layers, later.weights(self._keeping.dtype), strict=True):
+                layer["weights"] = weights
 
     def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
         """The pictures of an example, where the patches of all calls are parts of them."""
@@ -169,19 +185,23 @@ class Builder:
                     if layer["queries"] is not None:
                         layer["weights"] = None
 
-    def _layer(self, cut: Cut, sight: Sight) -> dict[str, Any]:
+    def _layer(self, cut: Cut, sight: Sight, *, later: bool) -> dict[str, Any]:
         call, what = cut.call, self._keeping.what
         queries, keys = (call.query, call.key) if "qk" in what else (None, None)
-        keeps_weights = self._keeps_weights or ("qk" in what and call.query is None)
+        keeps_weights = not later and (self._keeps_weights or ("qk" in what and call.query is None))
         rows = spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
         check_softmax(weights, call.name)
         without_padding(weights, cut)
+        rotary, turned = self._rotations.of(cut)
+        before = (call.query_before, call.key_before) if "before" in what else (None, None)
         return {
             "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
             "keys": self._plain(cut.of_keys(keys)) if keys is not None else None,
             "values": self._plain(cut.of_keys(call.value)) if "values" in what else None,
+            "queries_before": None if before[0] is None else self._plain(cut.of_queries(before[0])),
+            "keys_before": None if before[1] is None else self._plain(cut.of_keys(before[1])),
             "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
             "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
             "visible": self._masks.of(cut, sight),
@@ -192,7 +212,8 @@ class Builder:
             "route": call.route,
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
-            "rotary": call.rotary,
+            "rotary": rotary,
+            "turned": turned,
             "changes": call.changes,
             "verified": verified(cut, weights, rows),
         }
@@ -234,10 +255,9 @@ def _order(name: str) -> int:
 def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
     """Weights ``[head query key]`` of the real tokens, in tiles, so that no more than these are there."""
     call = cut.call
-    found = untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype)
     if not has_own_weights(call):
-        fill_weights(call, cut.example, cut.queries, cut.keys, found=torch.from_numpy(found))
-        return found
+        return recomputed_weights(cut, dtype)
+    found = untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype)
     first, precision = 0, getattr(torch, dtype.name)
     for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (call.size[1] * call.size[3]))):
         real = without_padding(weights_of(call, sight, cut.example, rows), cut)

@@ -8,8 +8,6 @@ from typing import Literal
 import torch
 from torch import nn
 
-from headscope.record import Rotary
-
 
 @dataclass(eq=False, kw_only=True)
 class Call:
@@ -36,7 +34,8 @@ class Call:
         projection: the module that takes the context, once it was seen, and what came out of it.
         number: of the call, counted from the beginning of the pass.
         norm: the class of the norm that queries went through, if any.
-        rotary: how positions turned queries and keys, where they did.
+        query_before: ``query`` before positions, where the module that made it was seen.
+        key_before: the same of ``key``.
         products: how many products of activations went into the scores, where these were seen.
         changes: what was done to the call on purpose, in words.
         added: ``[batch query head feature]``, what was handed on beside weights times values.
@@ -62,7 +61,8 @@ class Call:
     output: torch.Tensor | None = None
     number: int = 0
     norm: str = ""
-    rotary: Rotary | None = None
+    query_before: torch.Tensor | None = None
+    key_before: torch.Tensor | None = None
     products: int = 0
     changes: tuple = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
     added: torch.Tensor | None = None

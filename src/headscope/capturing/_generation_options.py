@@ -85,6 +85,8 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
     keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
     if "statistics" in keeping.what:
         raise CaptureError("keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'")
+    if "before" in keeping.what:
+        raise CaptureError("keep='before' is for capture; of a generation, layer.before_positions() turns them back")
     if "norms" in keeping.what:
         raise CaptureError("keep='norms' is for capture; capture the text that was generated")
     return keeping, {name: value for name, value in options.items() if name in fields | set(OBJECTS)} | OVERRIDDEN

@@ -10,7 +10,7 @@ import numpy as np
 
 from headscope.errors import CaptureError
 
-Keepable = Literal["weights", "qk", "values", "statistics", "norms"]
+Keepable = Literal["weights", "qk", "values", "before", "statistics", "norms"]
 Keep = Literal["auto"] | Keepable | Collection[Keepable]
 Precision = Literal["float32", "float16"]
 
@@ -22,7 +22,8 @@ class Keeping:
     """The choice of what is kept, parsed.
 
     Args:
-        what: any of weights, qk (queries and keys), values, statistics, norms.
+        what: any of weights, qk (queries and keys), values, before (queries and keys before positions), statistics,
+            norms.
         auto: whether weights are kept only while all of them stay below 256 MiB.
         precision: of the arrays.
         rows: how many rows the statistics sample; None for all.
@@ -62,8 +63,9 @@ def parse_keep(
             raise CaptureError(f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}")
         if what == {"norms"}:
             return Keeping(what | {"weights", "qk"}, True, precision, routers=bool(routers))
-        if what == {"values"}:
-            raise CaptureError("values alone have no attention in them; keep 'qk', 'weights' or 'statistics' too")
+        if what <= {"values", "before"}:
+            alone = "values" if "values" in what else "queries and keys before positions"
+            raise CaptureError(f"{alone} alone have no attention in them; keep 'qk', 'weights' or 'statistics' too")
     if "statistics" not in what and (rows is not None or top):
         raise CaptureError("rows and top belong to the statistics; pass keep='statistics' with them")
     for name, number, least in (("rows", rows, 2), ("top", top, 0)):

@@ -15,9 +15,9 @@ class KeepOptions(TypedDict, total=False):
 
     keep: Keep
     """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
-    ``"statistics"``, numbers about every row without the row; ``"norms"``, value norms and contributions (alone, with
-    weights, queries and keys as of ``"auto"``). ``"auto"`` (default): queries, keys and values, and the
-    weights too while these stay below 256 MiB."""
+    ``"before"``, queries and keys before positions are applied, as the model made them; ``"statistics"``, numbers about
+    every row without the row; ``"norms"``, value norms and contributions (alone, with weights, queries and keys as of
+    ``"auto"``). ``"auto"`` (default): queries, keys and values, and the weights too while these stay below 256 MiB."""
     precision: Precision
     """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are
     then off by a few thousandths at most."""

@@ -81,6 +81,7 @@ def _run(
         return returned.records(facts)
     if isinstance(routers, RouterWatch):
         builder.routers = routers.found(outputs, inputs.count)
+    del outputs  # logits may be large, and what was put off is written now
     if builder.seen:
         return builder.records(facts)
     raise CaptureError(

@@ -15,6 +15,7 @@ from headscope.capturing._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANC
 from headscope.capturing._cut import Cut, spread, stored
 from headscope.capturing._keep import Keeping
 from headscope.capturing._masks import Masks
+from headscope.capturing._rotation import Rotations
 from headscope.capturing._sight import Sight, sight_of
 from headscope.capturing._stacks import group_of
 from headscope.capturing._weights import recomputed, weights_of
@@ -64,7 +65,8 @@ class Strand:
             "sinks": None if call.sinks is None else stored(call.sinks.reshape(-1), np.dtype("float32")),
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
-            "rotary": call.rotary,
+            "rotary": None,
+            "turned": "",
             "projection": "",
             "changes": call.changes,
             "verified": 0.0,
@@ -97,6 +99,8 @@ class Strand:
         span = self._span(call)
         sight = _sight(call, span)
         cut = Cut(call, 0, *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)))
+        if not self.read:
+            self._facts["rotary"], self._facts["turned"] = Rotations().of(cut)
         self._keep_queries_and_keys(cut, sight, span)
         rows = spread(cut.queries) if self._blocks is None else cut.queries
         weights = weights_of(call, sight, 0, rows)

@@ -40,7 +40,8 @@ def joined(calls: Sequence[Call]) -> Call:
         mask=_diagonal([_added(call) for call in calls], LOW),
         bias=None,
         causal=False,
-        rotary=None,
+        query_before=_end_to_end([call.query_before for call in calls]),
+        key_before=_end_to_end([call.key_before for call in calls]),
     )
 
 
@@ -88,8 +89,14 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
         mask=between(_added(call), LOW),
         bias=None,
         causal=False,
-        rotary=None,
+        query_before=None if call.query_before is None else along(call.query_before),
+        key_before=None if call.key_before is None else along(call.key_before),
     )
+
+
+def _end_to_end(pieces: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
+    seen = [piece for piece in pieces if piece is not None]
+    return torch.cat(seen, dim=2) if len(seen) == len(pieces) else None
 
 
 def _given(call: Call) -> torch.Tensor:

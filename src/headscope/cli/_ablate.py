@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions, check_place, quiet, say, status
-from headscope.cli._study import check_results, write_table
+from headscope.cli._study import check_results, tell
 from headscope.errors import FileError, TextError
 
 WRITING = ("next-word", "minimal-pairs", "repeats")
@@ -83,30 +83,15 @@ def ablate(
         torch.set_num_threads(threads)
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         loaded, tokenizer = _loaded(task, options, masked=masked)
-    more: dict[str, Any] = {"batch": batch} if ":" not in task else {}
-    if task == "minimal-pairs":
-        more["masked"] = masked
-    if task == "translation" and options.target_tokenizer is not None:
-        from headscope.capturing import load_tokenizer
-
-        more["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
-    if options.truncate and task in NAMES and task != "repeats":
-        more["truncate"] = True
-    made = named_task(task, loaded, tokenizer, data, limit=limit, **more)
+    reading = _reading(task, options, batch=batch, masked=masked)
+    made = named_task(task, loaded, tokenizer, data, limit=limit, **reading)
     chosen: dict[str, Any] = {"heads": heads, "layers": layers, "stack": stack, "resume": resume, "share": share}
     evidence: dict[str, Any] = {"confidence": confidence, "alpha": alpha, "correction": correction}
     chosen |= {"random_weights": random_weights, "progress": sys.stderr.isatty()}
     found = ablated(loaded, made, by=by, **chosen, **evidence)
-    say(str(found))
-    if out is not None:
-        write_table(found, out)
-        say(f"Wrote {out.resolve()}")
+    tell(found, out, plot)
     if save is not None:
         say(f"Wrote {found.save(save).resolve()}")
-    if plot is not None:
-        with status("Drawing"):
-            path = found.plot(plot)
-        say(f"Wrote {path.resolve()}")
 
 
 def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> None:
@@ -118,6 +103,22 @@ def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> N
             check_place(path)
     if save is not None and save.suffix != ".npz":
         raise FileError(f"--save is {save}; scores are kept as .npz")
+
+
+def _reading(task: str, options: ModelOptions, *, batch: int, masked: bool | None) -> dict[str, Any]:
+    """The options that a task takes of those that say how it is read."""
+    from headscope.tasks import NAMES
+
+    found: dict[str, Any] = {"batch": batch} if ":" not in task else {}
+    if task == "minimal-pairs":
+        found["masked"] = masked
+    if task == "translation" and options.target_tokenizer is not None:
+        from headscope.capturing import load_tokenizer
+
+        found["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
+    if options.truncate and task in NAMES and task != "repeats":
+        found["truncate"] = True
+    return found
 
 
 def _loaded(task: str, options: ModelOptions, *, masked: bool | None) -> tuple[Any, Any]:

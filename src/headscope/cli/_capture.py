@@ -17,7 +17,7 @@ def capture(
     out: Path,
     model: ModelOptions | None = None,
     media: Media | None = None,
-    keep: tuple[Literal["auto", "weights", "qk", "values", "statistics", "norms"], ...] = ("auto",),
+    keep: tuple[Literal["auto", "weights", "qk", "values", "before", "statistics", "norms"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     rows: int | None = None,
     top: int = 0,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, say
-from headscope.cli._study import check_results, loaded, write_table
+from headscope.cli._asking import AskingOptions
+from headscope.cli._run import ModelOptions
+from headscope.cli._study import check_results, loaded, tell
 
 
 def coref(
@@ -18,12 +20,7 @@ def coref(
     model: ModelOptions | None = None,
     window: int = 128,
     every_window: Annotated[bool, Parameter(negative="")] = False,
-    rows: Literal["mean", "first", "max"] = "mean",
-    random_weights: Annotated[bool, Parameter(negative="")] = False,
-    stack: str | None = None,
-    confidence: float = 0.95,
-    correction: Literal["holm", "benjamini-hochberg"] = "holm",
-    seed: int = 0,
+    asking: AskingOptions | None = None,
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
@@ -37,12 +34,7 @@ def coref(
         model: Which model, and what it reads.
         window: How many words of a document of LitBank are read at once.
         every_window: Read every window of a document, not only its first.
-        rows: How the rows of a word's tokens become one.
-        random_weights: Let the same architecture with random weights read them, too.
-        stack: Which stack of the model, such as decoder; by default the first.
-        confidence: Of the intervals.
-        correction: For trying many kinds; holm keeps any false one away, benjamini-hochberg their share.
-        seed: Of how documents are split into halves.
+        asking: How heads are asked, and how the best one is told.
         out: Write the table to this file (.csv, .json or .parquet), too.
         plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png), too.
     """
@@ -56,19 +48,9 @@ def coref(
     found = coref_of(
         *loaded([], options),
         passages,
-        rows=rows,
-        random_weights=random_weights,
-        stack=stack,
-        confidence=confidence,
-        correction=correction,
-        seed=seed,
+        **asdict(asking or AskingOptions()),
         truncate=options.truncate,
         progress=sys.stderr.isatty(),
     )
     found.data = name_of(data)
-    say(str(found))
-    if out is not None:
-        write_table(found, out)
-        say(f"Wrote {out.resolve()}")
-    if plot is not None:
-        say(f"Wrote {found.plot(plot).resolve()}")
+    tell(found, out, plot)

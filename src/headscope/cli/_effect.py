@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from headscope.cli._media import Media
+from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, quiet, say, status
 from headscope.cli._study import check_result, write_result
 from headscope.errors import InterventionError
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from headscope.interventions import Intervention
 
 Places = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
-PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
 def effect(
@@ -89,8 +88,8 @@ def _parsed(place: str) -> dict:
     Raises:
         InterventionError: where it is written otherwise.
     """
-    found = PLACE.fullmatch(place.strip())
+    found = parse_place(place)
     if found is None:
         raise InterventionError(f"{place!r}: write layer and heads from 0, such as 2-0, 2-0,3, or 2 for all heads")
-    layer, heads = found.groups()
-    return {"layer": int(layer), "heads": [int(head) for head in heads.split(",")] if heads else None}
+    layer, heads = found
+    return {"layer": layer, "heads": heads or None}

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, say, status
-from headscope.cli._study import capturing, check_results, loaded, parse_texts, write_table
+from headscope.cli._run import ModelOptions
+from headscope.cli._study import capturing, check_results, loaded, parse_texts, tell
 
 STEPS = 500
 
@@ -62,11 +62,4 @@ def faithfulness(
     chosen: dict[str, Any] = {"layer": layer, "query": query, "confidence": confidence}
     chosen |= {"tampering": how, "random_weights": random_weights}
     found = faithfulness_of(*source, **chosen, **capturing(given, options))
-    say(str(found))
-    if out is not None:
-        write_table(found, out)
-        say(f"Wrote {out.resolve()}")
-    if plot is not None:
-        with status("Drawing"):
-            path = found.figure().save(plot)
-        say(f"Wrote {path.resolve()}")
+    tell(found, out, plot)

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, check_place, say
 from headscope.errors import FigureError
 
-PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Look:
+    """How a figure is printed."""
+
+    theme: Literal["light", "dark"] | None = None
+    """Paper; light by default."""
+    title: str | None = None
+    """Title over the figure; what is shown by default, "" for none."""
+    width: float | None = None
+    """Width in millimetres; 85 by default."""
+    font_size: float | None = None
+    """Size of text in points; 8 by default."""
+    font: str | None = None
+    """Font family that is tried first."""
+    grey: Annotated[bool, Parameter(negative="")] = False
+    """Greys only."""
+    dpi: float = 300.0
+    """Dots in an inch of a PNG."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of `headscope.figure`."""
+        named = {name: getattr(self, name) for name in ("theme", "title", "width", "font_size", "font")}
+        return named | {"colour": False if self.grey else None}
 
 
 def figure(
@@ -37,13 +63,7 @@ def figure(
     model: ModelOptions | None = None,
     x: str | None = None,
     y: str | None = None,
-    theme: Literal["light", "dark"] | None = None,
-    title: str | None = None,
-    width: float | None = None,
-    font_size: float | None = None,
-    font: str | None = None,
-    grey: Annotated[bool, Parameter(negative="")] = False,
-    dpi: float = 300.0,
+    look: Look | None = None,
 ) -> None:
     """Draw a view of a record as a figure for print.
 
@@ -69,24 +89,15 @@ def figure(
         x: What heads stand apart by in view scatter, from left to right: distance (default), another measure, a
             pattern, or map for the map of like heads.
         y: The same from bottom to top; entropy by default.
-        theme: Paper; light by default.
-        title: Title over the figure; what is shown by default, "" for none.
-        width: Width in millimetres; 85 by default.
-        font_size: Size of text in points; 8 by default.
-        font: Font family that is tried first.
-        grey: Greys only.
-        dpi: Dots in an inch of a PNG.
+        look: How it is printed.
     """
-    from headscope.cli._evidence import check_evidence
     from headscope.cli._evidence import evidence_of as known
     from headscope.storage import load
-    from headscope.views.figures import FORMATS
     from headscope.views.figures import figure as draw
     from headscope.views.figures._fonts import missing_words
 
-    check_place(out)
-    if out.suffix.lower().removeprefix(".") not in FORMATS:
-        raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and --out is {out}")
+    _check(out, view, evidence, evidence_of)
+    look = look or Look()
     given: dict[str, Any] = {
         **_place(at),
         "stack": stack,
@@ -101,24 +112,34 @@ def figure(
         "share": share,
         "x": x,
         "y": y,
-        "theme": theme,
-        "title": title,
-        "width": width,
-        "font_size": font_size,
-        "font": font,
-        "colour": False if grey else None,
+        **look.options,
     }
-    check_evidence(evidence, evidence_of)
-    if (evidence or evidence_of) and view != "scatter":
-        raise FigureError(f"--evidence and --evidence-of are for --view scatter, and --view is {view}")
     record = load(file)
     if evidence or evidence_of:
         given["evidence"] = known(record, evidence_of, model or ModelOptions())
     found = draw(record, view=view, **{name: value for name, value in given.items() if value is not None})
-    path = found.save(out, dpi=dpi)
+    path = found.save(out, dpi=look.dpi)
     if found.missing:
         sys.stderr.write(f"{missing_words(found.missing)}\n")
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
+
+
+def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> None:
+    """Raise for what can be wrong before the record is read.
+
+    Raises:
+        FileError: where the figure, or the texts, are no files.
+        FigureError: where it cannot be saved as wanted, or shows no evidence.
+    """
+    from headscope.cli._evidence import check_evidence
+    from headscope.views.figures import FORMATS
+
+    check_place(out)
+    if out.suffix.lower().removeprefix(".") not in FORMATS:
+        raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and --out is {out}")
+    check_evidence(evidence, evidence_of)
+    if (evidence or evidence_of) and view != "scatter":
+        raise FigureError(f"--evidence and --evidence-of are for --view scatter, and --view is {view}")
 
 
 def _place(at: str | None) -> dict[str, Any]:
@@ -129,11 +150,10 @@ def _place(at: str | None) -> dict[str, Any]:
     """
     if at is None:
         return {}
-    found = PLACE.fullmatch(at.strip())
+    found = parse_place(at)
     if found is None:
         raise FigureError(f"--at is {at!r}; write layer and heads from 0, such as 2-0, 2-0,3,5, or 2 for all heads")
-    layer, heads = found.groups()
-    chosen = [int(head) for head in heads.split(",")] if heads else []
-    if len(chosen) == 1:
-        return {"layer": int(layer), "head": chosen[0]}
-    return {"layer": int(layer), "heads": chosen or None}
+    layer, heads = found
+    if len(heads) == 1:
+        return {"layer": layer, "head": heads[0]}
+    return {"layer": layer, "heads": heads or None}

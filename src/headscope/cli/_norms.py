@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, say
-from headscope.cli._study import capturing, check_results, loaded, parse_texts, write_table
+from headscope.cli._run import ModelOptions
+from headscope.cli._study import capturing, check_results, loaded, parse_texts, tell
 
 
 def norms(
@@ -53,9 +53,4 @@ def norms(
         confidence=confidence,
         random_weights=random_weights,
     )
-    say(str(found))
-    if out is not None:
-        write_table(found, out)
-        say(f"Wrote {out.resolve()}")
-    if plot is not None:
-        say(f"Wrote {found.plot(plot).resolve()}")
+    tell(found, out, plot)

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, quiet, say, status
-from headscope.cli._study import check_results, write_table
+from headscope.cli._run import ModelOptions, quiet, status
+from headscope.cli._study import check_results, tell
 from headscope.errors import HeadscopeError, TextError
 
 
@@ -82,14 +82,7 @@ def probe(
         progress=sys.stderr.isatty(),
         on_error=_left_out,
     )
-    say(str(found))
-    if out is not None:
-        write_table(found, out)
-        say(f"Wrote {out.resolve()}")
-    if plot is not None:
-        with status("Drawing"):
-            path = found.plot(plot)
-        say(f"Wrote {path.resolve()}")
+    tell(found, out, plot)
 
 
 def _left_out(name: str, error: HeadscopeError) -> None:

@@ -132,12 +132,29 @@ def report(found: Any, out: Path | None, plot: Path | None) -> None:
         plot: where its figure goes.
     """
     say(str(found) if out is None else repr(found))
+    write_files(found, out, plot)
+
+
+def tell(found: Any, out: Path | None, plot: Path | None) -> None:
+    """Print a result whole; write its table and draw it, too.
+
+    Args:
+        found: prints itself, and has ``columns``, ``to_arrow``, and ``plot`` or ``figure``.
+        out: where its table goes.
+        plot: where its picture goes.
+    """
+    say(str(found))
+    write_files(found, out, plot)
+
+
+def write_files(found: Any, out: Path | None, plot: Path | None) -> None:
+    """Write the table of a result and draw it, where these are wanted."""
     if out is not None:
         write_table(found, out)
         say(f"Wrote {out.resolve()}")
     if plot is not None:
         with status("Drawing"):
-            path = found.figure().save(plot)
+            path = found.plot(plot) if hasattr(found, "plot") else found.figure().save(plot)
         say(f"Wrote {path.resolve()}")
 
 

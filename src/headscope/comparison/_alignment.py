@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from headscope.errors import RecordError
 from headscope.record import Tokens
 
 Kind = Literal["both", "replaced", "a", "b"]
-Method = Literal["the same tokens", "edit distance", "characters"]
+Method = Literal["the same tokens", "edit distance", "characters", "patches"]
 LEAST = 0.5
 
 
@@ -92,9 +93,12 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
     - The same texts, cut into other pieces: by characters. Spans are the smallest stretches of text that end where
       tokens of both end. White space at the ends of a token does not count; special tokens stand by their place
       (before, between, after the texts), all those of one place together.
+    - The same grids of patches without words, by two models: patch by patch; class tokens and registers by their names,
+      in order, with the fewest edits.
     - One model, two texts: by the least number of tokens that must be inserted, deleted or replaced (Levenshtein).
       Between tokens that both have, as many tokens on either side are replaced one by one; otherwise each is only in
-      its own record, as nothing tells which would be which.
+      its own record, as nothing tells which would be which. Pictures between the words must have the same grids; a
+      patch is the same in the same place, and is replaced by nothing.
 
     Args:
         a: tokens of one record.
@@ -103,8 +107,8 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
         least: part of the tokens that both must have, special ones left out, from 0 to 1.
 
     Raises:
-        RecordError: where no alignment is right: other texts in other tokens, tokens without texts or characters, or
-            too little in common. Nothing is cut to fit.
+        RecordError: where no alignment is right: other texts in other tokens, tokens without texts or characters,
+            other grids of patches, or too little in common. Nothing is cut to fit.
 
     Example:
         >>> align(Tokens(pieces=("a", "b")), Tokens(pieces=("a", "x", "b")), same_model=True).summary
@@ -114,10 +118,13 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
         spans = tuple(Span((place,), (place,), "both") for place in range(len(a)))
         return TokenAlignment(spans, "the same tokens", 1.0)
     _check_kind(a, b)
-    if a.texts and a.texts == b.texts and a.offsets is not None and b.offsets is not None:
+    if a.grids and not same_model:
+        _check_wordless(a, b)
+        spans, method = _by_names(a, b), "patches"
+    elif not a.grids and a.texts and a.texts == b.texts and a.offsets is not None and b.offsets is not None:
         spans, method = by_characters(a, b), "characters"
     elif same_model:
-        spans, method = by_edits(_names(a), _names(b)), "edit distance"
+        spans, method = _by_names(a, b), "edit distance"
     else:
         raise RecordError(_why_not(a, b))
     found = TokenAlignment(spans, method, _shared(spans, a, b))
@@ -213,8 +220,26 @@ def _trimmed(tokens: Tokens, place: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip()), stop - len(piece) + len(piece.rstrip())
 
 
-def _names(tokens: Tokens) -> list[tuple[int, str]]:
-    return list(zip(tokens.segments, tokens.pieces, strict=True))
+def _by_names(a: Tokens, b: Tokens) -> tuple[Span, ...]:
+    """Spans by the fewest edits; a patch is replaced by nothing."""
+    spans: list[Span] = []
+    for span in by_edits(_names(a), _names(b)):
+        if span.kind == "replaced" and (_is_patch(a, span.a[0]) or _is_patch(b, span.b[0])):
+            spans += [Span(span.a, (), "a"), Span((), span.b, "b")]
+        else:
+            spans.append(span)
+    return tuple(spans)
+
+
+def _names(tokens: Tokens) -> list[Hashable]:
+    """What is the same in two records: a text's piece, a picture's place."""
+    words = zip(tokens.segments, tokens.pieces, strict=True)
+    patches = zip(tokens.pictures or (), tokens.places or (), strict=True)
+    return [patch if _is_patch(tokens, at) else word for at, (word, patch) in enumerate(zip_longest(words, patches))]
+
+
+def _is_patch(tokens: Tokens, token: int) -> bool:
+    return tokens.places is not None and tokens.places[token] is not None
 
 
 def _shared(spans: Sequence[Span], a: Tokens, b: Tokens) -> float:
@@ -229,11 +254,30 @@ def _shared(spans: Sequence[Span], a: Tokens, b: Tokens) -> float:
 
 
 def _check_kind(a: Tokens, b: Tokens) -> None:
-    for name, what in (("grids", "pictures"), ("times", "sounds")):
-        if getattr(a, name) or getattr(b, name):
+    if a.grids != b.grids:
+        raise RecordError(
+            f"The patches of the two records are no parts of one grid: {_in_words(a)} in A, {_in_words(b)} in B; "
+            "compare pictures that are cut into as many rows and columns"
+        )
+    if a.times or b.times:
+        raise RecordError(
+            f"The tokens are those of sounds, of {len(a)} and {len(b)} parts; only those with the same parts can be "
+            "compared"
+        )
+
+
+def _in_words(tokens: Tokens) -> str:
+    """The grids of patches, in rows and columns."""
+    return " and ".join(f"{rows} x {columns} patches" for rows, columns in tokens.grids) or "no picture"
+
+
+def _check_wordless(a: Tokens, b: Tokens) -> None:
+    for tokens in (a, b):
+        pairs = zip(tokens.worded, tokens.special, strict=True)
+        if any(worded and not special for worded, special in pairs):
             raise RecordError(
-                f"The tokens are those of {what}, of {len(a)} and {len(b)} parts; only those with the same parts can "
-                "be compared"
+                "The records are of two models and hold words beside pictures, which have no common measure; capture "
+                "both models on the picture alone, or one model on both"
             )
 
 

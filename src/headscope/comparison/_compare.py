@@ -112,10 +112,10 @@ def compare(
 
     Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's two texts by edit
     distance; two tokenizers of one text by characters, weights summed over the tokens of a key and averaged over those
-    of a query (Clark et al. 2019). Two models and two texts at once are refused. Of each query that both have, the
-    attention of both heads is compared by the Jensen-Shannon divergence (Clark et al. 2019, section 6; natural
-    logarithm, no square root, no smoothing), where all keys that only one of them has count as one. What a row gives to
-    such keys is kept: nothing is renormalised.
+    of a query (Clark et al. 2019); patches of pictures by their places in the same grid. Two models and two texts at
+    once are refused. Of each query that both have, the attention of both heads is compared by the Jensen-Shannon
+    divergence (Clark et al. 2019, section 6; natural logarithm, no square root, no smoothing), where all keys that
+    only one of them has count as one. What a row gives to such keys is kept: nothing is renormalised.
 
     Heads are matched by number where the stacks have the same layers and heads and the models are of one type;
     otherwise each head of A is set against the nearest of all heads of B, which makes distances small: the table says

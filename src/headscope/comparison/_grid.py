@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -118,15 +118,30 @@ def epsilon_of(*layers: Layer, dtypes: Sequence[str] = ()) -> float:
 
 
 def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
-    """The spans as tokens: ``−word`` only in A, ``+word`` only in B, ``old→new`` replaced; else as B calls them."""
-    labels, special, segments = [], [], []
+    """The spans as tokens: ``−word`` only in A, ``+word`` only in B, ``old→new`` replaced; else as B calls them.
+
+    Patches stay where they are in their picture.
+    """
+    labels, special, segments, patches = [], [], [], []
     for span in alignment.spans:
         old, new = (_text(tokens, places) for tokens, places in ((a, span.a), (b, span.b)))
         labels.append({"both": new, "replaced": f"{old}→{new}", "a": f"−{old}", "b": f"+{new}"}[span.kind])
         tokens, places = (b, span.b) if span.b else (a, span.a)
         special.append(all(tokens.special[place] for place in places))
         segments.append(tokens.segments[places[0]])
-    return Tokens(pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments))
+        patches.append(_patch(tokens, places[0]))
+    found = Tokens(pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments))
+    if not b.grids:
+        return found
+    pictures, at = zip(*patches, strict=True)
+    return replace(found, grids=b.grids, places=at, pictures=pictures)
+
+
+def _patch(tokens: Tokens, token: int) -> tuple[int | None, tuple[int, int] | None]:
+    """The picture of a patch and its place in it."""
+    if tokens.pictures is None or tokens.places is None:
+        return None, None
+    return tokens.pictures[token], tokens.places[token]
 
 
 def _text(tokens: Tokens, places: tuple[int, ...]) -> str:

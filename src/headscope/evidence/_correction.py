@@ -50,6 +50,10 @@ def benjamini_hochberg(p: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return _adjusted(p, false_discovery_control)
 
 
+CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
+"""By the names that studies take."""
+
+
 def _holm(known: np.ndarray) -> np.ndarray:
     order = np.argsort(known, kind="stable")
     steps = np.minimum(1.0, known[order] * np.arange(len(known), 0, -1))

@@ -82,11 +82,20 @@ def masked_word(
         InterventionError: where the tokenizer has no mask token.
         TextError: where there is no text, or one of special tokens only.
     """
-    if tokenizer.mask_token_id is None:
-        raise InterventionError(f"{type(tokenizer).__name__} has no mask token; use next_word with causal models")
-    generator = torch.Generator().manual_seed(seed)
+    generator = masking(tokenizer, seed)
     batches = [_masked(tokenizer, one, share, generator) for one in _encoded(tokenizer, texts, batch)]
     return Objective(tuple(batches), _labelled, "masked-word loss")
+
+
+def masking(tokenizer: Any, seed: int) -> torch.Generator:
+    """What draws the tokens that are hidden.
+
+    Raises:
+        InterventionError: where the tokenizer has nothing to hide them behind.
+    """
+    if tokenizer.mask_token_id is None:
+        raise InterventionError(f"{type(tokenizer).__name__} has no mask token; use next_word with causal models")
+    return torch.Generator().manual_seed(seed)
 
 
 def classification(

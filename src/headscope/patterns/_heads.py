@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
+from headscope.evidence._correction import CORRECTIONS
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
 from headscope.patterns._kovaleva import CLASSES
-from headscope.patterns._label import CORRECTIONS, FIELDS, Label, labels_of
+from headscope.patterns._label import FIELDS, Label, labels_of
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._records import parse_records
 from headscope.patterns._table import Table, aligned

@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from headscope.evidence import benjamini_hochberg, effect_size, holm, interval, p_above
+from headscope.evidence import effect_size, interval, p_above
+from headscope.evidence._correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import BASELINES, Tally
 
 NUMBERS = ("score", "low", "high", "baseline", "effect", "p", "corrected")
-CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 
 
 @dataclass(frozen=True, kw_only=True)

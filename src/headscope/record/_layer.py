@@ -31,6 +31,8 @@ class Layer:
         queries: ``[head query feature]``, after positions are applied.
         keys: ``[kv_head key feature]``, after positions are applied; several heads may share one.
         values: ``[kv_head key feature]``.
+        queries_before: ``[head query feature]``, before positions are applied; kept on request.
+        keys_before: ``[kv_head key feature]``, the same of keys.
         value_norms: ``[head key]``, ``||f(x_j)||``: how long what each token adds is where it is looked at in full,
             its value times the head's part of the output projection.
         contributions: what each token adds to the layer's output over all heads, where it was kept.
@@ -41,6 +43,7 @@ class Layer:
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
         statistics: what the heads do row by row, where the weights themselves are not kept.
         rotary: how positions turned queries and keys, where they did.
+        turned: why ``rotary`` does not tell what positions did; empty where it does, or where they did nothing.
         norm: class of the norm that queries and keys went through before positions; empty where there is none.
         latent: width of the latent vectors that keys and values were made of (multi-head latent attention).
         module: name of the attention module in the model.
@@ -59,6 +62,8 @@ class Layer:
     queries: np.ndarray | None = None
     keys: np.ndarray | None = None
     values: np.ndarray | None = None
+    queries_before: np.ndarray | None = None
+    keys_before: np.ndarray | None = None
     value_norms: np.ndarray | None = None
     contributions: Contributions | None = None
     scale: float = 1.0
@@ -68,6 +73,7 @@ class Layer:
     sinks: np.ndarray | None = None
     statistics: Statistics | None = None
     rotary: Rotary | None = None
+    turned: str = ""
     norm: str = ""
     latent: int | None = None
     module: str = ""
@@ -193,14 +199,21 @@ class Layer:
         return found
 
     def before_positions(self) -> tuple[Floating, Floating]:
-        """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before rotary positions turned them.
+        """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before positions were applied to them.
 
-        As they are kept where nothing turned them; in float64 where something did.
+        As the model made them where these were kept (``keep="before"``), otherwise turned back in float64.
 
         Raises:
-            RecordError: where queries and keys were not kept.
+            RecordError: where queries and keys were not kept, or cannot be turned back.
         """
+        if self.queries_before is not None and self.keys_before is not None:
+            return self.queries_before, self.keys_before
         queries, keys = self._queries_and_keys()
+        if self.turned:
+            raise RecordError(
+                f"Layer {self.layer}: {self.turned}, so that they cannot be turned back; capture with keep=('qk', "
+                "'before'), which keeps them as the model made them, where that can be seen"
+            )
         if self.rotary is None:
             return queries, keys
         return self.rotary.turned(queries, back=True), self.rotary.turned(keys, back=True)
@@ -260,6 +273,8 @@ class Layer:
             "queries": (heads, queries, _width(self.queries)),
             "keys": (self.kv_heads, keys, _width(self.queries if self.queries is not None else self.keys)),
             "values": (self.kv_heads, keys, _width(self.values)),
+            "queries_before": (heads, queries, _width(self.queries_before)),
+            "keys_before": (self.kv_heads, keys, _width(self.keys_before)),
             "value_norms": (heads, keys),
             "sinks": (heads,),
         }
@@ -286,7 +301,7 @@ class Layer:
             )
 
     def _check_values(self) -> None:
-        for name in ("queries", "keys", "values", "value_norms", "bias", "sinks"):
+        for name in ARRAYS.keys() - {"weights"}:
             array = getattr(self, name)
             if array is not None and not is_on_disk(array):
                 check_finite(array, self._name(name))
@@ -299,6 +314,8 @@ ARRAYS = {
     "queries": "head query feature",
     "keys": "kv_head key feature",
     "values": "kv_head key feature",
+    "queries_before": "head query feature",
+    "keys_before": "kv_head key feature",
     "value_norms": "head key",
     "bias": "head query key",
     "sinks": "head",

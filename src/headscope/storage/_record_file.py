@@ -46,6 +46,8 @@ COLOURS = np.array([1 << 16, 1 << 8, 1], np.int32)
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
 LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm", "latent")
+RARE_FACTS = ("changes", "turned")
+"""Written only where there is something to tell."""
 
 
 def save(record: Record, path: str | os.PathLike) -> Path:
@@ -77,7 +79,7 @@ def save(record: Record, path: str | os.PathLike) -> Path:
             layers.append(
                 {name: getattr(layer, name) for name in LAYER_FACTS}
                 | _said_of(layer.contributions)
-                | ({"changes": layer.changes} if layer.changes else {})
+                | {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
                 | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
             )
         tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
@@ -156,6 +158,7 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
             Layer(
                 **{name: facts[name] for name in LAYER_FACTS},
                 changes=tuple(facts.get("changes", ())),
+                turned=facts.get("turned", ""),
                 **arrays,
                 visible=_mask(tensors, prefix, len(key)),
                 rotary=_rotary(facts["rotary"]),

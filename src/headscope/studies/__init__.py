@@ -16,13 +16,13 @@ from headscope.studies._alignment_file import load_alignment_study
 from headscope.studies._alignment_study import AlignmentStudy
 from headscope.studies._antecedent_head import AntecedentHead
 from headscope.studies._best_place import BestPlace
+from headscope.studies._canvas import check_plot
 from headscope.studies._coref import coref
 from headscope.studies._coref_file import load_coref
 from headscope.studies._coref_result import Coreference
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
-from headscope.studies._norm_plot import check_plot
 from headscope.studies._norms import NormStudy, load_norm_study, norm_study
 from headscope.studies._relation_file import load_relations
 from headscope.studies._relation_head import RelationHead

@@ -16,12 +16,13 @@ from headscope.capturing import random_twin
 from headscope.capturing._load import display_name
 from headscope.capturing._run import at_rest, unwrapped
 from headscope.errors import InterventionError, RecordError
+from headscope.evidence._correction import CORRECTIONS
 from headscope.interventions import Intervention, Mean, Uniform, Zero
 from headscope.interventions._plan import Plan
 from headscope.interventions._session import plan_on
 from headscope.studies._ablation_journal import Journal, fingerprint_of
 from headscope.studies._ablation_mean import averaged
-from headscope.studies._ablation_result import CORRECTIONS, Ablation, Cell
+from headscope.studies._ablation_result import Ablation, Cell
 from headscope.studies._ablation_run import Run
 from headscope.tasks import Task, parse_task
 

@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import FileError, RecordError
-from headscope.evidence import benjamini_hochberg, holm, interval, p_flipped
+from headscope.evidence import interval, p_flipped
+from headscope.evidence._correction import CORRECTIONS
 from headscope.patterns._table import Table, aligned
 from headscope.storage import written_whole
 
 VERSION = 1
-CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 FIELDS = ("stack", "layer", "head", "score", "change", "low", "high", "p", "corrected", "significant")
 MOST_COLUMNS = 16
 NAMED = 8

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError, ModelError, RecordError
+from headscope.record import Record
 from headscope.studies._aligned_pair import AlignedPair
 from headscope.studies._alignment_file import OPTIONS, load_alignment_study
 from headscope.studies._alignment_study import AlignmentStudy
@@ -69,20 +70,13 @@ def alignment_study(
     more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
 
     def study(model: Any, kept: Path | None) -> AlignmentStudy:
+        def captured(pair: AlignedPair) -> Record:
+            return capture(model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more)
+
         found = AlignmentStudy(**options)
         if kept is not None and kept.exists():
             found = _resumed(found, kept, display_name(model), named)
-        left = [(name, pair) for name, pair in named.items() if name not in found]
-        for number, (name, pair) in enumerate(_shown(left) if progress else left, 1):
-            found.digests[name] = _digest(pair)
-            try:
-                record = capture(model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more)
-            except HeadscopeError as error:
-                found.left_out[name] = str(error)
-            else:
-                found.update(name, record, pair.sure, pair.possible)
-            if kept is not None and (number % KEPT_EVERY == 0 or number == len(left)):
-                found.save(kept)
+        _count(found, named, captured, kept=kept, progress=progress)
         if not found.sentences:
             reason = next(iter(found.left_out.values()), "none was given")
             raise RecordError(f"alignment_study has no sentence left: {reason}")
@@ -104,6 +98,28 @@ def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:
             raise RecordError(f"Two sentences are called {name!r}; give every one a name of its own")
         found[name] = pair
     return found
+
+
+def _count(
+    found: AlignmentStudy,
+    named: dict[str, AlignedPair],
+    captured: Callable[[AlignedPair], Record],
+    *,
+    kept: Path | None,
+    progress: bool,
+) -> None:
+    """Count the sentences that were not counted before, and keep the study on the way."""
+    left = [(name, pair) for name, pair in named.items() if name not in found]
+    for number, (name, pair) in enumerate(_shown(left) if progress else left, 1):
+        found.digests[name] = _digest(pair)
+        try:
+            record = captured(pair)
+        except HeadscopeError as error:
+            found.left_out[name] = str(error)
+        else:
+            found.update(name, record, pair.sure, pair.possible)
+        if kept is not None and (number % KEPT_EVERY == 0 or number == len(left)):
+            found.save(kept)
 
 
 def _resumed(fresh: AlignmentStudy, path: Path, model: str, named: dict[str, AlignedPair]) -> AlignmentStudy:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from headscope.studies._chosen_head import shown
+
 
 @dataclass(frozen=True, kw_only=True)
 class AntecedentHead:
@@ -58,12 +60,12 @@ class AntecedentHead:
     @property
     def place(self) -> str:
         """The head as printed, layer first, both from 0."""
-        return f"{self.layer}-{self.head}"
+        return shown(self.layer, self.head)
 
     @property
     def held_out_place(self) -> str:
         """The head that was chosen on the other half, as printed."""
-        return "-" if self.held_out_layer is None else f"{self.held_out_layer}-{self.held_out_head}"
+        return shown(self.held_out_layer, self.held_out_head)
 
 
 FIELDS = tuple(field.name for field in fields(AntecedentHead))

@@ -9,8 +9,8 @@ from typing import Any
 
 from headscope.errors import RecordError
 from headscope.linguistics import Passage, read_coreference
+from headscope.studies._asking import asked
 from headscope.studies._coref_result import Coreference
-from headscope.studies._reading import numbered
 from headscope.studies._source import parse_source
 
 
@@ -67,22 +67,12 @@ def coref(
     source = parse_source(model, tokenizer, [each.text for each in listed], options)
     assert source is not None, "texts were given"
 
-    def study(other: Any = None) -> Coreference:
+    def study() -> Coreference:
         found = Coreference(rows=rows, **options)
-        found.data, lost = data, {}
-        for number, record in numbered(source, lost, other):
-            found.update(listed[number], record)
-        found.left_out |= {listed[number].name: reason for number, reason in lost.items()}
-        if not found.passages:
-            raise RecordError(f"No passage is left: {next(iter(found.left_out.values()))}")
+        found.data = data
         return found
 
-    result = study()
-    if random_weights:
-        from headscope.capturing import random_twin
-
-        result.control = study(random_twin(source.model))
-    return result
+    return asked(study, source, listed, random_weights=random_weights)
 
 
 def name_of(path: str | os.PathLike) -> str:

@@ -10,21 +10,19 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.evidence import benjamini_hochberg, holm, p_above, redrawn_ratios
-from headscope.linguistics import Passage, word_attention, words_at
+from headscope.linguistics import Passage, words_at
 from headscope.linguistics._mentions import RULES
-from headscope.patterns._table import Table
 from headscope.record import Record
 from headscope.studies._antecedent_head import FIELDS, AntecedentHead
+from headscope.studies._chosen_head import columns_of, places_of
 from headscope.studies._coref_table import plotted, printed
 from headscope.studies._coref_tally import ALL, CANDIDATES, Answers, answers_of
+from headscope.studies._head_study import HeadStudy, added, joined
+from headscope.studies._held_out import Counts, half_of, measured
 from headscope.studies._range_plot import range_plot
-from headscope.studies._reading import cells_of
-
-CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 
 
-class Coreference(Table):
+class Coreference(HeadStudy):
     """Which questions every head answers right; prints itself, is added to others of the same model, and kept.
 
     Args:
@@ -42,6 +40,11 @@ class Coreference(Table):
         <Coreference of 0 passages>
     """
 
+    TEXT = "passage"
+
+    control: Coreference | None
+    _read: dict[str, Answers]
+
     def __init__(
         self,
         *,
@@ -51,17 +54,8 @@ class Coreference(Table):
         correction: str = "holm",
         seed: int = 0,
     ) -> None:
-        if not 0 < confidence < 1 or correction not in CORRECTIONS:
-            raise RecordError(
-                f"confidence {confidence} and correction {correction!r}: wanted are a number between 0 and 1, and "
-                f"{' or '.join(CORRECTIONS)}"
-            )
-        self.rows, self.stack, self.confidence, self.correction, self.seed = rows, stack, confidence, correction, seed
-        self.model, self.data = "", ""
-        self.cells: tuple[tuple[int, int], ...] = ()
-        self.left_out: dict[str, str] = {}
-        self.control: Coreference | None = None
-        self._answers: dict[str, Answers] = {}
+        super().__init__(rows=rows, stack=stack, confidence=confidence, correction=correction, seed=seed)
+        self.data = ""
 
     def update(self, passage: Passage, record: Record) -> None:
         """Count one passage; it goes to ``left_out`` where its words and the tokens cannot be aligned.
@@ -73,15 +67,7 @@ class Coreference(Table):
         Raises:
             RecordError: where it was counted before, the record is of another text, or has other layers and heads.
         """
-        stack = record[self.stack or next(iter(record.stacks))]
-        cells = cells_of(stack)
-        if self.cells and cells != self.cells:
-            raise RecordError(
-                f"Passage {passage.name!r} has {len(cells)} heads, those before it {len(self.cells)}; heads of one "
-                "model are counted together"
-            )
-        if passage.name in self._answers or passage.name in self.left_out:
-            raise RecordError(f"Passage {passage.name!r} was counted before; each has a name of its own")
+        stack = self._stack_of(passage.name, record)
         if stack.query.texts[:1] != (passage.text,):
             raise RecordError(f"The record is of another text than the passage {passage.name!r}")
         try:
@@ -90,12 +76,7 @@ class Coreference(Table):
         except RecordError as error:
             self.left_out[passage.name] = str(error)
             return
-        places = list(words.places)
-        weights = np.concatenate([np.asarray(layer.weights_of(), np.float64) for layer in stack])
-        maps = word_attention(weights, words, rows=self.rows)[:, places][:, :, places]
-        self._answers[passage.name] = answers_of(passage, maps)
-        self.cells, self.model = cells, self.model or record.model.name
-        self._forget()
+        self._keep(passage.name, answers_of(passage, self._word_maps(stack, words)), record, stack)
 
     def __add__(self, other: Coreference) -> Coreference:
         """The passages of both.
@@ -105,28 +86,14 @@ class Coreference(Table):
         """
         if not isinstance(other, Coreference):
             return NotImplemented
-        shared = {*self._answers, *self.left_out} & {*other._answers, *other.left_out}
-        mine, theirs = ((each.rows, each.stack, each.cells or self.cells) for each in (self, other))
-        if shared or (self.cells and mine != theirs) or mine[:2] != theirs[:2]:
-            raise RecordError("These are of other models or options, or share a passage; they cannot be added up")
-        found = Coreference(
-            rows=self.rows,
-            stack=self.stack,
-            confidence=self.confidence,
-            correction=self.correction,
-            seed=self.seed,
-        )
-        found.cells, found.model = self.cells or other.cells, self.model or other.model
-        found.data = self.data if self.data == other.data else f"{self.data} + {other.data}"
-        found._answers, found.left_out = self._answers | other._answers, self.left_out | other.left_out
-        if self.control is not None and other.control is not None:
-            found.control = self.control + other.control
+        found = added(self, other)
+        found.data = joined(self.data, other.data)
         return found
 
     @property
     def passages(self) -> int:
         """Number of passages counted."""
-        return len(self._answers)
+        return len(self._read)
 
     @property
     def questions(self) -> int:
@@ -184,12 +151,9 @@ class Coreference(Table):
         With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
         """
         listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
-        found = {name: [getattr(each, name) for each in listed] for name in FIELDS}
-        if self.control is not None:
-            for name in ("accuracy", "held_out_accuracy"):
-                control = self.control
-                found[f"random_{name}"] = [getattr(control.best(each.kind, each.candidates), name) for each in listed]
-        return found
+        control = self.control
+        twins = None if control is None else [control.best(each.kind, each.candidates) for each in listed]
+        return columns_of(FIELDS, listed, twins)
 
     def plot(self, path: str | os.PathLike, *, candidates: str = "mentions") -> Path:
         """Draw the held-out accuracy for every kind of mention with its interval, beside its baselines.
@@ -220,80 +184,48 @@ class Coreference(Table):
         return printed(self)
 
     def _heads_of(self, candidates: str) -> tuple[AntecedentHead, ...]:
-        hits = self._hits[_place(candidates)]
-        choosing = self._choosing
-        found, sums = [], []
+        hits, nearest = self._hits[_place(candidates)], self._rules[0]
+        everything = np.ones(len(self._documents), bool)
+        chosen, rows = [], []
         for kind in self.kinds:
             asked = self._asked(kind)
-            first = asked[choosing[self._documents[asked]]]
+            first = asked[self._choosing[self._documents[asked]]]
             best = int(hits[:, asked].sum(axis=-1).argmax())
             held = int(hits[:, first].sum(axis=-1).argmax()) if len(first) else None
-            wholes = self._by_document(np.ones(len(self._documents), bool), asked)
-            mine = np.zeros(len(wholes)) if held is None else self._by_document(hits[held], asked)
-            sums.append((self._by_document(hits[best], asked), mine, self._by_document(self._rules[0], asked), wholes))
-            found.append((kind, best, held))
-        same, mine, near, wholes = (np.stack(each, axis=1) for each in zip(*sums, strict=True))
-        other = ~choosing
-        there = np.where(wholes > 0, 1.0, np.nan)[other]
-        p = p_above(mine[other] * there, near[other] * there)
-        corrected = CORRECTIONS[self.correction](p)
-        ends, held_ends = self._ends(same, wholes), self._ends(mine[other], wholes[other])
-        shares = [_share(mine[other], wholes[other]), _share(near[other], wholes[other])]
+            chosen.append((kind, best, held))
+            right = (everything, hits[best], ~everything if held is None else hits[held], nearest)
+            rows.append([self._by_document(each, asked) for each in right])
+        wholes, same, held_out, baseline = (np.stack(each, axis=1) for each in zip(*rows, strict=True))
+        counts = Counts(
+            wholes=wholes,
+            same=same,
+            held=held_out,
+            baseline=baseline,
+            chosen=np.array([held is not None for _, _, held in chosen]),
+        )
+        numbers, shares = measured(counts, self._choosing, confidence=self.confidence, correction=self.correction)
         return tuple(
-            self._head(
-                (kind, candidates, best, held),
-                (same[:, n].sum() / wholes[:, n].sum(), *ends[n]),
-                (wholes[other, n].sum(), shares[0][n], *held_ends[n], shares[1][n], p[n], corrected[n]),
+            AntecedentHead(
+                kind=kind,
+                candidates=candidates,
+                nearest=self.rule("nearest", kind),
+                head_match=self.rule("head match", kind),
+                sieves=self.rule("sieves", kind),
+                held_out_nearest=share,
+                **places_of(self.cells, best, held),
+                **each,
             )
-            for n, (kind, best, held) in enumerate(found)
+            for (kind, best, held), each, share in zip(chosen, numbers, shares.tolist(), strict=True)
         )
-
-    def _head(self, chosen: tuple[str, str, int, int | None], same: tuple, other: tuple) -> AntecedentHead:
-        kind, candidates, best, held = chosen
-        accuracy, low, high = map(float, same)
-        count, held_accuracy, held_low, held_high, near, p, corrected = map(float, other)
-        layer, head = self.cells[best]
-        held_layer, held_head = (None, None) if held is None else self.cells[held]
-        return AntecedentHead(
-            kind=kind,
-            candidates=candidates,
-            count=len(self._asked(kind)),
-            layer=layer,
-            head=head,
-            accuracy=accuracy,
-            low=low,
-            high=high,
-            nearest=self.rule("nearest", kind),
-            head_match=self.rule("head match", kind),
-            sieves=self.rule("sieves", kind),
-            held_out_layer=held_layer,
-            held_out_head=held_head,
-            held_out_count=int(count),
-            held_out_accuracy=float("nan") if held is None else held_accuracy,
-            held_out_low=held_low,
-            held_out_high=held_high,
-            held_out_nearest=near,
-            p=p,
-            p_corrected=corrected,
-        )
-
-    def _ends(self, parts: np.ndarray, wholes: np.ndarray) -> Float[np.ndarray, "kind 2"]:
-        """Bootstrap intervals over documents; NaN for a kind in fewer than two."""
-        tails = ((1 - self.confidence) / 2, (1 + self.confidence) / 2)
-        found = np.full((parts.shape[1], 2), np.nan)
-        many = np.flatnonzero((wholes > 0).sum(axis=0) > 1)
-        if len(many):
-            found[many] = np.nanquantile(redrawn_ratios(parts[:, many], wholes[:, many]), tails, axis=0).T
-        return found
 
     def _by_document(self, hits: np.ndarray, asked: np.ndarray) -> np.ndarray:
         return np.bincount(self._documents[asked], weights=hits[asked], minlength=len(self._choosing))
 
     @cached_property
     def _listed(self) -> list[Answers]:
-        if not self._answers:
+        if not self._read:
             raise RecordError("No passage was counted")
-        return [self._answers[name] for name in sorted(self._answers)]
+        return [self._read[name] for name in self.names]
 
     @cached_property
     def _documents(self) -> np.ndarray:
@@ -305,9 +237,7 @@ class Coreference(Table):
     def _choosing(self) -> np.ndarray:
         """The half of the documents that heads are chosen on."""
         size = int(self._documents.max()) + 1 if len(self._documents) else 0
-        found = np.zeros(size, bool)
-        found[np.random.default_rng(self.seed).permutation(size)[: size // 2]] = True
-        return found
+        return half_of(size, self.seed)
 
     @cached_property
     def _hits(self) -> Bool[np.ndarray, "candidates head question"]:
@@ -327,15 +257,6 @@ class Coreference(Table):
         if not len(found):
             raise RecordError(f"There is no question of the kind {kind!r}; there are {', '.join(self.kinds)}")
         return found
-
-    def _forget(self) -> None:
-        for name in ("_listed", "_documents", "_choosing", "_hits", "_rules", "_found"):
-            self.__dict__.pop(name, None)
-
-
-def _share(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
-    sums = wholes.sum(axis=0)
-    return np.divide(parts.sum(axis=0), sums, out=np.full(sums.shape, np.nan), where=sums > 0)
 
 
 def _place(candidates: str) -> int:

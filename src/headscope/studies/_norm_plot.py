@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from headscope.errors import FigureError, FileError
+from headscope.studies._canvas import canvas
 
-SUFFIXES = (".svg", ".pdf", ".png")
 COLOURS = {"[CLS]": "#0072B2", "[SEP]": "#D55E00", "first": "#009E73", "period, comma": "#A0608F", "other": "#5A5A5A"}
 """Okabe and Ito's, the lighter ones darkened for lines on white."""
 TITLES = ("by weight  a", "by norm  ‖a f(x)‖")
-MISSING = "Plots need matplotlib: pip install 'headscope[figures]'"
 LEAST_APART = 0.06
 """How far labels at the ends of lines stand apart, as a share of the height."""
 
@@ -34,41 +31,16 @@ def plot(path: Path, panels: Sequence[Mapping[str, Line]], layers: Sequence[int]
         FigureError: where matplotlib is missing, or the suffix is none of ours.
         FileError: where the file cannot be written.
     """
-    check_plot(path)
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+    with canvas(path, (6.8, 3.0), caption) as figure:
         from matplotlib.ticker import PercentFormatter
-    except ImportError:
-        raise FigureError(MISSING) from None
-    with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8, "svg.hashsalt": "headscope"}):
-        figure = Figure(figsize=(6.8, 3.0), layout="constrained")
-        FigureCanvasAgg(figure)
+
         axes = figure.subplots(1, 2, sharey=True)
         for axis, lines, title in zip(axes, panels, TITLES, strict=True):
             _panel(axis, lines, layers)
             axis.set_title(title, loc="left", fontsize=9)
             axis.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes[0].set_ylabel("share of a row, mean over heads")
-        figure.suptitle(caption, x=0.01, ha="left", fontsize=8, color="#5A5A5A")
-        try:
-            figure.savefig(path, dpi=200, metadata={"Date": None} if path.suffix == ".svg" else None)
-        except OSError as error:
-            raise FileError(f"Cannot write {path}: {error.strerror or error}") from error
     return path
-
-
-def check_plot(path: Path) -> None:
-    """Raise where a plot could not be drawn, before any long work.
-
-    Raises:
-        FigureError: saying why.
-    """
-    if path.suffix not in SUFFIXES:
-        raise FigureError(f"A plot is drawn as {', '.join(SUFFIXES)}, not {path.name}")
-    if find_spec("matplotlib") is None:
-        raise FigureError(MISSING)
 
 
 def _panel(axis, lines: Mapping[str, Line], layers: Sequence[int]) -> None:  # noqa: ANN001

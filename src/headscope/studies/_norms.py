@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic, interval, load_statistic
+from headscope.patterns._table import Table
 from headscope.record import Record, Stack
 from headscope.studies._norm_plot import plot
 from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
@@ -25,7 +26,7 @@ LAYER = "layer "
 KEPT = ("weights", "norms")
 
 
-class NormStudy:
+class NormStudy(Table):
     """What was counted; prints itself as tables, is added to others of the same model, kept and gone on with.
 
     Args:
@@ -143,18 +144,6 @@ class NormStudy:
         if self.control is not None:
             found["random_mean"] = self.control.statistic.mean.ravel().tolist()
         return found
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """The table as an Arrow table."""
-        import pyarrow as pa
-
-        return pa.table(self.columns())
 
     def plot(self, path: str | os.PathLike) -> Path:
         """Draw the shares of the classes in every layer, by weight on the left and by norm on the right.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from headscope.errors import FigureError, FileError
-from headscope.studies._norm_plot import MISSING, check_plot
+from headscope.errors import FigureError
+from headscope.studies._canvas import FAINT, canvas
 
 Mark = tuple[float, tuple[float, float] | None]
 """A share, and the ends of its interval."""
@@ -20,7 +20,6 @@ STYLES = (
     {"marker": "s", "markerfacecolor": "none", "color": "#A0608F", "markersize": 4.5},
 )
 """Okabe and Ito's colours, the lighter ones darkened; shapes differ, too."""
-QUIET = "#5A5A5A"
 
 
 def range_plot(path: Path, rows: Mapping[str, tuple[str, Mapping[str, Mark]]], caption: str) -> Path:
@@ -35,30 +34,17 @@ def range_plot(path: Path, rows: Mapping[str, tuple[str, Mapping[str, Mark]]], c
         FigureError: where matplotlib is missing, the suffix is none of ours, or there is nothing to draw.
         FileError: where the file cannot be written.
     """
-    check_plot(path)
     if not rows:
         raise FigureError("There is nothing to draw: no row has enough in it")
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+    with canvas(path, (6.8, 1.15 + 0.19 * len(rows)), caption) as figure:
         from matplotlib.ticker import PercentFormatter
-    except ImportError:
-        raise FigureError(MISSING) from None
-    with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8, "svg.hashsalt": "headscope"}):
-        figure = Figure(figsize=(6.8, 1.15 + 0.19 * len(rows)), layout="constrained")
-        FigureCanvasAgg(figure)
+
         axis = figure.subplots()
         _draw(axis, rows)
         axis.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         names = list(dict.fromkeys(name for _, marks in rows.values() for name in marks))
         handles = axis.get_legend_handles_labels()[0][: len(names)][::-1]
         figure.legend(handles=handles, loc="outside lower left", ncols=len(names), frameon=False, handletextpad=0.3)
-        figure.suptitle(caption, x=0.01, ha="left", fontsize=8, color=QUIET)
-        try:
-            figure.savefig(path, dpi=200, metadata={"Date": None} if path.suffix == ".svg" else None)
-        except OSError as error:
-            raise FileError(f"Cannot write {path}: {error.strerror or error}") from error
     return path
 
 
@@ -76,7 +62,7 @@ def _draw(axis, rows: Mapping[str, tuple[str, Mapping[str, Mark]]]) -> None:  # 
     axis.set_yticks(heights, list(rows))
     axis.tick_params(axis="y", length=0)
     for height, (note, _) in zip(heights, rows.values(), strict=True):
-        axis.text(1.02, height, note, va="center", fontsize=7, color=QUIET)
+        axis.text(1.02, height, note, va="center", fontsize=7, color=FAINT)
     axis.set_xlim(0, 1)
     axis.set_ylim(-0.7, len(rows) - 0.3)
     axis.spines[["top", "right", "left"]].set_visible(False)

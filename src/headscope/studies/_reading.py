@@ -1,38 +1,13 @@
-"""What studies of annotated texts share: which record belongs to which text, and what was left out."""
+"""What studies of annotated texts share: their heads, what was left out, and numbers as printed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from headscope.errors import HeadscopeError
-from headscope.record import Record, Stack
-from headscope.studies._source import Source
+from headscope.record import Stack
 
 NAMED_WITH_REASON = 20
-
-
-def numbered(source: Source, lost: dict[int, str], model: Any = None) -> Iterator[tuple[int, Record]]:
-    """The record of each text with its number; why a text has none goes to ``lost``.
-
-    Args:
-        source: a model and texts.
-        lost: is filled with the number of each text that could not be captured, and the reason.
-        model: another one to read the same texts.
-    """
-
-    def lose(number: int, error: HeadscopeError) -> None:
-        lost[number] = str(error)
-
-    records = source.records(model, keep=("weights",), on_error=lose)
-    place = 0
-    for record in records:
-        # those that are left out are told before any later record comes
-        while place in lost:
-            place += 1
-        yield place, record
-        place += 1
 
 
 def cells_of(stack: Stack) -> tuple[tuple[int, int], ...]:

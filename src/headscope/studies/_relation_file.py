@@ -8,24 +8,19 @@ from pathlib import Path
 import numpy as np
 
 from headscope.storage import load_kept, save_kept
+from headscope.studies._head_study import anew
 from headscope.studies._relation_result import Relations
 from headscope.studies._relation_tally import Read
 
 KIND = "relations"
-OPTIONS = ("rows", "trees", "universal", "stack", "confidence", "correction", "seed")
 
 
 def save(relations: Relations, path: Path) -> Path:
     """Keep what was read; see `Relations.save`."""
-    names = sorted(relations._read)
-    kept = [relations._read[name] for name in names]
-    said = {
-        "options": {name: getattr(relations, name) for name in OPTIONS},
-        "model": relations.model,
+    kept = [relations._read[name] for name in relations.names]
+    said = relations._said() | {
         "treebank": relations.treebank,
-        "cells": relations.cells,
-        "left_out": relations.left_out,
-        "sentences": [[name, list(each.relations)] for name, each in zip(names, kept, strict=True)],
+        "sentences": [[name, list(each.relations)] for name, each in zip(relations.names, kept, strict=True)],
     }
     arrays = {}
     if kept:
@@ -41,9 +36,8 @@ def load_relations(path: str | os.PathLike) -> Relations:
         FileError: where the file is not there, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
-    found = Relations(**said["options"])
-    found.model, found.treebank, found.left_out = said["model"], said["treebank"], said["left_out"]
-    found.cells = tuple((layer, head) for layer, head in said["cells"])
+    found = anew(Relations, said)
+    found.treebank = said["treebank"]
     place = 0
     for name, names in said["sentences"]:
         words = slice(place, place + len(names))

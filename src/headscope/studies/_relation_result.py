@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError, TextError
-from headscope.evidence import benjamini_hochberg, holm, p_above, redrawn_ratios
 from headscope.linguistics import DIRECTIONS, NEAREST_STANFORD, OFFSETS, Sentence, words_at
 from headscope.patterns import Heads
-from headscope.patterns._table import Table
 from headscope.record import Record
+from headscope.studies._chosen_head import columns_of, places_of
+from headscope.studies._head_study import HeadStudy, added, joined
+from headscope.studies._held_out import Counts, half_of, measured
 from headscope.studies._range_plot import range_plot
-from headscope.studies._reading import cells_of
 from headscope.studies._relation_head import FIELDS, RelationHead
 from headscope.studies._relation_table import GROUPS, LEAST, plotted, printed
 from headscope.studies._relation_tally import SCORES, Chosen, Corpus, Read, chosen_for, corpus_of, read_heads
 
-CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 COMMON = 100
 """How many words a relation has that is a label of heads."""
 
 
-class Relations(Table):
+class Relations(HeadStudy):
     """What every head says about the heads of words; prints itself, is added to others of the same model, and kept.
 
     Args:
@@ -46,6 +46,12 @@ class Relations(Table):
         <Relations of 0 sentences>
     """
 
+    TEXT = "sentence"
+    READING = ("rows", "trees", "universal", "stack")
+
+    control: Relations | None
+    _read: dict[str, Read]
+
     def __init__(
         self,
         *,
@@ -57,18 +63,9 @@ class Relations(Table):
         correction: str = "holm",
         seed: int = 0,
     ) -> None:
-        if not 0 < confidence < 1 or correction not in CORRECTIONS:
-            raise RecordError(
-                f"confidence {confidence} and correction {correction!r}: wanted are a number between 0 and 1, and "
-                f"{' or '.join(CORRECTIONS)}"
-            )
-        self.rows, self.trees, self.universal, self.stack = rows, trees, universal, stack
-        self.confidence, self.correction, self.seed = confidence, correction, seed
-        self.model, self.treebank = "", ""
-        self.cells: tuple[tuple[int, int], ...] = ()
-        self.left_out: dict[str, str] = {}
-        self.control: Relations | None = None
-        self._read: dict[str, Read] = {}
+        super().__init__(rows=rows, stack=stack, confidence=confidence, correction=correction, seed=seed)
+        self.trees, self.universal = trees, universal
+        self.treebank = ""
 
     def update(self, sentence: Sentence, record: Record) -> None:
         """Count one sentence; it goes to ``left_out`` where its words and the tokens cannot be aligned.
@@ -80,15 +77,7 @@ class Relations(Table):
         Raises:
             RecordError: where it was counted before, the record is of another text, or has other layers and heads.
         """
-        stack = record[self.stack or next(iter(record.stacks))]
-        cells = cells_of(stack)
-        if self.cells and cells != self.cells:
-            raise RecordError(
-                f"Sentence {sentence.name!r} has {len(cells)} heads, those before it {len(self.cells)}; heads of one "
-                "model are counted together"
-            )
-        if sentence.name in self._read or sentence.name in self.left_out:
-            raise RecordError(f"Sentence {sentence.name!r} was counted before; each has a name of its own")
+        stack = self._stack_of(sentence.name, record)
         _check_text(sentence, stack.query.texts)
         try:
             spans = sentence.spans if stack.query.texts[0] == sentence.text else sentence.written_spans()
@@ -97,10 +86,8 @@ class Relations(Table):
         except (RecordError, TextError) as error:
             self.left_out[sentence.name] = str(error)
             return
-        weights = np.concatenate([np.asarray(layer.weights_of(), np.float64) for layer in stack])
-        self._read[sentence.name] = read_heads(sentence, words, weights, rows=self.rows, trees=self.trees)
-        self.cells, self.model = cells, self.model or record.model.name
-        self._forget()
+        read = read_heads(sentence, self._word_maps(stack, words), trees=self.trees)
+        self._keep(sentence.name, read, record, stack)
 
     def __add__(self, other: Relations) -> Relations:
         """The sentences of both.
@@ -110,16 +97,8 @@ class Relations(Table):
         """
         if not isinstance(other, Relations):
             return NotImplemented
-        found = self._like()
-        mine, theirs = ((each.rows, each.trees, each.universal, each.cells or self.cells) for each in (self, other))
-        shared = {*self._read, *self.left_out} & {*other._read, *other.left_out}
-        if shared or (self.cells and mine != theirs) or mine[:3] != theirs[:3]:
-            raise RecordError("These are of other models or options, or share a sentence; they cannot be added up")
-        found.cells, found.model = self.cells or other.cells, self.model or other.model
-        found.treebank = self.treebank if self.treebank == other.treebank else f"{self.treebank} + {other.treebank}"
-        found._read, found.left_out = self._read | other._read, self.left_out | other.left_out
-        if self.control is not None and other.control is not None:
-            found.control = self.control + other.control
+        found = added(self, other)
+        found.treebank = joined(self.treebank, other.treebank)
         return found
 
     @property
@@ -171,12 +150,9 @@ class Relations(Table):
         With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
         """
         listed = [each for score in self.scores for each in self.heads_of(score)]
-        found = {name: [getattr(each, name) for each in listed] for name in FIELDS}
-        if self.control is not None:
-            for name in ("accuracy", "held_out_accuracy"):
-                control = self.control
-                found[f"random_{name}"] = [getattr(control.best(each.relation, each.score), name) for each in listed]
-        return found
+        control = self.control
+        twins = None if control is None else [control.best(each.relation, each.score) for each in listed]
+        return columns_of(FIELDS, listed, twins)
 
     def plot(self, path: str | os.PathLike, *, least: int = LEAST, score: str = "max") -> Path:
         """Draw the held-out accuracy of every relation with its interval, beside its baseline.
@@ -211,11 +187,6 @@ class Relations(Table):
         return heads_of(self, least=fewest, threshold=threshold)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The sentences that were counted, as `corpus` has them."""
-        return tuple(sorted(self._read))
-
-    @property
     def named(self) -> tuple[str, ...]:
         """The relations alone, without groups of words and the root."""
         return tuple(name for name in self.relations if name not in (*GROUPS, "root"))
@@ -239,63 +210,33 @@ class Relations(Table):
     def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
         corpus, hits, offsets = self.corpus, self._hits(score), self.corpus.offset_hits(score)
         chosen = [chosen_for(corpus, (hits, offsets), words, self._choosing) for words in corpus.groups.values()]
-        wholes = np.stack([each.wholes for each in chosen], axis=1)
-        same, held, base = (
-            np.stack([getattr(each, name) for each in chosen], axis=1) for name in ("same", "held", "base")
+        counts = Counts(
+            chosen=np.array([each.held_best is not None for each in chosen]),
+            **{
+                name: np.stack([getattr(each, name) for each in chosen], axis=1)
+                for name in ("wholes", "same", "held", "baseline")
+            },
         )
-        measuring = ~self._choosing
-        ends = self._ends(same, wholes)
-        held_ends = self._ends(held[measuring], wholes[measuring])
-        there = np.where(wholes > 0, 1.0, np.nan)[measuring]
-        p = p_above(held[measuring] * there, base[measuring] * there)
-        corrected = CORRECTIONS[self.correction](p)
-        return tuple(
-            self._head(name, score, each, (*ends[place], *held_ends[place], p[place], corrected[place]))
-            for place, (name, each) in enumerate(zip(corpus.groups, chosen, strict=True))
-        )
+        numbers, baselines = measured(counts, self._choosing, confidence=self.confidence, correction=self.correction)
+        rows = zip(corpus.groups, chosen, numbers, baselines.tolist(), strict=True)
+        return tuple(self._head((name, score), each, of, baseline) for name, each, of, baseline in rows)
 
-    def _head(self, name: str, score: str, each: Chosen, ends: tuple) -> RelationHead:
-        low, high, held_low, held_high, p, corrected = map(float, ends)
-        layer, head = self.cells[each.best[1]]
-        held = None if each.held_best is None else self.cells[each.held_best[1]]
-        measuring = ~self._choosing
-        count = int(each.wholes[measuring].sum())
-        known = held is not None and count
+    def _head(self, asked: tuple[str, str], each: Chosen, numbers: dict[str, Any], baseline: float) -> RelationHead:
+        relation, score = asked
+        held = each.held_best
         return RelationHead(
-            relation=name,
+            relation=relation,
             score=score,
-            stanford=NEAREST_STANFORD.get(name, ""),
-            count=int(each.wholes.sum()),
-            layer=layer,
-            head=head,
+            stanford=NEAREST_STANFORD.get(relation, ""),
             direction=DIRECTIONS[each.best[0]],
-            accuracy=float(each.same.sum() / each.wholes.sum()),
-            low=low,
-            high=high,
             offset=OFFSETS[each.offset],
-            baseline=each.baseline,
-            held_out_layer=None if held is None else held[0],
-            held_out_head=None if held is None else held[1],
-            held_out_direction=None if each.held_best is None else DIRECTIONS[each.held_best[0]],
-            held_out_count=count,
-            held_out_accuracy=float(each.held[measuring].sum() / count) if known else float("nan"),
-            held_out_low=held_low,
-            held_out_high=held_high,
+            baseline=each.offset_share,
+            held_out_direction=None if held is None else DIRECTIONS[held[0]],
             held_out_offset=None if each.held_offset is None else OFFSETS[each.held_offset],
-            held_out_baseline=float(each.base[measuring].sum() / count) if known else float("nan"),
-            p=p,
-            p_corrected=corrected,
+            held_out_baseline=float("nan") if held is None else baseline,
+            **places_of(self.cells, each.best[1], None if held is None else held[1]),
+            **numbers,
         )
-
-    def _ends(self, parts: np.ndarray, wholes: np.ndarray) -> Float[np.ndarray, "relation 2"]:
-        """Bootstrap intervals over sentences; NaN for a relation of fewer than two."""
-        tails = ((1 - self.confidence) / 2, (1 + self.confidence) / 2)
-        found = np.full((parts.shape[1], 2), np.nan)
-        many = np.flatnonzero((wholes > 0).sum(axis=0) > 1)
-        if len(many):
-            drawn = redrawn_ratios(parts[:, many], wholes[:, many])
-            found[many] = np.nanquantile(drawn, tails, axis=0).T
-        return found
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -311,15 +252,12 @@ class Relations(Table):
         """
         if not self._read:
             raise RecordError("No sentence was counted")
-        return corpus_of((self._read[name] for name in sorted(self._read)), universal=self.universal)
+        return corpus_of((self._read[name] for name in self.names), universal=self.universal)
 
     @cached_property
     def _choosing(self) -> np.ndarray:
         """The half of the sentences that heads are chosen on."""
-        order = np.random.default_rng(self.seed).permutation(self.sentences)
-        found = np.zeros(self.sentences, bool)
-        found[order[: self.sentences // 2]] = True
-        return found
+        return half_of(self.sentences, self.seed)
 
     @cached_property
     def _found(self) -> dict[str, tuple[RelationHead, ...]]:
@@ -340,22 +278,6 @@ class Relations(Table):
         if relation not in self.corpus.groups:
             raise RecordError(f"No word has the relation {relation!r}; there are {', '.join(self.relations)}")
         return self.corpus.groups[relation]
-
-    def _forget(self) -> None:
-        for name in ("corpus", "_choosing", "_found", "_hits_of"):
-            self.__dict__.pop(name, None)
-
-    def _like(self) -> Relations:
-        """An empty one with the same options."""
-        return Relations(
-            rows=self.rows,
-            trees=self.trees,
-            universal=self.universal,
-            stack=self.stack,
-            confidence=self.confidence,
-            correction=self.correction,
-            seed=self.seed,
-        )
 
 
 def _check_text(sentence: Sentence, texts: tuple[str, ...]) -> None:

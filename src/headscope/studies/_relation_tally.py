@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.linguistics import OFFSETS, Sentence, Words, decode_tree, offset_heads, predicted_heads, word_attention
+from headscope.linguistics import OFFSETS, Sentence, decode_tree, offset_heads, predicted_heads
 from headscope.linguistics._dependencies import groups_of
 
 SCORES = ("max", "max undirected", "tree", "tree undirected")
@@ -33,12 +33,8 @@ class Read:
     predicted: Int[np.ndarray, "decoding direction head word"]
 
 
-def read_heads(
-    sentence: Sentence, words: Words, weights: Float[np.ndarray, "head query key"], *, rows: str, trees: bool
-) -> Read:
-    """What all heads predict for one sentence."""
-    places = list(words.places)
-    maps = word_attention(weights, words, rows=rows)[:, places][:, :, places]
+def read_heads(sentence: Sentence, maps: Float[np.ndarray, "head word word"], *, trees: bool) -> Read:
+    """What all heads predict for one sentence, by their maps from word to word."""
     largest = predicted_heads(maps)
     both = np.concatenate([maps, maps.transpose(0, 2, 1)])
     decoded = decode_tree(both, sentence.root).reshape(largest.shape) if trees else np.full(largest.shape, NO_TREE)
@@ -131,13 +127,13 @@ class Chosen:
 
     best: tuple[int, int]
     offset: int
-    baseline: float
+    offset_share: float
     held_best: tuple[int, int] | None
     held_offset: int | None
     wholes: np.ndarray
     same: np.ndarray
     held: np.ndarray
-    base: np.ndarray
+    baseline: np.ndarray
 
 
 def chosen_for(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray, choosing: np.ndarray) -> Chosen:
@@ -146,11 +142,11 @@ def chosen_for(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.nd
     best, offset = _best(of_heads, words), int(of_offsets[:, words].sum(axis=-1).argmax())
     first = words[choosing[corpus.sentence_of[words]]]
     held_best, held_offset = None, None
-    held = base = np.zeros(len(corpus.sizes))
+    held = baseline = np.zeros(len(corpus.sizes))
     if len(first):
         held_best, held_offset = _best(of_heads, first), int(of_offsets[:, first].sum(axis=-1).argmax())
         held = corpus.by_sentence(of_heads[held_best], words)
-        base = corpus.by_sentence(of_offsets[held_offset], words)
+        baseline = corpus.by_sentence(of_offsets[held_offset], words)
     return Chosen(
         best,
         offset,
@@ -160,7 +156,7 @@ def chosen_for(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.nd
         corpus.by_sentence(np.ones(len(corpus.gold), bool), words),
         corpus.by_sentence(of_heads[best], words),
         held,
-        base,
+        baseline,
     )
 
 

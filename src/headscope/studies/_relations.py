@@ -8,7 +8,7 @@ from typing import Any
 
 from headscope.errors import RecordError, TextError
 from headscope.linguistics import Sentence, Treebank, read_treebank
-from headscope.studies._reading import numbered
+from headscope.studies._asking import asked
 from headscope.studies._relation_result import Relations
 from headscope.studies._source import parse_source
 
@@ -71,22 +71,12 @@ def relations(
     source = parse_source(model, tokenizer, texts, options)
     assert source is not None, "texts were given"
 
-    def study(other: Any = None) -> Relations:
+    def study() -> Relations:
         found = Relations(rows=rows, trees=trees, **options)
-        found.treebank, lost = bank.name, {}
-        for number, record in numbered(source, lost, other):
-            found.update(readable[number], record)
-        found.left_out |= unreadable | {readable[number].name: reason for number, reason in lost.items()}
-        if not found.sentences:
-            raise RecordError(f"No sentence is left: {next(iter(found.left_out.values()))}")
+        found.treebank = bank.name
         return found
 
-    result = study()
-    if random_weights:
-        from headscope.capturing import random_twin
-
-        result.control = study(random_twin(source.model))
-    return result
+    return asked(study, source, readable, random_weights=random_weights, unreadable=unreadable)
 
 
 def parse_treebank(treebank: Any) -> Treebank:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from headscope.errors import InterventionError, TextError
-from headscope.interventions._objective import IGNORED, _masked, _mean_loss
+from headscope.interventions._objective import IGNORED, _masked, _mean_loss, masking
 from headscope.tasks._batches import AT_ONCE, by_length, ids_of, padded, run
 from headscope.tasks._task import Batch, Task
 
@@ -66,9 +66,7 @@ def masked_word(
         InterventionError: where the tokenizer has no mask token.
         TextError: where there is no text, one of special tokens only, or one that is too long.
     """
-    if tokenizer.mask_token_id is None:
-        raise InterventionError(f"{type(tokenizer).__name__} has no mask token; use next_word with causal models")
-    generator = torch.Generator().manual_seed(seed)
+    generator = masking(tokenizer, seed)
     rows = ids_of(tokenizer, texts, truncate=truncate)
     parts = by_length([len(row["input_ids"]) for row in rows], batch)
     batches = [_masked(tokenizer, padded([rows[number] for number in part]), share, generator) for part in parts]

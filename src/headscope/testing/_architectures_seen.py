@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headscope.testing._architectures_text import ENCODER, ENDS, GPT, GROUPED, LAYERS, VOCABULARY, Sizes
+from headscope.testing._architectures_text import ENCODER, ENDS, GPT, GROUPED, LAYERS, TWO_STACKS, VOCABULARY, Sizes
 
 IMAGE_TOKEN = VOCABULARY - 1
 PATCHES: Sizes = {"image_size": (12, 20), "patch_size": 4}
@@ -23,17 +23,7 @@ WAVES: Sizes = ENCODER | {
     "apply_spec_augment": False,
 }
 WORDS: Sizes = ENCODER | ENDS | {"vocab_size": VOCABULARY}
-SPEAKERS: Sizes = {
-    **ENDS,
-    "d_model": 24,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 3,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 32,
-    "decoder_ffn_dim": 28,
-    "max_target_positions": 32,
-}
+SPEAKERS: Sizes = TWO_STACKS | {"max_target_positions": 32}
 
 
 def _named(model_type: str, sizes: Sizes, **more: Any) -> Sizes:

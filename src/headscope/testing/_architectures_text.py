@@ -17,9 +17,8 @@ ROBERTA: Sizes = ENCODER | {"pad_token_id": 1}
 GPT: Sizes = {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 32}
 GROUPED: Sizes = ENCODER | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2} | ENDS
 EXPERTS: Sizes = {"moe_intermediate_size": 16, "num_experts_per_tok": 2}
-BART: Sizes = {
+TWO_STACKS: Sizes = {
     **ENDS,
-    **POSITIONS,
     "d_model": 24,
     "encoder_layers": 2,
     "decoder_layers": 3,
@@ -27,8 +26,8 @@ BART: Sizes = {
     "decoder_attention_heads": 4,
     "encoder_ffn_dim": 32,
     "decoder_ffn_dim": 28,
-    "forced_eos_token_id": None,
 }
+BART: Sizes = TWO_STACKS | POSITIONS | {"forced_eos_token_id": None}
 T5: Sizes = ENDS | {"d_model": 24, "d_kv": 8, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 3}
 DISENTANGLED: Sizes = ENCODER | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 XLM: Sizes = POSITIONS | {"emb_dim": 24, "n_layers": 2, "n_heads": 3}

@@ -353,6 +353,8 @@ class Page(TypedDict):
     selection: PageSelection
     pictures: NotRequired[list[PageArray]]
     """Axes row, column, channel: red, green and blue of the pictures that the patches are equal parts of."""
+    other_pictures: NotRequired[list[PageArray]]
+    """Those of the record that this one is compared with, where they are others; as many, or none."""
     evidence: NotRequired[PageEvidence]
     """Where the page was given some."""
     links: NotRequired[PageLinks]

@@ -12,6 +12,7 @@ from headscope.comparison import Comparison, Effect, StackComparison, grid_token
 from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
 from headscope.views._contract import Page, PageMoved, PageStack
+from headscope.views._payload import Chunks
 from headscope.views._quantities import DIFFERENCE, OTHER, Words
 from headscope.views._valid import valid
 
@@ -51,7 +52,7 @@ def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
     """
     compared = found.comparison if isinstance(found, Effect) else found
     whole = all(_is_whole(compared, name) for name in compared.stacks)
-    record = compared.b if whole else Record(stacks=_aligned(compared), model=ModelFacts(name=_names(compared)))
+    record = compared.b if whole else _on_spans(compared)
     quantities: dict[str, dict[str, list]] = {DIFFERENCE: {}, EFFECT: {}, OTHER: {}}
     for name, stack in compared.stacks.items():
         layers = [layer.layer for layer in record[name]]
@@ -67,18 +68,33 @@ def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
     return record, options
 
 
-def put_comparison(header: Page, found: Comparison | Effect, record: Record) -> None:
-    """Say in a header what is compared, and how far each head moved.
+def put_comparison(header: Page, found: Comparison | Effect, record: Record, chunks: Chunks) -> None:
+    """Say in a header what is compared, and how far each head moved; put the pictures of A there, if they are others.
 
     Raises:
         PageError: where the record is not of this comparison.
     """
     compared = found.comparison if isinstance(found, Effect) else found
     header["note"] = valid(_note(found, compared))
+    if (others := other_pictures(compared, record)) is not None:
+        header["other_pictures"] = chunks.add_pictures("other-picture", others)
     for stack in header["stacks"]:
         if stack["name"] in compared.stacks:
             _check(compared[stack["name"]], record[stack["name"]])
             stack["moved"] = _moved(compared[stack["name"]], stack)
+
+
+def other_pictures(found: Comparison | Effect, record: Record) -> tuple[np.ndarray, ...] | None:
+    """The pictures of the first record; None where they are those of the record shown, or no patches are compared."""
+    compared = found.comparison if isinstance(found, Effect) else found
+    first, second = compared.a.pictures, record.pictures
+    same = len(first) == len(second) and all(map(np.array_equal, first, second))
+    return None if same or not _has_patches(compared) else first
+
+
+def _has_patches(compared: Comparison) -> bool:
+    grids = [stack.grid.b for stack in compared.stacks.values()]
+    return any(side.grids for stack in grids for side in (stack.query, stack.key))
 
 
 def _of_others(found: StackComparison, layer: int) -> Float[np.ndarray, "head query key"]:
@@ -119,6 +135,12 @@ def _check(found: StackComparison, stack: Stack) -> None:
 def _is_whole(compared: Comparison, name: str) -> bool:
     stack = compared[name]
     return stack.grid.identity and stack.cells == stack.partners and compared.b.stacks.get(name) is stack.grid.b
+
+
+def _on_spans(compared: Comparison) -> Record:
+    """The second record on the tokens of both; with its pictures, where both have patches of the same grids."""
+    pictures = compared.b.pictures if _has_patches(compared) else ()
+    return Record(stacks=_aligned(compared), model=ModelFacts(name=_names(compared)), pictures=pictures)
 
 
 def _aligned(compared: Comparison) -> dict[str, Stack]:

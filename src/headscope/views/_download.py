@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from headscope.errors import FigureError
 from headscope.record import Record
+from headscope.views._differences import other_pictures
+from headscope.views._quantities import OTHER
 
 MEDIA_TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 ONE_AT_A_TIME = Lock()
@@ -37,5 +40,9 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
     given = {"quantities": quantities} if options.get("quantity") in quantities else {}
     if options.get("view") == "scatter":
         given["evidence"] = shown.get("evidence")
+    compared = shown.get("comparison")
+    if options.get("quantity") == OTHER and compared is not None:
+        pictures = other_pictures(compared, record)
+        record = record if pictures is None else replace(record, pictures=pictures)
     with ONE_AT_A_TIME:
         return figure(record, **options, **given).to_bytes(kind)

@@ -32,8 +32,7 @@ TEMPLATE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{script_hash}'; \
-style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
+{head}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
@@ -41,12 +40,23 @@ style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
 <body style="margin:0">
 <div id="headscope"></div>
 <noscript>This page draws attention with JavaScript, which is switched off.</noscript>
-<script type="application/json" id="headscope-page">{header}</script>
-{chunks}
-<script type="module">{script}</script>
+{body}
 </body>
 </html>
 """
+POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{script_hash}'; \
+style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">"""
+
+
+def document(title: str, *, head: str, body: str) -> str:
+    """The HTML around the viewer.
+
+    Args:
+        title: as users wrote it.
+        head: what else stands in the head, as HTML.
+        body: what comes after the place that the viewer draws in, as HTML.
+    """
+    return TEMPLATE.format(title=html.escape(" ".join(title.split())), head=head, body=body)
 
 
 def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
@@ -63,14 +73,15 @@ def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
     with ThreadPoolExecutor() as pool:  # compressing releases the interpreter's lock
         texts = zip(chunks, pool.map(_base64, chunks.values()), strict=True)
     named = ((html.escape(quote(name, safe=AS_THEY_ARE)), data) for name, data in texts)
-    parts = (f'<script type="application/octet-stream" data-chunk="{name}">{data}</script>' for name, data in named)
-    return TEMPLATE.format(
-        script_hash=script_hash(script),
-        title=html.escape(" ".join(page["title"].split())),
-        header=json.dumps(page, ensure_ascii=False).translate(ESCAPES),
-        chunks="\n".join(parts),
-        script=script,
-    )
+    header = json.dumps(page, ensure_ascii=False).translate(ESCAPES)
+    parts = [
+        f'<script type="application/json" id="headscope-page">{header}</script>',
+        "\n".join(
+            f'<script type="application/octet-stream" data-chunk="{name}">{data}</script>' for name, data in named
+        ),
+        f'<script type="module">{script}</script>',
+    ]
+    return document(page["title"], head=POLICY.format(script_hash=script_hash(script)), body="\n".join(parts))
 
 
 @cache

@@ -10,7 +10,7 @@ from headscope._version import __version__
 from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.views._contract import PAGE_FORMAT, Page, PageStack, PageTokens
+from headscope.views._contract import PAGE_FORMAT, Page, PageArray, PageLayer, PageStack, PageTokens
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._links import page_links
@@ -119,10 +119,7 @@ def page_header(
         "selection": selection,
     }
     if record.pictures:
-        header["pictures"] = [
-            chunks.add(f"picture/{number}", picture, ("row", "column", "channel"))
-            for number, picture in enumerate(record.pictures)
-        ]
+        header["pictures"] = chunks.add_pictures("picture", record.pictures)
     if (found := options.get("evidence")) is not None:
         header["evidence"] = page_evidence(found, record, stacks, chunks)
     check_choice(selection, header.get("evidence"))
@@ -131,7 +128,7 @@ def page_header(
     if further:
         header["quantities"] = further
     if compared is not None:
-        put_comparison(header, compared, record)
+        put_comparison(header, compared, record, chunks)
     return header
 
 
@@ -165,39 +162,38 @@ def _stack(
         row[: len(layer.thumbs)] = layer.thumbs
     for layer, put in zip(layers, made, strict=True):
         put_quantities(put.header, layer, _own(layer, heads), given[stack.name], stack=stack.name, chunks=chunks)
-    return {
-        "name": stack.name,
-        "heads": len(heads),
-        "head_numbers": heads,
-        "query": page_tokens(stack.query),
-        "key": page_tokens(stack.key),
-        "layers": [layer.header for layer in made],
-        "thumbs": chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True),
-    }
+    shown = chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True)
+    return _described(stack, heads, [layer.header for layer in made], shown)
 
 
 def later_stack(stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]) -> PageStack:
     """A stack's part of the header of a page whose layers and thumbnails are made when it asks for them."""
     sides = [min(MOST, len(side)) for side in (stack.query, stack.key)]
+    made: list[PageLayer] = [
+        layer_facts(stack.name, layer, _own(layer, heads), Chunks())
+        | {"later": True, "has": seen_names(layer, given[stack.name]), "visible": None}
+        for layer in layers
+    ]
+    thumbs: PageArray = {
+        "chunk": f"thumbs/{stack.name}",
+        "axes": [LAYER, HEAD, QUERY, KEY],
+        "shape": [len(layers), len(heads), *sides],
+        "dtype": "uint8",
+        "encoding": "sqrt",
+        "split": True,
+    }
+    return _described(stack, heads, made, thumbs)
+
+
+def _described(stack: Stack, heads: list[int], layers: list[PageLayer], thumbs: PageArray) -> PageStack:
     return {
         "name": stack.name,
         "heads": len(heads),
         "head_numbers": heads,
         "query": page_tokens(stack.query),
         "key": page_tokens(stack.key),
-        "layers": [
-            layer_facts(stack.name, layer, _own(layer, heads), Chunks())
-            | {"later": True, "has": seen_names(layer, given[stack.name]), "visible": None}
-            for layer in layers
-        ],
-        "thumbs": {
-            "chunk": f"thumbs/{stack.name}",
-            "axes": [LAYER, HEAD, QUERY, KEY],
-            "shape": [len(layers), len(heads), *sides],
-            "dtype": "uint8",
-            "encoding": "sqrt",
-            "split": True,
-        },
+        "layers": layers,
+        "thumbs": thumbs,
     }
 
 

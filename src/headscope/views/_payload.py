@@ -52,6 +52,10 @@ class Chunks:
             "encoding": "sqrt" if sqrt else "plain",
         }
 
+    def add_pictures(self, name: str, pictures: Iterable[np.ndarray]) -> list[PageArray]:
+        """Keep pictures, axes row, column, channel."""
+        return [self.add(f"{name}/{at}", picture, ("row", "column", "channel")) for at, picture in enumerate(pictures)]
+
 
 @dataclass(frozen=True)
 class HalfScores:

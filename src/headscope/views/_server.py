@@ -8,7 +8,6 @@ knows.
 
 from __future__ import annotations
 
-import html
 import json
 import secrets
 from collections.abc import Awaitable, Callable
@@ -36,23 +35,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 STARTER = 'import { serve } from "./live.js"; await serve(document.getElementById("headscope"));'
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-</head>
-<body style="margin:0">
-<div id="headscope"></div>
-<noscript>This page draws attention with JavaScript, which is switched off.</noscript>
-<script type="module">{starter}</script>
-</body>
-</html>
-"""
-
 
 def application(shown: View, token: str) -> Starlette:
     """The application that serves one view.
@@ -62,7 +44,8 @@ def application(shown: View, token: str) -> Starlette:
         token: what a request must know.
     """
     given = OnDemand(shown.record, shown.options)
-    page = PAGE.format(title=html.escape(" ".join(given.header["title"].split())), starter=STARTER)
+    starter = f'<script type="module">{STARTER}</script>'
+    page = _html.document(given.header["title"], head='<link rel="icon" href="data:,">', body=starter)
     header = json.dumps(given.header, ensure_ascii=False)
     script = _html.bundle("live.js")
 

@@ -149,7 +149,7 @@ def masks(kind, generator, heads, queries, keys):
 
 
 @pytest.mark.usefixtures("small_tiles")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases(), rows=st.sampled_from([None, 5]))
 def test_statistics_equal_those_of_dense_weights(case, rows):
     plan = case.plan(top=TOP, rows=rows)
@@ -164,7 +164,7 @@ def test_statistics_equal_those_of_dense_weights(case, rows):
 
 
 @pytest.mark.usefixtures("small_tiles")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_weights_of_rows_are_the_dense_ones(case):
     rows = torch.tensor([1, 2, 3, 8])

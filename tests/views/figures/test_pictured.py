@@ -7,7 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._pictured import framed, veiled
+from headscope.views.figures._pictured import CHEQUER, Veil, framed, veiled
 from headscope.views.figures._style import style_for
 
 GRID = (2, 3)
@@ -63,10 +63,56 @@ def test_a_run_of_patches_shows_its_part_of_the_picture(rng):
     assert shown.cell(6) == (20, 3, 20, 10)
 
 
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(("signed", "power"), [(False, 0.5), (False, 1.0), (True, 0.7)])
+def test_the_bar_shows_what_is_seen_on_the_picture(dark, signed, power):
+    """A grey picture under each number is as the bar over that grey where the number stands on it."""
+    style = style_for(dark=dark, colour=True, size=8.0, font=None)
+    largest, squares = 3.5, 9
+    scale = style.score_scale(largest) if signed else style.weight_scale(largest, power=power)
+    assert scale.power == power
+    veil = Veil.of(scale, style)
+    bar = veil.bar(squares)
+    assert bar.shape[:2] == (2, 4 * squares)
+    values = np.linspace(-largest if signed else 0, largest, 7)
+    steps = veil.place(values) * (bar.shape[1] - 1)
+    for grey in CHEQUER:
+        picture = np.full((3, 5, 3), grey, np.uint8)
+        for value, step in zip(values, steps, strict=True):
+            dots = veiled(picture, np.full((1, 2), value), veil)
+            assert len(np.unique(dots.reshape(-1, 3), axis=0)) == 1
+            near = bar[:, [int(np.floor(step)), int(np.ceil(step))]].reshape(-1, 3).astype(int)
+            assert np.abs(near - dots[0, 0]).max(axis=1).min() <= 6
+    ends = veil.colours[[43 if signed else 173, 212 if signed else 173]].astype(float)
+    paper = 255.0 if not dark else np.array([17, 20, 25])
+    for column, end, hidden in ((0, ends[0], 0.72 * signed), (-1, ends[1], 0.72)):
+        under = [paper + 0.72 * (grey - paper) for grey in CHEQUER]
+        wanted = [ground + hidden * (end - ground) for ground in under]
+        found = bar[:, column].astype(float)
+        order = [0, 1] if np.abs(found[0] - wanted[0]).max() < np.abs(found[0] - wanted[1]).max() else [1, 0]
+        np.testing.assert_allclose(found[order], wanted, atol=0.51)
+
+
+def test_words_beside_a_picture_are_on_the_same_scale(see, rng):
+    """The class token with all the weight is as much of the ink over paper as a patch is over the picture."""
+    weights = np.tile(np.eye(8)[0], (4, 8, 1))
+    record = pictured(rng, weights)
+    style = style_for(dark=False, colour=True, size=8.0, font=None)
+    seen = see(hs.figure(record, view="text", head=0, query=0))
+    ink = style.weight_scale(1.0, style.heads((0,), 4)[0]).colours[173].astype(float)
+    fills = {tuple(np.rint(255 * np.array(box.get_facecolor()[:3])).astype(int)) for box in seen.rounded()}
+    assert tuple(np.rint(255 + 0.72 * (ink - 255)).astype(int)) in fills
+    bar = seen.axes.images[-1].get_array()
+    assert len(np.unique(bar[:, -1], axis=0)) == 2  # over the light and over the dark of a picture
+    assert "what is large hides more of the picture" in seen.said
+    plain = see(hs.figure(dataclasses.replace(record, pictures=()), view="text", head=0, query=0))
+    assert len(np.unique(plain.axes.images[-1].get_array()[:, -1], axis=0)) == 1
+
+
 def test_nothing_hides_where_there_is_nothing(rng):
     """Every dot is a mean of paper and picture, channel by channel, where no weight is; sizes need not divide."""
     picture = np.repeat(rng.integers(0, 256, (5, 7, 1), np.uint8), 3, axis=2)
-    scale = STYLE.weight_scale(1.0, None, power=0.5)
-    found = veiled(picture, np.zeros((2, 3)), scale, STYLE)
+    scale = Veil.of(STYLE.weight_scale(1.0, None, power=0.5), STYLE)
+    found = veiled(picture, np.zeros((2, 3)), scale)
     dots = picture.repeat(found.shape[0] // 5, axis=0).repeat(found.shape[1] // 7, axis=1)
     np.testing.assert_allclose(found, 255 + 0.72 * (dots - 255.0), atol=0.51)

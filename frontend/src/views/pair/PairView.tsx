@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { textOn } from "../../draw/color";
 import type { Side } from "../../draw/place";
-import { cssColor, type Ramp, rampColor, signedByte, signedRamp, weightRamp } from "../../draw/ramps";
+import { type Ramp, rampColor, rampCss, signedByte, signedRamp, weightRamp } from "../../draw/ramps";
 import { toByte } from "../../draw/weights";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
@@ -122,7 +122,7 @@ function Tile({ store, tile, ramp }: TileProps) {
           </span>
           {numbers.map((number, head) => {
             const value = tile.values[row]?.[head];
-            const color = rampColor(ramp, byteOf(value, tile));
+            const byte = byteOf(value, tile);
             const text = value === undefined ? "" : print(value);
             const name = together ? `Layer ${layer}` : `Layer ${layer}, head ${number}`;
             return (
@@ -135,7 +135,7 @@ function Tile({ store, tile, ramp }: TileProps) {
                 aria-selected={store.layerNumber.value === layer && (together || store.heads.value.includes(head))}
                 aria-label={`${name}: ${text || "not in this page"}`}
                 title={name}
-                style={{ background: cssColor(color), color: textOn(color) }}
+                style={{ background: rampCss(ramp, byte), color: textOn(rampColor(ramp, byte)) }}
                 onClick={(event) => open(layer, number, event.shiftKey)}
               >
                 {text}

@@ -4,9 +4,9 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { textOn } from "../../draw/color";
-import { boxOf, pictureOf, pixelsOf, type Raster } from "../../draw/patches";
+import { boxOf, pictureOf, pixelsOf, type Raster, rowStep } from "../../draw/patches";
 import type { Side } from "../../draw/place";
-import { cssColor, type Ramp, rampColor, signedByte, signedRamp, wordRamp } from "../../draw/ramps";
+import { rampCss, rampOn, signedByte } from "../../draw/ramps";
 import { Part } from "../../parts/Patch";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
@@ -20,6 +20,8 @@ interface TextBlockProps {
   /** The side that these tokens act as when they are pointed at. */
   side: Side;
   tokens: PageTokens;
+  /** That patches are parts of. */
+  pictures: readonly Raster[];
   title: string;
   heat: ReadonlySignal<Heat | null>;
   /** The same words are also the other side. */
@@ -27,7 +29,7 @@ interface TextBlockProps {
 }
 
 /** One text, whose colours are written straight to the elements. */
-export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockProps) {
+export function TextBlock({ store, side, tokens, pictures, title, heat, both }: TextBlockProps) {
   const root = useRef<HTMLDivElement>(null);
   const rendered = useSignal(0);
   useSignalEffect(() => {
@@ -45,8 +47,10 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
     if (root.current && normed) hangNorms(root.current, norms);
   });
   // The same element again and again, so that nothing of it is rendered twice.
-  const pictures = store.pictures.value;
-  const words = useMemo(() => <Words side={side} tokens={tokens} pictures={pictures} />, [side, tokens, pictures]);
+  const words = useMemo(
+    () => <Words side={side} tokens={tokens} pictures={pictures} title={title} />,
+    [side, tokens, pictures, title],
+  );
   // What is written to the elements is written again where these are new.
   useLayoutEffect(() => {
     if (words) rendered.value = rendered.peek() + 1;
@@ -74,7 +78,7 @@ export function TextBlock({ store, side, tokens, title, heat, both }: TextBlockP
           if (event.key === "Enter" || event.key === " ") {
             event.preventDefault();
             pin(at(event.target), event.shiftKey);
-          } else moveToken(event);
+          } else moveToken(event, tokens);
         }}
       >
         {words}
@@ -90,16 +94,17 @@ interface WordsProps {
   side: Side;
   tokens: PageTokens;
   pictures: readonly Raster[];
+  title: string;
 }
 
-function Words({ side, tokens, pictures }: WordsProps) {
+function Words({ side, tokens, pictures, title }: WordsProps) {
   return (
     <div
       class="words"
       data-short={tokens.labels.length <= SHORT || undefined}
       data-several={(tokens.grids?.length ?? 0) > 1 || undefined}
       role="listbox"
-      aria-label={`Text, ${side} tokens`}
+      aria-label={`Text, ${title || `${side} tokens`}`}
       aria-orientation="horizontal"
     >
       {(tokens.runs ?? [[0]]).map(([first, stop, picture]) => {
@@ -185,13 +190,11 @@ function Word({ side, token, label, tokens }: WordProps) {
 }
 
 function paint(root: HTMLElement, store: Store, heat: Heat | null): void {
-  const dark = store.dark.value;
-  const ramp = heat?.facts.signed ? signedRamp(dark) : wordRamp(dark);
   const [focus, mask, pins] = [store.focus.value, store.mask.value, store.pins.value];
   for (const element of root.querySelectorAll<HTMLElement>("[data-token]")) {
     const token = Number(element.dataset.token);
     const side = element.dataset.side as Side;
-    colour(element, ramp, heat, token);
+    colour(element, heat, token);
     const pinned = pins[side].includes(token);
     element.setAttribute("aria-selected", String(pinned));
     element.toggleAttribute("data-lit-self", pinned || Boolean(focus?.side === side && focus.tokens.includes(token)));
@@ -207,40 +210,35 @@ function hangNorms(root: HTMLElement, norms: Store["valueNorms"]["value"]): void
   });
 }
 
-function colour(element: HTMLElement, ramp: Ramp, heat: Heat | null, token: number): void {
+function colour(element: HTMLElement, heat: Heat | null, token: number): void {
   const label = element.textContent ?? "";
   const value = heat?.values[token] ?? 0;
   const byte = heat ? heatByte(value, heat) : 0;
-  const empty = !heat || byte === (heat.facts.signed ? 128 : 0);
-  const color = rampColor(ramp, byte);
-  element.style.background = empty ? "" : element.closest(".pictured") ? veil(ramp, byte, heat) : cssColor(color);
-  element.style.color = empty ? "" : textOn(color);
+  const shown = heat && byte !== heat.none;
+  element.style.background = shown ? rampCss(heat.ramp, byte) : "";
+  element.style.color = shown ? textOn(rampOn(heat.ramp, byte, heat.paper)) : "";
   element.title = heat ? valueText(heat.facts)(value) : "";
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }
-
-/** A colour that lets the picture under it through, the more the less there is. */
-function veil(ramp: Ramp, byte: number, { facts }: Heat): string {
-  const strength = facts.signed ? Math.abs(byte - 128) / 127 : byte / 255;
-  const [red, green, blue] = rampColor(ramp, facts.signed ? (byte < 128 ? 43 : 212) : 255);
-  return `rgb(${red} ${green} ${blue} / ${(VEIL * strength ** 1.5).toFixed(3)})`;
-}
-
-const VEIL = 0.72;
 
 function heatByte(value: number, { most, facts }: Heat): number {
   if (facts.signed) return Number.isFinite(value) ? signedByte(value, most) : 128;
   return Math.round(255 * Math.sqrt(Math.min(1, value / most)));
 }
 
-function moveToken(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
-  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -10, ArrowDown: 10 }[event.key];
-  const tokens = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
-  const at = tokens.indexOf(event.target as HTMLElement);
-  if (step === undefined || at < 0) return;
+function moveToken(event: KeyboardEvent & { currentTarget: HTMLElement }, tokens: PageTokens): void {
+  const elements = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
+  const at = elements.indexOf(event.target as HTMLElement);
+  const to = {
+    ArrowLeft: at - 1,
+    ArrowRight: at + 1,
+    ArrowUp: rowStep(tokens, at, -1),
+    ArrowDown: rowStep(tokens, at, 1),
+  }[event.key];
+  if (to === undefined || at < 0) return;
   event.preventDefault();
-  const next = tokens[Math.min(tokens.length - 1, Math.max(0, at + step))];
-  tokens[at].tabIndex = -1;
+  const next = elements[Math.min(elements.length - 1, Math.max(0, to))];
+  elements[at].tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
 }

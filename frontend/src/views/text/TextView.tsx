@@ -1,12 +1,14 @@
 import { useComputed, useSignal } from "@preact/signals";
 import type { PageQuantity, PageStack } from "../../contract/page";
+import type { RGB } from "../../draw/color";
 import { received } from "../../draw/focus";
 import { otherSide, type Side } from "../../draw/place";
-import { signedRamp, wordRamp } from "../../draw/ramps";
+import { type Ramp, rampColor, signedRamp, veiled, wordRamp } from "../../draw/ramps";
 import { largest } from "../../draw/values";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
+import { NO_PICTURES } from "../../source/pictures";
 import { readable } from "../../state/label";
 import { ticksOf } from "../../state/quantity";
 import type { Store } from "../../state/store";
@@ -24,6 +26,10 @@ export interface Heat {
   /** The value that has the full colour. */
   readonly most: number;
   readonly facts: PageQuantity;
+  readonly ramp: Ramp;
+  /** The byte of the ramp that stands for nothing, and the colour that it has behind words. */
+  readonly none: number;
+  readonly paper: RGB;
 }
 
 /** The words themselves, with heat by the attention that they receive or give. */
@@ -34,6 +40,8 @@ export function TextView({ store }: ViewParts) {
   const pinned = pinnedName(store);
   const acting: Side = direction.value === "received" ? "query" : "key";
   const sides = sameText(stack) ? [acting] : (["query", "key"] as const);
+  // Words without a picture are the same for both records.
+  const sets = stack.query.areas || stack.key.areas ? store.pictures.value : NO_PICTURES;
   return (
     <div class="text-view">
       <div class="view-bar">
@@ -50,19 +58,22 @@ export function TextView({ store }: ViewParts) {
         />
         <small class="view-note">{noteOf(store, direction.value)}</small>
         <NormNote store={store} />
-        {heat.value && <HeatScale heat={heat.value} dark={store.dark.value} />}
+        {heat.value && <HeatScale heat={heat.value} />}
       </div>
-      {sides.map((side) => (
-        <TextBlock
-          key={`${stack.name}-${side}`}
-          store={store}
-          side={side}
-          tokens={stack[side]}
-          title={sides.length > 1 ? `${side} tokens` : ""}
-          heat={heat}
-          both={sides.length === 1}
-        />
-      ))}
+      {sets.map((pictures, number) =>
+        sides.map((side) => (
+          <TextBlock
+            key={`${stack.name}-${side}-${number}`}
+            store={store}
+            side={side}
+            tokens={stack[side]}
+            pictures={pictures}
+            title={[sets.length > 1 && "AB"[number], sides.length > 1 && `${side} tokens`].filter(Boolean).join(" · ")}
+            heat={heat}
+            both={sides.length === 1}
+          />
+        )),
+      )}
     </div>
   );
 }
@@ -91,7 +102,19 @@ function heatOf(store: Store, direction: Direction): Heat | null {
     : side === "key"
       ? received(values, store.maps.value, mask).mean
       : strongestGiven(store);
-  return { side, values: heat, most: largest(heat) || 1e-6, facts: store.quantity.value };
+  const facts = store.quantity.value;
+  const none = facts.signed ? 128 : 0;
+  const ramp = (facts.signed ? signedRamp : wordRamp)(store.dark.value);
+  const over = shown.stack[side].areas && store.pictures.value.some(({ length }) => length);
+  return {
+    side,
+    values: heat,
+    most: largest(heat) || 1e-6,
+    facts,
+    ramp: over ? veiled(ramp, none) : ramp,
+    none,
+    paper: rampColor(ramp, none),
+  };
 }
 
 /** The value of largest size that each query gives, as mean over the maps. */
@@ -128,8 +151,8 @@ function NormNote({ store: { valueNorms } }: { store: Store }) {
   );
 }
 
-function HeatScale({ heat: { most, facts }, dark }: { heat: Heat; dark: boolean }) {
+function HeatScale({ heat: { most, facts, ramp } }: { heat: Heat }) {
   const ticks = ticksOf(facts, most);
   const few = facts.signed ? ticks : [ticks[0], ticks[2], ticks[4]];
-  return <Scale ramp={(facts.signed ? signedRamp : wordRamp)(dark)} ticks={few} label={facts.label} />;
+  return <Scale ramp={ramp} ticks={few} label={facts.label} />;
 }

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.errors import FigureError, FileError
-from headscope.studies._norm_plot import MISSING, check_plot
+from headscope.studies._canvas import canvas
 from headscope.studies.probes._score import PROBE, SELECTIVITY, Score
 
 if TYPE_CHECKING:
     from headscope.studies.probes._probing import Probing
 
-BLUE, GREY, FAINT, LINES = "#0072B2", "#8A8A8A", "#5A5A5A", "#E5E5E5"
+BLUE, GREY, LINES = "#0072B2", "#8A8A8A", "#E5E5E5"
 PROBES = (PROBE, "both directions")
 """What is drawn as a probe; all else is a control."""
-ROW, ABOVE = 0.24, 1.0
-"""Inches for a bar, and for title, axis and caption."""
+ROW, ABOVE, OVER_LAYERS = 0.24, 1.0, 2.2
+"""Inches for a bar, for title, axis and caption, and for lines over layers."""
 
 
 def plot(path: Path, found: Probing) -> Path:
@@ -32,38 +31,19 @@ def plot(path: Path, found: Probing) -> Path:
         FigureError: where matplotlib is missing, or the suffix is none of ours.
         FileError: where the file cannot be written.
     """
-    check_plot(path)
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise FigureError(MISSING) from None
     shown = [(task, found.measures(task)[0]) for task in found.tasks]
     bars = [_bars(found, *what) for what in shown]
     layers = [found.per_layer(*what) for what in shown]
-    has_layers = any(len(each) > 1 for each in layers)
-    with mpl.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8, "svg.hashsalt": "headscope"}):
-        rows = 1 + has_layers
-        tall = ABOVE + ROW * max(map(len, bars)) + has_layers * 2.2
-        figure = Figure(figsize=(6.8 if len(shown) > 1 else 4.6, tall), layout="constrained")
-        FigureCanvasAgg(figure)
-        heights = [ABOVE + ROW * max(map(len, bars)), *([2.2] * has_layers)]
-        axes = figure.subplots(rows, len(shown), squeeze=False, height_ratios=heights)
+    heights = [ABOVE + ROW * max(map(len, bars)), *([OVER_LAYERS] * any(len(each) > 1 for each in layers))]
+    learnt, _, test = found.sentences
+    caption = f"{found.model or 'a model'}, {found.kind} probe: {learnt} sentences learnt from, {test} others scored"
+    with canvas(path, (6.8 if len(shown) > 1 else 4.6, sum(heights)), caption) as figure:
+        axes = figure.subplots(len(heights), len(shown), squeeze=False, height_ratios=heights)
         for place, (task, measure) in enumerate(shown):
             _draw_bars(axes[0, place], bars[place], found.confidence)
             axes[0, place].set_title(f"{task}: {measure}", loc="left", fontsize=9)
-            if has_layers:
+            if len(heights) > 1:
                 _draw_layers(axes[1, place], layers[place], found.confidence)
-        learnt, _, test = found.sentences
-        caption = (
-            f"{found.model or 'a model'}, {found.kind} probe: {learnt} sentences learnt from, {test} others scored"
-        )
-        figure.suptitle(caption, x=0.01, ha="left", fontsize=8, color=FAINT)
-        try:
-            figure.savefig(path, dpi=200, metadata={"Date": None} if path.suffix == ".svg" else None)
-        except OSError as error:
-            raise FileError(f"Cannot write {path}: {error.strerror or error}") from error
     return path
 
 

@@ -15,7 +15,7 @@ from headscope.capturing._facts import facts_of
 from headscope.capturing._run import unwrapped
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
-from headscope.studies._source import parse_source
+from headscope.studies._source import Source, parse_source
 from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
 from headscope.studies.probes._items import Data, Item, parts_of
@@ -162,21 +162,8 @@ def probe(
     if source is None:
         raise RecordError("probe needs a model and sentences: probe(model, tokenizer, treebank)")
     left_out: dict[str, str] = {}
-
-    def note(number: int, error: HeadscopeError) -> None:
-        name = sentences[number].name or f"sentence {number + 1}"
-        if name not in left_out and plan.on_error is not None:
-            plan.on_error(name, error)
-        left_out[name] = str(error)
-
-    items = _read(kind, (source.model, source.tokenizer), sentences, plan, note=note)
-    twin = None
-    if random_weights:
-        other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
-        read = _read(kind, other, sentences, plan, note=note)
-        items = {number: item for number, item in items.items() if number in read}
-        twin = tuple(replace(read[number], vectors=item.vectors) for number, item in items.items())
-    data = _data(tuple(items.values()), twin, plan)
+    items, twin = _both(kind, source, sentences, plan, left_out=left_out, random_weights=random_weights)
+    data = _data(items, twin, plan)
     scores, facts = _trained(kind, data, plan)
     counts = (len(data.parts.train), len(data.parts.aside), len(data.parts.test))
     shown = {
@@ -204,6 +191,35 @@ def _drawn(sentences: list[Sentence], plan: Plan) -> list[Sentence]:
         return sentences
     drawn = np.random.default_rng(plan.seeds[0]).permutation(len(sentences))[: plan.sentences]
     return [sentences[number] for number in sorted(drawn)]
+
+
+def _both(
+    kind: str, source: Source, sentences: Sequence[Sentence], plan: Plan, *, left_out: dict, random_weights: bool
+) -> tuple[tuple[Item, ...], tuple[Item, ...] | None]:
+    """The items of the model, and of its random twin, of the sentences that both can read.
+
+    Args:
+        kind: of the probe.
+        source: the model.
+        sentences: that are read.
+        plan: how.
+        left_out: is filled with the names of those that cannot be read, and why.
+        random_weights: whether there is a twin.
+    """
+
+    def note(number: int, error: HeadscopeError) -> None:
+        name = sentences[number].name or f"sentence {number + 1}"
+        if name not in left_out and plan.on_error is not None:
+            plan.on_error(name, error)
+        left_out[name] = str(error)
+
+    items = _read(kind, (source.model, source.tokenizer), sentences, plan, note=note)
+    if not random_weights:
+        return tuple(items.values()), None
+    other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
+    read = _read(kind, other, sentences, plan, note=note)
+    items = {number: item for number, item in items.items() if number in read}
+    return tuple(items.values()), tuple(replace(read[number], vectors=item.vectors) for number, item in items.items())
 
 
 def _read(

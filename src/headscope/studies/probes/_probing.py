@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
+from headscope.patterns._table import Table
 from headscope.studies.probes._score import CONTROL, PROBE, SELECTIVITY, Score
 
 FIELDS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation", "sentences")
@@ -19,7 +20,7 @@ PER_LAYER = "layer"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Probing:
+class Probing(Table):
     """Scores of a probe and its controls on sentences that it did not learn from; prints as tables with intervals.
 
     Args:
@@ -91,18 +92,6 @@ class Probing:
             named = (self.kind, each.task, each.measure, each.of)
             rows.append((*named, each.value, *each.interval(self.confidence), deviation, len(each.hits)))
         return {name: [row[place] for row in rows] for place, name in enumerate(FIELDS)}
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """The table as an Arrow table."""
-        import pyarrow as pa
-
-        return pa.table(self.columns())
 
     def plot(self, path: str | os.PathLike) -> Path:
         """Draw the probe beside its controls, with intervals; and, where layers were probed, the layers.

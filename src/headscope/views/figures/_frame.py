@@ -115,8 +115,7 @@ def colour_bar(
     start = left + sheet.width_of(words, size) + style.em
     legend = sheet.width_of("masked", size) + 2.2 * style.em + BAR if masked else 0.0
     width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
-    steps = scale.colours[np.linspace(0, 255, 128).astype(int)][None]
-    sheet.cells(steps, at=(start, y), size=(width, BAR))
+    sheet.cells(scale.bar(round(2 * width / BAR)), at=(start, y), size=(width, BAR))
     sheet.rect(start, y, width, BAR, edge=style.edge, line=0.35, layer=3)
     for place, number in scale.ticks():
         x = start + place * width

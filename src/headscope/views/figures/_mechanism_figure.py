@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from typing_extensions import Unpack
@@ -59,25 +59,17 @@ def mechanism_figure(
     with our_settings():
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
-        shares = {cell: found.carried_at(*cell, of=of) for cell in cells}
-        rows = max(found.tally.seen_often(found.cells.index(cell)) for cell in cells)
+        shares = [(cell, found.carried_at(*cell, of=of)) for cell in cells]
         what = "neurons" if all(len(member) == 1 for cell in cells for member in _members(found, cell)) else "units"
         title = options.get("title", f"{found.tally.model or 'Heads'}: {what} that carry attention")
         looks = "what each query looks at" if found.tally.pattern is None else f"“{found.tally.pattern.name}”"
         y = result_heading(sheet, title, f"{looks}, {found.texts} texts, read by the {of}")
-        gap = 2 * style.em
-        columns = max(1, min(len(cells), int((sheet.width + gap) / (PANEL + gap))))
-        size = ((sheet.width - (columns - 1) * gap) / columns, rows * ROW)
-        tall = 3.2 * style.em + size[1] + 1.6 * style.em
-        for number, cell in enumerate(cells):
-            place = ((number % columns) * (size[0] + gap), y + (number // columns) * tall)
-            _panel(sheet, found, cell, shares[cell][:rows], of=of, at=place, size=size)
+        bottom = _panels(sheet, found, shares, y, of=of)
         notes = [
             "colour: share of texts in which a neuron is among the fewest that carry the score, paper for 0",
             "rows: position of the query, from 0; columns: neurons of the head, from 0",
             "Jaccard: how alike the sets of two positions are",
         ]
-        bottom = y + -(-len(cells) // columns) * tall
         sheet.finish(sheet.paragraph(bottom, notes) + 0.3 * style.em)
     layers, heads = zip(*cells, strict=True)
     call = f"headscope.mechanism_figure(found, at={cells!r}, of={of!r}{written_options(options)})"
@@ -95,6 +87,21 @@ def mechanism_figure(
 
 def _members(found: Mechanism, cell: tuple[int, int]) -> tuple:
     return found.tally.units[cell[0]].members
+
+
+def _panels(
+    sheet: Sheet, found: Mechanism, shares: Sequence[tuple[tuple[int, int], np.ndarray]], y: float, *, of: str
+) -> float:
+    """Draw a panel for each head, as many beside each other as there is room for; where the next thing may begin."""
+    em, rows = sheet.style.em, max(found.tally.seen_often(found.cells.index(cell)) for cell, _ in shares)
+    gap = 2 * em
+    columns = max(1, min(len(shares), int((sheet.width + gap) / (PANEL + gap))))
+    size = ((sheet.width - (columns - 1) * gap) / columns, rows * ROW)
+    tall = 3.2 * em + size[1] + 1.6 * em
+    for number, (cell, values) in enumerate(shares):
+        place = ((number % columns) * (size[0] + gap), y + (number // columns) * tall)
+        _panel(sheet, found, cell, values[:rows], of=of, at=place, size=size)
+    return y + -(-len(shares) // columns) * tall
 
 
 def _panel(

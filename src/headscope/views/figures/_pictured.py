@@ -21,8 +21,58 @@ VEIL = 0.72
 FULL = {False: 173, True: 212}
 """The step of a scale, by whether it is signed, that veils are made of: its last ones are near black or white."""
 GREY = (0.299, 0.587, 0.114)
+CHEQUER = (191, 64)
+"""Greys that stand for the light and the dark of a picture."""
+STEPS = 4
+"""Of a bar, in a square of the chequer."""
 POINTS = 2.0
 """How many dots of a small picture stand for a pixel at least, so that the edges of patches are sharp."""
+
+
+@dataclass(frozen=True, eq=False)
+class Veil(Scale):
+    """A scale over a picture: what is large hides more of what is under it, ``VEIL * |value / largest|^0.75``."""
+
+    paper: str = ""
+
+    @classmethod
+    def of(cls, scale: Scale, style: Style) -> Veil:
+        """The same scale over a picture."""
+        return cls(**vars(scale), paper=style.paper)
+
+    @property
+    def words(self) -> str:
+        """What a reader must know of it besides the bar."""
+        return "bar on a square-root scale" if self.power == 0.5 else ""
+
+    def over(
+        self, ground: Float[np.ndarray, "*axes 3"], values: Float[np.ndarray, "*axes"]
+    ) -> UInt8[np.ndarray, "*axes 3"]:
+        """What numbers make of the ground that they lie over."""
+        hidden = VEIL * np.clip(np.abs(values) / (self.largest or 1.0), 0, 1)[..., None] ** 0.75
+        steps = np.where(values < 0, 255 - FULL[True], FULL[self.signed])
+        return np.rint(ground + hidden * (self.colours[steps].astype(float) - ground)).astype(np.uint8)
+
+    def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
+        """Red, green, blue of each number over paper."""
+        hidden = np.isnan(values)
+        paper = np.broadcast_to(np.array(parse_hex(self.paper), float), (*values.shape, 3))
+        found = self.over(paper, np.where(hidden, 0.0, values))
+        return np.where(hidden[..., None], parse_hex(self.masked), found)
+
+    def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
+        """The bar over a chequer that stands for a picture."""
+        places = np.linspace(-1 if self.signed else 0, 1, STEPS * squares)
+        values = np.sign(places) * np.abs(places) ** (1 / self.power) * (self.largest or 1.0)
+        row, square = np.indices((2, STEPS * squares)) // np.array([1, STEPS])[:, None, None]
+        greys = np.array(CHEQUER, float)[(row + square) % 2][..., None].repeat(3, axis=-1)
+        return self.over(pale(greys, self.paper), np.broadcast_to(values, (2, len(values))))
+
+
+def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, "*axes 3"]:
+    """Pixels with less of their colour and of their contrast to the paper, so that heat stands out from them."""
+    white, grey = np.array(parse_hex(paper), float), (pixels @ np.array(GREY))[..., None]
+    return white + STRENGTH * (grey + COLOUR * (pixels - grey) - white)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +144,7 @@ def draw_pictured(
     sheet: Sheet,
     shown: Framed,
     heat: Float[np.ndarray, " token"],
-    scale: Scale,
+    scale: Veil,
     *,
     takes_part: Bool[np.ndarray, " token"],
 ) -> None:
@@ -102,25 +152,18 @@ def draw_pictured(
     values = np.zeros(shown.grid)
     for token, place in zip(shown.tokens, shown.places, strict=True):
         values[place] = heat[token] if takes_part[token] else 0.0
-    sheet.cells(veiled(shown.pixels, np.nan_to_num(values), scale, sheet.style), at=shown.at, size=shown.size)
+    sheet.cells(veiled(shown.pixels, np.nan_to_num(values), scale), at=shown.at, size=shown.size)
 
 
 def veiled(
-    pixels: UInt8[np.ndarray, "height width 3"], values: Float[np.ndarray, "row column"], scale: Scale, style: Style
+    pixels: UInt8[np.ndarray, "height width 3"], values: Float[np.ndarray, "row column"], scale: Veil
 ) -> UInt8[np.ndarray, "down along 3"]:
-    """A picture, pale, under colours that hide the more of it the larger the number: ``VEIL * |value / largest|^0.75``.
+    """A picture, pale, under colours that hide the more of it the larger the number.
 
     Each patch gets whole dots: of small pictures there are several for each pixel.
     """
     height, width = pixels.shape[:2]
     times = int(np.ceil(POINTS * max(rows / side for rows, side in zip(values.shape, (height, width), strict=True))))
     dots = pixels.repeat(times, axis=0).repeat(times, axis=1).astype(float)
-    grey = (dots @ np.array(GREY))[..., None]
-    paper = np.array(parse_hex(style.paper), float)
-    under = paper + STRENGTH * (grey + COLOUR * (dots - grey) - paper)
     down, along = (np.arange(side) * count // side for side, count in zip(dots.shape[:2], values.shape, strict=True))
-    at = values[down[:, None], along[None, :]]
-    hidden = VEIL * np.clip(np.abs(at) / (scale.largest or 1.0), 0, 1)[..., None] ** 0.75
-    steps = np.where(at < 0, 255 - FULL[True], FULL[scale.signed])
-    ends = scale.colours[steps].astype(float)
-    return np.rint(under + hidden * (ends - under)).astype(np.uint8)
+    return scale.over(pale(dots, scale.paper), values[down[:, None], along[None, :]])

@@ -51,6 +51,15 @@ class Scale:
         steps = np.rint(255 * self.place(np.where(hidden, 0.0, values))).astype(int)
         return np.where(hidden[..., None], parse_hex(self.masked), self.colours[steps])
 
+    def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
+        """Red, green, blue of the bar that explains it, from its lower to its upper end.
+
+        Args:
+            squares: how many squares of half its height go into its length.
+        """
+        del squares
+        return self.colours[np.linspace(0, 255, 128).astype(int)][None]
+
     def ticks(self) -> list[tuple[float, str]]:
         """Place on the bar and words of the numbers that are written below it."""
         if self.signed:

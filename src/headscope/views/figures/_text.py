@@ -15,7 +15,7 @@ from headscope.views.figures._frame import closing, colour_bar, heading, heads_i
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._pictured import LONGEST, LONGEST_OF_SEVERAL, Framed, draw_pictured, framed
+from headscope.views.figures._pictured import LONGEST, LONGEST_OF_SEVERAL, Framed, Veil, draw_pictured, framed
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
@@ -54,11 +54,13 @@ def draw_text(plan: Plan) -> Sheet:
     scale = plan.shown.scale(style, largest, colour, power=power)
     y = heading(sheet, plan, _title(sheet, plan))
     placed, pictures, y = _set(sheet, plan, tokens, y)
+    veil = Veil.of(scale, style)
+    scale = veil if pictures else scale
     chosen = plan.query if plan.query is not None else plan.key
     chosen = chosen if plan.stack.query == plan.stack.key else None
     takes_part = plan.from_ if side == "query" else plan.to
     for picture in pictures:
-        draw_pictured(sheet, picture, heat, scale, takes_part=takes_part)
+        draw_pictured(sheet, picture, heat, veil, takes_part=takes_part)
         if chosen in picture.tokens:
             sheet.rect(*picture.cell(chosen), edge=style.ink, line=0.9, layer=3)
     for word in placed:
@@ -67,7 +69,7 @@ def draw_text(plan: Plan) -> Sheet:
             height = 1.36 * style.em
             sheet.rect(word.x, word.y - height / 2, word.width, height, edge=style.ink, line=0.9, round=0.2 * style.em)
     y = colour_bar(sheet, scale, plan.shown.label, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
-    closing(sheet, plan, y, _notes(plan, scale, pictured=bool(pictures)))
+    closing(sheet, plan, y, _notes(plan, scale))
     return sheet
 
 
@@ -187,12 +189,12 @@ def _draw(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> N
     sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
 
 
-def _notes(plan: Plan, scale: Scale, *, pictured: bool) -> list[str]:
+def _notes(plan: Plan, scale: Scale) -> list[str]:
     over = "" if plan.query is not None or plan.key is not None else f", mean over {int(plan.from_.sum())} queries"
     place = where(plan).rpartition(" · ")[0]
     return [
         f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
         scale.words,
-        "what is large hides more of the picture" if pictured else "",
+        "what is large hides more of the picture" if isinstance(scale, Veil) else "",
         f"query {plan.query}" if plan.query is not None else f"key {plan.key}" if plan.key is not None else "",
     ]

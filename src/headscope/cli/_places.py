@@ -1,0 +1,16 @@
+"""Heads as they are written on the command line."""
+
+from __future__ import annotations
+
+import re
+
+PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+
+
+def parse_place(place: str) -> tuple[int, list[int]] | None:
+    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads; None where it is written otherwise."""
+    found = PLACE.fullmatch(place.strip())
+    if found is None:
+        return None
+    layer, heads = found.groups()
+    return int(layer), [int(head) for head in heads.split(",")] if heads else []

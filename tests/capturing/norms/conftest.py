@@ -1,0 +1,29 @@
+"""Models, and records of them with norms."""
+
+import pytest
+import torch
+
+from headscope.capturing._capture import capture_ids
+from headscope.testing import tiny_tokenizer
+
+TEXT = "the cat sat. the cat"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+def captured(model, inputs):
+    """Records of bare tensors, with norms."""
+    from headscope.capturing import _capture
+    from headscope.capturing._keep import Keeping
+
+    before = _capture.Keeping
+    _capture.Keeping = lambda: Keeping(frozenset({"weights", "qk", "norms"}))
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return capture_ids(model, **inputs)
+    finally:
+        _capture.Keeping = before
