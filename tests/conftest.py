@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from .hostile import CORPUS
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 # Examples take as long as the machine is busy; what CI tries is the same every time.
@@ -36,6 +38,13 @@ def minilm():
     from headscope.capturing import load_model
 
     return load_model(None)
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Strings that would like to be more than text, each with what stands for it on a page and in a figure."""
+    assert len(CORPUS) > 200
+    return CORPUS
 
 
 TOKEN = "right-token"

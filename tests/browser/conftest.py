@@ -1,5 +1,7 @@
 """A real browser that opens real pages from disk, and counts every request they make."""
 
+import base64
+import json
 import os
 from contextlib import contextmanager
 
@@ -7,66 +9,7 @@ import pytest
 
 import find_chromium
 from headscope.errors import PageError
-
-SCRIPTS = (
-    "<script>window.broken=1</script>",
-    "<img src=x onerror=window.broken=1>",
-    "<svg onload=window.broken=1>",
-    "<iframe srcdoc='<script>parent.broken=1</script>'></iframe>",
-    "<body onload=window.broken=1>",
-    "<input autofocus onfocus=window.broken=1>",
-    "<details open ontoggle=window.broken=1>",
-    "<video><source onerror=window.broken=1></video>",
-    "<math><mtext></table><img src=x onerror=window.broken=1>",
-    "<a href=javascript:window.broken=1>x</a>",
-    "<style>*{display:none!important}</style>",
-    "<link rel=stylesheet href=//example.com/x.css>",
-    "<base href=//example.com/>",
-    "<meta http-equiv=refresh content='0;url=//example.com'>",
-    "<object data=//example.com/x></object>",
-    "<template shadowrootmode=open><script>window.broken=1</script></template>",
-    "javascript:window.broken=1",
-    "url(//example.com/x.png)",
-    "expression(window.broken=1)",
-    "${window.broken=1}",
-    "{{constructor.constructor('window.broken=1')()}}",
-    "`+window.broken=1+`",
-    "';window.broken=1;//",
-    '";window.broken=1;//',
-)
-WRAPPED = ("{}", "</script>{}", "<!--{}", "-->{}", "]]>{}", '">{}', "\u202e{}", "</style>{}")
-STRANGE = [
-    *("", " ", "\t", "\n", "\r\n", "\x00", "\x07\x1b[31m", "\x7f", "\u00a0", "\u00ad", "\u200b", "\u200d", "\u200e"),
-    *(
-        "\u2028",
-        "\u202e",
-        "\u2066",
-        "\u2800",
-        "\u3164",
-        "\ufeff",
-        "\ufffd",
-        "\U000e0041",
-        "\u0301",
-        "e" + "\u0301" * 40,
-    ),
-    *(
-        "x" * 5000,
-        "\u4e2d" * 300,
-        "\u0645\u0631\u062d\u0628\u0627",
-        "\u05e9\u05dc\u05d5\u05dd",
-        "\U0001f469\u200d\U0001f4bb",
-    ),
-    *("\uff37\uff49\uff44\uff45", "\u0e01\u0e33", "__proto__", "constructor", "toString", "null", "NaN", "%s%n"),
-    *("../../etc/passwd", "&lt;b&gt;", "&#x3c;b>", "\\u003cb>"),
-]
-
-
-@pytest.fixture(scope="session")
-def hostile():
-    """More than 200 different tokens that would like to be more than text."""
-    tokens = [wrapper.replace("{}", script) for wrapper in WRAPPED for script in SCRIPTS] + STRANGE
-    assert len(set(tokens)) == len(tokens) > 200
-    return tokens
+from headscope.views import _html
 
 
 @pytest.fixture(scope="session")
@@ -168,17 +111,11 @@ def chromium_only(browser):
 
 
 @pytest.fixture
-def show(browser, tmp_path):
-    """Write a page to disk, open it from there, and check in the end that it asked for nothing and nothing broke."""
-    import headscope as hs
-
+def open_file(browser):
+    """Open a page from disk, and check in the end that it asked for nothing and nothing broke."""
     opened = []
 
-    def show(record, *, fragment="", size=(1280, 800), scheme="light", density=1, **options):
-        try:
-            path = hs.page(record, **options).save(tmp_path / "page.html")
-        except PageError as error:
-            pytest.fail(str(error))
+    def open_file(path, *, fragment="", size=(1280, 800), scheme="light", density=1):
         context = browser.new_context(
             viewport={"width": size[0], "height": size[1]},
             color_scheme=scheme,
@@ -190,11 +127,26 @@ def show(browser, tmp_path):
         opened.append((context, view, path.as_uri()))
         return view.go(path.as_uri() + fragment)
 
-    yield show
+    yield open_file
     for context, view, uri in opened:
         assert [url for url in view.requests if url.split("#")[0] != uri] == []
         assert view.errors == []
         context.close()
+
+
+@pytest.fixture
+def show(open_file, tmp_path):
+    """Write a page to disk and open it from there."""
+    import headscope as hs
+
+    def show(record, *, fragment="", size=(1280, 800), scheme="light", density=1, **options):
+        try:
+            path = hs.page(record, **options).save(tmp_path / "page.html")
+        except PageError as error:
+            pytest.fail(str(error))
+        return open_file(path, fragment=fragment, size=size, scheme=scheme, density=density)
+
+    return show
 
 
 @pytest.fixture
@@ -214,3 +166,102 @@ def served(browser, serving):
         assert view.errors == []
 
     return served
+
+
+HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false">
+<style>* { color: red !important; font-size: 40px !important; } button { display: none; }</style>
+<script type="application/json" id="views">%s</script>
+<script>
+  window.models = JSON.parse(document.getElementById("views").textContent).map(({ header, selection, chunks }) => {
+    const heard = new Map();
+    const state = { _header: header, selection };
+    const tell = (event, ...told) => [...(heard.get(event) ?? [])].forEach((hear) => hear(...told));
+    return {
+      state, tell, asked: [], saved: 0,
+      get: (name) => state[name],
+      set: (name, value) => { state[name] = value; },
+      save_changes() { this.saved += 1; },
+      on: (event, hear) => heard.set(event, (heard.get(event) ?? new Set()).add(hear)),
+      off: (event, hear) => heard.get(event)?.delete(hear),
+      send({ id, name }) {
+        this.asked.push(name);
+        const bytes = Uint8Array.from(atob(chunks[name]), (sign) => sign.charCodeAt(0));
+        setTimeout(() => tell("msg:custom", { type: "chunk", id }, [new DataView(bytes.buffer)]));
+      },
+    };
+  });
+  window.start = async (script) => {
+    for (const model of models) {
+      // one blob for each widget, as anywidget makes it
+      const address = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+      const widget = (await import(address)).default;
+      const el = document.body.appendChild(document.createElement("div"));
+      model.close = widget.render({ model, el });
+    }
+  };
+</script>"""
+
+
+@pytest.fixture
+def widgets(browser, tmp_path):
+    """Open the live widgets of some views in one page; checks in the end that they asked for nothing but chunks."""
+    opened = []
+
+    def widgets(*views):
+        told = [
+            {
+                "header": view.header,
+                "selection": view.header["selection"],
+                "chunks": {name: base64.b64encode(_html.packed(data)).decode() for name, data in view.chunks.items()},
+            }
+            for view in views
+        ]
+        path = tmp_path / "host.html"
+        path.write_text(HOST % json.dumps(told).translate(_html.ESCAPES), encoding="utf-8")
+        context = browser.new_context(viewport={"width": 1100, "height": 800}, reduced_motion="reduce")
+        context.set_offline(True)
+        page = context.new_page()
+        opened.append((context, Opened(page), path))
+        page.goto(path.as_uri())
+        page.evaluate("(script) => start(script)", _html.bundle("live.js"))
+        for number in range(len(views)):
+            page.locator('[data-headscope][data-ready="true"]').nth(number).wait_for(state="attached")
+        return page
+
+    yield widgets
+    for context, view, path in opened:
+        assert [url for url in view.requests if url != path.as_uri() and not url.startswith("blob:")] == []
+        assert view.errors == []
+        context.close()
+
+
+NOTEBOOK = """<!doctype html><html><head><meta charset="{charset}"></head>
+<body data-jp-theme-light="{light}" style="margin:0 40px">{outputs}</body></html>"""
+
+
+@pytest.fixture
+def notebook(browser, tmp_path):
+    """A document with the outputs of views in it, opened offline; checks in the end that it asked for nothing."""
+    opened = []
+
+    def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False, wait=True):
+        text = "".join(view._repr_html_() for view in views) if outputs is None else outputs
+        path = tmp_path / "notebook.html"
+        whole = NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text)
+        path.write_text(text if bare else whole, encoding="utf-8")
+        context = browser.new_context(viewport={"width": 1100, "height": 800}, reduced_motion="reduce")
+        context.set_offline(True)
+        page = context.new_page()
+        opened.append((context, Opened(page), path))
+        page.goto(path.as_uri())
+        for number in range(page.locator("iframe").count() if wait else 0):
+            page.frame_locator("iframe").nth(number).locator('[data-headscope][data-ready="true"]').wait_for(
+                state="attached"
+            )
+        return page
+
+    yield notebook
+    for context, view, path in opened:
+        assert [url for url in view.requests if url.split("#")[0] not in (path.as_uri(), "about:srcdoc")] == []
+        assert view.errors == []
+        context.close()

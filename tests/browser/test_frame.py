@@ -5,39 +5,7 @@ import pytest
 import headscope as hs
 from headscope.testing import random_weights
 
-NOTEBOOK = """<!doctype html><html><head><meta charset="{charset}"></head>
-<body data-jp-theme-light="{light}" style="margin:0 40px">{outputs}</body></html>"""
 SHADOW = "document.querySelector('#headscope').shadowRoot"
-
-
-@pytest.fixture
-def notebook(browser, tmp_path):
-    """A document with the outputs of views in it, opened offline; checks in the end that it asked for nothing."""
-    opened = []
-
-    def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False, wait=True):
-        text = "".join(view._repr_html_() for view in views) if outputs is None else outputs
-        path = tmp_path / "notebook.html"
-        whole = NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text)
-        path.write_text(text if bare else whole, encoding="utf-8")
-        context = browser.new_context(viewport={"width": 1100, "height": 800}, reduced_motion="reduce")
-        context.set_offline(True)
-        page = context.new_page()
-        requests, errors = [], []
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: message.type == "error" and errors.append(message.text))
-        page.goto(path.as_uri())
-        opened.append((context, path, requests, errors))
-        for number in range(page.locator("iframe").count() if wait else 0):
-            frame_of(page, number).locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
-        return page
-
-    yield notebook
-    for context, path, requests, errors in opened:
-        assert [url for url in requests if url not in (path.as_uri(), "about:srcdoc")] == []
-        assert errors == []
-        context.close()
 
 
 @pytest.fixture

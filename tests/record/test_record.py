@@ -59,6 +59,14 @@ def test_stacks_must_be_there_and_called_what_they_are(rng):
         Record(stacks={"self": stack(rng)})
 
 
+@pytest.mark.parametrize("name", ["\ud800", "a\nb", "\u202e", "\x00"])
+def test_a_stack_has_a_name_that_can_be_printed(name, rng):
+    tokens = Tokens(pieces=("a", "b"))
+    layer = Layer(layer=0, weights=random_weights(rng, (3, 2, 2)))
+    with pytest.raises(RecordError, match="a name of printable characters is wanted"):
+        Stack(name=name, query=tokens, key=tokens, layers=(layer,))
+
+
 def test_pictures_are_bytes_and_one_for_each_grid(rng):
     tokens = Tokens(pieces=tuple("abcdef"), grids=((2, 3),), places=tuple(np.ndindex(2, 3)))
     layer = Layer(layer=0, weights=random_weights(rng, (4, 6, 6)))

@@ -292,3 +292,21 @@ def test_a_broken_file_gives_one_clear_error(tmp_path, damage, message):
 def test_a_folder_is_no_record(tmp_path):
     with pytest.raises(FileError, match=str(tmp_path)):
         hs.load(tmp_path)
+
+
+def test_hostile_strings_come_back_as_they_were(hostile, tmp_path, rng):
+    """In tokens, texts and names; halves of characters too, which JSON can hold."""
+    tokens = Tokens(pieces=tuple(hostile), labels=tuple(reversed(hostile)), texts=tuple(hostile)[-2:])
+    keys = Tokens(pieces=("k0", "k1", "k2"))
+    for name in ("cross", *(name for name in hostile if name.isprintable())):
+        size = len(tokens) if name == "cross" else 2
+        query = tokens if name == "cross" else Tokens(pieces=(name, "w"))
+        layer = Layer(layer=4, weights=random_weights(rng, (2, size, 3)))
+        stack = Stack(name=name, query=query, key=keys, layers=(layer,), others={1: name})
+        record = Record(stacks={name: stack}, model=ModelFacts(name=name, revision=name, versions={name: name}))
+        back = hs.load(hs.save(record, tmp_path / "run.safetensors"))
+        assert list(back.stacks) == [name]
+        assert (back.model, back[name].query, back[name].others) == (record.model, query, {1: name})
+        np.testing.assert_array_equal(back[name].layer(4).weights, layer.weights)
+    record = dataclasses.replace(record, model=ModelFacts(name="\ud800\x00"))
+    assert hs.load(hs.save(record, tmp_path / "run.safetensors")).model.name == "\ud800\x00"

@@ -296,3 +296,20 @@ def test_a_live_view_has_the_evidence_of_a_page(rng):
     assert live.header["evidence"] == page.header["evidence"]
     for name in ("status/self", "numbers/self", "values/self", "map/self"):
         assert live.chunk(name) == page.chunks[name]
+
+
+def test_a_stack_may_have_slashes_and_numbers_in_its_name(rng, hostile):
+    """What is asked for is found from the end of a chunk's name."""
+    layer = made(rng)["self"].layers[1]
+    query, key = (made(rng)["self"].query, made(rng)["self"].key)
+    names = ["a", "a/1", "a/1/0", "", "..", "/", *(name for name in hostile if name.isprintable())]
+    stacks = {name: Stack(name=name, query=query, key=key, layers=(layer,)) for name in names}
+    given = OnDemand(Record(stacks=stacks), {})
+    for name in stacks:
+        header = json.loads(given.chunk(f"layer/{name}/1"))
+        assert header["scores"]["queries"]["chunk"] == f"queries/{name}/1"
+        assert given.chunk(f"queries/{name}/1/2") is not None
+        assert given.chunk(f"thumbs/{name}/0") is not None
+        assert given.chunk(f"row-weight/{name}/1/4") is not None
+        assert given.chunk(f"layer/{name}/2") is None
+        assert given.chunk(f"queries/{name}/1/x") is None

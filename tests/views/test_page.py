@@ -1,9 +1,12 @@
 import base64
+import dataclasses
 import gzip
 import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -11,24 +14,10 @@ from pydantic import TypeAdapter
 
 import headscope as hs
 from headscope import PageError, RecordError
+from headscope.record import ModelFacts, Record
 from headscope.testing import random_record, random_weights
 from headscope.views import _contract, _html, _options, _page
 from headscope.views._on_demand import OnDemand
-
-HOSTILE = [
-    "</script><script>alert(1)</script>",
-    "<!--<script>",
-    "]]>",
-    "<img src=x onerror=alert(1)>",
-    "\"'`&amp;&lt;",
-    "\x00\x1b[31m\r\n",
-    "\u202eabc\u202c\u2066",
-    "\u200b\u2028\u2029\ufeff",
-    "\U0001f469\u200d\U0001f4bb",
-    "",
-    "\ud800",
-    "{braces} %s $x \\u003c",
-]
 
 
 @pytest.fixture(autouse=True)
@@ -149,14 +138,49 @@ def test_no_number_of_an_array_stands_in_the_page_as_text():
     assert len(json.dumps(header_of(hs.page(record).html))) < 12_000
 
 
-def test_hostile_tokens_stay_inert(rng):
-    weights = random_weights(rng, (1, 2, len(HOSTILE), len(HOSTILE)))
-    text = hs.page(hs.from_weights(weights, HOSTILE, model=HOSTILE[0]), title=HOSTILE[0]).html
+def test_hostile_tokens_stay_inert(rng, hostile):
+    weights = random_weights(rng, (1, 2, len(hostile), len(hostile)))
+    text = hs.page(hs.from_weights(weights, list(hostile))).html
     page = Elements(text)
     assert [tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")] == ["script"] * 4
-    assert header_of(text)["stacks"][0]["query"]["pieces"] == [*HOSTILE[:-2], "?", HOSTILE[-1]]
+    wanted = [token.encode("utf-8", "replace").decode() for token in hostile]
+    assert header_of(text)["stacks"][0]["query"]["pieces"] == wanted
     assert "onerror" not in re.sub(r'(?s)<script type="application/json".*?</script>', "", text)
     text.encode("utf-8")
+
+
+@pytest.mark.parametrize("where", ["title", "model", "text", "stack"])
+def test_hostile_names_stay_inert(where, hostile):
+    """Halves of characters become question marks; a stack may not be called what cannot be printed."""
+    plain = [tag for tag, _, _ in Elements(hs.page(random_record()).html).found]
+    for name in hostile:
+        if where == "stack" and not name.isprintable():
+            continue
+        stack = random_record()["cross"]
+        texts = {"texts": (name,)} if where == "text" else {}
+        query = dataclasses.replace(stack.query, **texts)
+        stack = dataclasses.replace(stack, query=query, name=name if where == "stack" else "cross")
+        record = Record(stacks={stack.name: stack}, model=ModelFacts(name=name if where == "model" else "m"))
+        text = hs.page(record, **({"title": name} if where == "title" else {})).html
+        text.encode("utf-8")
+        page = Elements(text)
+        assert [tag for tag, _, _ in page.found] == plain, name
+        header, valid = header_of(text), name.encode("utf-8", "replace").decode()
+        assert header["stacks"][0]["name"] == (valid if where == "stack" else "cross")
+        assert header["model"]["name"] == (valid if where == "model" else "m")
+        if where in ("title", "text") and valid:
+            assert header["title"] == valid
+        names = {attributes["data-chunk"] for attributes, _ in page.scripts() if "data-chunk" in attributes}
+        chunks = {array["chunk"] for layer in header["stacks"][0]["layers"] for array in (layer["weights"],)}
+        assert {quote(chunk, safe="/!'()*") for chunk in chunks} < names
+
+
+def test_control_characters_survive_a_frame(rng):
+    """HTML reads characters 128 to 159 as others where they are given by number, as they would be in a frame."""
+    tokens = ["a\x80b", "\x85", "\x93c"]
+    shown = hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens))._repr_html_()
+    page = html.unescape(shown.split('srcdoc="')[1].split('"')[0])
+    assert header_of(page)["stacks"][0]["query"]["pieces"] == tokens
 
 
 def test_only_our_own_script_may_run_and_nothing_may_be_fetched():

@@ -1,3 +1,4 @@
+import { encoded } from "../source/address";
 import type { Example } from "./page";
 
 /** Puts an example into a document in the way Python writes it into a page. */
@@ -6,7 +7,7 @@ export async function writeInline(document: Document, { page, chunks }: Example)
   header.id = "headscope-page";
   for (const [name, bytes] of chunks) {
     const chunk = script(document, "application/octet-stream", toBase64(await gzip(bytes)));
-    chunk.dataset.chunk = name;
+    chunk.dataset.chunk = encoded(name);
   }
 }
 

@@ -19,7 +19,7 @@ export function Segmented({ label, options, labels = {}, chosen, onChoose }: Seg
           aria-pressed={option === chosen}
           onClick={() => onChoose(option)}
         >
-          {labels[option] ?? option}
+          {Object.hasOwn(labels, option) ? labels[option] : option}
         </button>
       ))}
     </div>

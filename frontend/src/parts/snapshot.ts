@@ -1,12 +1,14 @@
 // An element as it is seen, as a PNG: its canvases as pictures, its words and boxes as the browser draws them.
 
 const DENSITY = 2;
+/** Characters that tokens may hold, in tooltips as they are, and XML may not. */
+const NOT_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 
 /** The PNG of an element inside a shadow root, with the styles of that root. */
 export async function snapshot(element: HTMLElement): Promise<Uint8Array<ArrayBuffer>> {
   const { width, height } = element.getBoundingClientRect();
   const size = { width: Math.ceil(width), height: Math.ceil(height) };
-  const svg = new XMLSerializer().serializeToString(foreign(element, size));
+  const svg = new XMLSerializer().serializeToString(foreign(element, size)).replace(NOT_XML, "\ufffd");
   const picture = new Image();
   picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   await picture.decode();

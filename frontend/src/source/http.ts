@@ -1,6 +1,9 @@
+import { encoded } from "./address";
 import { PageError } from "./errors";
 import { checkHeader } from "./header";
 import type { Source } from "./source";
+
+const DOTS = /(?:^|\/)\.\.?(?:\/|$)/;
 
 /** The source of a page that a server of ours shows: header and chunks are asked for when they are needed. */
 export async function httpSource(base: string): Promise<Source> {
@@ -8,8 +11,8 @@ export async function httpSource(base: string): Promise<Source> {
   checkHeader(header);
   return {
     header,
-    // A stack may be called anything.
-    chunk: (name) => bytes(`${base}chunk/${name.split("/").map(encodeURIComponent).join("/")}`),
+    // Dots between slashes would lead out of the folder.
+    chunk: (name) => bytes(`${base}chunk/${DOTS.test(name) ? encodeURIComponent(name) : encoded(name)}`),
     figure: (kind, options) => bytes(`${base}figure/${kind}?options=${encodeURIComponent(JSON.stringify(options))}`),
   };
 }

@@ -1,3 +1,4 @@
+import { encoded } from "./address";
 import { unpack } from "./bytes";
 import { PageError } from "./errors";
 import { parseHeader } from "./header";
@@ -8,7 +9,7 @@ export function inlineSource(root: ParentNode): Source {
   const header = parseHeader(scriptText(root, "#headscope-page", "header"));
   return {
     header,
-    chunk: async (name) => unpack(name, scriptText(root, `script[data-chunk=${JSON.stringify(name)}]`, name)),
+    chunk: async (name) => unpack(name, scriptText(root, `script[data-chunk="${encoded(name)}"]`, name)),
   };
 }
 

@@ -77,7 +77,7 @@ function writeFlag(flag: boolean): string {
 }
 
 function readFlag(text: string): boolean | undefined {
-  return { 0: false, 1: true }[text];
+  return text === "1" ? true : text === "0" ? false : undefined;
 }
 
 function readNumber(text: string): number | undefined {

@@ -31,7 +31,7 @@ export function hasQuantity({ later, has, scores, value_norms: norms, quantities
   if (name === "weight") return true;
   if (later) return has?.includes(name) ?? false;
   if (name === "score") return scores !== null;
-  return quantities?.[name] !== undefined || (name === "contribution" && norms !== undefined);
+  return Object.hasOwn(quantities ?? {}, name) || (name === "contribution" && norms !== undefined);
 }
 
 /** How a quantity's values are printed. */

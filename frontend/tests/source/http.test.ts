@@ -38,3 +38,17 @@ test.each<[string, Response | Error, RegExp]>([
   serving({ "./header.json": answer });
   await expect(httpSource("./")).rejects.toThrow(message);
 });
+
+test.each([
+  ["weights/a b?#%/0", "weights/a%20b%3F%23%25/0"],
+  ["weights/../../etc/passwd/0", "weights%2F..%2F..%2Fetc%2Fpasswd%2F0"],
+  ["weights/./0", "weights%2F.%2F0"],
+  ["weights/..x/0", "weights/..x/0"],
+])("a stack may be called anything: %s", async (name, address) => {
+  const asked = serving({ "./header.json": Response.json(page), [`./chunk/${address}`]: new Response("") });
+  const source = await httpSource("./");
+  await source.chunk(name);
+  expect(asked.at(-1)).toBe(`./chunk/${address}`);
+  // What a browser would ask for stays within the folder.
+  expect(new URL(`chunk/${address}`, "http://localhost/").pathname).toBe(`/chunk/${address}`);
+});

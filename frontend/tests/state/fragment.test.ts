@@ -61,3 +61,7 @@ test.each([
 ])("nonsense changes nothing: %s", (fragment) => {
   expect(readFragment(fragment, DEFAULTS)).toEqual(DEFAULTS);
 });
+
+test.each(["constructor", "toString", "__proto__"])("a flag is 0 or 1, not %s", (text) => {
+  expect(readFragment(`v=2&mute=${text}`, DEFAULTS).mute).toBe(false);
+});

@@ -28,6 +28,7 @@ test.each([
   ["\x1b", "␛"],
   ["\x7f", "␡"],
   ["\u0085", "U+0085"],
+  ["\uffff", "U+FFFF"],
   ["\u00a0", "U+00A0"],
   ["\u200b", "U+200B"],
   ["\u200d", "U+200D"],
@@ -57,4 +58,8 @@ test("a very long token is cut between characters", () => {
   const { text } = readable("😀".repeat(500));
   expect(text).toBe(`${"😀".repeat(200)}…`);
   expect(readable("x".repeat(200)).text).toBe("x".repeat(200));
+});
+
+test("a shorter cut does not split a character", () => {
+  expect(readable(`${"w".repeat(39)}\u{1f600}\u{1f600}`, 40).text).toBe(`${"w".repeat(39)}\u{1f600}…`);
 });

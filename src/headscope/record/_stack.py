@@ -19,7 +19,7 @@ class Stack:
     """Layers that share their query and key tokens: an encoder, a decoder, its cross-attention.
 
     Args:
-        name: ``"self"`` where there is only one; ``"encoder"``, ``"decoder"``, ``"cross"`` ...
+        name: ``"self"`` where there is only one; ``"encoder"``, ``"decoder"``, ``"cross"`` ...; printable.
         query: the tokens that look.
         key: the tokens that are looked at; the same ones but in cross-attention.
         layers: in order; their numbers need not be without gaps (hybrid models).
@@ -28,7 +28,7 @@ class Stack:
         routers: router scores ``[token expert]`` of mixture-of-experts layers by number, where they were asked for.
 
     Raises:
-        RecordError: where tokens and layers do not fit.
+        RecordError: where tokens and layers do not fit, or the name is not printable.
     """
 
     name: str
@@ -40,6 +40,8 @@ class Stack:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
+        if not self.name.isprintable():
+            raise RecordError(f"Stack {self.name!r}: a name of printable characters is wanted, for files and addresses")
         if not self.layers:
             raise RecordError(f"Stack {self.name!r} has no layers")
         numbers = [layer.layer for layer in self.layers]

@@ -14,6 +14,7 @@ from headscope.record import Layer, ModelFacts, Record, Stack
 from headscope.views._contract import Page, PageMoved, PageStack
 from headscope.views._payload import Chunks
 from headscope.views._quantities import DIFFERENCE, OTHER, Words
+from headscope.views._valid import valid
 
 if TYPE_CHECKING:
     from headscope.views._options import PageOptions
@@ -74,7 +75,7 @@ def put_comparison(header: Page, found: Comparison | Effect, record: Record, chu
         PageError: where the record is not of this comparison.
     """
     compared = found.comparison if isinstance(found, Effect) else found
-    header["note"] = _note(found, compared)
+    header["note"] = valid(_note(found, compared))
     if (others := other_pictures(compared, record)) is not None:
         header["other_pictures"] = chunks.add_pictures("other-picture", others)
     for stack in header["stacks"]:

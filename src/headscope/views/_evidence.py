@@ -22,6 +22,7 @@ from headscope.views._contract import (
 from headscope.views._examples import Pairs, Texts
 from headscope.views._head_map import page_map
 from headscope.views._payload import Chunks
+from headscope.views._valid import valid
 
 NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
 NONE, ONE_TEXT, HOLDS = 0, 1, 2
@@ -87,7 +88,7 @@ def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chu
     texts = Texts(found)
     return {
         "stack": stack["name"],
-        "model": _valid(found.tally.model),
+        "model": valid(found.tally.model),
         "texts": found.texts,
         "confidence": found.confidence,
         "alpha": found.alpha,
@@ -108,7 +109,7 @@ def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chu
         ),
         "map": page_map(record[stack["name"]], stack, chunks, found),
         "shown": _shown(found, labels, texts, Pairs(found.tally.patterns, record[stack["name"]])),
-        "examples": [_valid(text) for text in texts.kept],
+        "examples": [valid(text) for text in texts.kept],
     }
 
 
@@ -170,9 +171,9 @@ def _pattern(found: Heads, number: int) -> PagePattern:
     pattern = found.tally.patterns[number]
     against = next((label.against for label in found.all_labels if label.pattern == pattern.name), "")
     return {
-        "name": _valid(pattern.name),
-        "says": _valid(pattern.says),
-        "source": _valid(pattern.source),
+        "name": valid(pattern.name),
+        "says": valid(pattern.says),
+        "source": valid(pattern.source),
         "threshold": pattern.threshold,
         "against": against,
     }
@@ -217,8 +218,3 @@ def _shown(found: Heads, labels: Sequence[Label], texts: Texts, pairs: Pairs) ->
             }
         )
     return shown
-
-
-def _valid(text: str) -> str:
-    """The text without lone surrogates, which no UTF-8 file can hold."""
-    return text.encode("utf-8", "replace").decode()

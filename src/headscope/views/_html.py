@@ -1,8 +1,9 @@
 """The one HTML file around a page's JSON, bytes and script.
 
 Nothing in it can reach out or run but our own script: the content security policy allows exactly the bundle, by its
-hash, and no request at all. What comes from users stands in two places: the title, escaped, and the JSON, in which
-every ``<``, ``>`` and ``&`` is written as an escape, so that no token can end the element it stands in.
+hash, and no request at all. What comes from users stands in three places: the title, escaped; the JSON, in which
+every ``<``, ``>`` and ``&`` is written as an escape, so that no token can end the element it stands in; and the names
+of chunks, which hold those of stacks, percent-encoded as the browser does it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
+from urllib.parse import quote
 
 from headscope.errors import PageError
 from headscope.views._contract import Page
 
-ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+ESCAPES = {code: f"\\u{code:04x}" for code in (*map(ord, "<>&\u2028\u2029"), *range(0x7F, 0xA0))}
+"""Also control characters for which HTML reads others where they are given by number, as in a frame."""
+
+AS_THEY_ARE = "/!'()*"
+"""What the browser's encodeURIComponent leaves beside letters, digits and ``-_.~``, and the slash."""
 
 TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -66,12 +72,12 @@ def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
     script = bundle()
     with ThreadPoolExecutor() as pool:  # compressing releases the interpreter's lock
         texts = zip(chunks, pool.map(_base64, chunks.values()), strict=True)
+    named = ((html.escape(quote(name, safe=AS_THEY_ARE)), data) for name, data in texts)
     header = json.dumps(page, ensure_ascii=False).translate(ESCAPES)
     parts = [
         f'<script type="application/json" id="headscope-page">{header}</script>',
         "\n".join(
-            f'<script type="application/octet-stream" data-chunk="{html.escape(name)}">{data}</script>'
-            for name, data in texts
+            f'<script type="application/octet-stream" data-chunk="{name}">{data}</script>' for name, data in named
         ),
         f'<script type="module">{script}</script>',
     ]

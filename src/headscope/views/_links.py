@@ -10,6 +10,7 @@ from headscope.errors import PageError
 from headscope.linguistics import Sentence, words_at
 from headscope.record import Record, Tokens
 from headscope.views._contract import PageArc, PageLinks, PageStack, PageTokens, PageWord
+from headscope.views._valid import valid
 
 Group = tuple[int, ...]
 WANTED = "a headscope.linguistics.Sentence, or a list of (dependent tokens, head tokens, label)"
@@ -47,11 +48,11 @@ def _of_sentence(sentence: Sentence, record: Record, stacks: Sequence[PageStack]
         if tokens.texts and tokens.texts[0] in (sentence.text, sentence.written):
             return {
                 "stack": stack["name"],
-                "name": _valid(sentence.name),
+                "name": valid(sentence.name),
                 "tree": True,
                 "words": _words_of(sentence, tokens),
                 "arcs": [
-                    {"dependent": word, "head": head - 1, "label": _valid(relation)}
+                    {"dependent": word, "head": head - 1, "label": valid(relation)}
                     for word, (head, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True))
                     if head
                 ],
@@ -67,7 +68,7 @@ def _words_of(sentence: Sentence, tokens: Tokens) -> list[PageWord]:
     words = words_at(tokens, spans)
     words.check()
     return [
-        {"label": _valid(name), "tokens": list(places)}
+        {"label": valid(name), "tokens": list(places)}
         for name, places in zip(sentence.words, words.tokens, strict=True)
     ]
 
@@ -117,7 +118,7 @@ def _of_list(links: Sequence[tuple[Group, Group, str]], stack: PageStack) -> tup
     place = {group: number for number, group in enumerate(groups)}
     words: list[PageWord] = [{"label": _label(group, tokens), "tokens": list(group)} for group in groups]
     arcs: list[PageArc] = [
-        {"dependent": place[dependent], "head": place[head], "label": _valid(label)} for dependent, head, label in links
+        {"dependent": place[dependent], "head": place[head], "label": valid(label)} for dependent, head, label in links
     ]
     return words, arcs
 
@@ -127,8 +128,3 @@ def _label(group: Group, tokens: PageTokens) -> str:
         (" " if at and not tokens["continues"][token] else "") + tokens["labels"][token]
         for at, token in enumerate(group)
     )
-
-
-def _valid(text: str) -> str:
-    """The text without lone surrogates, which no UTF-8 file can hold."""
-    return text.encode("utf-8", "replace").decode()

@@ -8,7 +8,6 @@ one key in all heads of all layers) it asks for rows.
 from __future__ import annotations
 
 import json
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +42,8 @@ OPENING = 600_000
 KEPT = 6
 """Prepared layers that are kept, beside what the record itself holds."""
 
-NAME = re.compile(r"(?P<kind>[a-z0-9_-]+)/(?P<stack>.+?)/(?P<number>\d+)(?:/(?P<part>\d+))?")
+ENTIRE = ("layer", "visible", "value_norms", "quantity", "thumbs")
+"""Kinds of chunks that are asked for in one piece; of all others one part at a time."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,18 @@ class OnDemand:
         """The bytes of a chunk; None where there is no such chunk."""
         if name in self._sent:
             return self._sent[name]
-        found = NAME.fullmatch(name)
-        stack = found and self._stacks.get(found["stack"])
-        if not found or not stack:
+        asked = self._asked(name)
+        return None if asked is None else ANSWERS.get(asked.kind, _part)(self, asked)
+
+    def _asked(self, name: str) -> Asked | None:
+        """A chunk's name, taken apart from its end: a stack may be called anything, slashes included."""
+        kind, _, rest = name.partition("/")
+        kind, _, quantity = kind.partition("-")
+        stack, *numbers = rest.rsplit("/", 1 if kind in ENTIRE else 2)
+        if stack not in self._stacks or not numbers or not all(map(str.isdecimal, numbers)):
             return None
-        part = None if found["part"] is None else int(found["part"])
-        kind, _, quantity = found["kind"].partition("-")
-        return ANSWERS.get(kind, _part)(self, Asked(kind, quantity, stack, int(found["number"]), part))
+        number, part = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else None)
+        return Asked(kind, quantity, self._stacks[stack], number, part)
 
     def given(self, stack: str) -> Given:
         """What came with the call, of one stack."""
@@ -205,13 +210,13 @@ Answer = Callable[[OnDemand, Asked], "bytes | None"]
 
 
 def _layer(given: OnDemand, asked: Asked) -> bytes | None:
-    found = None if asked.part is not None or asked.quantity else given.prepared(asked.stack, asked.number)
+    found = None if asked.quantity else given.prepared(asked.stack, asked.number)
     return None if found is None else json.dumps(found.header).encode()
 
 
 def _whole(given: OnDemand, asked: Asked) -> bytes | None:
     """An array that is small enough to be kept with its layer."""
-    found = None if asked.part is not None or asked.quantity else given.prepared(asked.stack, asked.number)
+    found = None if asked.quantity else given.prepared(asked.stack, asked.number)
     return None if found is None else found.chunks.get(f"{asked.kind}/{asked.name}/{asked.number}")
 
 
@@ -222,7 +227,7 @@ def _part(given: OnDemand, asked: Asked) -> bytes | None:
 
 def _quantity(given: OnDemand, asked: Asked) -> bytes | None:
     """A further quantity of a layer, of all heads that the page holds."""
-    found = None if asked.part is not None else given.prepared(asked.stack, asked.number)
+    found = given.prepared(asked.stack, asked.number)
     if found is None:
         return None
     all_of = stored_quantities(found.layer, found.heads, given.given(asked.name), place=f"{asked.name}/{asked.number}")
@@ -233,7 +238,7 @@ def _quantity(given: OnDemand, asked: Asked) -> bytes | None:
 def _thumbs(given: OnDemand, asked: Asked) -> bytes | None:
     """The thumbnails of all heads of the layer in this row."""
     row, stack = asked.number, asked.stack
-    if asked.part is not None or asked.quantity or row >= len(stack["layers"]):
+    if asked.quantity or row >= len(stack["layers"]):
         return None
     layer = given.record[stack["name"]].layer(stack["layers"][row]["layer"])
     made = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)

@@ -27,6 +27,7 @@ from headscope.views._quantities import (
     seen_names,
 )
 from headscope.views._thumbs import MOST
+from headscope.views._valid import valid
 
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
@@ -111,8 +112,8 @@ def page_header(
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
-        "title": options.get("title") or _title(record),
-        "model": {"name": record.model.name, "model_type": record.model.model_type},
+        "title": valid(options.get("title") or _title(record)),
+        "model": {"name": valid(record.model.name), "model_type": valid(record.model.model_type)},
         "verified": record.verified,
         "stacks": stacks,
         "selection": selection,
@@ -204,8 +205,8 @@ def _own(layer: Layer, heads: list[int]) -> list[int]:
 def page_tokens(tokens: Tokens) -> PageTokens:
     """The tokens of one side of a stack, as text that any page can hold."""
     found: PageTokens = {
-        "pieces": [_valid(piece) for piece in tokens.pieces],
-        "labels": [_valid(label) for label in tokens.labels],
+        "pieces": [valid(piece) for piece in tokens.pieces],
+        "labels": [valid(label) for label in tokens.labels],
         "continues": list(tokens.continues),
         "special": list(tokens.special),
         "segments": list(tokens.segments),
@@ -225,11 +226,6 @@ def _runs(tokens: Tokens) -> list[list[int]]:
         [first, stop, *([pictures[first] + 1] if pictures[first] >= 0 else [])]
         for first, stop in zip([0, *ends], ends, strict=False)
     ]
-
-
-def _valid(text: str) -> str:
-    """The text without lone surrogates, which no UTF-8 file can hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _title(record: Record) -> str:

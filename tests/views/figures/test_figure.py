@@ -23,27 +23,6 @@ ALL_VIEWS = {
     "text": {},
     "pair": {"query": 4, "key": 1},
 }
-HOSTILE = [
-    "$x^2$",
-    "$",
-    "\\frac{1}{2}_a^b",
-    "</svg><script>alert(1)</script>",
-    "&amp;",
-    "<![CDATA[",
-    "]]>",
-    "",
-    " ",
-    "\n",
-    "\x00\x1b",
-    "\u202eabc",
-    "\ud800",
-    "中文",
-    "مرحبا",
-    "👩\u200d💻",
-    "e\u0301",
-    "\u0301",
-    "w" * 500,
-]
 
 
 @pytest.fixture(params=ALL_VIEWS)
@@ -210,22 +189,15 @@ def test_dark_is_dark_and_light_is_light(grouped):
         assert low <= np.median(np.asarray(Image.open(io.BytesIO(data)).convert("L"))) <= high
 
 
-@pytest.mark.parametrize("view", ["head", "matrix", "text", "model", "pair"])
-def test_hostile_tokens_stay_inert(rng, view, see):
-    keys = [f"k{number}" for number in range(5)]
-    weights = random_weights(rng, (2, 3, len(HOSTILE), len(keys)))
-    record = hs.from_weights(cross=weights, decoder_tokens=HOSTILE, encoder_tokens=keys, model=HOSTILE[3])
-    options = {"pair": {"query": 3, "key": 1}, "text": {"key": 1}}.get(view, {})
-    figure = hs.figure(record, view=view, title="$\\alpha$ <b>\x00", **options)
+def test_what_looks_like_markup_is_written_as_it_is(rng, see):
+    tokens = ["$x^2$", "$", "\\frac{1}{2}_a^b", "&amp;", "<![CDATA[", "]]>"]
+    record = hs.from_weights(
+        cross=random_weights(rng, (2, 3, 6, 5)), decoder_tokens=tokens, encoder_tokens=list("klmno")
+    )
+    figure = hs.figure(record, title="$\\alpha$ <b>\x00")
     svg = ET.fromstring(figure.to_bytes("svg"))
-    assert not {node.tag.rpartition("}")[2] for node in svg.iter()} & {"script", "foreignObject", "a"}
-    assert figure.to_bytes("pdf")
-    assert figure.to_bytes("png")
-    assert "$\\alpha$ <b>⟨U+0000⟩" in see(figure).texts
-    if view == "head":
-        written = {"".join(node.itertext()) for node in svg.iter("{http://www.w3.org/2000/svg}text")}
-        assert {"$x^2$", "$", "\\frac{1}{2}_a^b", "&amp;", "<![CDATA[", "]]>"} <= written
-        assert {"$x^2$", "∅", "␣", "↵", "U+0000U+001B", "⟨U+202E⟩abc", "U+D800"} <= set(see(figure).texts)
+    written = {"".join(node.itertext()) for node in svg.iter("{http://www.w3.org/2000/svg}text")}
+    assert {*tokens, "$\\alpha$ <b>⟨U+0000⟩"} <= written & set(see(figure).texts)
 
 
 def test_characters_without_a_font_become_squares_and_this_is_said(rng, see):

@@ -74,7 +74,7 @@ function TokenChoice({ store, side, tokens, chosen }: TokenChoiceProps) {
       >
         {tokens.labels.map((label, token) => (
           <option key={token} value={String(token)}>
-            {token} {readable(label).text.slice(0, 40)}
+            {token} {readable(label, 40).text}
           </option>
         ))}
       </select>

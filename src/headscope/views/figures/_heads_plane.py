@@ -85,7 +85,7 @@ def draw_by_measures(
     left = max(sheet.width_of(_tick(tick), style.small) for tick in ticks[1]) + 0.9 * style.em
     right = sheet.width - DOT
     top, tall = y + 1.15 * line, min(0.62 * (right - left), TALLEST)
-    sheet.note(0, y + line / 2, _title(axes[1]))
+    sheet.note(0, y + line / 2, _title(sheet, axes[1]))
     sheet.rect(left, top, right - left, tall, edge=style.edge, line=0.4)
 
     across = left + _parts(np.array(ticks[0]), ends[0]) * (right - left)
@@ -97,7 +97,7 @@ def draw_by_measures(
         sheet.line((left - 0.8, left), (height, height), colour=style.muted, line=0.4)
         sheet.note(left - 0.5 * style.em, height, _tick(tick), anchor="right")
     bottom = top + tall + 0.9 * style.em + line
-    sheet.note(right, bottom, _title(axes[0]), anchor="right")
+    sheet.note(right, bottom, _title(sheet, axes[0]), anchor="right")
     xs = left + _parts(values[0], ends[0]) * (right - left)
     heights = top + tall - _parts(values[1], ends[1]) * tall
     places = zip(found.cells, xs.tolist(), heights.tolist(), known, strict=True)
@@ -134,7 +134,7 @@ def draw_legend(sheet: Sheet, found: Heads, y: float, notes: Iterable[str], *, p
     """What the colours of labels mean, that of no label too, and notes; give the next y."""
     style, colours = sheet.style, label_colours(found, sheet)
     counts = Counter(told(found).values())
-    entries = [(colour, f"{name} ({counts[name]})") for name, colour in colours.items()]
+    entries = [(colour, f"{sheet.shown(name)} ({counts[name]})") for name, colour in colours.items()]
     entries.append((plain, "no label"))
     x, pitch = 0.0, 1.5 * style.small * POINT
     for colour, words in entries:
@@ -213,5 +213,5 @@ def _tick(tick: float) -> str:
     return f"{round(tick, 9) + 0.0:g}"
 
 
-def _title(name: str) -> str:
-    return f"{name}, {UNITS[name]}" if name in UNITS else name
+def _title(sheet: Sheet, name: str) -> str:
+    return f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name)

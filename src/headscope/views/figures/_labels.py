@@ -13,6 +13,10 @@ MOVES_OTHERS = frozenset(
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\ufeff\ufff9\ufffa\ufffb"
 ) | {chr(code) for code in range(0x2060, 0x2070)}
 """Characters that change the order of others or are never seen; joiners and variation selectors are left alone."""
+NO_CHARACTERS = frozenset(map(chr, range(0xFDD0, 0xFDF0))) | {
+    chr(plane + end) for plane in range(0, 0x110000, 0x10000) for end in (0xFFFE, 0xFFFF)
+}
+"""Code points that are none and never will be; XML forbids some of them."""
 EMPTY_LOOKING = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
@@ -29,11 +33,13 @@ def readable(token: str) -> str:
 
 
 def _unseen(character: str) -> bool:
-    return unicodedata.category(character) in ("Zs", "Zl", "Zp", "Cf", "Cc", "Cs") or character in EMPTY_LOOKING
+    if character in EMPTY_LOOKING or character in NO_CHARACTERS:
+        return True
+    return unicodedata.category(character) in ("Zs", "Zl", "Zp", "Cf", "Cc", "Cs")
 
 
 def _inside(character: str) -> str:
-    if unicodedata.category(character) not in ("Cc", "Cs") and character not in MOVES_OTHERS:
+    if unicodedata.category(character) not in ("Cc", "Cs") and character not in MOVES_OTHERS | NO_CHARACTERS:
         return character
     sign = _sign(character)
     return f"⟨{sign}⟩" if sign.startswith("U+") else sign

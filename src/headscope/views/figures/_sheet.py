@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -101,11 +102,9 @@ class Sheet:
         """The text, cut at its end where it is wider than the room."""
         if self.width_of(text, size) <= room:
             return text
-        for end in range(len(text) - 1, 0, -1):
-            cut = text[:end].rstrip() + "…"
-            if self.width_of(cut, size) <= room:
-                return cut
-        return "…"
+        cuts = [text[:end].rstrip() + "…" for end in range(1, len(text))]
+        fit = bisect_right(cuts, room, key=lambda cut: self.width_of(cut, size))
+        return cuts[fit - 1] if fit else "…"
 
     def text(  # noqa: PLR0913 - what type is made of
         self,

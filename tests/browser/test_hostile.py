@@ -1,0 +1,442 @@
+"""Strangers' strings in every view and every live shell: they are text, and nothing else.
+
+Every page that is opened here fails its test where it asks for anything, or where anything goes wrong in it.
+"""
+
+import dataclasses
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.linguistics import Sentence
+from headscope.patterns import PATTERNS, Heads
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.testing import random_weights
+
+from ..hostile import CODE, FOR_CODE, HALVES
+
+VIEWS = ("head", "model", "matrix", "text", "neuron", "pair")
+HEADS, FEATURES = 1, 4
+NAME = "</script><script>window.broken=1</script>"
+"""Of models, stacks and titles."""
+CENSUS = """() => {
+    const found = { broken: String(window.broken) };
+    const add = (name) => { found[name] = (found[name] ?? 0) + 1; };
+    const walk = (root) => root.querySelectorAll("*").forEach((element) => {
+        add(element.localName);
+        for (const { name, value } of element.attributes) {
+            if (name.startsWith("on") || ADDRESSES.includes(name)) add(`${element.localName} ${name}`);
+            if (name === "style" && /url|expression|image/i.test(value)) add("style of an address");
+        }
+        if (element.shadowRoot) walk(element.shadowRoot);
+    });
+    const ADDRESSES = ["href", "src", "srcset", "srcdoc", "action", "formaction", "data", "poster", "background", "is",
+        "xlink:href", "http-equiv", "ping"];
+    walk(document);
+    return found;
+}"""
+"""How many elements there are of each kind, and how many attributes that run or load something."""
+
+TEXTS = """(selector) => {
+    const { shadowRoot } = [...document.querySelectorAll("*")].find((element) => element.shadowRoot);
+    return [...shadowRoot.querySelectorAll(selector)].map((element) => element.textContent);
+}"""
+
+STEPS = """async ({ view, selector, steps }) => {
+    const { shadowRoot } = [...document.querySelectorAll("*")].find((element) => element.shadowRoot);
+    const wrong = [];
+    for (const [query, key, wanted] of steps) {
+        if (window.models) {
+            const [model] = window.models;
+            model.set("selection", { ...model.state.selection, query: [query], key: [key] });
+            model.tell("change:selection");
+        } else location.hash = `v=2&view=${view}&query=${query}&key=${key}`;
+        let texts;
+        for (let frames = 0; frames < 40; frames++) {
+            await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+            texts = [...shadowRoot.querySelectorAll(selector)].map((element) => element.textContent);
+            if (texts.join("\\0") === wanted.join("\\0")) break;
+        }
+        if (texts.join("\\0") !== wanted.join("\\0")) wrong.push([query, key, wanted, texts]);
+    }
+    return wrong;
+}"""
+"""Pins one pair after the other and says where other texts are shown than wanted."""
+
+
+def record_of(pieces, rng, name=NAME, **more):
+    tokens = Tokens(pieces=tuple(pieces), labels=tuple(pieces), **more)
+    vectors = {side: rng.normal(size=(HEADS, len(tokens), FEATURES)).astype(np.float32) for side in ("queries", "keys")}
+    stack = Stack(name=name, query=tokens, key=tokens, layers=(Layer(layer=0, **vectors),))
+    return Record(stacks={name: stack}, model=ModelFacts(name=name))
+
+
+def harmless(pieces):
+    """As many strings of the same lengths, of which a page must have as many elements."""
+    return ["w" * len(piece) for piece in pieces]
+
+
+def cut(token, shown, most):
+    """What stands for a token where there is room for some of its characters."""
+    grown = 0 if len(token) > 200 else len(shown.page) - len(token)
+    return shown.page if len(token) <= most else shown.page[: most + grown] + "…"
+
+
+ALL = {
+    "head": ("[data-column=query] .label", "[data-column=key] .label"),
+    "text": (".word .label",),
+    "neuron": (".query-option .label",),
+    "pair": ("[data-pair-side=query] option", "[data-pair-side=key] option"),
+}
+"""Where a view shows all tokens at once."""
+
+PINNED = {
+    "head": "[data-inspector] .heading bdi",
+    "matrix": "[data-status] bdi, .axis [data-at] bdi",
+    "text": "[data-option=pinned], [data-inspector] .heading bdi",
+    "neuron": ".query-name bdi, .formula bdi",
+    "pair": "[data-pair-side] option:checked",
+}
+"""Where a view shows the tokens that are pinned."""
+
+
+def wanted_all(view_name, hostile):
+    if view_name == "pair":
+        return [f"{number} {cut(token, shown, 40)}" for number, (token, shown) in enumerate(hostile.items())]
+    return [shown.page for shown in hostile.values()]
+
+
+def wanted_pinned(view_name, hostile, query, key):
+    tokens = list(hostile)
+    first, second = hostile[tokens[query]].page, hostile[tokens[key]].page
+    options = wanted_all("pair", hostile)
+    return {
+        "head": [first],
+        "matrix": [first, second, second, first],
+        "text": [f"from {first}", first],
+        "neuron": [first, first, second],
+        "pair": [options[query], options[key]],
+    }[view_name]
+
+
+def steps(view_name, hostile, every):
+    """Pairs of neighbours, and what is to be seen of them: each token once, or one in so many pairs."""
+    pairs = [(query, (query + 1) % len(hostile)) for query in range(0, len(hostile), 2)]
+    return [(*pair, wanted_pinned(view_name, hostile, *pair)) for pair in pairs[::every]]
+
+
+def check_shown(frame, view_name, hostile, every=5):
+    """Every token is shown as text, all at once or where it is pinned."""
+    every = every if view_name in ALL else 1
+    for selector in ALL.get(view_name, ()):
+        assert frame.evaluate(TEXTS, selector) == wanted_all(view_name, hostile), selector
+    if view_name in PINNED:
+        told = {"view": view_name, "selector": PINNED[view_name], "steps": steps(view_name, hostile, every)}
+        assert frame.evaluate(STEPS, told) == []
+
+
+def check_same(page, twin):
+    """A page has no element and no address that its harmless twin has not, in no frame."""
+    found, wanted = ([frame.evaluate(CENSUS) for frame in each.frames] for each in (page, twin))
+    assert found == wanted
+    assert all(census["broken"] == "undefined" for census in found)
+
+
+@pytest.mark.parametrize("view_name", VIEWS)
+def test_tokens_are_text_in_every_view_of_a_page(view_name, show, hostile):
+    options = {"view": view_name, "query": 0, "key": 3}
+    view, twin = (
+        show(record_of(pieces, np.random.default_rng(4), name), title=name, **options)
+        for pieces, name in ((hostile, NAME), (harmless(hostile), "self"))
+    )
+    check_same(view.page, twin.page)
+    check_shown(view.page, view_name, hostile)
+    width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert view.page.evaluate(width) <= 0
+
+
+def test_every_key_of_a_neuron_view_is_text(show, rng, hostile):
+    view = show(record_of(hostile, rng), view="neuron")
+    found = view.page.evaluate(
+        """async () => {
+            const { shadowRoot } = document.querySelector("#headscope");
+            const list = shadowRoot.querySelector(".key-scroll");
+            const found = {};
+            for (let top = 0; top < list.scrollHeight; top += list.clientHeight / 2) {
+                list.scrollTop = top;
+                await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 30)));
+                for (const row of list.querySelectorAll("[data-token]"))
+                    found[row.dataset.token] = row.querySelector(".label").textContent;
+            }
+            return Object.values(found);
+        }"""
+    )
+    assert found == [shown.page for shown in hostile.values()]
+
+
+def test_names_of_stacks_are_text_and_lead_to_their_data(show, rng, hostile):
+    names = [name for name in hostile if name.isprintable()]
+    view = show(record_of_stacks(names, rng), view="head")
+    check_stacks(view, names)
+
+
+def test_names_of_stacks_are_text_and_lead_to_their_data_on_a_server(served, rng):
+    names = [*FOR_CODE, *CODE[:8]]
+    with served(record_of_stacks(names, rng), view="head") as view:
+        check_stacks(view, names)
+
+
+def record_of_stacks(names, rng):
+    """Each stack with a number of tokens that tells it from others."""
+    stacks = {}
+    for name, size in zip(names, count(3), strict=False):
+        tokens = Tokens(pieces=tuple(f"w{number}" for number in range(2 + size % 11)))
+        weights = random_weights(rng, (1, len(tokens), len(tokens)))
+        stacks[name] = Stack(name=name, query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
+    return Record(stacks=stacks, model=ModelFacts(name=NAME))
+
+
+def check_stacks(view, names):
+    choice = '[aria-label="Kind of attention"] button'
+    assert view.page.evaluate(TEXTS, choice) == names
+    wrong = view.page.evaluate(
+        """async (choice) => {
+            const { shadowRoot } = document.querySelector("#headscope");
+            const wrong = [];
+            for (const button of [...shadowRoot.querySelectorAll(choice)].reverse()) {
+                button.click();
+                const wanted = button.dataset.option;
+                let shown;
+                for (let frames = 0; frames < 50; frames++) {
+                    await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+                    shown = shadowRoot.querySelector("[data-headscope]")?.dataset.stack;
+                    if (shown === wanted) break;
+                }
+                if (shown !== wanted) wrong.push([wanted, shown]);
+            }
+            return wrong;
+        }""",
+        choice,
+    )
+    assert wrong == []
+    assert view.page.locator("[data-failure]").count() == 0
+
+
+@pytest.fixture(scope="module")
+def evidence_of():
+    """A record, and what heads do over twelve texts: one follows patterns that are called anything."""
+    rng = np.random.default_rng(6)
+    planted = next(pattern for pattern in PATTERNS if pattern.name == "next")
+    records = []
+    for text in range(12):
+        tokens = Tokens(pieces=tuple(f"w{number}" for number in range(7 + text % 3)))
+        weights = random_weights(rng, (3, len(tokens), len(tokens)))
+        weights[1] = 0.1 * weights[1] + 0.9 * np.roll(np.eye(len(tokens)), 1, axis=1)
+        stack = Stack(name="self", query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
+        records.append(Record(stacks={"self": stack}, model=ModelFacts(name="planted")))
+
+    @cache
+    def evidence_of(names):
+        patterns = tuple(dataclasses.replace(planted, name=name, says=name, source=name) for name in names)
+        found = hs.heads(records, patterns=patterns)
+        found.tally.model = names[0]
+        found.tally.shown.update(dict(zip(found.tally.shown, names, strict=False)))
+        return records[0], Heads(found.tally)
+
+    return evidence_of
+
+
+@pytest.mark.parametrize("view_name", ["scatter", "model", "head"])
+def test_names_of_labels_are_text(view_name, show, hostile, evidence_of):
+    opened = []
+    for names in (tuple(hostile), tuple(f"w{number}" for number in range(len(hostile)))):
+        record, found = evidence_of(names)
+        options = {"x": names[0], "y": names[1]} if view_name == "scatter" else {}
+        opened.append(show(record, evidence=found, view=view_name, layer=0, head=1, **options))
+    check_same(*(view.page for view in opened))
+    page, valid = opened[0].page, [name.encode("utf-8", "replace").decode() for name in hostile]
+    assert sorted(page.evaluate(TEXTS, ".label-evidence h2 bdi") or valid) == sorted(valid)
+    if view_name != "head":
+        assert page.evaluate(TEXTS, ".label-chip bdi") == valid
+    if view_name == "scatter":
+        assert page.evaluate(TEXTS, "[data-axis=across] [label='scores of patterns'] option") == valid
+    width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(width) <= 0
+
+
+def test_texts_of_labels_are_text(open_file, hostile, evidence_of, tmp_path):
+    record, found = evidence_of(("next",))
+    shown = hs.view(record, evidence=found, layer=0, head=1)
+    evidence = shown.header["evidence"]
+    evidence["examples"] = [token.encode("utf-8", "replace").decode() for token in hostile]
+    evidence["shown"][0] |= {"texts": list(range(len(hostile))), "scores": [0.5] * len(hostile)}
+    view = open_file(shown.save(tmp_path / "page.html"))
+    assert view.page.evaluate(TEXTS, ".label-evidence .texts bdi") == [shown.page for shown in hostile.values()]
+    assert view.page.evaluate(CENSUS).keys().isdisjoint(SMUGGLED)
+
+
+def test_words_and_relations_of_gold_links_are_text(show, rng, hostile):
+    opened = []
+    for pieces in (list(hostile), harmless(hostile)):
+        links = [(number, number + 1, piece) for number, piece in enumerate(pieces[:-1])]
+        opened.append(show(record_of(pieces, np.random.default_rng(4)), links=links, head=0, view="text"))
+    check_same(*(view.page for view in opened))
+    page, wanted = opened[0].page, [shown.page for shown in hostile.values()]
+    assert page.evaluate(TEXTS, "[data-word]") == wanted
+    assert page.evaluate(TEXTS, ".links-list b") == wanted[:-1]
+    relations = [shown.page for piece, shown in list(hostile.items())[:-1] if piece]
+    assert page.evaluate(TEXTS, "[data-half=gold] text") == relations
+    assert page.evaluate(TEXTS, ".links-list b + small") == wanted[:-1]
+
+
+def test_words_and_relations_of_a_gold_tree_are_text(show, rng, hostile):
+    """Words of a treebank have no spaces around them."""
+    words = [word for word in hostile if word and word == word.strip() and not word.isspace()]
+    words = [word for word in words if word.encode("utf-8", "replace").decode() == word]
+    tree = Sentence(
+        words=tuple(words),
+        heads=(0, *range(1, len(words))),
+        relations=tuple(reversed(words)),
+        name=NAME,
+    )
+    tokens = Tokens(pieces=tuple(words), labels=tuple(words), offsets=tree.spans, texts=(tree.text,))
+    weights = random_weights(rng, (1, len(words), len(words)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
+    view = show(Record(stacks={"self": stack}, model=ModelFacts(name=NAME)), links=tree, view="matrix")
+    wanted = [hostile[word].page for word in words]
+    assert view.page.evaluate(TEXTS, "[data-word]") == wanted
+    assert view.page.evaluate(TEXTS, "[data-half=gold] text") == wanted[::-1][1:]
+    assert view.page.evaluate(TEXTS, ".links bdi.view-note") == [NAME]
+    assert view.page.evaluate(CENSUS)["broken"] == "undefined"
+
+
+def test_names_of_patches_over_their_picture_are_text(show, hostile):
+    columns = 20
+    grid = (-(-len(hostile) // columns), columns)
+    opened = []
+    for pieces in (list(hostile), harmless(hostile)):
+        places = tuple(divmod(number, columns) for number in range(len(pieces)))
+        record = record_of(pieces, np.random.default_rng(4), "self", grids=(grid,), places=places)
+        picture = np.zeros((2 * grid[0], 2 * grid[1], 3), np.uint8)
+        record = dataclasses.replace(record, pictures=(picture,))
+        opened.append(show(record, view="text", query=0))
+    check_same(*(view.page for view in opened))
+    wanted = [shown.page for shown in hostile.values()]
+    assert opened[0].page.evaluate(TEXTS, ".pictured .word .label") == wanted
+    opened[0].choose("head")
+    assert opened[0].page.evaluate(TEXTS, "[data-column=key] .label") == wanted
+
+
+@pytest.mark.parametrize("view_name", ["head", "matrix", "text"])
+def test_tokens_of_a_comparison_are_text(view_name, show, hostile):
+    """Most of the tokens are in both records, the others in one alone."""
+    opened = []
+    for pieces, name in ((list(hostile), NAME), (harmless(hostile), "wide")):
+        size = len(pieces) // 5
+        a, b = (
+            record_of(part, np.random.default_rng(4), "self", texts=(name,))
+            for part in (pieces[: 4 * size], pieces[size:])
+        )
+        a, b = (dataclasses.replace(record, model=ModelFacts(name=name)) for record in (a, b))
+        opened.append(show(hs.compare(a, b), view=view_name, query=3))
+    view = opened[0]
+    assert view.page.evaluate("window.broken") is None
+    assert view.page.evaluate(CENSUS).keys() == opened[1].page.evaluate(CENSUS).keys()
+    assert f"A: {NAME} “{NAME}”" in view.text("[data-note]")
+    if view_name == "head":
+        labels = view.page.evaluate(TEXTS, "[data-column=key] .label")
+        for token, shown in list(hostile.items())[:100]:
+            assert f"−{shown.page}" in labels or shown.page in labels, token
+
+
+SHELLS = ("widget", "server", "frame", "bertviz")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_tokens_are_text_in_every_live_shell(shell, request, hostile):
+    views = ("head", "model", "matrix", "text") if shell == "bertviz" else VIEWS
+    with opened_in(shell, request, list(hostile), NAME) as page:
+        for view_name in views:
+            frame = page.frames[-1]
+            if view_name != "head":
+                frame.locator(f'[data-option="{view_name}"]').click()
+            frame.locator(f'[data-headscope][data-view="{view_name}"]').wait_for(state="attached")
+            check_shown(frame, view_name, hostile, every=10)
+        for frame in page.frames:
+            census = frame.evaluate(CENSUS)
+            assert census["broken"] == "undefined"
+            assert census.keys().isdisjoint(SMUGGLED)
+        scripts = [frame.evaluate(CENSUS).get("script", 0) for frame in page.frames]
+        frames = len(page.frames)
+    with opened_in(shell, request, harmless(hostile), "wide") as page:
+        assert scripts == [frame.evaluate(CENSUS).get("script", 0) for frame in page.frames]
+        assert frames == len(page.frames)
+
+
+SMUGGLED = ("img", "object", "base", "video", "source", "math", "template", "a", "foreignObject", "image", "use", "set")
+"""What no shell of ours has."""
+
+
+@contextmanager
+def opened_in(shell, request, pieces, name):
+    """The page of a live shell; the last of its frames is the one with the views in it."""
+    record = record_of(pieces, np.random.default_rng(4), name)
+    if shell == "widget":
+        yield request.getfixturevalue("widgets")(hs.view(record, title=name))
+    elif shell == "server":
+        with request.getfixturevalue("served")(record, title=name) as view:
+            yield view.page
+    elif shell == "frame":
+        yield request.getfixturevalue("notebook")(hs.view(record, title=name))
+    else:
+        pytest.importorskip("IPython", reason="needs the extra notebook")
+        from headscope.bertviz import head_view
+
+        weights = record[name].layer(0).weights_of()[None]
+        shown = head_view([weights], pieces, html_action="return")
+        yield request.getfixturevalue("notebook")(outputs=shown.data)
+
+
+def test_a_page_from_the_command_line_is_inert(open_file, hostile, tmp_path):
+    record = record_of(hostile, np.random.default_rng(4), NAME)
+    hs.save(record, tmp_path / "run.safetensors")
+    assert run(["view", str(tmp_path / "run.safetensors"), "--out", str(tmp_path / "page.html")]) == 0
+    view = open_file(tmp_path / "page.html")
+    check_shown(view.page, "head", hostile, every=20)
+    assert view.page.title() == NAME
+    assert view.page.evaluate(CENSUS).keys().isdisjoint(SMUGGLED)
+
+
+@pytest.mark.usefixtures("chromium_only")
+@pytest.mark.parametrize("view_name", ["head", "text", "neuron", "pair"])
+def test_a_picture_of_hostile_tokens_is_saved(view_name, show, rng, hostile):
+    """As XML, which may hold less than HTML."""
+    view = show(record_of(hostile, rng), view=view_name, query=0, key=3)
+    view.page.locator("[data-figure-menu]").click()
+    with view.page.expect_download(timeout=20_000) as download:
+        view.page.locator('[data-figure="picture"]').click()
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_breaks_out_is_seen(browser, hostile, tmp_path):
+    """Unescaped, the same strings run code, ask for files and add elements: the checks above can fail."""
+    path = tmp_path / "open.html"
+    loose = [token for token in hostile if token not in HALVES and "refresh" not in token]
+    path.write_text("<!doctype html><p>" + "<p>".join(loose), encoding="utf-8")
+    context = browser.new_context()
+    context.route("**//example.com/**", lambda route: route.abort())
+    page = context.new_page()
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_timeout(300)
+    census = page.evaluate(CENSUS)
+    context.close()
+    assert census["broken"] == "1"
+    assert set(census) & set(SMUGGLED)
+    assert [url for url in requests if url != path.as_uri()]

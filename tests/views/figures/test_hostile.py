@@ -1,0 +1,199 @@
+"""Strangers' strings in figures: they are text, and nothing else, in all three formats."""
+
+import dataclasses
+import io
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import headscope as hs
+from headscope.patterns import PATTERNS
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.testing import random_weights
+
+NAME = "</text><script>window.broken=1</script>) /OpenAction << /S /JavaScript >>"
+"""Of models, stacks and titles."""
+COLUMN = 49
+"""Tokens whose names all have room in one figure."""
+SVG = "{http://www.w3.org/2000/svg}"
+DOES_SOMETHING = re.compile(
+    rb"/(?:JavaScript|JS|URI|Launch|OpenAction|AA|GoToR|GoToE|SubmitForm|ImportData|EmbeddedFiles?|RichMedia|XFA|ObjStm)\b"
+)
+
+
+def check_svg(data, twin):
+    """Elements are those of a harmless figure; none runs anything, none leads anywhere."""
+    root = ET.fromstring(data)
+    tags = {node.tag for node in root.iter()}
+    assert tags == {node.tag for node in ET.fromstring(twin).iter()}
+    assert {f"{SVG}{name}" for name in ("script", "foreignObject", "a", "set", "animate", "iframe")}.isdisjoint(tags)
+    for node in root.iter():
+        for name, value in node.attrib.items():
+            local = name.rpartition("}")[2]
+            assert not local.startswith("on"), name
+            if local in ("href", "src"):
+                assert value.startswith(("#", "data:image/png;base64,")), value
+            if local in ("style", "clip-path", "fill", "filter", "mask"):
+                assert "url" not in value.replace("url(#", ""), value
+    for style in root.iter(f"{SVG}style"):
+        assert "url" not in style.text
+        assert "@import" not in style.text
+    assert data.count(b"<!DOCTYPE") <= 1
+    assert b"<?xml-stylesheet" not in data
+    assert b"<!ENTITY" not in data
+
+
+def check_pdf(data):
+    """Outside of strings and streams there is no word that makes a reader do something."""
+    bare = re.sub(rb"stream\r?\n.*?endstream", b"", data, flags=re.DOTALL)
+    bare = re.sub(rb"\((?:\\.|[^()\\])*\)", b"()", bare, flags=re.DOTALL)
+    assert b"(" not in bare.replace(b"()", b"")
+    assert DOES_SOMETHING.findall(bare) == []
+
+
+def check_png(data):
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    assert set(image.text) == {"Title", "Software", "Description"}
+
+
+def check(figure, twin, formats=("pdf", "png")):
+    check_svg(figure.to_bytes("svg"), twin.to_bytes("svg"))
+    if "pdf" in formats:
+        check_pdf(figure.to_bytes("pdf"))
+    if "png" in formats:
+        check_png(figure.to_bytes("png", dpi=30))
+
+
+def is_written(shown, texts):
+    """Whether a text stands there as it is, or cut where there was no room; squares are what no font can write."""
+    wanted = shown.replace("\u200d", "")
+    for text in (text.replace("\u200d", "") for text in texts):
+        seen = text if text in ("…", wanted) else text.removesuffix("…")
+        whole = len(seen) == len(wanted) or (seen != text and seen)
+        if whole and all(here in (sign, "□") for here, sign in zip(seen, wanted, strict=False)):
+            return True
+    return False
+
+
+def columns_of(hostile):
+    tokens = list(hostile.items())
+    return [dict(tokens[start : start + COLUMN]) for start in range(0, len(tokens), COLUMN)]
+
+
+def record_of(queries, keys, rng, name="cross", model=NAME):
+    query, key = (Tokens(pieces=tuple(pieces), labels=tuple(pieces)) for pieces in (queries, keys))
+    vectors = {
+        "queries": rng.normal(size=(2, len(queries), 4)).astype(np.float32),
+        "keys": rng.normal(size=(2, len(keys), 4)).astype(np.float32),
+    }
+    stack = Stack(name=name, query=query, key=key, layers=(Layer(layer=0, **vectors),))
+    return Record(stacks={name: stack}, model=ModelFacts(name=model))
+
+
+KEYS = ("k0", "k1", "k2")
+ACROSS = {
+    "text": ("key", {"query": 1}),
+    "neuron": ("key", {"query": 1}),
+    "head": ("query", {}),
+    "matrix": ("query", {"head": 1}),
+}
+"""On which side a view shows many tokens, and what it needs beside."""
+
+
+@pytest.mark.parametrize("view", ACROSS)
+def test_tokens_are_text_in_figures(view, hostile, see):
+    side, options = ACROSS[view]
+    for number, column in enumerate(columns_of(hostile)):
+        drawn = []
+        for pieces, name in ((column, NAME), (["w"] * len(column), "w")):
+            sides = (pieces, KEYS) if side == "query" else (KEYS, pieces)
+            record = record_of(*sides, np.random.default_rng(3), NAME if name == NAME else "cross")
+            drawn.append(hs.figure(record, view=view, width=180, title=name, **options))
+        check(*drawn, formats=("pdf", "png") if number == 0 else () if view == "neuron" else ("pdf",))
+        texts = see(drawn[0]).texts
+        assert [token for token, shown in column.items() if not is_written(shown.figure, texts)] == []
+
+
+@pytest.fixture
+def neighbours(hostile):
+    """Two by two, with what stands for each in a figure."""
+    tokens = [(token, shown.figure) for token, shown in hostile.items()]
+    return list(zip(tokens[::2], [*tokens[1::2], tokens[0]], strict=True))
+
+
+def test_chosen_tokens_and_names_of_models_are_text(neighbours, see):
+    rng = np.random.default_rng(3)
+    twin = hs.figure(record_of(KEYS, KEYS, rng, "cross", "w"), view="pair", query=0, key=1)
+    for number, (token, wanted) in enumerate(token for pair in neighbours for token in pair):
+        record = record_of((token,), KEYS, rng, "self", token)
+        figure = hs.figure(record, view="pair", query=0, key=1, width=400)
+        texts = see(figure).texts
+        assert is_written(f"“{wanted}” → “k1”", texts), texts
+        # of an address the model is the last part
+        assert not token or "/" in token or is_written(wanted, texts), token
+        if number % 60 == 0:
+            check(figure, twin)
+
+
+def test_titles_and_names_of_stacks_are_text(neighbours, see):
+    rng = np.random.default_rng(3)
+    twins = [hs.figure(record_of(KEYS, KEYS, rng, "cross"), view=view, title="w") for view in ("model", "matrix")]
+    for number, ((title, wanted), (name, _)) in enumerate(neighbours):
+        view = ("model", "matrix")[number % 2]
+        record = record_of(KEYS, KEYS, rng, name if name.isprintable() else NAME, name)
+        figure = hs.figure(record, view=view, title=title, width=400)
+        trimmed = " ".join(title.split()) == title and title
+        assert not trimmed or is_written(wanted, see(figure).texts), title
+        if number % 30 < 2:
+            check(figure, twins[number % 2])
+
+
+def test_names_of_labels_are_text(neighbours, see):
+    rng = np.random.default_rng(6)
+    planted = next(pattern for pattern in PATTERNS if pattern.name == "next")
+    tokens = Tokens(pieces=("w0", "w1", "w2", "w3", "w4"))
+    weights = random_weights(rng, (2, 5, 5))
+    weights[1] = 0.1 * weights[1] + 0.9 * np.roll(np.eye(5), 1, axis=1)
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
+    record = Record(stacks={"self": stack}, model=ModelFacts(name=NAME))
+    twin = None
+    for number, ((first, wanted), (second, beside)) in enumerate([(("w", "w"), ("x", "x")), *neighbours]):
+        patterns = tuple(dataclasses.replace(planted, name=name, says=name, source=name) for name in (first, second))
+        found = hs.heads(record, patterns=patterns)
+        figure = hs.figure(record, view="scatter", evidence=found, x=first, y=second, width=1000)
+        texts = see(figure).texts
+        assert is_written(wanted, texts), first
+        assert is_written(beside, texts), second
+        assert is_written(f"{wanted} (1)", texts) or is_written(f"{beside} (1)", texts), (first, second)
+        twin = twin or figure
+        if number % 30 == 1:
+            check(figure, twin)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "<script>window.broken=1</script>",
+        '<a href="//example.com">x</a>',
+        '<text onload="x">x</text>',
+        "<foreignObject/>",
+    ],
+)
+def test_what_breaks_out_of_a_picture_is_seen(fault):
+    plain = hs.figure(record_of(KEYS, KEYS, np.random.default_rng(3))).to_bytes("svg")
+    check_svg(plain, plain)
+    with pytest.raises(AssertionError):
+        check_svg(plain.replace(b"</svg>", fault.encode() + b"</svg>"), plain)
+
+
+def test_what_breaks_out_of_a_document_is_seen():
+    plain = hs.figure(record_of(KEYS, KEYS, np.random.default_rng(3))).to_bytes("pdf")
+    check_pdf(plain)
+    action = b"/OpenAction << /S /JavaScript /JS (x) >> /Type /Catalog"
+    assert b"/Type /Catalog" in plain
+    with pytest.raises(AssertionError):
+        check_pdf(plain.replace(b"/Type /Catalog", action))
