@@ -354,16 +354,16 @@ def test_tokens_of_a_comparison_are_text(view_name, show, hostile):
             assert f"−{shown.page}" in labels or shown.page in labels, token
 
 
-SHELLS = ("widget", "server", "frame", "bertviz")
+SHELLS = ("widget", "server", "frame", "bertviz head_view", "bertviz model_view")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_tokens_are_text_in_every_live_shell(shell, request, hostile):
-    views = ("head", "model", "matrix", "text") if shell == "bertviz" else VIEWS
+    views = ("head", "model", "matrix", "text") if shell.startswith("bertviz") else VIEWS
     with opened_in(shell, request, list(hostile), NAME) as page:
         for view_name in views:
             frame = page.frames[-1]
-            if view_name != "head":
+            if frame.locator("[data-headscope]").get_attribute("data-view") != view_name:
                 frame.locator(f'[data-option="{view_name}"]').click()
             frame.locator(f'[data-headscope][data-view="{view_name}"]').wait_for(state="attached")
             check_shown(frame, view_name, hostile, every=10)
@@ -395,10 +395,10 @@ def opened_in(shell, request, pieces, name):
         yield request.getfixturevalue("notebook")(hs.view(record, title=name))
     else:
         pytest.importorskip("IPython", reason="needs the extra notebook")
-        from headscope.bertviz import head_view
+        from headscope import bertviz
 
         weights = record[name].layer(0).weights_of()[None]
-        shown = head_view([weights], pieces, html_action="return")
+        shown = getattr(bertviz, shell.split()[1])([weights], pieces, html_action="return")
         yield request.getfixturevalue("notebook")(outputs=shown.data)
 
 

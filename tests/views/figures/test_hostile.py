@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
+from headscope.cli import run
 from headscope.patterns import PATTERNS
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
@@ -197,3 +198,15 @@ def test_what_breaks_out_of_a_document_is_seen():
     assert b"/Type /Catalog" in plain
     with pytest.raises(AssertionError):
         check_pdf(plain.replace(b"/Type /Catalog", action))
+
+
+def test_a_figure_from_the_command_line_is_inert(hostile, tmp_path):
+    valid = [token for token in hostile if token.encode("utf-8", "replace").decode() == token][-COLUMN:]
+    for name, pieces in (("hostile", valid), ("harmless", ["w" * len(token) for token in valid])):
+        record = record_of(pieces, KEYS, np.random.default_rng(3), model=NAME if name == "hostile" else "w" * len(NAME))
+        hs.save(record, tmp_path / f"{name}.safetensors")
+        for format in ("svg", "pdf"):
+            written = tmp_path / f"{name}.{format}"
+            assert run(["figure", str(tmp_path / f"{name}.safetensors"), "--out", str(written), "--title", NAME]) == 0
+    check_svg((tmp_path / "hostile.svg").read_bytes(), (tmp_path / "harmless.svg").read_bytes())
+    check_pdf((tmp_path / "hostile.pdf").read_bytes())
