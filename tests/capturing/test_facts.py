@@ -192,5 +192,5 @@ def test_router_scores_of_a_hybrid_keep_their_numbers(tokenizer, tmp_path):
 
 @pytest.mark.parametrize("family", ["bert", "xlnet"])
 def test_models_without_experts_say_so(family, tokenizer):
-    with pytest.raises(CaptureError, match="offers no router scores; capture without routers=True"):
+    with pytest.raises(CaptureError, match=r"offers no router scores; capture without routers=True \(--routers\)"):
         hs.capture(tiny_model(family), tokenizer, TEXT, routers=True)

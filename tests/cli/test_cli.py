@@ -39,6 +39,29 @@ def writer(saved):
     return saved("writer", tiny_model("llama", writes=True), tiny_tokenizer())
 
 
+@pytest.fixture(scope="module")
+def mixture(saved):
+    """A tiny mixture of experts that writes, saved."""
+    return saved("mixture", tiny_model("mixtral", writes=True), tiny_tokenizer())
+
+
+@pytest.mark.parametrize("asked", [["capture", "the cat sat"], ["generate", "the cat", "--max-new-tokens", "3"]])
+def test_router_scores_are_kept_where_asked_for(asked, here, mixture, capsys):
+    more = ["--model", mixture, "--out", "run.safetensors"]
+    assert run([*asked, *more, "--routers"]) == 0
+    stack = hs.load("run.safetensors")["self"]
+    assert [scores.shape for scores in stack.routers.values()] == [(len(stack.query), 4)] * 2
+    assert run([*asked, *more]) == 0
+    assert not hs.load("run.safetensors")["self"].routers
+    assert capsys.readouterr().err == ""
+
+
+def test_router_scores_that_there_are_none_of_are_refused(here, folder, capsys):
+    assert run(["capture", "a cat", "--model", folder, "--out", "run.safetensors", "--routers"]) == 1
+    assert "offers no router scores; capture without routers=True (--routers)" in capsys.readouterr().err
+    assert not list(here.iterdir())
+
+
 def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
     asked = ["generate", "the cat", "--model", writer, "--max-new-tokens", "4", "--out", "run.safetensors"]
     assert run([*asked, "--sample", "--temperature", "2", "--top-p", "0.9", "--seed", "3", "--keep", "qk"]) == 0

@@ -120,7 +120,7 @@ def _scores(tensor: torch.Tensor, batch: int) -> np.ndarray:
 
 
 def _offers_none(model: nn.Module) -> CaptureError:
-    return CaptureError(f"{type(model).__name__} offers no router scores; capture without routers=True")
+    return CaptureError(f"{type(model).__name__} offers no router scores; capture without routers=True (--routers)")
 
 
 def block_of(name: str) -> tuple[str, int] | None:

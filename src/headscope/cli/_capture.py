@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from headscope.cli._media import Media
 from headscope.cli._run import ModelOptions, captured, check_record_name, say
@@ -21,6 +23,7 @@ def capture(
     precision: Literal["float32", "float16"] = "float32",
     rows: int | None = None,
     top: int = 0,
+    routers: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Capture a text, a sentence pair, a picture or a sound, and keep the record as one .safetensors file.
 
@@ -31,11 +34,13 @@ def capture(
         model: Which model, and what it reads.
         media: Pictures and sound that the model reads.
         keep: What to keep; may be given several times. qk keeps queries and keys, from which weights follow exactly;
-            statistics keeps numbers about every row without the row; norms keeps what tokens add; auto keeps queries,
-            keys and values, and the weights too while these stay below 256 MiB.
+            before keeps what they were before positions; statistics keeps numbers about every row without the row;
+            norms keeps what tokens add; auto keeps queries, keys and values, and the weights too while these stay
+            below 256 MiB.
         precision: Of what is kept.
         rows: How many rows the statistics sample; by default all.
         top: How many of the largest weights of each row the statistics name.
+        routers: Keep the router scores of mixture-of-experts layers, too.
     """
     from headscope.storage import save
 
@@ -52,6 +57,7 @@ def capture(
         precision=precision,
         rows=rows,
         top=top,
+        routers=routers,
     )
     path = save(record, out)
     say(record.summary)

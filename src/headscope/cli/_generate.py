@@ -32,6 +32,7 @@ def generate(
     seed: int | None = None,
     keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
+    routers: Annotated[bool, Parameter(negative="")] = False,
     trust_remote_code: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Let a model write on, and keep the record of every step as one .safetensors file, to be shown with view.
@@ -47,6 +48,7 @@ def generate(
         seed: Of the random numbers, so that the same text comes again.
         keep: What to keep, see headscope capture; may be given several times.
         precision: Of what is kept.
+        routers: Keep the router scores of mixture-of-experts layers, too.
         trust_remote_code: Let the model bring code of its own, and run it.
     """
     check_record_name(out)
@@ -66,6 +68,7 @@ def generate(
             seed=seed,
             keep="auto" if keep == ("auto",) else keep,
             precision=precision,
+            routers=routers,
             **{name: value for name, value in options.items() if value is not None},
         )
     path = save(record, out)
