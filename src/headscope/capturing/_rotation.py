@@ -51,26 +51,31 @@ class Rotations:
             return None, ""
         if call.query_before is None or call.key_before is None:
             return None, UNSEEN
+        if _is_one(call.query_before, call.query) and _is_one(call.key_before, call.key):
+            return None, ""
         exact = {call.query.dtype, call.query_before.dtype} <= {torch.float32, torch.float64}
         within = LEADS_WITHIN if exact else HALF_WITHIN
         queries = cut.of_queries(call.query_before), cut.of_queries(call.query)
         keys = cut.of_keys(call.key_before), cut.of_keys(call.key)
         if all(_is_same(*map(_first_head, pair), within) for pair in (queries, keys)):
             return None, ""
-        if call.cross:
-            return None, NO_LINE
+        found = None if call.cross else self._found(queries, keys, within)
+        return found, "" if found else NO_LINE
+
+    def _found(self, queries: Pair, keys: Pair, within: float) -> Rotary | None:
+        """A rotation that is known from another call, or fitted; in any case it leads from all tokens to all."""
         before, after = (np.concatenate([_first_head(pair[at]) for pair in (queries, keys)]) for at in (0, 1))
         for known in self._known:
             if known.leads(before, after, within):
-                return known.rotary, ""
+                return known.rotary
         fitted = _fitted(queries, keys, within)
         if fitted is None:
-            return None, NO_LINE
+            return None
         known = Known(fitted, *(turns.astype(np.float32) for turns in fitted.turns(before.shape[1])))
         if not known.leads(before, after, within):
-            return None, NO_LINE
+            return None
         self._known.append(known)
-        return fitted, ""
+        return fitted
 
 
 def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
@@ -83,6 +88,11 @@ def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
         return None
     alike = (first.style, first.start, first.first) == (second.style, second.start, second.first)
     return first if alike else None
+
+
+def _is_one(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether both are the same memory, read alike: nothing was done, and nothing need be compared."""
+    return (before.data_ptr(), before.shape, before.stride()) == (after.data_ptr(), after.shape, after.stride())
 
 
 def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:
