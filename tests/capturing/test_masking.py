@@ -10,6 +10,7 @@ from torch import nn
 import headscope as hs
 from headscope import CaptureError, ModelError
 from headscope.capturing import load_masked_model, masking_drops
+from headscope.capturing._masking import _looks_back
 from headscope.patterns import heads, predictive_pattern
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -98,6 +99,17 @@ def test_a_live_model_scores_its_heads(masked, tokenizer):
     found = heads(records, patterns=(predictive_pattern(Masking(masked, tokenizer)),))
     assert len(found.all_labels) == len(found.cells)
     assert all(-1 <= label.score <= 1 and label.texts == 3 for label in found.all_labels)
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier", "back"),
+    [(0, 1, True), (1e-6, 0.01, True), (9e-5, 1.1e-4, False), (1, 1, False), (1, 0, False), (0, 9e-5, False)],
+)
+def test_a_model_that_hardly_reacts_is_not_taken_for_one_that_looks_back(later, earlier, back, rng):
+    drops = rng.uniform(-1, 1, (7, 7))
+    upper, lower = np.triu(drops, 1), np.tril(drops, -1)
+    drops = later * upper / np.abs(upper).max() + earlier * lower / np.abs(lower).max()
+    assert _looks_back(drops) == back
 
 
 def test_models_without_a_head_are_refused(tokenizer, masked):

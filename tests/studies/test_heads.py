@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import headscope as hs
 from headscope import CaptureError, RecordError
@@ -78,6 +79,7 @@ def test_predictive_words_are_one_option(tokenizer, tmp_path):
 
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"mask_token": "[MASK]"})
+    torch.manual_seed(0)
     model = AutoModelForMaskedLM.from_config(tiny_model("bert").config).eval()
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)

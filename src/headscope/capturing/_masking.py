@@ -22,6 +22,8 @@ from headscope.record import Tokens
 BATCH_TOKENS = 4096
 UNMOVED = 1e-4
 """Nats that a guess differs by for rounding."""
+MUCH_LESS = 0.1
+"""So small a part of the other, one of two largest drops is none: of a model that hardly reacts, both are rounding."""
 
 
 def masking_drops(
@@ -112,8 +114,7 @@ class Masking:
                         (alone if len(masked) == 1 else found[:, sum(masked) - place])[place] = guess[place]
         found = alone[:, None] - found
         found[words, words] = 0.0
-        known = np.nan_to_num(found)
-        if np.abs(np.triu(known)).max() < UNMOVED < np.abs(np.tril(known)).max():
+        if _looks_back(np.nan_to_num(found)):
             raise CaptureError(f"{type(self.model).__name__} looks back only: it has no head that guesses masked words")
         return found
 
@@ -136,6 +137,12 @@ class Masking:
                 )
             odds = torch.log_softmax(logits.double(), dim=-1)
             yield sets, odds.gather(2, right.expand(len(sets), -1)[..., None])[..., 0].cpu().numpy()
+
+
+def _looks_back(drops: np.ndarray) -> bool:
+    """Whether hiding a later word changes no guess, while hiding an earlier one does."""
+    later, earlier = (float(np.abs(part).max(initial=0)) for part in (np.triu(drops), np.tril(drops)))
+    return later < min(UNMOVED, MUCH_LESS * earlier) and earlier > UNMOVED
 
 
 def _pair(texts: tuple[str, ...]) -> tuple[str, str | None]:
