@@ -31,6 +31,7 @@ def test_masked_words_are_hidden_and_guessed(tokenizer, scored):
     model = tiny_model("bert")
     from transformers import AutoModelForMaskedLM
 
+    torch.manual_seed(5)
     model = AutoModelForMaskedLM.from_config(model.config).eval()
     task = masked_word(tokenizer, TEXTS, share=0.3, batch=3)
     found, _ = scored(task, model)
