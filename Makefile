@@ -7,12 +7,12 @@ BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup bundle test test-python test-frontend check bench pictures playground support contract clean
+.PHONY: help demo setup bundle dist requirements test test-python test-frontend check bench pictures playground docs notebooks support contract clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
-demo: .venv/.demo $(BUNDLE) ## Show a real sentence pair in the head view of a real BERT
+demo: .venv/.demo $(BUNDLE) ## Show what all heads of a real BERT do on a sentence pair
 	$(BIN)/headscope view "I went to the store." "At the store, I bought fresh strawberries." --out headscope-demo.html
 
 setup: .venv/.test $(BUNDLE) ## Install everything that tests and checks need
@@ -33,8 +33,18 @@ check: setup ## Lint, format, types, import borders, contract
 	$(BIN)/ruff format --check
 	$(BIN)/ty check src
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_plain_lines.py
 	$(BIN)/python tools/write_contract.py --check
 	tools/with-node npm --prefix frontend run check
+
+dist: .venv/.test $(BUNDLE) ## Build wheel and source distribution into dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t wheel -t sdist
+	$(BIN)/twine check --strict dist/*
+	@ls -1 dist/*
+
+requirements: setup ## Pin everything that headscope[all] brings, with hashes, in requirements.txt
+	$(BIN)/uv pip compile --quiet --generate-hashes --constraint constraints.txt --extra all pyproject.toml --output-file requirements.txt
 
 bench: .venv/.bench $(BUNDLE) ## Measure page sizes, drawing and speed beside BertViz
 	$(BIN)/python tools/find_chromium.py --install
@@ -48,6 +58,12 @@ pictures: setup ## Take the pictures of the documentation anew
 playground: frontend/node_modules/.installed ## Build one page with all examples of the views
 	tools/with-node npm --prefix frontend run --silent playground
 
+docs: setup ## Build the documentation as a site and check it, offline
+	$(BIN)/python tools/build_docs.py
+
+notebooks: setup ## Write the tutorials as notebooks anew, with their outputs
+	$(BIN)/python tools/write_notebooks.py
+
 support: setup ## Try every architecture and write docs/support.md anew
 	$(BIN)/headscope support --out docs/support.md
 
@@ -56,7 +72,7 @@ contract: setup ## Write the TypeScript types of the page contract anew
 	tools/with-node npm --prefix frontend run contract
 
 clean: ## Remove everything that was built or installed
-	rm -rf .venv .bench frontend/node_modules $(dir $(BUNDLE))*.js headscope-demo.html
+	rm -rf .venv .bench frontend/node_modules $(dir $(BUNDLE))*.js dist site headscope-demo.html
 
 .venv/.created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headscope needs Python 3.11 or later: make PYTHON=python3.11")'

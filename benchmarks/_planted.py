@@ -15,9 +15,12 @@ SPREAD = 0.05
 POSITIONAL = ("positional-next", "positional-previous")
 
 
-def text(rng, *, causal=False):
-    """A pair of sentences of 6 to 16 words in which words come back as in prose, or one longer text."""
-    sizes = rng.integers(20, 40, 1) if causal else rng.integers(6, 17, 2)
+def text(rng, *, causal=False, long=False):
+    """A pair of sentences of 10 to 20 words in which words come back as in prose, or longer ones, or one text."""
+    if causal:
+        sizes = rng.integers(20, 40, 1)
+    else:
+        sizes = rng.integers(*((32, 45) if long else (10, 21)), 2)
     chances = 1 / np.arange(1, len(WORDS) + 1)
     pieces, segments = ([], []) if causal else (["[CLS]"], [0])
     for number, size in enumerate(sizes):
@@ -53,7 +56,9 @@ def targets_of(name, tokens):
         "bag": lambda: own,
         "positional-next": lambda: np.eye(size, k=1, dtype=bool) & own,
         "positional-previous": lambda: np.eye(size, k=-1, dtype=bool) & own,
+        "first-token": lambda: np.broadcast_to(np.arange(size) == 0, (size, size)),
         "sink": lambda: np.broadcast_to(np.arange(size) == 0, (size, size)),
+        "sink-elsewhere": lambda: np.broadcast_to(np.arange(size) == tokens.pieces.index("[SEP]"), (size, size)),
         "induction": lambda: prefix_targets(tokens.pieces) & words[:, None] & words,
         "previous-token": lambda: np.eye(size, k=-1, dtype=bool),
     }[name]()
@@ -72,7 +77,7 @@ def planted(rng, name, tokens, score):
         share = np.where(peaked, 0.6, 0.0)
         return share * wanted + (1 - share) * elsewhere / elsewhere.sum(axis=1, keepdims=True)
     even = targets.sum(axis=1) / targets.shape[1]
-    level = even[even > 0].mean() if even.any() else 0.0
+    level = even[even > 0].mean() if even.any() and name != "bag" else 0.0
     share = np.where(count > 0, max(0.0, (score - level) / (1 - level)), 0.0)
     return share * wanted + (1 - share) * rest
 
@@ -101,9 +106,12 @@ def null_model(rng, texts, kind, *, heads=12, causal=False):
 
 
 def planted_model(rng, texts, above):
-    """Records of a model with one head for each pattern, its score so far above the threshold."""
-    for _ in range(texts):
-        tokens = text(rng)
+    """Records of a model with one head for each pattern, its score so far above the threshold.
+
+    Every other text is long: `first-token` is told of texts below 64 tokens only, `sink` of longer ones.
+    """
+    for number in range(2 * texts):
+        tokens = text(rng, long=number % 2 == 1)
         maps = [
             planted(rng, p.name, tokens, p.threshold + (above / 2 if p.name in POSITIONAL else above)) for p in PATTERNS
         ]

@@ -55,8 +55,12 @@ def main() -> None:
 def made_up(count: int) -> tuple[list[tuple[str, str]], list[int]]:
     """Pairs of sentences, alike or not by turns."""
     draw = random.Random(0)
-    sides = [[" and ".join(_said(draw) for _ in range(draw.randint(1, 2))) for _ in range(count)] for _ in (0, 1)]
+    sides = [[_sentence(draw) for _ in range(count)] for _ in (0, 1)]
     return list(zip(*sides, strict=True)), [number % 2 for number in range(count)]
+
+
+def _sentence(draw: random.Random) -> str:
+    return " and ".join(_said(draw) for _ in range(draw.randint(1, 2)))
 
 
 def _said(draw: random.Random) -> str:

@@ -138,7 +138,8 @@ def report(found):
     kinds = found["null"]
     titles = [f"false: {name}" for name in kinds]
     lines = [
-        f"\n{models} models of each kind, {texts} texts each (`python benchmarks/patterns.py --docs`). False labels",
+        f"\n{models} models of each kind, {texts} texts each, planted ones as many again of 64 tokens and more",
+        "(`python benchmarks/patterns.py --docs`). False labels",
         "on null models: heads labelled, of all; in brackets the upper end of the 95 % interval. Heads that heed",
         "positions alone may well look at neighbours or the first token: there only patterns of content count.\n",
         f"| pattern | threshold | {' | '.join(titles)} | missed, 0.1 above | labelled, 0.1 below |",
@@ -166,7 +167,7 @@ def report(found):
         "",
         "Heads with random weights do differ from the baselines, a little, and enough texts make that certain: by",
     ]
-    lines += [f"{largest[name]:.3f} at most (`{name}`). The threshold keeps them out, or `random_weights=`."]
+    lines += [f"{largest[name]:.3f} at most (`{name}`). Threshold and margin keep them out."]
     crossed = found["planted"]["0.1"]["crossed"]
     shown = [f"{name} {count}" for name, count in sorted(crossed.items(), key=lambda entry: -entry[1])]
     lines += ["", f"Planted heads that got a second label, of {models}:", f"{', '.join(shown) or 'none'}.", ""]

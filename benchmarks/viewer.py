@@ -156,6 +156,8 @@ class Shown:
 
 HOVER = {128: Task("hover", "hover", 60, True, 16), 512: Task("hover", "hover", 60, True, 33)}
 LAYER = Task("layer change", "layer", 10, False, 200)
+OPENING = 500
+"""Milliseconds of the main thread that the picture a page opens on may take."""
 HEAP = 300 * 2**20
 
 
@@ -163,21 +165,27 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3, help="runs of each page")
     parser.add_argument("--seconds", type=float, default=60, help="time limit of the first drawing")
+    parser.add_argument("--alone", action="store_true", help="without BertViz, which is installed otherwise")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the results")
     return parser.parse_args()
 
 
 def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
-    """Write the pages once: the real model at two lengths, a grid of 12 x 12 heads, and one head of 4,096 tokens."""
+    """Write the pages once: the real model at two lengths, grids of 12 x 12 heads, and one head of 4,096 tokens."""
     found = []
     for tokens in (128, 512):
-        for tool in ("headscope", "bertviz") if tokens == 128 else ("headscope",):
+        for tool in ("headscope", "bertviz") if tokens == 128 and setting.packages else ("headscope",):
             page = folder / f"viewer-{tool}-{tokens}.html"
             head_view.write_page(tool, tokens, page, setting)
             name = f"head view, 6 x 12 heads, {tokens} tokens"
             found.append((Shown(name, tool, "", (HOVER[tokens], LAYER)), page))
+    opening = folder / "viewer-opening.html"
+    write_grid(opening, tokens=128)
+    found.append(
+        (Shown("overview of 12 x 12 heads, 128 tokens", "headscope", "#v=2&view=overview", (), OPENING), opening)
+    )
     grid = folder / "viewer-grid.html"
-    write_grid(grid)
+    write_grid(grid, tokens=512)
     found.append((Shown("grid of 12 x 12 heads, 512 tokens", "headscope", "#v=2&view=model", ()), grid))
     long = folder / "viewer-4096.html"
     write_long(long)
@@ -186,20 +194,20 @@ def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
     return found
 
 
-def write_grid(path: Path) -> None:
-    """12 layers of 12 heads of size 64, 512 tokens, causal, from random numbers."""
+def write_grid(path: Path, tokens: int) -> None:
+    """12 layers of 12 heads of size 64, causal, from random numbers."""
     import headscope as hs  # noqa: PLC0415
     from headscope.record import Layer, ModelFacts, Record, Stack, Tokens  # noqa: PLC0415
 
     rng = np.random.default_rng(0)
-    visible = np.tril(np.ones((512, 512), bool))
+    visible = np.tril(np.ones((tokens, tokens), bool))
 
     def layer(number: int) -> Layer:
-        queries, keys = (rng.standard_normal((12, 512, 64)).astype(np.float32) for _ in range(2))
+        queries, keys = (rng.standard_normal((12, tokens, 64)).astype(np.float32) for _ in range(2))
         return Layer(layer=number, queries=2 * queries, keys=keys, scale=1 / 8, visible=visible)
 
-    tokens = Tokens(pieces=tuple(f"w{number}" for number in range(512)))
-    stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(map(layer, range(12))))
+    words = Tokens(pieces=tuple(f"w{number}" for number in range(tokens)))
+    stack = Stack(name="self", query=words, key=words, layers=tuple(map(layer, range(12))))
     hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random"))).save(path)
 
 
@@ -328,7 +336,9 @@ def _beside(other: dict[str, object] | None) -> str:
 
 
 def _ms(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} ms" if value < 100 else f"{value:,.0f} ms"
+    if value is None:
+        return "–"
+    return f"{value:.1f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
 def main() -> None:
@@ -337,8 +347,8 @@ def main() -> None:
     setting = head_view.Setting(
         chromium=find_chromium.needed(),
         limits=Limits(options.seconds, 8),
-        answers=_bertviz.install_scripts(head_view.INSTALLED),
-        packages=_bertviz.install_package(head_view.INSTALLED),
+        answers={} if options.alone else _bertviz.install_scripts(head_view.INSTALLED),
+        packages=None if options.alone else _bertviz.install_package(head_view.INSTALLED),
         pictures=None,
     )
     machine = facts(setting.chromium)

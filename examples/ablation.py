@@ -73,7 +73,12 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--pairs", type=int, default=2500, help="how many pairs are learnt from")
     found.add_argument("--tests", type=int, default=500, help="how many pairs heads are disabled on")
     found.add_argument("--rounds", type=int, default=2, help="how often each pair is learnt from")
-    found.add_argument("--by", choices=("zero", "uniform", "mean"), default="uniform", help="how heads are disabled")
+    found.add_argument(
+        "--by",
+        choices=("zero", "uniform", "mean attention", "mean output"),
+        default="uniform",
+        help="how heads are disabled",
+    )
     found.add_argument("--out", type=Path, default=Path("pairs"), help="folder of the model and what is found")
     found.add_argument("--threads", type=int, default=1)
     found.add_argument("--seed", type=int, default=0)

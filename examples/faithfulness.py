@@ -40,7 +40,9 @@ def main() -> None:
     torch.manual_seed(asked.seed)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    begins = asked.begins if asked.begins is not None else "card_" if asked.train.parent == DATA else ""
+    begins = asked.begins
+    if begins is None:
+        begins = "card_" if asked.train.parent == DATA else ""
     train, test = ([row for row in read(path) if row[1].startswith(begins)] for path in (asked.train, asked.test))
     names = sorted({label for _, label in train})
     if len(names) < 2:

@@ -42,6 +42,11 @@ CODE = (
 ENDS = ("", "</script>", "<!--", "-->", "]]>", '">', "\u202e", "</style>")
 """What may end the text that stands before code, or turn it round."""
 
+SCRIPT_ENDS = (
+    *("</script x", "</script/", "</SCRIPT ", "</script"),
+    *("<!--<script ", "<!--<script>", "<script", "<script/", "--!>"),
+)
+"""What ends a script element, or lets no end of it count, without the ``>`` that would be escaped too."""
 FOR_FIGURES = (
     *("</svg><script>alert(1)</script>", "</text></svg>", "<foreignObject><body/></foreignObject>"),
     *("<image href='//example.com/x.png'/>", "<use href='//example.com/x.svg#y'/>", "<set attributeName='onload'/>"),
@@ -116,7 +121,7 @@ def _turned(end: str, code: str) -> Shown:
 
 CORPUS: dict[str, Shown] = {
     **{end + code: _turned(end, code) for end in ENDS for code in CODE},
-    **{text: alike(text) for text in (*FOR_FIGURES, *FOR_CODE, *OTHER_SCRIPTS)},
+    **{text: alike(text) for text in (*SCRIPT_ENDS, *FOR_FIGURES, *FOR_CODE, *OTHER_SCRIPTS)},
     **SIGNS,
     **HALVES,
 }

@@ -1,5 +1,6 @@
 """The public face: list and names hold together, and importing is light."""
 
+import importlib
 import subprocess
 import sys
 
@@ -34,6 +35,16 @@ def test_a_name_that_another_library_puts_on_every_module_is_still_ours(monkeypa
     assert headscope.save is headscope.storage.save
 
 
+@pytest.mark.parametrize("package", ["headscope.capturing", "headscope.views"])
+def test_packages_that_are_loaded_on_first_use_hold_what_they_list(package):
+    module = importlib.import_module(package)
+    assert sorted(module.__all__) == sorted(set(module.__all__))
+    assert all(getattr(module, name) is not None for name in module.__all__)
+    assert dir(module) == sorted(module.__all__)
+    with pytest.raises(AttributeError, match=f"{package} has no 'nothing'; it has"):
+        module.nothing  # noqa: B018
+
+
 def test_unknown_name_lists_those_there_are():
     with pytest.raises(AttributeError, match="headscope has no 'atention'; it has"):
         headscope.atention  # noqa: B018
@@ -45,6 +56,7 @@ def test_unknown_name_lists_those_there_are():
         "import headscope",
         "import headscope; headscope.load; headscope.from_weights([[[[1.0]]]], ['a']); headscope.page",
         "import headscope.cli._app",
+        "from headscope.capturing import check_text, check_name",
     ],
 )
 def test_torch_and_transformers_stay_unloaded(code):
@@ -54,4 +66,7 @@ def test_torch_and_transformers_stay_unloaded(code):
 
 def test_the_gate_sees_torch_when_it_is_loaded():
     check = "import sys; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", f"import headscope.capturing; {check}"], check=False).returncode == 1
+    assert (
+        subprocess.run([sys.executable, "-c", f"import headscope; headscope.capture; {check}"], check=False).returncode
+        == 1
+    )

@@ -1,38 +1,48 @@
-"""Draw the pictures of docs/figures.md with the commands that stand there: python tools/draw_figures.py."""
+"""Draw the pictures of docs/figures.md and docs/literature.md with the code that stands there."""
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
+import contextlib
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-DOCS = Path(__file__).parent.parent / "docs"
+from page_blocks import DOCS, Block, blocks_of, commands_of
+
 DPI = "150"
+DRAWN = {"figures": DOCS / "pictures", "literature": DOCS / "pictures" / "literature"}
+"""The pages, and where their pictures are."""
+DRAWING = ("capture", "figure")
+"""Commands that draw, or make what is drawn; studies need data of their own."""
 
 
-def commands(text: str) -> list[list[str]]:
-    """The arguments of each headscope command in the shell blocks of a page."""
-    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
+def draw(page: str) -> None:
+    """Run the code of a page in a folder of its own and keep the pictures.
+
+    Raises:
+        RuntimeError: where a command fails.
+    """
+    names: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in blocks_of(page):
+            if block.language == "sh":
+                _run(block)
+            elif block.language == "python":
+                exec(block.text, names)
+        for picture in Path(folder).glob("*.png"):
+            shutil.copy(picture, DRAWN[page])
 
 
-def main() -> int:
-    """Draw them all; give 1 where a command fails."""
+def _run(block: Block) -> None:
     from headscope.cli import run
 
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for line in commands((DOCS / "figures.md").read_text(encoding="utf-8")):
-            if run([*line, "--dpi", DPI] if line[0] == "figure" else line):
-                return 1
-        for picture in Path(folder).glob("*.png"):
-            shutil.copy(picture, DOCS / "pictures")
-    return 0
+    for line, (_, *words) in commands_of(block):
+        size = ["--dpi", DPI] if words[0] == "figure" else []
+        if words[0] in DRAWING and run([*words, *size]):
+            raise RuntimeError(f"{block.page}, line {line}: the command failed")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    for name in sys.argv[1:] or DRAWN:
+        draw(name)

@@ -37,9 +37,12 @@ Made-up records, one for what each view has to show. The same examples are the s
 opens from disk. `make pictures` takes these pictures, and writes this page.
 """
 PICTURES = {
-    "head_view": ("layer=1&mute=1", "light"),
-    "head_view_dark": ("layer=1&mute=1", "dark"),
-    "head_view_pinned": ("layer=3&heads=1,5,8&query=15", "light"),
+    "overview": ("", "light"),
+    "overview_dark": ("", "dark"),
+    "overview_by_kind": ("order=kind", "light"),
+    "head_view": ("view=head&layer=1&heads=8&hide_special=1", "light"),
+    "head_view_dark": ("view=head&layer=1&heads=8&hide_special=1", "dark"),
+    "head_view_pinned": ("view=head&layer=3&heads=1,5,8&query=15", "light"),
     "model_view": ("view=model", "light"),
     "matrix_view": ("view=matrix&layer=3&heads=8&query=15&key=14", "light"),
     "neuron_view": ("view=neuron&layer=3&heads=8&query=15&key=14", "dark"),
@@ -61,7 +64,7 @@ EFFECT = {
 """The same of the page of an effect."""
 TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference", "light")}
 """The same of the page of two texts."""
-LINKED = {"relations_view": ("layer=2&heads=8", "light")}
+LINKED = {"relations_view": ("view=head&layer=2&heads=8", "light")}
 """The same of the page of a sentence with its tree; all of the page, as the tree is at its end."""
 TREE = Sentence(
     words=("The", "tired", "rabbit", "that", "we", "saw", "quickly", "hopped", "across", "the", "muddy", "road", "."),

@@ -2,8 +2,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
-import { minifiedCss } from "./css.mjs";
+import { crushedCss } from "./css.mjs";
 
+const css = await crushedCss();
 const root = fileURLToPath(new URL("../", import.meta.url));
 const folder = new URL("../playground/", import.meta.url);
 
@@ -18,7 +19,8 @@ const { outputFiles } = await esbuild.build({
   charset: "ascii",
   jsx: "automatic",
   jsxImportSource: "preact",
-  plugins: [minifiedCss],
+  define: css.define,
+  plugins: [css.plugin],
   logLevel: "warning",
 });
 

@@ -3,8 +3,8 @@
 ```
 HeadscopeError
 ├── RecordError     arrays or tokens that do not fit together, or a layer, head or stack that is not there
-├── TextError       an empty text, or one that the model has no positions for
-├── ModelError      a model or tokenizer that cannot be loaded
+├── TextError       a text that is empty, not known to the tokenizer, or that the model has no positions for
+├── ModelError      a model or tokenizer that cannot be loaded, or is not fit for what is asked of it
 ├── CaptureError    a model whose attention could not be captured exactly
 ├── InterventionError   a change that a model's attention cannot carry, or a head or token that is not there
 ├── FileError       a file that cannot be read or written, or is not what it should be
@@ -27,11 +27,11 @@ class RecordError(HeadscopeError, ValueError):
 
 
 class TextError(HeadscopeError, ValueError):
-    """An empty text, or one that the model has no positions for."""
+    """A text that is empty, not known to the tokenizer, or that the model has no positions for."""
 
 
 class ModelError(HeadscopeError):
-    """A model or tokenizer that cannot be loaded."""
+    """A model or tokenizer that cannot be loaded, or is not fit for what is asked of it."""
 
 
 class CaptureError(HeadscopeError):

@@ -53,7 +53,7 @@ def test_a_classifier_of_own_texts_is_trained_and_explained(example, tmp_path, c
     )
     said = capsys.readouterr().out
     assert "2 labels, 8 texts to learn from; right on 100.0% of 3 others" in said
-    assert "2 texts; mean" in said
+    assert "2 texts, median" in said
     options = ["--texts", str(out / "texts.jsonl"), "--model", str(out), "--permutations", "3"]
     assert run(["faithfulness", *options]) == 0
     table = capsys.readouterr().out

@@ -35,7 +35,7 @@ def evidence(found, layer, head, pattern):
 
 def test_bert_base_on_one_text_is_labelled_as_such(bert_base):
     found = heads(bert_base)
-    for layer, head, pattern, score in ((2, 0, "next", 0.9998), (7, 3, "delimiter", 0.908), (0, 0, "bag", 0.746)):
+    for layer, head, pattern, score in ((2, 0, "next", 0.9998), (7, 3, "delimiter", 0.908), (0, 0, "bag", 0.575)):
         label = evidence(found, layer, head, pattern)
         assert label.score == pytest.approx(score, abs=5e-4)
         assert label.only_one_text
@@ -94,6 +94,14 @@ def test_layer_1_is_induction_and_layer_0_looks_back(induction):
     assert evidence(induction, 1, 0, "induction").low > 0.9
 
 
+@pytest.mark.parametrize(
+    ("name", "induction"), [("induction-2l-attn-only", [(1, 0), (1, 1), (1, 2), (1, 3)]), ("stories260K", [])]
+)
+def test_induction_is_found_by_repeated_tokens_whatever_the_text(name, induction, shared):
+    found = hs.heads(*load_model(shared / "models" / name), "1 2 3 once upon a time")
+    assert found.by_label().get("induction", []) == induction
+
+
 @pytest.fixture(scope="module")
 def minilm_heads(minilm, shared):
     with (shared / "banking77" / "test.csv").open(encoding="utf-8", newline="") as file:
@@ -108,7 +116,7 @@ def test_minilm_over_texts(minilm_heads):
     assert following.holds
     assert following.score == pytest.approx(0.65, abs=0.06)
     assert [(label.layer, label.head) for label in minilm_heads.labels if label.pattern == "next"] == [(1, 8)]
-    assert len([label for label in minilm_heads.labels if label.pattern == "sink"]) > 36
+    assert len([label for label in minilm_heads.labels if label.pattern == "first-token"]) > 36
 
 
 def test_minilm_with_random_weights_has_no_pattern(minilm, shared):

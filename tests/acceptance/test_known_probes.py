@@ -7,11 +7,15 @@ import headscope as hs
 
 @pytest.fixture
 def bank(shared, tmp_path):
-    """The first 120 sentences of a file, by themselves."""
+    """The first four sentences of 40 documents: parts and intervals are drawn from documents."""
     pytest.importorskip("conllu", reason="needs the extra linguistics: pip install 'headscope[linguistics]'")
     text = (shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu").read_text(encoding="utf-8")
+    sentences = []
+    for document in text.split("# newdoc id = ")[1:41]:
+        first = "\n\n".join(document.strip().split("\n\n")[:4])
+        sentences.append(f"# newdoc id = {first}\n\n")
     path = tmp_path / "bank.conllu"
-    path.write_text("\n\n".join(text.split("\n\n")[:120]) + "\n\n", encoding="utf-8")
+    path.write_text("".join(sentences), encoding="utf-8")
     return path
 
 

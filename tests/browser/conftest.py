@@ -136,12 +136,12 @@ def open_file(browser):
 
 @pytest.fixture
 def show(open_file, tmp_path):
-    """Write a page to disk and open it from there."""
+    """Write a page to disk and open it from there, in the head view where no other is asked for."""
     import headscope as hs
 
     def show(record, *, fragment="", size=(1280, 800), scheme="light", density=1, **options):
         try:
-            path = hs.page(record, **options).save(tmp_path / "page.html")
+            path = hs.page(record, **{"view": "head"} | options).save(tmp_path / "page.html")
         except PageError as error:
             pytest.fail(str(error))
         return open_file(path, fragment=fragment, size=size, scheme=scheme, density=density)
@@ -151,12 +151,15 @@ def show(open_file, tmp_path):
 
 @pytest.fixture
 def served(browser, serving):
-    """Open the page of a view that is served, for the length of a block; checks that it asked this server alone."""
+    """Open the page of a view that is served, in the head view where no other is asked for.
+
+    It lasts for the length of a block, and checks that the page asked this server alone.
+    """
     import headscope as hs
 
     @contextmanager
     def served(record, *, size=(1280, 800), fragment="", **options):
-        with serving(hs.view(record, **options)) as port:
+        with serving(hs.view(record, **{"view": "head"} | options)) as port:
             context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
             view = Opened(context.new_page())
             yield view.go(f"http://127.0.0.1:{port}/?token=right-token{fragment}")

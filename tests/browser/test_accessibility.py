@@ -10,7 +10,7 @@ from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
 
 AXE = Path(__file__).parent.parent.parent / "frontend/node_modules/axe-core/axe.min.js"
-VIEWS = ("head", "model", "matrix", "text", "neuron", "pair")
+VIEWS = ("overview", "head", "model", "matrix", "text", "neuron", "pair")
 PIECES = ("[CLS]", "the", "cat", "sat", "[SEP]", "it", "straw", "##berries", "[SEP]")
 
 pytestmark = pytest.mark.skipif(
@@ -79,6 +79,31 @@ def test_axe_finds_nothing_in_a_picture(scheme, show, rng):
     for seen in (records[0], hs.compare(*records)):
         for name in ("head", "text"):
             assert grave(show(seen, view=name, scheme=scheme, query=2)) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_scatter_help_search_and_words(scheme, show, record):
+    assert grave(show(record, scheme=scheme, view="scatter", evidence=hs.heads(record))) == []
+    view = show(record, scheme=scheme, words=True, mean_layers=[0, 2], query=[1, 2], pinned="sum", layout="rows")
+    view.page.locator("[data-more]").click()
+    assert grave(view) == []
+    view.page.keyboard.press("/")
+    view.page.locator("[data-search]").fill("cat")
+    assert grave(view) == []
+    view.page.keyboard.press("Escape")
+    view.page.locator("[data-help-open]").click()
+    view.page.locator("[data-help]").wait_for()
+    assert grave(view) == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_with_many_heads_many_tokens_and_layers_without_attention(width, show, rng):
+    tokens = Tokens(pieces=tuple(f"t{number}" for number in range(210)))
+    layers = tuple(Layer(layer=number, weights=random_weights(rng, (40, 210, 210))) for number in (1, 2))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=layers, others={0: "linear (Mamba)"})
+    large = Record(stacks={"self": stack}, model=ModelFacts())
+    for name in ("overview", "head", "text", "model"):
+        assert grave(show(large, view=name, heads=[3, 17], size=(width, 800))) == []
 
 
 def test_axe_is_seen_to_fail(show, record):

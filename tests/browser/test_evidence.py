@@ -139,7 +139,7 @@ def test_the_card_has_what_python_has(show, records, found):
     said = view.text('[data-evidence-of="next"]')
     for value in (label.score, label.low, label.high, label.baseline):
         assert f"{value:.2f}".lstrip("0") in said
-    assert f"d {label.effect:.1f}" in said
+    assert f"{label.effect:.1f} standard deviations above it" in said
     assert "16 texts" in said
     for text, score in found.head(0, 1).examples("next"):
         assert text in said
@@ -167,12 +167,12 @@ def test_evidence_reaches_a_served_page(served, records, found):
 
 
 def test_the_call_that_the_page_shows_opens_the_same_picture(show, records, found):
-    view = show(records[0], evidence=found, view="scatter", label="next", least=40)
+    view = show(records[0], evidence=found, view="scatter", label="next", min_score=40)
     view.page.locator('[data-axis="across"]').select_option("map")
     call = view.text("[data-call]")
     again = eval(call, {"hs": hs, "record": records[0], "found": found})
     selection = again.header["selection"]
-    assert selection.items() >= {"view": "scatter", "label": "next", "least": 40, "x": "map"}.items()
+    assert selection.items() >= {"view": "scatter", "label": "next", "min_score": 40, "x": "map"}.items()
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core comes with the front end's packages: npm --prefix frontend ci")

@@ -36,9 +36,9 @@ def words(view, name="call"):
 
 
 CHOSEN = {
-    "head": {"layer": 1, "heads": [0, 2], "query": 2, "mute": True, "filter": "aa", "share": 80},
+    "head": {"layer": 1, "heads": [0, 2], "query": 2, "hide_special": True, "filter": "aa", "top_percent": 80},
     "model": {"layer": 2, "head": 3},
-    "matrix": {"layer": 1, "head": 1, "mute": True},
+    "matrix": {"layer": 1, "head": 1, "hide_special": True},
     "text": {"layer": 0, "key": 2},
     "pair": {"layer": 1, "query": 5, "key": 2},
 }
@@ -49,8 +49,8 @@ def test_the_server_gives_the_figure_that_python_draws(kind, served, record):
     with served(record, view="head", theme="dark", **CHOSEN["head"]) as view:
         view.page.locator("[data-figure-menu]").click()
         name, data = saved(view, kind)
-    wanted = hs.figure(record, view="head", layer=1, heads=[0, 2], query=2, filter="aa", mute=True, share=80,
-                       theme="dark")  # fmt: skip
+    wanted = hs.figure(record, view="head", layer=1, heads=[0, 2], query=2, filter="aa", hide_special=True,
+                       top_percent=80, theme="dark")  # fmt: skip
     assert name == f"head-1.{kind}"
     assert data == wanted.to_bytes(kind)
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_drawn_is_said(served, record):
         view.page.locator("[data-figure-menu]").click()
         view.page.route("**/figure/**", lambda route: route.continue_(url=route.request.url.replace("layer", "lair")))
         view.page.locator('[data-figure="pdf"]').click()
-        view.page.get_by_text("figure has no option 'lair'").wait_for()
+        view.page.get_by_text("figure has no option 'lair' that a page could send").wait_for()
         view.errors.clear()  # the browser notes the answer 400
 
 

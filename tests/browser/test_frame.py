@@ -28,7 +28,7 @@ def is_high_enough(page, number):
 
 
 def test_it_works_as_on_a_page(record, notebook):
-    page = notebook(hs.view(record))
+    page = notebook(hs.view(record, view="head"))
     frame = frame_of(page, 0)
     frame.locator('button[data-head="1"]').click()
     frame.locator('[data-headscope][data-heads="0,2,3"]').wait_for(state="attached")
@@ -69,7 +69,7 @@ def test_a_height_follows_what_is_chosen(record, notebook):
 
 @pytest.mark.parametrize("light", [True, False])
 def test_colours_are_those_of_the_notebook_and_follow_it(light, record, notebook):
-    page = notebook(hs.view(record), light=light)
+    page = notebook(hs.view(record, view="head"), light=light)
     theme = frame_of(page, 0).locator("[data-headscope]")
     words = ["dark", "light"]
     frame_of(page, 0).locator(f'[data-headscope][data-theme="{words[light]}"]').wait_for(state="attached")
@@ -79,14 +79,14 @@ def test_colours_are_those_of_the_notebook_and_follow_it(light, record, notebook
 
 
 def test_colours_that_were_chosen_stay(record, notebook):
-    page = notebook(hs.view(record, theme="light"), light=False)
+    page = notebook(hs.view(record, view="head", theme="light"), light=False)
     page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
     page.wait_for_timeout(200)
     assert frame_of(page, 0).locator("[data-headscope]").get_attribute("data-theme") == "light"
 
 
 def test_a_host_that_strips_scripts_shows_it_all_the_same(record, notebook):
-    text = hs.view(record)._repr_html_()
+    text = hs.view(record, view="head")._repr_html_()
     page = notebook(outputs=text[text.index("<iframe") :])
     page.wait_for_timeout(200)
     assert height(page, 0) == 720
@@ -95,20 +95,22 @@ def test_a_host_that_strips_scripts_shows_it_all_the_same(record, notebook):
 
 
 def test_a_host_that_strips_frames_and_styles_says_what_to_do(record, notebook):
-    shown = hs.view(record)._repr_html_()
-    assert notebook(hs.view(record)).get_by_text("File, Trust Notebook").is_hidden()
+    shown = hs.view(record, view="head")._repr_html_()
+    assert notebook(hs.view(record, view="head")).get_by_text("File, Trust Notebook").is_hidden()
     left = notebook(outputs=shown[shown.index("<p class=") :])
     assert left.get_by_text("This view is shown in a trusted notebook only: File, Trust Notebook.").is_visible()
 
 
 def test_no_token_is_garbled_where_the_file_names_another_encoding(rng, notebook):
     tokens = ["caf\u00e9", "\u65e5\u672c", "na\u00efve"]
-    page = notebook(hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens)), charset="windows-1252")
+    page = notebook(
+        hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens), view="head"), charset="windows-1252"
+    )
     assert frame_of(page, 0).locator('[data-side="query"] .label').all_inner_texts() == tokens
 
 
 def test_the_notebook_hears_only_its_own_frames(record, notebook):
-    page = notebook(hs.view(record))
+    page = notebook(hs.view(record, view="head"))
     page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
     before = height(page, 0)
     for height_asked in ("99", "'1px;position:fixed'", "-5", "null"):
@@ -121,6 +123,6 @@ def test_the_notebook_hears_only_its_own_frames(record, notebook):
 def test_a_fragment_is_a_page_of_its_own_too(rng, notebook):
     """As users of BertViz write it into a file: no head, no body, no encoding."""
     tokens = ["caf\u00e9", "\u65e5\u672c", "na\u00efve"]
-    page = notebook(hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens)), bare=True)
+    page = notebook(hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens), view="head"), bare=True)
     page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
     assert frame_of(page, 0).locator('[data-side="query"] .label').all_inner_texts() == tokens

@@ -271,7 +271,7 @@ def test_names_of_labels_are_text(view_name, show, hostile, evidence_of):
 
 def test_texts_of_labels_are_text(open_file, hostile, evidence_of, tmp_path):
     record, found = evidence_of(("next",))
-    shown = hs.view(record, evidence=found, layer=0, head=1)
+    shown = hs.view(record, view="head", evidence=found, layer=0, head=1)
     evidence = shown.header["evidence"]
     evidence["examples"] = [token.encode("utf-8", "replace").decode() for token in hostile]
     evidence["shown"][0] |= {"texts": list(range(len(hostile))), "scores": [0.5] * len(hostile)}
@@ -387,12 +387,12 @@ def opened_in(shell, request, pieces, name):
     """The page of a live shell; the last of its frames is the one with the views in it."""
     record = record_of(pieces, np.random.default_rng(4), name)
     if shell == "widget":
-        yield request.getfixturevalue("widgets")(hs.view(record, title=name))
+        yield request.getfixturevalue("widgets")(hs.view(record, view="head", title=name))
     elif shell == "server":
         with request.getfixturevalue("served")(record, title=name) as view:
             yield view.page
     elif shell == "frame":
-        yield request.getfixturevalue("notebook")(hs.view(record, title=name))
+        yield request.getfixturevalue("notebook")(hs.view(record, view="head", title=name))
     else:
         pytest.importorskip("IPython", reason="needs the extra notebook")
         from headscope import bertviz

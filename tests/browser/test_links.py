@@ -118,10 +118,10 @@ def test_a_click_pins_the_word_and_its_gold_head(show, record):
 def test_hovering_shows_the_word_everywhere(show, record):
     view = show(record, links=TREE, layer=1, heads=[0])
     view.page.locator("[data-word-choice^='4-'] button").hover()
-    assert "leaves" in view.text("[data-inspector] .heading strong")
+    assert "leaves" in view.text("[data-inspector] .chosen-token")
     assert view.page.locator("[data-arc][data-active]").count() == 2
     view.page.locator("[data-word='1']").hover()
-    assert "straw" in view.text("[data-inspector] .heading strong")
+    assert "straw" in view.text("[data-inspector] .chosen-token")
     assert view.address() == "" or "query=" not in view.address()
 
 

@@ -148,7 +148,7 @@ def test_lines_come_with_the_numbers_of_the_token_in_focus(quantity, opened, val
 
 
 def test_lines_of_both_signs_are_blue_and_orange_and_masked_pairs_have_none(opened, record):
-    page = opened("head", "score", layer=0, heads=[2], share=100)
+    page = opened("head", "score", layer=0, heads=[2], top_percent=100)
     scores = record["cross"].scores(0, 2)
     seen = np.isfinite(scores)
     drawn = int(page.state("lines"))
@@ -178,7 +178,7 @@ def test_the_matrix_says_the_value_under_the_pointer(quantity, opened, values):
     said = page.text("[data-status]").split(quantity)[1]
     assert printed(said) == near(wanted, most_of(values(quantity, 2)))
     top = np.abs(mean_of(values(quantity, 2), [0, 3]))
-    end = printed(page.text("[data-scale]").split("\n")[-1])
+    end = printed(page.text(".stage [data-scale]").split("\n")[-1])
     assert end == pytest.approx(top[np.isfinite(top)].max(), rel=0.05)
 
 
@@ -275,10 +275,10 @@ def test_value_norms_stand_beside_the_keys(opened, record):
         page = opened(view, "weight", layer=1, heads=[0, 3])
         read = "elements => elements.map(element => parseFloat(element.style.getPropertyValue('--norm')))"
         assert page.page.locator('[data-side="key"][data-token]').evaluate_all(read) == wanted
-        assert f"≤ {norms.max():.2f}" in page.page.locator("main").inner_text()
+        assert f"value norm, up to {norms.max():.2f}" in page.page.locator("main").inner_text()
     page = opened("matrix", "weight", layer=1, heads=[0, 3])
     assert page.colours("norms") == 2
-    assert f"≤ {norms.max():.2f}" in page.page.locator("main").inner_text()
+    assert f"value norm, up to {norms.max():.2f}" in page.page.locator("main").inner_text()
 
 
 def test_only_what_the_page_has_is_offered(show, rng):

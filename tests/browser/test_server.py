@@ -1,5 +1,8 @@
 """The page of `headscope serve` in a real browser, from a real port."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import numpy as np
 import pytest
 
@@ -31,9 +34,19 @@ def test_it_opens_works_and_follows_its_address(served, record):
 def test_the_token_leaves_the_address_and_a_reload_still_works(served, record):
     with served(record) as view:
         assert "token" not in view.page.url
-        assert view.page.evaluate("document.cookie") == ""
+        assert view.page.title() == "tiny"
         view.page.reload()
         view.root.and_(view.page.locator('[data-ready="true"]')).wait_for(state="attached")
+
+
+def test_who_opens_the_page_without_the_token_is_told(served, record):
+    with served(record) as view:
+        other = view.page.context.new_page()  # the same browser, and another tab
+        other.goto(view.page.url)
+        failure = other.locator("[data-failure]")
+        failure.wait_for()
+        assert "open the address that `headscope serve` printed" in failure.inner_text()
+        assert other.title() == "headscope"
 
 
 def layers(view):
@@ -132,28 +145,106 @@ def test_a_stack_may_be_called_anything(served, rng):
         assert view.colours() > 5
 
 
-def test_a_page_of_elsewhere_reads_nothing(served, record, browser, tmp_path):
-    """Another page in the same browser, which has the cookie, and knows the port."""
+@pytest.fixture
+def other_server():
+    """A server of somebody else on this machine: gives its port, and the requests that it was sent."""
+    heard = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self):
+            heard.append((self.path, dict(self.headers)))
+            self.send_response(200)
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>elsewhere</title>")
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port, heard
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_another_server_on_this_machine_is_sent_nothing_that_lets_it_in(served, record, other_server):
+    """Browsers send cookies to every port of an address, so that a token in one would be everybody's."""
+    port, heard = other_server
     with served(record) as view:
-        port = view.page.evaluate("location.port")
+        elsewhere = view.page.context.new_page()
+        elsewhere.goto(f"http://127.0.0.1:{port}/opened")
+        elsewhere.evaluate("fetch('/asked', { credentials: 'include' }).then((answer) => answer.text())")
+        assert elsewhere.evaluate("sessionStorage.length") == 0
+        assert view.page.context.cookies() == []
+        assert view.page.evaluate("document.cookie") == ""
+    assert {"/opened", "/asked"} <= {path for path, _ in heard}
+    assert "right-token" not in str(heard)
+
+
+TRIES = """async (address) => {
+    const tried = (options) => fetch(address, options).then(async (answer) => await answer.text(), () => "refused");
+    return [
+        await tried({ credentials: "include" }),
+        await tried({ mode: "no-cors", credentials: "include" }),
+        // a header of ours is asked for first, and the answer has no word of leave
+        await tried({ headers: { "X-Headscope-Token": "right-token" } }),
+    ];
+}"""
+FRAME = """(address) => new Promise((done) => {
+    const frame = document.body.appendChild(document.createElement("iframe"));
+    frame.onload = () => done(frame.contentDocument === null);
+    frame.src = address;
+})"""
+SCRIPT = """(address) => new Promise((done) => {
+    const script = document.head.appendChild(document.createElement("script"));
+    script.onload = () => done("ran");
+    script.onerror = () => done("refused");
+    script.src = address;
+})"""
+
+
+@pytest.mark.parametrize("where", ["a file", "another port", "another name and port"])
+def test_a_page_of_elsewhere_reads_nothing(where, served, record, other_server, tmp_path, chromium_only):
+    """Another page in the same browser, which knows the port, and even the token."""
+    (tmp_path / "evil.html").write_text("<!doctype html><title>elsewhere</title>")
+    addresses = {
+        "a file": (tmp_path / "evil.html").as_uri(),
+        "another port": f"http://127.0.0.1:{other_server[0]}/",
+        "another name and port": f"http://localhost:{other_server[0]}/",
+    }
+    with served(record) as view:
+        base = view.page.url.split("#")[0]
         evil = view.page.context.new_page()
-        (tmp_path / "evil.html").write_text("<!doctype html><title>elsewhere</title>")
-        evil.goto((tmp_path / "evil.html").as_uri())
-        read = evil.evaluate(
-            """async (address) => {
-                const tried = (options) => fetch(address, options).then((answer) => answer.text(), () => "refused");
-                return [await tried({ credentials: "include" }), await tried({ mode: "no-cors" })];
-            }""",
-            f"http://127.0.0.1:{port}/header.json",
+        answers = []
+        evil.on("response", lambda answer: answer.url.startswith(base) and answers.append((answer.url, answer.status)))
+        evil.goto(addresses[where])
+        assert evil.evaluate(TRIES, f"{base}header.json") == ["refused", "refused", "refused"] or (
+            evil.evaluate(TRIES, f"{base}header.json") == ["refused", "", "refused"]
         )
-        assert read in (["refused", "refused"], ["refused", ""])
+        assert evil.evaluate(SCRIPT, f"{base}live.js") == "refused"
+        assert evil.evaluate(FRAME, base)
+        assert answers
+        assert {status for _, status in answers} <= {403, 405}
         evil.close()
+
+
+def test_a_link_from_elsewhere_opens_the_page(served, record, other_server):
+    with served(record) as view:
+        address = view.page.url.split("#")[0] + "?token=right-token"
+        elsewhere = view.page.context.new_page()
+        elsewhere.goto(f"http://127.0.0.1:{other_server[0]}/")
+        elsewhere.evaluate("(address) => { location.href = address; }", address)
+        elsewhere.locator('[data-ready="true"]').wait_for(state="attached")
+        assert "right-token" not in elsewhere.url
 
 
 def test_a_server_that_has_ended_is_said(serving, browser, record):
     context = browser.new_context()
     page = context.new_page()
-    with serving(hs.view(record)) as port:
+    with serving(hs.view(record, view="head")) as port:
         page.goto(f"http://127.0.0.1:{port}/?token=right-token")
         page.locator('[data-ready="true"]').wait_for(state="attached")
         page.wait_for_timeout(1500)

@@ -145,14 +145,14 @@ def test_scores_are_shown_with_how_far_they_agree_with_weights(show, scored):
     assert (weights[seen].argsort() == scores[seen].argsort()).mean() < 1  # over all rows their orders differ
     assert printed(said.split("rank correlation")[1]) == 1  # and in each row they are the same
     assert view.colours("matrix") != plain
-    bar = view.text("[data-scale]")
+    bar = view.text(".stage [data-scale]")
     assert float(bar.split("\n")[-1]) == pytest.approx(np.abs(scores[seen]).max(), rel=0.05)
 
 
 def test_what_a_query_may_not_see_has_a_look_of_its_own(show, scored, sinking):
-    assert show(scored, view="matrix").page.locator("[data-look]").all_inner_texts() == ["masked", "near zero"]
+    assert show(scored, view="matrix").page.locator("[data-look]").all_inner_texts() == ["masked", "almost 0"]
     view = show(sinking, view="matrix", sinks=False)
-    assert view.page.locator("[data-look]").all_inner_texts() == ["left out", "near zero"]
+    assert view.page.locator("[data-look]").all_inner_texts() == ["excluded", "almost 0"]
 
 
 def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show, scored):
@@ -229,7 +229,10 @@ def test_the_part_that_the_first_neurons_carry_is_printed(show, scored):
     assert printed(said.split("carry")[1]) == pytest.approx(100 * parts[3], abs=0.51)
     assert int(re.search(r"needs (\d+)", said)[1]) == int((parts >= 0.8).argmax()) + 1
     view.page.locator("[data-expand]").click()
-    assert view.colours("neurons") == 1
+    view.settle()
+    assert view.page.locator('[data-canvas="neurons"]').count() == 0
+    assert view.colours("all") > 10
+    view.page.locator("[data-expand]").click()
     view.page.get_by_role("button", name=re.compile("Neurons of red")).click()
     assert "key=4" in view.address()
 
@@ -276,14 +279,14 @@ def test_keys_that_take_most_are_found_and_left_out(show, sinking):
 
 
 def test_the_call_that_the_page_shows_opens_the_same_picture(show, scored):
-    view = show(scored, view="matrix", heads=[0, 2], share=30)
+    view = show(scored, view="matrix", heads=[0, 2], top_percent=30)
     view.page.mouse.click(*cell_at(view, 1, 3))
     view.page.get_by_role("button", name="Next layer").click()
     wait(view, "layer", "1")
     call = view.text("[data-call]")
     again = eval(call, {"hs": hs, "record": scored})
     selection = again.header["selection"]
-    assert selection.items() >= {"view": "matrix", "layer": 1, "heads": [0, 2], "share": 30}.items()
+    assert selection.items() >= {"view": "matrix", "layer": 1, "heads": [0, 2], "top_percent": 30}.items()
     assert (selection["query"], selection["key"]) == ([1], [3])
 
 

@@ -15,7 +15,7 @@ def record(rng):
 
 
 def test_two_in_one_notebook_do_not_hear_each_other(record, widgets):
-    page = widgets(hs.view(record), hs.view(record, layer=3))
+    page = widgets(hs.view(record, view="head"), hs.view(record, view="head", layer=3))
     page.get_by_role("button", name="Next layer").nth(1).click()
     page.locator('[data-headscope][data-layer="4"]').wait_for(state="attached")
     assert page.locator('[data-headscope][data-layer="0"]').count() == 1
@@ -23,7 +23,7 @@ def test_two_in_one_notebook_do_not_hear_each_other(record, widgets):
 
 
 def test_what_python_sets_is_shown(record, widgets):
-    page = widgets(hs.view(record))
+    page = widgets(hs.view(record, view="head"))
     page.evaluate("models[0].set('selection', { ...models[0].state.selection, layer: 5, heads: [1] })")
     page.evaluate("models[0].tell('change:selection')")
     page.locator('[data-headscope][data-layer="5"][data-heads="1"]').wait_for(state="attached")
@@ -31,14 +31,14 @@ def test_what_python_sets_is_shown(record, widgets):
 
 
 def test_only_layers_that_are_near_are_asked_for(record, widgets):
-    page = widgets(hs.view(record, layer=2))
+    page = widgets(hs.view(record, view="head", layer=2))
     page.wait_for_timeout(1500)
     asked = set(page.evaluate("models[0].asked"))
     assert asked == {"thumbs/self", "weights/self/1", "weights/self/2", "weights/self/3"}
 
 
 def test_styles_of_the_notebook_do_not_reach_in_and_its_colours_do(record, widgets):
-    page = widgets(hs.view(record))
+    page = widgets(hs.view(record, view="head"))
     page.locator('[data-headscope][data-theme="dark"]').wait_for(state="attached")
     style = "(element) => [getComputedStyle(element).fontSize, getComputedStyle(element).display]"
     size, display = page.locator('button[data-head="1"]').evaluate(style)
@@ -46,7 +46,7 @@ def test_styles_of_the_notebook_do_not_reach_in_and_its_colours_do(record, widge
 
 
 def test_closing_one_leaves_the_other(record, widgets):
-    page = widgets(hs.view(record), hs.view(record))
+    page = widgets(hs.view(record, view="head"), hs.view(record, view="head"))
     page.evaluate("models[0].close()")
     assert page.locator("[data-headscope]").count() == 1
     page.locator('button[data-head="1"]').click()

@@ -108,6 +108,47 @@ def test_padding_of_both_sides_of_an_encoder_decoder(implementation, tokenizer):
                 assert np.abs(record[name].weights(number) - wanted).max() <= TOLERANCE[implementation]
 
 
+PACKED = [(family, form) for family in ("bert", "gpt2", "llama") for form in ("bool", "lowest", "infinite")]
+
+
+@pytest.mark.parametrize(("family", "form"), [*PACKED, ("gptj", "lowest")])
+def test_a_mask_with_an_axis_of_queries(family, form, tokenizer):
+    """Two texts packed in a row do not see each other, nor the padding behind them."""
+    ids = inputs_of(tiny_model("bert"), tokenizer, ["the cat sat.", "on it"])["input_ids"]
+    size = ids.shape[1]
+    seen = torch.zeros(2, 1, size, size, dtype=torch.bool)
+    for example, first, stop in ((0, 0, 5), (0, 5, size), (1, 0, 2), (1, 2, 4)):
+        seen[example, :, first:stop, first:stop] = True
+    seen = seen if family == "bert" else seen.tril()
+    mask = seen
+    if form != "bool":
+        low = -torch.inf if form == "infinite" else torch.finfo(torch.float32).min
+        mask = torch.zeros(seen.shape).masked_fill(~seen, low)
+        mask[1, :, 4:, :4] = 0.0  # the softmax of a row that sees nothing would be no number
+    model = tiny_model(family)
+    records = capture_encoded(model, tokenizer, {"input_ids": ids, "attention_mask": mask})
+    assert [len(record["self"].query) for record in records] == [size, 4]
+    added = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+    own = own_weights(model, {"input_ids": ids, "attention_mask": added})["self"]
+    for example, (record, kept) in enumerate(zip(records, (size, 4), strict=True)):
+        for layer, weights in zip(record["self"], own, strict=True):
+            assert np.abs(layer.weights_of() - weights[example, :, :kept, :kept]).max() < 1e-5
+            assert (np.asarray(layer.visible) == seen[example, 0, :kept, :kept].numpy()).all()
+
+
+def test_eager_attention_adds_a_mask_of_truths(tokenizer):
+    """Which hides nothing: what was computed is shown, not what was meant."""
+    ids = tokenizer(["the cat sat"], return_tensors="pt")["input_ids"]
+    mask = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
+    record = capture_encoded(
+        tiny_model("bert", attn_implementation="eager"), tokenizer, {"input_ids": ids, "attention_mask": mask}
+    )[0]
+    layer = record["self"].layer(0)
+    assert layer.kind == "full"
+    assert (layer.bias == mask[0].float().numpy()).all()
+    assert layer.weights_of()[:, 0, 1:].min() > 0
+
+
 def test_an_encoder_decoder_needs_its_target(tokenizer):
     inputs = tokenizer(["a bee"], return_tensors="pt")
     with pytest.raises(CaptureError, match="its encoding needs decoder_input_ids too"):

@@ -72,6 +72,14 @@ def test_a_convolution_marks_the_middle_of_what_it_saw():
     assert marks_of(sound)[0, 0].tolist() == [2, 6, 10, 14]
 
 
+def test_windows_cut_out_of_a_picture_keep_their_marks():
+    marks = numbers(1, 1, 4, 6).expand(1, 2, 4, 6)
+    with Follow([]):
+        windows = functional.unfold(marked(torch.randn(1, 2, 4, 6), marks), kernel_size=2, stride=2)
+    assert torch.equal(marks_of(windows), functional.unfold(marks.double(), kernel_size=2, stride=2).int())
+    assert marks_of(windows)[0, :, 0].tolist() == [1, 2, 7, 8] * 2
+
+
 def test_learned_tokens_padding_and_written_ones():
     with Follow([torch.nn.Parameter(torch.zeros(2)), CLASS]):
         patches = marked(torch.randn(2, 3, 4), numbers(2, 3, 1))

@@ -1,10 +1,15 @@
+import contextlib
 import hashlib
+import json
+from pathlib import Path
 
 import pytest
+import torch
 
+import headscope as hs
 from headscope import ModelError
 from headscope.capturing import _demo, demo_model, load_model
-from headscope.capturing._load import display_name
+from headscope.capturing._load import display_name, load_for
 from headscope.testing import tiny_model, tiny_tokenizer
 
 
@@ -52,3 +57,89 @@ def test_a_wrong_name_is_one_clear_error(name, message):
 def test_a_folder_without_a_model_is_one_clear_error(tmp_path):
     with pytest.raises(ModelError, match="Cannot load the model"):
         load_model(tmp_path)
+
+
+MODULE = """
+from pathlib import Path
+{needs}
+Path({marker!r}).write_text("code of the model ran")
+
+class Own({base}):
+    model_type = "headscope-own"
+"""
+CODED = {
+    "config.json": ("AutoConfig", "from transformers import PretrainedConfig", "PretrainedConfig"),
+    "tokenizer_config.json": ("AutoTokenizer", "from transformers import BertTokenizer", "BertTokenizer"),
+}
+
+
+@pytest.fixture(params=CODED)
+def coded(request, tmp_path):
+    """A model whose configuration, or whose tokenizer, is code of its own; and the file that this code writes."""
+    folder, marker = tmp_path / "coded", tmp_path / "ran"
+    tiny_model("bert", writes=True).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    name, needs, base = CODED[request.param]
+    described = json.loads((folder / request.param).read_text(encoding="utf-8"))
+    described["auto_map"] = {name: [None, "own.Own"] if name == "AutoTokenizer" else "own.Own"}
+    described |= {"model_type": "headscope-own"} if name == "AutoConfig" else {"tokenizer_class": "Own"}
+    (folder / request.param).write_text(json.dumps(described), encoding="utf-8")
+    (folder / "own.py").write_text(MODULE.format(needs=needs, marker=str(marker), base=base), encoding="utf-8")
+    return folder, marker
+
+
+def _cli(*words):
+    def command(folder):
+        from headscope.cli import run
+
+        code = run([*words, "--model", str(folder), "--out", str(folder.parent / f"out{SUFFIXES[words[0]]}")])
+        raise ModelError(f"exit code {code}")
+
+    return command
+
+
+SUFFIXES = {"view": ".html", "capture": ".safetensors", "generate": ".safetensors"}
+WAYS = {
+    "capture": lambda folder: hs.capture(str(folder), text="a cat"),
+    "generate": lambda folder: hs.generate(str(folder), prompt="a cat", max_new_tokens=2),
+    "heads": lambda folder: hs.heads(str(folder), texts=["a cat", "a dog"]),
+    "load_model": load_model,
+    "load_for": load_for,
+    "headscope view": _cli("view", "a cat"),
+    "headscope capture": _cli("capture", "a cat"),
+    "headscope generate": _cli("generate", "a cat"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_code_that_a_model_brings_runs_only_where_that_was_asked_for(way, coded, monkeypatch):
+    folder, marker = coded
+    # without an answer at the terminal transformers must not take silence for consent
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked at the terminal"))
+    with contextlib.suppress(ModelError):  # of tokenizers transformers may have one of its own that reads the files
+        WAYS[way](folder)
+    assert not marker.exists()
+
+
+def test_code_that_a_model_brings_runs_where_that_was_asked_for(coded):
+    """Else the test above could not fail."""
+    folder, marker = coded
+    with contextlib.suppress(ModelError):
+        load_model(folder, trust_remote_code=True)
+    assert marker.exists()
+
+
+def test_code_in_a_pickle_does_not_run(tmp_path):
+    folder, marker = tmp_path / "pickled", tmp_path / "ran"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+
+    class Writes:
+        def __reduce__(self):
+            return (Path.write_text, (marker, "code of the model ran"))
+
+    torch.save({"embeddings": Writes()}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="Cannot load the model"):
+        load_model(folder)
+    assert not marker.exists()

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,11 @@ from headscope.capturing import _many
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["a", "the cat sat on it.", ("a dog", "ran"), "she", "b c d e f g h i j k l m", "an owl"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
 
 
 def same(ours, theirs):
@@ -86,3 +93,90 @@ def test_the_model_comes_back_as_it_was_when_the_stream_is_left():
 def test_an_unknown_option_is_an_error():
     with pytest.raises(CaptureError, match="capture_many has no option 'target'"):
         hs.capture_many(tiny_model("bert"), tiny_tokenizer(), TEXTS, target="x")
+
+
+BAD = {
+    1: ("a\ud800b", r"The text holds half of a character \(U\+D800 at position 1\)"),
+    2: (None, "An input is a text"),
+    3: (5, "An input is a text"),
+    4: (" \n", "The text is empty"),
+    6: ({"text": None, "label": 1}, "An input holds nothing to read"),
+    7: (("the cat", "\udc00"), "The second text holds half"),
+    8: ({"text": "a cat", "text_pari": "it"}, "did you mean 'text_pair'"),
+}
+
+
+def test_a_bad_text_costs_one_text(tokenizer):
+    good = {0: "the cat", 5: {"text": "it sat", "label": 1, "idx": 3}, 9: {"text": "a", "text_b": "b"}, 10: "a dog"}
+    texts = [good.get(number, BAD.get(number, (None,))[0]) for number in range(11)]
+    model, seen = tiny_model("bert"), {}
+    found = list(hs.capture_many(model, tokenizer, texts, on_error=seen.__setitem__))
+    assert [record.texts for record in found] == [("the cat",), ("it sat",), ("a", "b"), ("a dog",)]
+    assert sorted(seen) == sorted(BAD)
+    for number, (_, message) in BAD.items():
+        assert re.search(message, str(seen[number]))
+    with pytest.warns(UserWarning, match="input 1 was left out: The text holds half of a character"):
+        assert len(list(hs.capture_many(model, tokenizer, ["a", "\udfff"]))) == 1
+
+
+@pytest.mark.parametrize("fault", ["infinite", "stops"])
+def test_a_batch_that_fails_is_run_one_by_one(fault, tokenizer, monkeypatch):
+    texts, seen = ["the cat sat", "a zoo went", "it sat down"], {}
+    model, poison = tiny_model("bert"), tokenizer.convert_tokens_to_ids("z")
+    embed = type(model.embeddings.word_embeddings).forward
+
+    def poisoned(self, ids):
+        bad = ids == poison
+        if fault == "stops" and bad.any():
+            raise IndexError("index out of range in self")
+        return embed(self, ids).masked_fill(bad[..., None], float("inf"))
+
+    expected = [hs.capture(model, tokenizer, text)["self"].weights(1) for text in (texts[0], texts[2])]
+    monkeypatch.setattr(type(model.embeddings.word_embeddings), "forward", poisoned)
+    found = list(hs.capture_many(model, tokenizer, texts, on_error=seen.__setitem__))
+    assert list(seen) == [1]
+    assert isinstance(seen[1], hs.HeadscopeError)
+    assert ("IndexError: index out of range" in str(seen[1])) == (fault == "stops")
+    for record, weights in zip(found, expected, strict=True):
+        np.testing.assert_allclose(record["self"].weights(1), weights, atol=1e-6)
+
+
+@pytest.mark.parametrize(("texts", "what"), [("One text.", "one text"), ({"text": "a"}, "dict"), (None, "NoneType")])
+def test_one_text_is_not_many(texts, what, tokenizer):
+    with pytest.raises(hs.TextError, match=f"reads many inputs and was given {what}; give a list, such as"):
+        hs.capture_many(tiny_model("bert"), tokenizer, texts)
+
+
+def test_a_model_may_be_named(tmp_path, tokenizer):
+    tiny_model("bert").save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    for name in (tmp_path, str(tmp_path)):
+        found = list(hs.capture_many(name, None, iter(["the cat", "it sat"])))
+        assert [record.texts for record in found] == [("the cat",), ("it sat",)]
+    assert [len(record["self"]) for record in hs.capture_many(None, texts=["the cat"])] == [6]
+    with pytest.raises(hs.CaptureError, match="capture_many needs the tokenizer of BertModel"):
+        hs.capture_many(tiny_model("bert"), None, ["a"])
+
+
+def test_texts_of_unknown_tokens_may_be_left_out(tokenizer):
+    seen = {}
+    found = list(
+        hs.capture_many(tiny_model("bert"), tokenizer, ["1 2 3 a", "a b 1"], max_unknown=0.5, on_error=seen.__setitem__)
+    )
+    assert len(found) == 1
+    assert re.search(r"75% of the tokens of the text are \[UNK\]", str(seen[0]))
+    assert len(list(hs.capture_many(tiny_model("bert"), tokenizer, ["1 2 3 a", "a b 1"]))) == 2
+
+
+def test_texts_of_unlike_length_share_a_batch(monkeypatch):
+    """Though they are given without padding, their tokens have names."""
+    batches, original = [], _many.run
+
+    def counted(model, inputs, *args, **options):
+        batches.append(inputs.count)
+        return original(model, inputs, *args, **options)
+
+    monkeypatch.setattr(_many, "run", counted)
+    records = list(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["a bee", "the cat sat on it"]))
+    assert batches == [2]
+    assert [record.numbered for record in records] == ["", ""]

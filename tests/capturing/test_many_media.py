@@ -160,7 +160,7 @@ def test_heads_of_pictures(processor):
     found = hs.heads(hs.capture_many(model, processor, inputs))
     assert (found.texts, len(found.cells)) == (6, 6)
     told = {label.pattern for label in found.all_labels}
-    assert {"next", "previous", "sink"} <= told
+    assert {"next", "previous", "first-token"} <= told
     assert not {"same", "same-other", "bag", "induction"} & told
     again = hs.heads(model, processor, inputs, random_weights=True)
     assert [label.score for label in again.all_labels] == pytest.approx([label.score for label in found.all_labels])

@@ -101,6 +101,23 @@ def clip_inputs(texts=2, pictures=2):
     return {"input_ids": ids, "attention_mask": mask, "pixel_values": drawn(pictures, 3, 12, 12)}
 
 
+@pytest.mark.parametrize("name", ["segformer", "pvt_v2", "glpn"])
+def test_all_places_may_look_at_one_key(name):
+    """Small pictures are made so coarse that one key is left."""
+    model = tiny_model(name, num_attention_heads=[1, 3])
+    stages = capture_ids(model, pixel_values=drawn(1, 3, 8, 8))[0].stacks
+    assert [(len(stage.query), len(stage.key)) for stage in stages.values()] == [(4, 1), (1, 1)]
+    weights = stages["stage1"].weights(layer=0)
+    assert weights.shape == (1, 4, 1)
+    assert (weights == 1).all()
+    assert not stages["stage1"].layer(0).turned
+
+
+def test_a_model_of_windows_without_softmax_attention_is_refused_by_name():
+    with pytest.raises(CaptureError, match="MobileViTV2Model computed no softmax attention"):
+        capture_ids(tiny_model("mobilevitv2"), pixel_values=drawn(1, 3, 64, 64))
+
+
 def test_both_sides_of_clip():
     records = capture_ids(tiny_model("clip"), **clip_inputs())
     assert [list(record.stacks) for record in records] == [["vision", "text"]] * 2
@@ -192,10 +209,10 @@ def test_a_text_written_about_a_picture():
     assert record["cross"].key.grid == (3, 5)
 
 
-def test_positions_that_cannot_be_followed_are_refused():
+def test_positions_that_cannot_be_followed_are_numbered():
     model = tiny_model("vit")
     model.embeddings.register_forward_hook(lambda module, args, output: torch.from_numpy(output.numpy().copy()))
-    with pytest.raises(CaptureError, match="layers.0.attention works on positions that cannot be followed back"):
+    with pytest.warns(UserWarning, match="layers.0.attention works on positions that cannot be followed back"):
         capture_ids(model, pixel_values=picture_of(model))
 
 

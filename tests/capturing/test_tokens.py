@@ -1,4 +1,8 @@
+import pytest
+
 import headscope as hs
+from headscope.capturing._tokens import tokens_from_ids
+from headscope.measures import token_class
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT, PAIR = "The cat sat.", "Ab, c"
@@ -55,3 +59,48 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
     assert tokens.labels[0] == "\u00e9"
     # the three bytes of the euro sign, none of which is a character, stand for it together
     assert tokens.labels[2:] == ("\u20ac",) * 3
+
+
+def named(**names):
+    """A tokenizer that puts its first special token in front of a text of letters, whatever it is called."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    marks = list(dict.fromkeys(names.values()))
+    vocabulary = {piece: number for number, piece in enumerate([*marks, "a", "b"])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=marks[-1]))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    first = [(marks[0], 0)]
+    backend.post_processor = processors.TemplateProcessing(single=f"{marks[0]} $A", special_tokens=first)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"bos_token": "<bos>", "eos_token": "<eos>"},
+        {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>"},
+        {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"},
+        {"bos_token": "^", "eos_token": "$"},
+        {"cls_token": "[ANY]", "sep_token": "[WORD]"},
+    ],
+)
+def test_delimiters_are_those_of_the_tokenizer_whatever_they_are_called(names, tmp_path):
+    record = hs.capture(tiny_model("gpt2"), named(**names), "a b a")
+    tokens = record["self"].query
+    assert tokens.roles == (next(iter(names)).removesuffix("_token"), None, None, None)
+    assert token_class(tokens, "cls").tolist() == [True, False, False, False]
+    assert tokens.special == (True, False, False, False)
+    kept = hs.load(hs.save(record, tmp_path / "a.safetensors"))
+    assert kept["self"].query == tokens
+
+
+def test_pieces_that_only_look_like_delimiters_are_none():
+    tokenizer = named(bos_token="<s>", unk_token="[UNK]", eos_token="</s>")
+    roles = tokens_from_ids(tokenizer, [0, 1, 2]).roles
+    assert roles == ("bos", None, "eos")
+    bare = hs.Tokens(pieces=("<s>", "a", "</s>"))
+    assert bare.roles is None
+    assert token_class(bare, "delimiter").tolist() == [True, False, True]
+    with pytest.raises(hs.RecordError, match="roles .'begin'. are not known; give bos, cls, sep, eos"):
+        hs.Tokens(pieces=("a",), roles=("begin",))

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from headscope import _progress
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 
@@ -19,6 +20,12 @@ def header_of(page):
 def bundle(monkeypatch):
     """A stand-in for the viewer's script, so that Python's tests need no Node."""
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch):
+    """No line of progress, however slow the machine is that the tests run on."""
+    monkeypatch.setattr(_progress, "EVERY", float("inf"))
 
 
 @pytest.fixture

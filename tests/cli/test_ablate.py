@@ -31,7 +31,7 @@ def test_next_words(folder, here, capsys):
     files = ["--out", "b.csv", "--save", "b.npz", "--resume", "b.jsonl.part"]
     assert run(["ablate", *arguments, *files, "--by", "uniform"]) == 0
     out, err = capsys.readouterr()
-    assert "next word, 3 examples; disabled: attention made uniform" in out
+    assert "next word, 3 examples, median 10 tokens; disabled: attention made uniform" in out
     assert err == ""
     model, texts = tiny_model("gpt2", writes=True), ["the cat sat", "it sat", "a bee on it"]
     found, kept = hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"), hs.Ablation.load("b.npz")
@@ -76,3 +76,50 @@ def test_bad_input_is_one_line(arguments, line, folder, here, capsys):
     assert err.startswith(f"headscope: {line}")
     assert err.count("\n") == 1
     assert out == ""
+
+
+def test_a_bad_example_costs_one_example(folder, here, capsys):
+    rows = [
+        {"text": "a\ud800b"},
+        {"text": "the cat sat"},
+        {"text": None},
+        {"text": "it sat"},
+        {"text": 7},
+        {"text": " "},
+    ]
+    rows += [{"text": "a bee on it"}, {"text": "1 2 3 4"}]
+    (here / "bad.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    arguments = ["--task", "next-word", "--model", folder, "--no-layers"]
+    assert run(["ablate", *arguments, "--data", "a.txt"]) == 0
+    wanted = capsys.readouterr().out
+    assert run(["ablate", *arguments, "--data", "bad.jsonl"]) == 3
+    told = capsys.readouterr()
+    lines = told.err.strip().splitlines()
+    assert lines[-1] == "headscope: 5 of 8 examples were left out: 1, 3, 5, 6, 8"
+    assert "headscope: example 1 was left out: The text holds half of a character" in lines[0]
+    assert "3 examples" in told.out
+    assert told.out.splitlines()[-2:] == wanted.splitlines()[-2:]
+
+
+def test_examples_of_unknown_tokens_are_refused(folder, here, capsys):
+    (here / "unknown.txt").write_text("1 2 3 4\n5 6 7\n", encoding="utf-8")
+    arguments = ["ablate", "--task", "next-word", "--model", folder, "--no-layers", "--data", "unknown.txt"]
+    assert run(arguments) == 1
+    assert "of the tokens of the texts are [UNK]" in capsys.readouterr().err
+    assert run([*arguments, "--allow-unfit"]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:The files of bare lack")
+@pytest.mark.parametrize("task", ["masked-word", "classification"])
+def test_a_head_that_was_not_trained_is_refused_unless_it_is_meant(task, saved, here, capsys):
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"mask_token": "[MASK]"})
+    model = tiny_model("bert")
+    model.resize_token_embeddings(len(tokenizer))
+    lines = [{"text": text, "label": number % 2} for number, text in enumerate(["the cat sat", "it sat", "a bee"])]
+    (here / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    arguments = ["ablate", "--task", task, "--data", "c.jsonl", "--model", saved("bare", model, tokenizer)]
+    assert run(arguments) == 1
+    assert "has no trained" in capsys.readouterr().err
+    assert run([*arguments, "--allow-unfit", "--no-layers"]) == 0
+    assert "3 examples" in capsys.readouterr().out

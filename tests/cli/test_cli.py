@@ -188,3 +188,9 @@ def test_help_loads_nothing_heavy(capsys):
     assert done.returncode == 0
     assert "view" in done.stdout
     assert time.monotonic() - started < 30  # a hang, not a speed: speeds are in benchmarks/
+
+
+@pytest.mark.parametrize("command", ["view", "capture", "heads", "ablate", "effect", "figure", "align", "norms"])
+def test_the_help_of_a_command_that_writes_names_force(command, capsys):
+    run([command, "--help"])
+    assert "With --force a file of another kind" in capsys.readouterr().out

@@ -22,17 +22,17 @@ def test_evidence_of_this_text_alone(here, folder, capsys):
 def test_evidence_of_a_file_of_texts(here, folder):
     (here / "texts.jsonl").write_text('"the cat sat"\n["it sat", "the cat"]\n{"text": "a cat"}\n', encoding="utf-8")
     asked = ["view", "the cat", "--model", folder, "--evidence-of", "texts.jsonl", "--view", "model"]
-    assert run([*asked, "--label", "next", "--least", "30", "--sort", "-entropy", "--y", "same"]) == 0
+    assert run([*asked, "--label", "next", "--min-score", "30", "--sort", "-entropy", "--y", "same"]) == 0
     header = header_of(here / "headscope.html")
     assert header["evidence"]["texts"] == 3
     assert "the cat" in header["title"]
-    chosen = {name: header["selection"][name] for name in ("label", "least", "sort", "y")}
-    assert chosen == {"label": "next", "least": 30, "sort": "-entropy", "y": "same"}
+    chosen = {name: header["selection"][name] for name in ("label", "min_score", "sort", "y")}
+    assert chosen == {"label": "next", "min_score": 30, "sort": "-entropy", "y": "same"}
 
 
 def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
     (here / "texts.txt").write_text("the cat\n" + "a " * 99 + "\nit sat\n", encoding="utf-8")
-    assert run(["view", "the cat", "--model", folder, "--evidence-of", "texts.txt"]) == 0
+    assert run(["view", "the cat", "--model", folder, "--evidence-of", "texts.txt"]) == 3
     assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
     assert capsys.readouterr().err.startswith("headscope: text 2 of the evidence was left out: The text has 101 tokens")
 

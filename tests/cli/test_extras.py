@@ -11,7 +11,7 @@ from headscope.cli import run
 from headscope.cli._extras import EXTRAS, WITH_TRANSFORMERS, missing
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-IMPORTED = {"scikit-learn": "sklearn"}
+IMPORTED = {"pillow": "PIL", "scikit-learn": "sklearn"}
 
 
 def test_the_extras_are_those_of_the_project():

@@ -1,4 +1,5 @@
 import io
+import json
 
 import pytest
 from PIL import Image
@@ -18,22 +19,38 @@ def here(here):
 def test_a_figure_is_the_one_that_python_draws(here, kind, capsys):
     out = f"fig.{kind}"
     line = ["figure", "run.safetensors", "--view", "head", "--at", "1-0,2", "--out", out, "--theme", "dark", "--grey"]
-    assert run([*line, "--width", "70", "--font-size", "7", "--share", "80", "--query", "3"]) == 0
+    assert run([*line, "--width", "70", "--font-size", "7", "--top-percent", "80", "--query", "3"]) == 0
     out_text, err = capsys.readouterr()
     assert f"Wrote {here / out}" in out_text
     assert err == ""
-    options = {"layer": 1, "heads": [0, 2], "query": 3, "share": 80, "theme": "dark", "width": 70.0, "font_size": 7.0}
+    options = {
+        "layer": 1,
+        "heads": [0, 2],
+        "query": 3,
+        "top_percent": 80,
+        "theme": "dark",
+        "width": 70.0,
+        "font_size": 7.0,
+    }
     wanted = hs.figure(hs.load("run.safetensors"), view="head", **options, colour=False)
     assert (here / out).read_bytes() == wanted.to_bytes(kind)
 
 
 def test_every_option_reaches_the_figure(here):
     line = ["figure", "run.safetensors", "--view", "model", "--out", "fig.png", "--layers", "1", "--stack", "cross"]
-    assert run([*line, "--at", "1-2", "--title", "T", "--mute", "--filter", "all", "--dpi", "100"]) == 0
+    assert run([*line, "--at", "1-2", "--title", "T", "--hide-special", "--filter", "all", "--dpi", "100"]) == 0
     image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
     assert image.width == pytest.approx(85 / 25.4 * 100, abs=1)
     assert "layers=(1,)" in image.text["Description"]
     assert "head=2" in image.text["Description"]
+
+
+@pytest.mark.parametrize("tray", [["0-1", "1-2 view=matrix"], ["kinds"]])
+def test_pictures_stand_in_a_row(here, tray):
+    assert run(["figure", "run.safetensors", "--tray", *tray, "--out", "fig.png", "--dpi", "100"]) == 0
+    image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
+    assert image.width == pytest.approx(174 / 25.4 * 100, abs=1)
+    assert json.loads(image.text["Description"])["view"] == "compare"
 
 
 @pytest.mark.parametrize(
@@ -46,7 +63,10 @@ def test_every_option_reaches_the_figure(here):
         (["--out", "no/f.svg"], "headscope: Cannot write no/f.svg: there is no folder"),
         (["--view", "pair", "--out", "f.svg"], "headscope: View 'pair' shows one query; give its position with query="),
         (["--view", "neuron", "--query", "1", "--out", "f.svg"], "headscope: Layer 0 holds weights but no queries"),
-        (["--view", "model", "--share", "3", "--out", "f.svg"], "headscope: View 'model' has no option 'share'"),
+        (
+            ["--view", "model", "--top-percent", "3", "--out", "f.svg"],
+            "headscope: View 'model' has no option 'top_percent'",
+        ),
         (["--width", "3", "--out", "f.svg"], "headscope: width must be a number from 40 to 1000, not 3"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

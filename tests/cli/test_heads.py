@@ -11,7 +11,7 @@ from headscope.cli import run
 def test_one_text_is_a_table_that_says_so(folder, capsys):
     assert run(["heads", "the cat sat", "it sat", "--model", folder]) == 0
     out, err = capsys.readouterr()
-    assert "1 text, seen on one text only: nothing can be said of others" in out
+    assert "Seen on one text only: nothing can be said of others" in out
     assert "\n0-0 " in out
     assert err == ""
 
@@ -58,13 +58,13 @@ def test_all_kinds_of_tables_say_the_same(here, folder):
 
 
 def test_baselines_of_a_model_are_one_option_each(here, folder):
-    (here / "a.txt").write_text(FILES["a.txt"], encoding="utf-8")
+    (here / "a.txt").write_text("a cat sat by it and a dog ran\nan owl flew by us and by me\n", encoding="utf-8")
     options = ["--random-weights", "--position-mean"]
     assert run(["heads", "--texts", "a.txt", "--model", folder, "--out", "b.json", *options]) == 0
     found = json.loads((here / "b.json").read_text(encoding="utf-8"))
     assert {row["against"] for row in found} >= {
         "uniform, random weights",
-        "uniform, shuffled, position, random weights",
+        "uniform, shuffled, position, like words, random weights",
     }
 
 
@@ -106,10 +106,10 @@ def test_the_table_is_written(here, folder, capsys):
 
 def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
     (here / "a.txt").write_text("the cat\n" + "a " * 99 + "\n", encoding="utf-8")
-    assert run(["heads", "--texts", "a.txt", "--model", folder]) == 0
+    assert run(["heads", "--texts", "a.txt", "--model", folder]) == 3
     out, err = capsys.readouterr()
-    assert "1 text," in out
-    assert err.startswith("headscope: text 2 was left out: The text has 101 tokens")
+    assert "; median 8 tokens, 1 text\n" in out
+    assert "headscope: text 2 was left out: The text has 101 tokens" in err
 
 
 @pytest.mark.parametrize(

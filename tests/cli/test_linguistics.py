@@ -44,7 +44,7 @@ def test_relations_of_a_treebank(folder, here, capsys):
     given = ["relations", "--treebank", "bank.conllu", "--model", folder, "--random-weights", "--out", "found.csv"]
     assert run(given) == 0
     out, _ = capsys.readouterr()
-    assert "4 sentences, 9 words" in out
+    assert "4 sentences (median 8 tokens), 9 words" in out
     assert "random weights" in out
     assert "tree undirected, all but punct and root" in out
     with (here / "found.csv").open(encoding="utf-8", newline="") as file:
@@ -54,7 +54,8 @@ def test_relations_of_a_treebank(folder, here, capsys):
     assert 0 <= float(det["random_accuracy"]) <= 1
     assert run(["relations", "--treebank", "bank.conllu", "--model", folder, "--sentences", "2", "--no-trees"]) == 0
     out, _ = capsys.readouterr()
-    assert "2 sentences, 5 words" in out
+    assert "2 sentences (median " in out
+    assert " tokens), 5 words" in out
     assert "tree" not in out.replace("treebank", "")
 
 
@@ -73,7 +74,7 @@ def test_coreference_of_schemas(folder, here, capsys):
     assert run(["coref", "--data", "all.tsv", "--model", folder, "--out", "found.json", "--plot", "found.svg"]) == 0
     out, _ = capsys.readouterr()
     assert ", all: " in out
-    assert "3 passages, 3 questions" in out
+    assert "3 passages (median 18 tokens), 3 questions" in out
     rows = json.loads((here / "found.json").read_text(encoding="utf-8"))
     assert {(row["kind"], row["count"]) for row in rows} == {("all", 3), ("pronoun", 3), ("male", 3)}
     assert "nearest mention" in (here / "found.svg").read_text(encoding="utf-8")

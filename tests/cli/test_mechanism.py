@@ -19,7 +19,7 @@ def test_chosen_heads_have_their_neurons_named(here, folder, capsys):
     assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--at", "1-0", "0-2", "--pattern", "sep"]) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
-    assert lines[0].endswith("2 heads, 3 texts, sep")
+    assert lines[0].endswith("2 heads, 3 texts (median 14 tokens), sep")
     assert [line.split()[0] for line in lines[2:4]] == ["0-2", "1-0"]
     assert "Head 1-0:" in lines
     assert err == ""
@@ -37,7 +37,7 @@ def test_tables_and_figures_are_written(here, folder, capsys):
 def test_all_heads_are_told_and_grouped(here, folder, capsys):
     pytest.importorskip("scipy", reason="needs the extra statistics")
     assert run(["mechanism", "--texts", "a.txt", "--model", folder]) == 0
-    assert "heads, 3 texts, what each query looks at" in capsys.readouterr().out
+    assert "heads, 3 texts (median 14 tokens), what each query looks at" in capsys.readouterr().out
 
 
 def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):

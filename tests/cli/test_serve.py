@@ -43,25 +43,29 @@ def started(file):
     process.communicate()
 
 
-def get(address):
-    with urllib.request.urlopen(address, timeout=10) as answer:
+def get(address, token=""):
+    request = urllib.request.Request(address, headers={"X-Headscope-Token": token})
+    with urllib.request.urlopen(request, timeout=10) as answer:
         return answer.read().decode()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
 @pytest.mark.parametrize("connected", [False, True], ids=["alone", "with an open connection"])
-def test_it_serves_until_it_is_interrupted_and_ends_cleanly(connected, started):
+@pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_it_serves_until_it_is_interrupted_and_ends_cleanly(name, code, word, connected, started):
     process, lines = started
     assert lines[0].startswith("random: cross 2 layers x 3 heads")
     address = re.fullmatch(r"Listening on (http://127\.0\.0\.1:(\d+)/\?token=[\w-]{32})\n", lines[1])
     assert lines[2] == "Ctrl-C ends it\n"
+    base, token = address[1].split("?token=")
     assert 'id="headscope"' in get(address[1])
+    assert '"title"' in get(f"{base}header.json", token)
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        get(address[1].split("?")[0])
+        get(f"{base}header.json?token={token}")
     held = socket.create_connection(("127.0.0.1", int(address[2]))) if connected else None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (0, "Ended\n", "")
+    assert (process.returncode, out, err) == (code, "", f"headscope: {word}\n")
     if held:
         held.close()
 

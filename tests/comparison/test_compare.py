@@ -156,6 +156,8 @@ def test_several_texts_have_an_interval_and_heads_must_lie_above_the_spread():
     assert stack.spread == pytest.approx(np.max([hs.compare(*pair)["self"].moved for pair in nulls], axis=0))
     assert not stack.beyond.any()
     assert hs.compare(firsts, seconds)["self"].beyond.all()
+    place = 1 + sum(hs.compare(*pair)["self"].moved.sum() >= stack.moved.sum() for pair in nulls)
+    assert stack.rank == (place, place / 6)
     assert "within the spread" in str(hs.compare(firsts, seconds, spread=nulls))
 
 
@@ -177,6 +179,16 @@ def test_a_planted_change_is_told_from_the_spread_of_the_others():
     nulls = [(seeds(False, n), seeds(False, n + 50)) for n in rng.integers(1000, size=20)]
     found = hs.compare(seeds(False, 1), seeds(True, 2), spread=nulls)["self"]
     assert [cell for cell, far in zip(found.cells, found.beyond, strict=True) if far] == [(1, 2)]
+
+
+def test_without_a_spread_heads_are_ranked_and_no_more():
+    found = hs.compare(record_of("uvw", seed=1), record_of("uvw", seed=2))
+    assert "No baseline given (give spread= (--spread)" in str(found)
+    assert "moved by more than" not in str(found)
+    assert repr(found).endswith("1 text, ranking only>")
+    assert not {"spread", "beyond"} & set(found.columns())
+    with pytest.raises(RecordError, match="no baseline to rank"):
+        _ = found["self"].rank
 
 
 def test_rounding_is_within_the_spread():
@@ -207,7 +219,7 @@ def test_the_table_has_a_row_for_every_head(tmp_path):
     assert list(table["head"]) == [0, 1, 2, 0, 1, 2]
     assert table.distance.to_numpy() == pytest.approx(found["cross"].moved)
     assert table.low.isna().all()
-    assert repr(found) == "<Comparison: 6 heads, 1 text, 6 moved>"
+    assert repr(found) == "<Comparison: 6 heads, 1 text, ranking only>"
     assert "A: random: cross 2 layers x 3 heads" in str(found)
     assert "5 tokens, the same in both" in str(found)
 
@@ -274,3 +286,11 @@ def test_two_models_that_share_their_text_but_not_their_tokenizer(minilm, shared
     assert align(b["self"].query, a["self"].query, same_model=False).shared == found.query.shared
     with pytest.raises(RecordError, match="two models and of two texts"):
         hs.compare(a, hs.capture(*minilm, "The slow fox."))
+
+
+def test_several_texts_are_printed_with_their_length():
+    pairs = [(record_of("abcd"[:size]), record_of("abcd"[:size], seed=1)) for size in (2, 3, 4)]
+    several = str(hs.compare([a for a, _ in pairs], [b for _, b in pairs]))
+    assert "3 texts, median 3 tokens that both have" in several
+    assert "Tokens of the first: 2 tokens, the same in both" in several
+    assert "median" not in str(hs.compare(*pairs[0]))

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest, permutation_test
 
 from headscope import RecordError
-from headscope.evidence import p_flipped
+from headscope.evidence import least_p, p_flipped
 
 
 def test_few_texts_are_exact(rng):
@@ -40,3 +40,11 @@ def test_the_least_that_can_be_said():
 def test_rounding_does_not_part_what_is_as_far(rng):
     values = np.full((12, 1), 0.1)
     assert p_flipped(values)[0] == 2 / 2**12
+
+
+def test_texts_of_one_document_get_one_sign(rng):
+    documents = np.repeat(np.arange(5), 6)
+    values = rng.normal(size=(30, 3))
+    sums = np.stack([values[documents == number].sum(axis=0) for number in range(5)])
+    np.testing.assert_array_equal(p_flipped(values, groups=documents), p_flipped(sums))
+    assert p_flipped(np.ones((30, 1)), groups=documents)[0] == least_p(5) == 2 / 2**5

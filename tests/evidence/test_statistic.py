@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from headscope import FileError, RecordError
-from headscope.evidence import MapSum, Statistic, interval, load_statistic
+from headscope.evidence import MapSum, Statistic, interval, load_beside, load_statistic
 
 SHAPE = (2, 3)
 VALUES = st.floats(-1e9, 1e9) | st.just(np.nan)
@@ -146,3 +146,15 @@ def test_maps_of_other_heads_or_twice_are_refused():
         maps.update("b", np.ones((2, 1, 1)))
     with pytest.raises(RecordError, match="cannot be added"):
         maps + MapSum(1, 3)
+
+
+def test_documents_of_texts_are_kept_and_added_up(tmp_path):
+    first, second = Statistic((1,)), Statistic((1,))
+    first.update("b", np.array([1.0]), group="novel")
+    second.update("a", np.array([2.0]))
+    second.update("c", np.array([3.0]), group=7)
+    whole = load_statistic((first + second).save(tmp_path / "kept.npz", beside=np.arange(3)))
+    assert whole.groups == (None, "novel", "7")
+    assert whole.documents == 3
+    assert list(load_beside(tmp_path / "kept.npz")) == ["beside"]
+    assert load_statistic(Statistic((1,)).save(tmp_path / "old.npz")).groups is None

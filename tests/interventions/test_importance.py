@@ -224,6 +224,22 @@ def test_classification_is_cross_entropy(tokenizer):
     assert gradient_importance(model, objective).values.shape == (3, 3)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", ["half \ud800", None, "", "the"])
+def test_a_text_that_cannot_be_read_costs_itself(bad, writer, tokenizer):
+    if bad == "the" and len(tokenizer(bad)["input_ids"]) > 1:
+        pytest.skip("one token is enough of this tokenizer")
+    with pytest.warns(UserWarning, match="text 1 was left out"):
+        found = next_word(tokenizer, [TEXTS[0], bad, TEXTS[2]])
+    good = next_word(tokenizer, [TEXTS[0], TEXTS[2]])
+    torch.testing.assert_close(found.batches, good.batches)
+    with pytest.warns(UserWarning, match="text 1 was left out"):
+        labelled = classification(tokenizer, [TEXTS[0], bad, TEXTS[2]], [0, 1, 2])
+    assert labelled.batches[0]["labels"].tolist() == [0, 2]
+    with pytest.raises(TextError):
+        next_word(tokenizer, [bad])
+
+
 def test_what_is_no_objective_is_said(writer, tokenizer, objective):
     batch = objective.batches[0]
     mean = Objective([batch], lambda model, batch: model(**batch).logits.mean())

@@ -5,12 +5,15 @@ import pytest
 
 from headscope import Layer, ModelFacts, Record, Stack, Tokens
 
-VOCABULARY = ("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper", "green", "window")
+VOCABULARY = (
+    *("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper", "green", "window"),
+    *("garden", "bread", "letter", "silver", "market", "winter", "castle", "butter", "finger", "forest"),
+)
 
 
-def sentences(rng, *, pair=True):
+def sentences(rng, *, pair=True, least=8, most=12):
     """Tokens of a pair (or of one sentence) in which some words come back."""
-    sizes = rng.integers(5, 9, 2 if pair else 1)
+    sizes = rng.integers(least, most + 1, 2 if pair else 1)
     pieces, segments = ["[CLS]"], [0]
     for number, size in enumerate(sizes):
         pieces += [*rng.choice(VOCABULARY, size), "[SEP]"]
@@ -42,7 +45,7 @@ def planted(tokens, name, noise=0.1):
             "same-other": same & other,
             "delimiter": np.broadcast_to(token_class(tokens, "sep"), (size, size)),
             "bag": own,
-            "sink": np.arange(size) == np.zeros((size, 1)),
+            "first-token": np.arange(size) == np.zeros((size, 1)),
             "induction": prefix_targets(tokens.pieces),
             "uniform": np.ones((size, size), bool),
         }[name],
@@ -57,7 +60,7 @@ def record_of(maps, tokens):
     return Record(stacks={"self": stack}, model=ModelFacts(name="planted"))
 
 
-NAMES = ("next", "previous", "same", "same-other", "delimiter", "bag", "sink", "induction", "uniform")
+NAMES = ("next", "previous", "same", "same-other", "delimiter", "bag", "first-token", "induction", "uniform")
 
 
 @pytest.fixture(scope="session")

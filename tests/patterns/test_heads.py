@@ -1,5 +1,7 @@
 """Planted heads are found with evidence, and nothing else is."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,8 @@ ALSO = {
     "previous": {"positional-previous", "previous-token"},
     "same": {"same-other"},
     "same-other": {"same"},
-    "sink": {"delimiter"},
+    "first-token": {"delimiter"},
+    "delimiter": {"sink-elsewhere"},
 }
 """What a planted head shows beside its own pattern: the same head seen by a second definition."""
 
@@ -26,11 +29,18 @@ def found(planted_records):
     return heads(planted_records)
 
 
+def counted(record):
+    """The scores of one head, judged or not."""
+    tally = Tally()
+    tally.update("text", record)
+    return dict(zip(tally.rows, tally.statistic.values[0, :, 0], strict=True))
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "uniform"])
 def test_planted_heads_are_found(found, name):
     told = {label.pattern for label in found.labels if label.head == NAMES.index(name)}
     assert name in told
-    assert told - {name} <= ALSO.get(name, set()) | {"delimiter", "sink"}
+    assert told - {name} <= ALSO.get(name, set()) | {"delimiter", "first-token"}
 
 
 def test_a_uniform_head_has_no_label(found):
@@ -45,16 +55,18 @@ def test_evidence_of_a_label(found, planted_records):
     assert label.baseline == pytest.approx(np.mean([1 / size for size in sizes]), abs=1e-9)
     assert (label.texts, label.threshold, label.against) == (24, 0.5, "uniform")
     assert label.corrected < 0.05 < label.effect
-    assert str(label).startswith("next 0.91 [0.9")
+    assert label.excess == pytest.approx(label.score - label.baseline)
+    assert label.excess_low <= label.excess <= label.excess_high
+    assert str(label).startswith("next 0.90 [0.90, 0.90] against 0.04, +0.86 [0.86, 0.86], d ")
 
 
 def test_content_patterns_are_compared_with_shuffled_words_too(found):
     label = next(label for label in found.all_labels if label.pattern == "induction")
-    assert label.against == "uniform, shuffled"
+    assert label.against == "uniform, shuffled, like words"
 
 
 def test_the_position_only_map_is_one_baseline_more(planted_records):
-    maps = MapSum(len(NAMES), 24)
+    maps = MapSum(len(NAMES), 32)
     for number, record in enumerate(planted_records):
         maps.update(str(number), record["self"].weights(0))
     found = heads(planted_records, position_mean=maps.mean)
@@ -83,7 +95,7 @@ def test_one_text_gives_no_label_and_says_so(planted_records):
     once = [label for label in found.all_labels if label.only_one_text and label.pattern == "next"]
     assert [label.head for label in once] == [0]
     assert np.isnan(once[0].low)
-    assert "seen on one text only" in str(found)
+    assert "Seen on one text only" in str(found)
     assert "seen on one text only" in str(found.head(0, 0))
 
 
@@ -146,8 +158,8 @@ def test_shares_of_classes_add_up_to_one(found):
 
 def test_cross_attention_has_no_offsets():
     found = heads([random_record(seed=seed) for seed in range(20)])
-    assert {label.pattern for label in found.all_labels} == {"sink"}
-    assert "6 heads, 20 texts" in str(found)
+    assert {label.pattern for label in found.all_labels} == {"first-token"}
+    assert "of 6 heads; median 5 tokens, 20 texts" in str(found)
 
 
 def test_queries_that_see_nothing_do_not_count(rng):
@@ -158,8 +170,7 @@ def test_queries_that_see_nothing_do_not_count(rng):
     weights[0, 1:, 3] = 1
     layer = hs.Layer(layer=0, weights=weights, visible=visible)
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    label = next(label for label in heads(hs.Record(stacks={"self": stack})).all_labels if label.pattern == "delimiter")
-    assert label.score == 1
+    assert counted(hs.Record(stacks={"self": stack}))["delimiter"] == 1
 
 
 def test_partners_that_cannot_be_seen_do_not_count():
@@ -169,8 +180,7 @@ def test_partners_that_cannot_be_seen_do_not_count():
     weights[3:] = np.eye(5)[:2]
     layer = hs.Layer(layer=0, weights=weights[None], visible=visible)
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    found = heads(hs.Record(stacks={"self": stack})).all_labels
-    assert {label.pattern: label.score for label in found}["same-other"] == 1
+    assert counted(hs.Record(stacks={"self": stack}))["same-other"] == 1
 
 
 def test_a_pattern_of_ones_own(planted_records):
@@ -192,7 +202,7 @@ def test_bad_input_is_refused(planted_records, rng):
     for wrong in ("a text", 3, ["a text"]):
         with pytest.raises(RecordError, match=r"heads was given a (str|int).*give records, such as capture"):
             heads(wrong)
-    with pytest.raises(RecordError, match="options are confidence, alpha and correction"):
+    with pytest.raises(RecordError, match="options are confidence, alpha, margin and correction"):
         heads(planted_records, alpa=0.1)
     with pytest.raises(RecordError, match=r"correction \(holm, benjamini-hochberg\)"):
         heads(planted_records, correction="bonferroni")
@@ -210,3 +220,30 @@ def test_single_sentences_cannot_show_patterns_of_pairs(rng):
     tokens = sentences(rng, pair=False)
     record = record_of(list(random_weights(rng, (2, len(tokens), len(tokens)))), tokens)
     assert not {"bag", "same-other"} & {label.pattern for label in heads(record).all_labels}
+
+
+def of(name, record):
+    return dataclasses.replace(record, model=dataclasses.replace(record.model, name=name))
+
+
+def test_records_of_two_models_are_not_counted_together():
+    """However alike their layers and heads are."""
+    with pytest.raises(RecordError, match=r"Text '000001' is of b, stack 'cross', the texts before it of a, stack"):
+        heads([of("a", random_record()), of("b", random_record(seed=1))])
+    twin = random_record(seed=1)
+    twin = dataclasses.replace(twin, model=dataclasses.replace(twin.model, class_name="Other"))
+    with pytest.raises(RecordError, match=r"is of random \(Other\), stack 'cross', the texts before it of random,"):
+        heads([random_record(), twin])
+    stack = dataclasses.replace(random_record(seed=1)["cross"], name="self")
+    with pytest.raises(RecordError, match="stack 'self', the texts before it of random, stack 'cross'"):
+        heads([random_record(), dataclasses.replace(random_record(), stacks={"self": stack})])
+
+
+def test_tallies_of_two_models_are_not_added_up(tmp_path):
+    first, second = Tally(), Tally()
+    first.update("a", of("a", random_record()))
+    second.update("b", of("b", random_record(seed=1)))
+    with pytest.raises(RecordError, match="One was counted of a, the other of b; they cannot be added up"):
+        first + second
+    kept = load_tally(first.save(tmp_path / "a.npz"))  # a file does not name the model
+    assert len((kept + second).statistic) == 2

@@ -43,7 +43,7 @@ def test_strengths_follow_the_rules(rng, tokens):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("delimiter", "vertical"), ("sink", "vertical"), ("bag", "block"), ("uniform", "heterogeneous")],
+    [("delimiter", "vertical"), ("first-token", "vertical"), ("bag", "block"), ("uniform", "heterogeneous")],
 )
 def test_planted_maps_have_their_class(tokens, name, kind):
     assert CLASSES[kovaleva_class(maps_of(planted(tokens, name)[None], tokens))[0]] == kind

@@ -41,7 +41,7 @@ def record_of(tokens, seed, **more):
 @pytest.fixture(scope="module")
 def records():
     rng = np.random.default_rng(3)
-    return [record_of(sentences(rng), seed) for seed in range(20)]
+    return [record_of(sentences(rng, least=5, most=8), seed) for seed in range(20)]
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,8 @@ def test_real_architectures(family):
 
 def test_it_prints_itself(found):
     lines = str(found).splitlines()
-    assert lines[0] == "planted: 3 heads, 20 texts, what each query looks at"
+    length = f"median {np.median(found.tally.statistic.lengths):.0f} tokens"
+    assert lines[0] == f"planted: 3 heads, 20 texts ({length}), what each query looks at"
     assert lines[2].startswith("3-0   1.00  1.0 [1.0, 1.0] of 24  1.00 [1.00, 1.00] (0.04)")
     assert any(line.startswith("  neuron 5 adds +") and "in 100% of texts" in line for line in lines)
     assert repr(found) == "<Mechanism: 3 heads, 20 texts, looking at what each query looks at>"

@@ -72,7 +72,7 @@ def test_sketched_patterns_find_and_rank_the_planted_heads(planted_records):
         planted_records, patterns=(sketch("word -> next in own"), painted(corner, name="left edge"), *PATTERNS)
     )
     assert NAMES[found.ranked("word -> next in own")[0].head] == "next"
-    assert NAMES[found.ranked("left edge")[0].head] == "sink"
+    assert NAMES[found.ranked("left edge")[0].head] == "first-token"
     assert found.ranked("left edge")[0].holds
     assert found.ranked("word -> next in own")[0].holds
     assert found.ranked("left edge")[0].against == "uniform"

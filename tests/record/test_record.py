@@ -78,3 +78,26 @@ def test_pictures_are_bytes_and_one_for_each_grid(rng):
             Record(stacks=stacks, pictures=(wrong,))
     with pytest.raises(RecordError, match="2 pictures were given for tokens of 1; give one for each grid"):
         Record(stacks=stacks, pictures=(picture, picture[:, 1:]))
+
+
+def test_all_layers_come_as_one_array_with_their_axes_in_order(rng):
+    layers = stack(rng)
+    every = layers.weights()
+    assert every.shape == (3, 3, 4, 6)
+    np.testing.assert_array_equal(every[2, 1], layers.weights(5, 1))
+    np.testing.assert_array_equal(layers.weights(head=1), every[:, 1])
+    np.testing.assert_array_equal(np.asarray(layers), every)
+
+
+def test_layers_with_other_numbers_of_heads_are_no_one_array(rng):
+    tokens = {"query": Tokens(pieces=tuple("abcd")), "key": Tokens(pieces=tuple("uvwxyz"))}
+    layers = tuple(Layer(layer=n, weights=random_weights(rng, (2 + n, 4, 6))) for n in range(2))
+    with pytest.raises(RecordError, match="have 2, 3 heads, so they are no one array; take them one by one"):
+        Stack(name="cross", layers=layers, **tokens).weights()
+
+
+def test_stacks_and_layers_say_what_they_hold_in_one_line(rng):
+    layers = stack(rng)
+    assert repr(layers) == "<Stack 'cross': layers 0, 2, 5 x 3 heads (full), 4 queries x 6 keys>"
+    assert repr(layers.layer(2)) == "<Layer 2: 3 heads, 4 x 6, full; holds weights>"
+    assert len(repr(layers.query)) < 400

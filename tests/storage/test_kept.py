@@ -1,10 +1,15 @@
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+import headscope as hs
 from headscope import FileError
-from headscope.storage import load_kept, save_kept
+from headscope.evidence import load_beside, load_statistic
+from headscope.storage import _npz, load_kept, save_kept
 
 
 def test_what_was_kept_comes_back(tmp_path):
@@ -33,3 +38,80 @@ def test_other_files_are_refused(tmp_path):
         load_kept(tmp_path / "c.npz", "counts")
     with pytest.raises(FileError, match=r"d\.npz is not there"):
         load_kept(tmp_path / "d.npz", "counts")
+
+
+def test_what_holds_python_objects_is_refused_and_nothing_is_run(tmp_path):
+    """A pickle may run any code."""
+    run = tmp_path / "run"
+    made = {"kind": "headscope counts", "version": 1}
+    words = np.frombuffer(json.dumps(made).encode(), np.uint8)
+    np.savez(tmp_path / "a.npz", said=words, counts=np.array([Touch(run)], object))
+    for load in (lambda path: load_kept(path, "counts"), load_statistic, load_beside, hs.Ablation.load):
+        with pytest.raises(FileError, match=r"a\.npz is cut or holds no|Python objects"):
+            load(tmp_path / "a.npz")
+    assert not run.exists()
+    np.load(tmp_path / "a.npz", allow_pickle=True)["counts"]
+    assert run.exists()  # the file is what it is meant to be
+
+
+class Touch:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+BOMB = """
+import resource, sys
+import numpy as np
+import headscope as hs
+from headscope.evidence import load_statistic
+from headscope.storage import load_kept
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for load in (lambda path: load_kept(path, "counts"), load_statistic, hs.Ablation.load):
+    try:
+        load(sys.argv[1])
+    except hs.FileError as error:
+        print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_a_small_file_does_not_unpack_to_much(tmp_path):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, said=np.full(250 * 2**20, 32, np.uint8))
+    assert path.stat().st_size < 300_000
+    run = subprocess.run([sys.executable, "-c", BOMB, str(path)], capture_output=True, text=True, check=True)
+    *said, grown = run.stdout.splitlines()
+    assert len(said) == 3
+    assert all("and would unpack to 262,144,128" in line for line in said)
+    assert int(grown) < 40_000  # kB
+
+
+def test_counts_that_are_mostly_zero_come_back_however_large_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(_npz, "MOST_UNPACKED", 2**16)
+    counts = np.zeros(2**20)
+    path = save_kept(tmp_path / "a.npz", "counts", {}, {"counts": counts})
+    np.testing.assert_array_equal(load_kept(path, "counts")[1]["counts"], counts)
+    small = save_kept(tmp_path / "b.npz", "counts", {}, {"counts": counts[:1000]})
+    assert small.stat().st_size < 1000
+
+
+@pytest.mark.parametrize("place", [100, 400])
+def test_a_flipped_bit_is_noticed(tmp_path, place):
+    path = save_kept(tmp_path / "a.npz", "counts", {"names": [str(n) for n in range(99)]}, {"counts": np.arange(99.0)})
+    raw = bytearray(path.read_bytes())
+    raw[place] ^= 4
+    path.write_bytes(raw)
+    with pytest.raises(FileError, match=r"a\.npz is cut or holds no counts"):
+        load_kept(path, "counts")
+
+
+def test_a_document_without_its_version_is_refused(tmp_path):
+    words = np.frombuffer(json.dumps({"kind": "headscope counts"}).encode(), np.uint8)
+    np.savez(tmp_path / "a.npz", said=words)
+    with pytest.raises(FileError, match="KeyError 'version'"):
+        load_kept(tmp_path / "a.npz", "counts")

@@ -7,7 +7,7 @@ import headscope as hs
 from headscope import RecordError
 from headscope.measures import alignment_error_rate
 from headscope.record import Contributions
-from headscope.studies._alignment import words_of
+from headscope.studies._alignment import STATES, words_of
 from headscope.studies._alignment_counts import diagonal_links
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
 
@@ -157,28 +157,45 @@ def test_intervals_hold_the_rate_and_differences_are_of_the_rates(pairs):
     assert np.isnan(one.intervals("weight")).all()
 
 
-def test_the_best_head_is_chosen_on_one_half_and_measured_on_the_other(pairs):
+def test_the_best_head_is_chosen_on_either_half_and_measured_on_the_other(pairs):
     study = study_of(pairs)
     best = study.best("weight", of_heads=True)
     assert (best.layer, best.head, best.chosen_at, best.aer, best.interval) == (0, 1, 0, 0, (0, 0))
-    assert best.sentences == (PAIRS // 2, PAIRS - PAIRS // 2)
+    assert (best.chosen, best.spread) == (1, 0)
+    assert best.sentences == (PAIRS // 2, PAIRS)
     order = np.random.default_rng(4).permutation(PAIRS)
-    rates = [
-        study_of([pairs[number] for number in part]).error_rates("weight", "output")
-        for part in (order[: PAIRS // 2], order[PAIRS // 2 :])
-    ]
+    parts = (order[: PAIRS // 2], order[PAIRS // 2 :])
+    halves = [study_of([pairs[number] for number in part]) for part in parts]
     counted = hs.AlignmentStudy()
     for place, number in enumerate(order):
         seed = place if place < PAIRS // 2 else place - PAIRS // 2
         counted.update(f"{number:06}", planted(pairs[number], seed=seed), pairs[number].sure)
-    best = counted.best("weight", "output", of_heads=True, seed=4)
-    assert best.head == int(np.argmin(rates[0][0, :-1]))
-    assert best.chosen_at == pytest.approx(rates[0][0, best.head])
-    assert best.aer == pytest.approx(rates[1][0, best.head])
+    best = counted.best("weight", "output", of_heads=True, seed=4, splits=1)
+    right, rates = np.zeros(2), []
+    for chosen, other in (halves, halves[::-1]):
+        of_heads = chosen.error_rates("weight", "output")[0, :-1]
+        head = int(np.argmin(of_heads))
+        rates.append(of_heads[head])
+        right += other.statistic.total[:, STATES.index("output"), 0, 0, head]
+    assert best.chosen_at == pytest.approx(np.mean(rates))
+    assert best.aer == pytest.approx(1 - right[0] / right[1])
+    assert best.spread == 0
     with pytest.raises(RecordError, match="Nothing was counted by norm: norms were not kept"):
         study.best("norm")
     with pytest.raises(RecordError, match="3 sentences; two halves"):
         study_of(pairs[:3]).best("weight")
+
+
+def test_sentences_of_one_document_are_drawn_and_split_together(pairs, tmp_path):
+    alone, grouped = study_of(pairs), hs.AlignmentStudy()
+    for number, pair in enumerate(pairs):
+        grouped.update(f"{number:06}", planted(pair, seed=number), pair.sure, group=number // 2)
+    np.testing.assert_array_equal(alone.error_rates("weight"), grouped.error_rates("weight"))
+    assert (alone.intervals("weight") != grouped.intervals("weight")).any()
+    assert grouped.baseline_interval != alone.baseline_interval
+    again = hs.load_alignment_study(grouped.save(tmp_path / "kept.npz"))
+    np.testing.assert_array_equal(again.intervals("weight"), grouped.intervals("weight"))
+    assert again.best("weight", "output") == grouped.best("weight", "output")
 
 
 def test_studies_of_parts_add_up(pairs):
@@ -203,6 +220,7 @@ def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
         cross=random_weights(np.random.default_rng(0), (1, HEADS, 2, 4)),
         decoder_tokens=[START, "a"],
         encoder_tokens=list("abcd"),
+        model="planted",
     )
     study.update("bare", bare, {(0, 0)})
     assert study.sentences == 2
@@ -307,3 +325,15 @@ def test_a_model_that_was_taught_the_cipher_aligns_it():
     assert alignment_error_rate(pairs[0].sure, frozenset(), found.links) <= 0.5
     with pytest.raises(RecordError, match="no sentence left: The text has"):
         hs.alignment_study(model, tokenizer, pairs[-1:])
+
+
+def test_sentences_of_unknown_tokens_are_refused_and_single_ones_left_out():
+    model, tokenizer, _ = cipher_translator(steps=1)
+    good = cipher_pairs(3, order="swap", seed=5)
+    strange = hs.AlignedPair.of("\u4e00 \u4e8c", good[0].target, "0-0")
+    with pytest.raises(hs.TextError, match="of the tokens of the texts are"):
+        hs.alignment_study(model, tokenizer, [strange])
+    found = hs.alignment_study(model, tokenizer, [good[0], strange, good[1]])
+    assert found.sentences == 2
+    assert "of the tokens of the sentence are" in found.left_out["000001"]
+    assert hs.alignment_study(model, tokenizer, [good[0], strange], allow_unfit=True).left_out == {}

@@ -1,11 +1,13 @@
 """Sentences from files, studies that are kept, gone on with and added up, and their figure."""
 
+import copy
 import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
+import torch
 
 import headscope as hs
 from headscope import FileError, ModelError, RecordError
@@ -68,7 +70,7 @@ def test_links_may_count_from_one(tmp_path):
     [
         ("a.txt", "das Haus ||| the house", r"a\.txt, row 1 has 2 parts; wanted is: source \|\|\| target \|\|\| links"),
         ("a.csv", "source,target\na,b\n", r'row 1 has no "links"; wanted are the fields source, target, links'),
-        ("a.csv", "source,target,links\na,b,0-0\n , ,0-0\n", 'row 2 has no "source"'),
+        ("a.csv", "source,target,links\n , ,0-0\n", 'row 1 has no "source"'),
         ("a.jsonl", '{"source": "a", "target": "b", "links": "0:0"}', "row 1: '0:0' is no link"),
         ("a.pdf", "", "is no table"),
     ],
@@ -77,6 +79,17 @@ def test_what_is_no_pair_is_said_with_its_row(name, content, said, tmp_path):
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(FileError, match=said):
         hs.read_aligned_pairs(tmp_path / name)
+
+
+def test_a_bad_row_costs_itself(tmp_path):
+    (tmp_path / "a.txt").write_text("a ||| b ||| 0-0\nwhat\na ||| b ||| 0:0\nc ||| d ||| 0-0\n", encoding="utf-8")
+    told = {}
+    pairs = hs.read_aligned_pairs(tmp_path / "a.txt", on_error=lambda name, error: told.update({name: str(error)}))
+    assert [pair.name for pair in pairs] == ["a:1", "a:4"]
+    assert list(told) == ["a:2", "a:3"]
+    assert "row 2 has 1 parts" in told["a:2"]
+    with pytest.warns(UserWarning, match="a:2 was left out"), pytest.warns(UserWarning, match="'0:0' is no link"):
+        hs.read_aligned_pairs(tmp_path / "a.txt")
 
 
 def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
@@ -186,3 +199,24 @@ def test_colours_part_at_the_diagonal():
     assert "whiskers" not in " ".join(words)
     with pytest.raises(hs.FigureError, match="No sentence was counted"):
         hs.AlignmentStudy().figure()
+
+
+def test_a_study_of_the_same_model_with_other_weights_is_not_gone_on_with(translator, tmp_path):
+    model, tokenizer = translator
+    path = tmp_path / "a.npz"
+    hs.alignment_study(model, tokenizer, PAIRS[:1], resume=path)
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for each in other.parameters():
+            each.add_(0.5 * torch.randn(each.shape, generator=torch.Generator().manual_seed(0)))
+    kept = path.read_bytes()
+    with pytest.raises(RecordError, match=r"a\.npz keeps a study of .* with other weights; resume with the same"):
+        hs.alignment_study(other, tokenizer, PAIRS, resume=path)
+    assert path.read_bytes() == kept
+    # files of earlier versions do not tell
+    study = hs.load_alignment_study(path)
+    study.fingerprint = ""
+    study.save(path)
+    with pytest.warns(UserWarning, match="did not note the weights: that they are the same is taken on trust"):
+        found = hs.alignment_study(model, tokenizer, PAIRS, resume=path)
+    assert hs.load_alignment_study(path).fingerprint == found.fingerprint != ""

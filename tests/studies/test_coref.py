@@ -132,13 +132,18 @@ def test_documents_are_not_split(study, passages):
         rules = [by_rule(passage, rule) for rule in RULES.values()]
         record = record_of(passage, rules[0], right(passage), rules[1])
         halves[passage.document not in chosen].update(passage, record)
+    whole = halves[0] + halves[1]
+    whole.seed, whole.splits = 2, 1
     for kind in ("all", "pronoun", "odd"):
-        each, first = study.best(kind), halves[0].best(kind)
-        assert each.held_out_place == first.place
-        place = study.cells.index((first.layer, first.head))
-        assert each.held_out_accuracy == pytest.approx(halves[1].accuracy(kind)[place])
-        assert each.held_out_nearest == pytest.approx(halves[1].rule("nearest", kind))
-        assert each.held_out_count == halves[1].best(kind).count
+        each, hits = whole.best(kind), 0.0
+        for chosen, other in (halves, halves[::-1]):
+            first = chosen.best(kind)
+            place = other.cells.index((first.layer, first.head))
+            hits += other.accuracy(kind)[place] * other.best(kind).count
+        assert each.held_out_accuracy == pytest.approx(hits / each.count)
+        assert each.held_out_nearest == pytest.approx(each.nearest)
+        assert each.held_out_above == pytest.approx(each.held_out_accuracy - each.nearest)
+        assert (each.held_out_spread, each.held_out_count) == (0, each.count)
         assert each.low <= each.accuracy <= each.high
     joined = halves[0] + halves[1]
     joined.seed = 2

@@ -142,7 +142,44 @@ def test_controls_are_the_spread(writer):
     rounding = hs.effect(model, tokenizer, TEXT, interventions=controls[0]).stack.spread
     assert found.stack.spread == pytest.approx(np.max([*own, rounding], axis=0))
     assert found.stack.spread[found.stack.cells.index((0, 1))] < 1e-6
-    assert "the largest in 2 controls; one more of the kind would exceed it in 1 head of 3" in str(found)
+    assert "the largest in 2 controls; for any one head 1 in 3 of the kind would look like this" in str(found)
+
+
+def test_only_heads_that_the_change_can_reach_are_counted(writer):
+    model, tokenizer = writer
+    layers, heads = model.config.num_hidden_layers, model.config.num_attention_heads
+    controls = [[hs.Zero(layer=1, heads=[head])] for head in range(1, heads)]
+    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=1, heads=[0])], controls=controls)
+    reached = {cell for cell, counts in zip(found.stack.cells, found.stack.counting, strict=True) if counts}
+    assert reached == {(layer, head) for layer in range(2, layers) for head in range(heads)}
+    assert f"of {len(reached)} other heads that the change can reach moved" in str(found)
+
+
+def test_the_sum_over_heads_is_ranked_among_the_controls(writer):
+    model, tokenizer = writer
+    controls = [[hs.Zero(layer=0, heads=[head])] for head in (1, 2)]
+    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=0, heads=[0])], controls=controls)
+    sums = [hs.effect(model, tokenizer, TEXT, interventions=each).moved[1:].sum() for each in controls]
+    place = 1 + sum(each >= found.moved[1:].sum() for each in sums)
+    assert found.stack.rank == (place, pytest.approx(place / 3))
+    assert f"in {3 - place} of 2: p {place / 3:.2f}" in str(found)
+
+
+def test_without_controls_heads_are_ranked_and_no_more(writer):
+    found = hs.effect(*writer, TEXT, interventions=[hs.Zero(layer=0, heads=[1])])
+    assert "No baseline given (give controls= (--control)" in str(found)
+    assert "spread" not in str(found).split("ranked")[1]
+    assert not {"spread", "beyond"} & set(found.columns())
+
+
+def test_texts_of_one_document_widen_the_interval(writer):
+    texts = [TEXT, "a bee ran.", "on it she sat.", "the dog ran."]
+    change = [hs.Uniform(layer=0, heads=[0])]
+    alone, grouped = (hs.effect(*writer, texts, interventions=change, groups=groups) for groups in (None, [*"aabb"]))
+    moving = alone.stack.moved > 0
+    assert (np.diff(grouped.stack.interval) != np.diff(alone.stack.interval))[moving].all()
+    with pytest.raises(hs.RecordError, match="3 groups were given for 4 texts"):
+        hs.effect(*writer, texts, interventions=change, groups=[*"aab"])
 
 
 def test_several_texts_have_an_interval(writer):
@@ -220,3 +257,48 @@ def test_several_labels_at_once_are_refused(reader):
     model = classifier(num_labels=3, problem_type="multi_label_classification")
     with pytest.raises(InterventionError, match="several labels at once"):
         hs.effect(model, reader[1], TEXT, interventions=[hs.Zero(layer=0)])
+
+
+def test_a_bad_text_costs_one_text(writer):
+    bad = {1: "a\ud800b", 2: None, 3: 7, 5: " ", 6: "1 2 3 4", 7: float("nan")}
+    good = {0: TEXT, 4: "a dog ran off.", 8: "it was she."}
+    texts = [(bad | good)[number] for number in range(9)]
+    told = {}
+    done = {"interventions": [hs.Zero(layer=0, heads=[1])], "controls": [[hs.Zero(layer=0, heads=[0])]]}
+    found = hs.effect(*writer, texts, **done, groups=list("abcdefghi"), on_error=told.__setitem__)
+    assert set(told) == set(bad)
+    assert "half of a character" in str(told[1])
+    assert "are [UNK]" in str(told[6])
+    plain = hs.effect(*writer, list(good.values()), **done, groups=list("aei"))
+    np.testing.assert_array_equal(found.moved, plain.moved)
+    assert [each.mean for each in found.outputs] == [each.mean for each in plain.outputs]
+    assert found.stack.groups == ("a", "e", "i")
+    with pytest.warns(UserWarning, match="text 1 was left out: The text holds half of a character"):
+        hs.effect(*writer, [TEXT, bad[1]], **done)
+
+
+def test_texts_of_unknown_tokens_are_refused(writer):
+    done = {"interventions": [hs.Zero(layer=0, heads=[1])]}
+    with pytest.raises(TextError, match=r"of the tokens of the texts are \[UNK\]"):
+        hs.effect(*writer, ["1 2 3 4", "5 6"], **done)
+    assert len(hs.effect(*writer, ["1 2 3 4", "5 6"], **done, allow_unfit=True).outputs) == 2
+
+
+def test_an_untrained_head_is_refused(tmp_path):
+    """Kept as a base model whose configuration names a class with a head, which transformers then makes anew."""
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    done = {"interventions": [hs.Zero(layer=0, heads=[1])]}
+    assert hs.effect(tmp_path, None, TEXT, **done).output.kind == "states"  # only the base model is used
+    path = tmp_path / "config.json"
+    path.write_text(re.sub('"BertModel"', '"BertForMaskedLM"', path.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(hs.ModelError, match="has no trained masked-word head"):
+        hs.effect(tmp_path, None, TEXT, **done)
+    with pytest.warns(UserWarning, match="these weights are random"):
+        assert hs.effect(tmp_path, None, TEXT, **done, allow_unfit=True).output.kind == "tokens"
+    from transformers import AutoModelForMaskedLM
+
+    own = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    with pytest.raises(hs.ModelError, match="has no trained masked-word head"):
+        hs.effect(own, tokenizer, TEXT, **done)

@@ -103,6 +103,13 @@ def test_random_weights_stand_beside(planted, tokenizer, texts):
     assert str(found).endswith(f"\nThe same with random weights: of {held} labels over 24 texts, {gone} are gone")
 
 
+def test_texts_and_what_they_cannot_tell_are_said(planted, tokenizer, texts):
+    few = hs.embedding_role(planted, tokenizer, texts[:4])
+    lengths = [len(record["self"].query) for record in hs.capture_many(planted, tokenizer, texts[:4])]
+    assert f"Texts of {np.median(lengths):.0f} tokens (median)" in str(few)
+    assert "4 texts are too few to tell" in str(few)
+
+
 def test_changes_are_those_of_the_scores(planted, tokenizer, texts):
     changes = hs.embedding_role(planted, tokenizer, texts, role="segment")
     with hs.without_embedding(planted, "segment"):

@@ -1,5 +1,8 @@
 """From a model and texts to labels with all their baselines, in one call."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +10,9 @@ import torch
 import headscope as hs
 from headscope import CaptureError, RecordError
 from headscope.evidence import MapSum
+from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
+from headscope.studies._source import Source
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all", "an owl flew by me"]
@@ -32,7 +37,7 @@ def same(found, wanted):
 
 def test_a_model_with_texts_is_what_its_records_are(model, tokenizer):
     wanted = heads_of(hs.capture_many(model, tokenizer, TEXTS))
-    same(hs.heads(model, tokenizer, TEXTS), wanted)
+    same(hs.heads(model, tokenizer, TEXTS, battery=False), wanted)
     same(hs.heads(hs.capture_many(model, tokenizer, TEXTS)), wanted)
     assert hs.heads(model, tokenizer, iter(TEXTS)).texts == 4
     assert hs.heads(model, tokenizer, TEXTS[0]).texts == 1
@@ -47,7 +52,7 @@ def test_a_model_may_be_named(model, tokenizer, tmp_path):
 def test_random_weights_are_one_option(model, tokenizer):
     from headscope.capturing import random_twin
 
-    found = hs.heads(model, tokenizer, TEXTS, random_weights=True)
+    found = hs.heads(model, tokenizer, TEXTS, random_weights=True, battery=False)
     assert {label.against.rpartition(", ")[2] for label in found.all_labels} == {"random weights"}
     same(
         found,
@@ -59,9 +64,9 @@ def test_random_weights_are_one_option(model, tokenizer):
 
 
 def test_the_average_map_is_one_option(model, tokenizer):
-    found = hs.heads(model, tokenizer, TEXTS, position_mean=True, random_weights=True)
-    label = next(label for label in found.all_labels if label.pattern == "same")
-    assert label.against == "uniform, shuffled, position, random weights"
+    found = hs.heads(model, tokenizer, TEXTS, position_mean=True, random_weights=True, battery=False)
+    label = next(label for label in found.all_labels if label.pattern == "induction")
+    assert label.against == "uniform, shuffled, position, like words, random weights"
     maps = MapSum(len(found.cells), 22)
     for number, record in enumerate(hs.capture_many(model, tokenizer, TEXTS)):
         maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
@@ -119,6 +124,21 @@ def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
     assert hs.heads(model, tokenizer, ["a " * 99], truncate=True).texts == 1
 
 
+def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):
+    """A model whose second layer looks at what followed before: found whatever the texts are, and kept with them."""
+    found = hs.heads(model, tokenizer, TEXTS)
+    told = [label for label in found.all_labels if label.pattern == "induction"]
+    assert {(label.texts, label.on) for label in told} == {(20, "runs of repeated tokens")}
+    assert "induction: of 20 runs of repeated tokens, not of the texts" in str(found)
+    kept = load_tally(found.tally.save(tmp_path / "kept.npz"))
+    np.testing.assert_array_equal(kept.battery.statistic.values, found.tally.battery.statistic.values)
+    assert [str(label) for label in Heads(kept).all_labels] == [str(label) for label in found.all_labels]
+    without = hs.heads(model, tokenizer, TEXTS, battery=False)
+    assert {label.on for label in without.all_labels} == {"texts"}
+    with pytest.raises(RecordError, match="battery=True needs a model to run"):
+        hs.heads(hs.capture(model, tokenizer, "a cat"), battery=True)
+
+
 def test_bad_input_is_refused(model, tokenizer):
     record = hs.capture(model, tokenizer, "a cat")
     with pytest.raises(RecordError, match=r"random_weights, position_mean, predictive, related=True needs a model to"):
@@ -133,7 +153,7 @@ def test_bad_input_is_refused(model, tokenizer):
         hs.heads(model, tokenizer, [])
     with pytest.raises(RecordError, match="heads was given a BertModel; give records"):
         hs.heads(model)
-    with pytest.raises(RecordError, match="options are confidence, alpha and correction"):
+    with pytest.raises(RecordError, match="options are confidence, alpha, margin and correction"):
         hs.heads(model, tokenizer, TEXTS, alhpa=1)
 
 
@@ -158,3 +178,21 @@ def test_torch_stays_unloaded_until_a_model_runs():
     code = "import headscope as hs; hs.heads(hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ['a', 'b']))"
     check = f"import sys; {code}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_too_few_texts_are_told_before_any_is_read(model, tokenizer, monkeypatch):
+    """None is read here: what is told was told before."""
+    monkeypatch.setattr(Source, "records", lambda *_, **__: iter(()))
+
+    def heads(texts, **options):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            with pytest.raises(RecordError):
+                hs.heads(model, tokenizer, texts, **options)
+        return [str(each.message) for each in told]
+
+    (line,) = heads(["the cat sat", "it ran off", "she was"])
+    assert re.fullmatch(r"3 texts are too few to tell up to \d+ scores .* \d+ are enough", line)
+    (line,) = heads(["the cat sat", "it ran off", "she was"], groups=["a", "a", "b"])
+    assert line.startswith("2 documents are too few to tell up to ")
+    assert heads(["the cat sat"] * 40) == []

@@ -7,8 +7,9 @@ from scipy.stats import spearmanr
 import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.cli import run
+from headscope.evidence import Statistic
 from headscope.record import Contributions
-from headscope.studies._norm_values import CLASSES, classes_of
+from headscope.studies._norm_values import CLASSES, FIRST_ROWS, ROWS, _agreement, _within_heads, classes_of
 from headscope.testing import random_weights, tiny_model, tiny_tokenizer
 
 PIECES = ("[CLS]", "well", ",", "it", "was", ".", "[SEP]", "so", "[SEP]")
@@ -238,3 +239,24 @@ def test_a_model_is_read_and_its_random_twin_beside_it():
         hs.norm_study([], random_weights=True)
     with pytest.raises(RecordError, match="norm_study has no option patterns"):
         hs.norm_study(*given, patterns=())
+
+
+def test_ranks_within_heads_do_not_see_that_heads_differ(rng):
+    # in each head weight and length go together; the head with long vectors is looked at less
+    lengths = np.stack([np.arange(1, 7), 100 + np.arange(1, 7)]).astype(float)
+    looked_at = np.stack([10 + np.arange(1, 7), np.arange(1, 7)]).astype(float)
+    keys = {"other": np.ones(6, bool)}
+    assert _within_heads((looked_at, lengths), keys)["spearman within heads: all"] == pytest.approx(1)
+    assert _agreement([(looked_at, lengths)], keys)["spearman: all"] < 0
+
+
+def test_files_from_before_ranks_within_heads_are_read(records, tmp_path):
+    study = hs.norm_study(records)
+    kept = Statistic((len(FIRST_ROWS), study.statistic.shape[1]), (*FIRST_ROWS, *study.statistic.names[len(ROWS) :]))
+    for text, values in zip(study.statistic.texts, study.statistic.values, strict=True):
+        kept.update(text, values[: len(FIRST_ROWS)])
+    again = hs.load_norm_study(kept.save(tmp_path / "old.npz"))
+    np.testing.assert_array_equal(again.mean("spearman: all"), study.mean("spearman: all"))
+    assert np.isnan(again.mean("spearman within heads: all")).all()
+    assert "within heads" in str(study)
+    assert "within heads" not in str(again)

@@ -50,7 +50,9 @@ def test_labels_that_do_not_fit_are_refused(classifier, tokenizer, scored):
 
 def test_texts_that_are_too_long_are_refused_or_cut(tokenizer, monkeypatch):
     monkeypatch.setattr(tokenizer, "model_max_length", 9)
-    with pytest.raises(TextError, match="Text 0 has 2. tokens, and the model takes 9"):
+    with pytest.raises(
+        TextError, match=r"None of the 5 texts can be read: The text has 2. tokens, and the model takes 9"
+    ):
         classification(tokenizer, PAIRS, LABELS)
     task = classification(tokenizer, PAIRS, LABELS, truncate=True)
     assert max(batch["input_ids"].shape[1] for batch in task.batches) == 9

@@ -12,13 +12,12 @@ from headscope.cli import run
 from headscope.testing import ARCHITECTURES, KINDS, examine, tiny_model
 
 REFUSED = {
-    "big_bird (sparse)": "the weights that BigBirdModel returns do not lead to its own layer output",
-    "canine": "works on .* positions",
-    "prophetnet": "computes attention in pieces that cannot be put together",
+    "big_bird (sparse)": "computes attention in pieces of .* that cannot be put together",
     "yoso": "no softmax attention",
     "fnet": "no softmax attention",
     "mamba": "no softmax attention",
     "rwkv": "no softmax attention",
+    "mobilevitv2": "no softmax attention",
     "convnext": "no softmax attention",
 }
 NO_WEIGHTS_OF_ITS_OWN = {
@@ -30,11 +29,16 @@ NO_WEIGHTS_OF_ITS_OWN = {
     "pvt_v2",
     "swin",
     "swinv2",
+    "canine",
+    "funnel",
+    "cpmant",
+    "vjepa2",
 }
 RETURNED = {"led": ("operators", "outputs"), "longformer": ("outputs",)}
 REMARKS = {
     "wavlm": "mean over heads",
     "led": "6 of 8 layers",
+    "prophetnet": "2 of 6 layers",
     "siglip_vision_model": "2 of 3 layers",
     "siglip": "5 of 6 layers",
     "llava": "2 of 5 layers",
@@ -47,7 +51,8 @@ REMARKS = {
 ROLES = {
     "encoder": {"whisper", "speech_to_text", "encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"},
     "vision": {"clip", "siglip", "llava", "qwen2_vl", "qwen2_5_vl", "internvl", "blip", "git", "paligemma"},
-    "stage1": {"swin", "swinv2", "segformer", "pvt_v2"},
+    "stage1": {"swin", "swinv2", "segformer", "pvt_v2", "glpn"},
+    "predictor.layer": {"vjepa2"},
 }
 """Models with several stacks, by the name of the first."""
 OPERATORS = {

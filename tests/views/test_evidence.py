@@ -100,8 +100,9 @@ def test_evidence_says_over_what_it_was_measured(records, found):
     assert (evidence["stack"], evidence["model"], evidence["texts"]) == ("self", "planted", 20)
     assert (evidence["confidence"], evidence["alpha"], evidence["correction"]) == (0.95, 0.05, "holm")
     assert evidence["caution"] == ""
-    same = next(pattern for pattern in evidence["patterns"] if pattern["name"] == "same")
-    assert (same["threshold"], same["against"]) == (0.3, "uniform, shuffled")
+    assert evidence["tokens"] == np.median([len(record["self"].query) for record in records])
+    induction = next(pattern for pattern in evidence["patterns"] if pattern["name"] == "induction")
+    assert (induction["threshold"], induction["against"]) == (0.3, "uniform, shuffled, like words")
 
 
 def test_the_header_follows_the_contract(records, found):
@@ -121,9 +122,12 @@ def test_one_text_is_told_as_such(records):
 
 
 def test_too_few_texts_are_told_as_such(records):
-    evidence = hs.view(records[0], evidence=hs.heads(records[:4])).header["evidence"]
+    view = hs.view(records[0], evidence=hs.heads(records[:4]))
+    evidence = view.header["evidence"]
     assert evidence["caution"].startswith("4 texts are too few to tell")
-    assert evidence["shown"] == []
+    assert set(array(view, evidence["status"]).ravel().tolist()) == {0, 1}
+    shown = {(each["layer"], each["head"], PATTERNS[each["pattern"]].name) for each in evidence["shown"]}
+    assert shown >= {(0, 1, "next"), (1, 2, "delimiter")}
 
 
 def test_a_page_of_some_heads_has_their_evidence(records, found):
@@ -158,7 +162,7 @@ def test_pairs_are_the_strongest_of_the_shown_text(records, found):
 
 def test_a_pattern_of_ones_own_shows_pairs_where_it_is_made_of_them(records):
     stone = sketch('any -> "stone"')
-    score = Pattern(name="next", says="a", source="b", threshold=0.01, score=lambda maps: maps.weights[:, 0, 0])
+    score = Pattern(name="next", says="a", source="b", threshold=0.5, score=lambda maps: maps.weights[:, 2, 3])
     found = hs.heads(records, patterns=(stone, score))
     found = Heads(found.tally, alpha=1.1)
     evidence = hs.view(records[2], evidence=found).header["evidence"]
@@ -213,7 +217,7 @@ def test_evidence_adds_little_to_a_page(rng, monkeypatch):
     evidence = view.header["evidence"]
     assert len(json.dumps(evidence)) < 20_000
     names = [evidence[name]["chunk"] for name in ("status", "numbers", "values")]
-    bytes_of_each = 1 * 11 + 4 * 7 * 11 + 4 * 11
+    bytes_of_each = 1 * 13 + 4 * 7 * 13 + 4 * 11
     assert sum(len(view.chunks[name]) for name in names) == layers * heads * bytes_of_each
 
 
@@ -301,13 +305,13 @@ def test_evidence_of_a_second_stack(rng):
 
 
 def test_what_stands_out_first_can_be_chosen(records, found):
-    chosen = {"label": "next", "least": 60, "sort": "-class vertical", "x": "map", "y": "same"}
+    chosen = {"label": "next", "min_score": 60, "sort": "-class vertical", "x": "map", "y": "same"}
     view = hs.scatter_view(records[0], evidence=found, **chosen)
     selection = view.header["selection"]
     assert {name: selection[name] for name in chosen} == chosen
     assert selection["view"] == "scatter"
     usual = hs.view(records[0], evidence=found).header["selection"]
-    assert {name: usual[name] for name in chosen} == {"label": None, "least": 0, "sort": None, "x": None, "y": None}
+    assert {name: usual[name] for name in chosen} == {"label": None, "min_score": 0, "sort": None, "x": None, "y": None}
 
 
 @pytest.mark.parametrize(
@@ -317,8 +321,8 @@ def test_what_stands_out_first_can_be_chosen(records, found):
         ({"sort": "--entropy"}, r"sort='--entropy': this evidence has layer, entropy"),
         ({"y": "map"}, "y='map': this evidence has layer"),
         ({"x": "film"}, "x='film': .*previous-token, map"),
-        ({"least": 101}, "least must be a whole number from 0 to 100"),
-        ({"least": 0.5}, "least must be a whole number from 0 to 100"),
+        ({"min_score": 101}, "min_score must be a whole number from 0 to 100"),
+        ({"min_score": 0.5}, "min_score must be a whole number from 0 to 100"),
     ],
 )
 def test_what_the_evidence_does_not_have_cannot_be_shown(options, message, records, found):
@@ -327,7 +331,8 @@ def test_what_the_evidence_does_not_have_cannot_be_shown(options, message, recor
 
 
 @pytest.mark.parametrize(
-    "options", [{"view": "scatter"}, {"label": "next"}, {"least": 5}, {"sort": "entropy"}, {"x": "map"}, {"y": "self"}]
+    "options",
+    [{"view": "scatter"}, {"label": "next"}, {"min_score": 5}, {"sort": "entropy"}, {"x": "map"}, {"y": "self"}],
 )
 def test_what_needs_evidence_says_how_to_give_it(options):
     ((name, value),) = options.items()

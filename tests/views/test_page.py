@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 import headscope as hs
 from headscope import PageError, RecordError
-from headscope.record import ModelFacts, Record
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views import _contract, _html, _options, _page
 from headscope.views._on_demand import OnDemand
@@ -130,7 +130,7 @@ def test_bytes_come_back_as_weights_within_the_stated_error():
         )
         wanted = record["cross"].weights(layer["layer"])
         assert np.abs((stored / 255.0) ** 2 - wanted).max() == pytest.approx(layer["error"], abs=1e-7)
-    assert set(chunks) == {"weights/cross/0", "weights/cross/1", "thumbs/cross"}
+    assert set(chunks) == {"weights/cross/0", "weights/cross/1", "thumbs/cross", "kinds/cross"}
 
 
 def test_no_number_of_an_array_stands_in_the_page_as_text():
@@ -142,10 +142,11 @@ def test_hostile_tokens_stay_inert(rng, hostile):
     weights = random_weights(rng, (1, 2, len(hostile), len(hostile)))
     text = hs.page(hs.from_weights(weights, list(hostile))).html
     page = Elements(text)
-    assert [tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")] == ["script"] * 4
+    assert [tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")] == ["script"] * 5
     wanted = [token.encode("utf-8", "replace").decode() for token in hostile]
     assert header_of(text)["stacks"][0]["query"]["pieces"] == wanted
     assert "onerror" not in re.sub(r'(?s)<script type="application/json".*?</script>', "", text)
+    assert not re.search(r'(?s)<script type="application/json"[^>]*>[^<]*[<>&](?!/script>\n)', text)
     text.encode("utf-8")
 
 
@@ -221,16 +222,34 @@ def test_what_is_shown_first_can_be_chosen(rng):
         "view": "head",
         "query": [],
         "key": [],
+        "pinned": "mean",
+        "words": False,
+        "mean_layers": [],
         "quantity": "weight",
         "filter": "all",
-        "mute": False,
+        "hide_special": False,
         "sinks": True,
-        "share": None,
+        "top_percent": None,
+        "order": "layer",
+        "kind": None,
+        "measure": "kind",
+        "layout": "auto",
         "label": None,
-        "least": 0,
+        "min_score": 0,
         "sort": None,
         "x": None,
         "y": None,
+        "tiles": "matrices",
+        "direction": "received",
+        "neurons": "model",
+        "vector": "product",
+        "zoom": None,
+        "stretch": False,
+        "per_head": False,
+        "link_direction": "dep->head",
+        "link_words": "both",
+        "tray": [],
+        "linked": True,
     }
     assert page.header["selection"] == usual | {"stack": "cross", "layer": 2, "heads": [0, 2], "theme": "dark"}
     assert [[layer["layer"] for layer in stack["layers"]] for stack in page.header["stacks"]] == [[1], [1, 2]]
@@ -240,6 +259,7 @@ def test_what_is_shown_first_can_be_chosen(rng):
         "weights/cross/2",
     }
     assert hs.page(record).header["selection"] == usual | {
+        "view": "overview",
         "stack": "encoder",
         "layer": 0,
         "heads": None,
@@ -255,16 +275,34 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         "heads": [0],
         "query": [0],
         "key": [0, 6],
+        "pinned": "sum",
+        "words": True,
+        "mean_layers": [0, 1],
         "quantity": "effect",
         "filter": "all",
-        "mute": True,
+        "hide_special": True,
         "sinks": False,
-        "share": 30,
+        "top_percent": 30,
+        "order": "kind",
+        "kind": "near",
+        "measure": "sharpness",
+        "layout": "rows",
         "label": "sink",
-        "least": 40,
+        "min_score": 40,
         "sort": "-entropy",
         "x": "map",
         "y": "sink",
+        "tiles": "lines",
+        "direction": "given",
+        "neurons": "ranked",
+        "vector": "key",
+        "zoom": [1.5, 0.0, 3.0],
+        "stretch": True,
+        "per_head": True,
+        "link_direction": "head->dep",
+        "link_words": "hits",
+        "tray": ["0-1", "1-0,2 view=matrix query=3 hide_special=1"],
+        "linked": False,
         "theme": "light",
     }
     effect = {"effect": [np.zeros((5, 7)), np.ones((5, 7))]}
@@ -274,6 +312,35 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
     )
     assert set(chosen) == set(_contract.PageSelection.__annotations__)
     assert hs.page(random_record(), query=3).header["selection"]["query"] == [3]
+
+
+def test_layers_without_attention_are_named_with_the_reason(rng):
+    layers = tuple(Layer(layer=number, weights=random_weights(rng, (2, 3, 3))) for number in (1, 4))
+    tokens = Tokens(pieces=tuple("abc"))
+    others = {2: "linear (GatedDeltaNet)", 5: "unseen (MyAttention)", 6: "none (Mlp)"}
+    stack = Stack(name="self", query=tokens, key=tokens, layers=layers, others=others)
+    (held,) = hs.page(Record(stacks={"self": stack}, model=ModelFacts()), include_layers=[4]).header["stacks"]
+    assert held["absent"] == [
+        {"layer": 0, "why": "its attention is not in the record"},
+        {"layer": 2, "why": "it has linear attention, which has no weights (GatedDeltaNet)"},
+        {"layer": 3, "why": "its attention is not in the record"},
+        {"layer": 5, "why": "its attention has a form that headscope does not know (MyAttention)"},
+        {"layer": 6, "why": "it has no attention (Mlp)"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mean_layers": [0, 9]}, "of stack 'cross' the page holds layers"),
+        ({"pinned": "max"}, "pinned must be 'mean' or 'sum', not 'max'"),
+        ({"layout": "circle"}, "layout must be 'auto', 'columns' or 'rows'"),
+        ({"measure": "beauty"}, "measure must be 'kind', 'sharpness', "),
+    ],
+)
+def test_what_is_put_together_is_checked(options, message):
+    with pytest.raises(PageError, match=message):
+        hs.page(random_record(), **options)
 
 
 def test_a_page_may_hold_some_heads_which_keep_their_numbers():
@@ -303,8 +370,12 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
         ({"include_heads": [1], "heads": [0]}, PageError, "include_heads= leaves some of them out"),
         ({"query": 5}, PageError, r"query=\[5\]: there are the query tokens 0 to 4"),
         ({"key": [0, -1]}, PageError, r"key=\[0, -1\]: there are the key tokens 0 to 6"),
-        ({"view": "film"}, PageError, "view must be 'head', .* or 'scatter', not 'film'"),
-        ({"share": 0}, PageError, "share must be a whole number from 1 to 100"),
+        ({"view": "film"}, PageError, "view must be 'overview', .* or 'compare', not 'film'"),
+        ({"zoom": [1, 2]}, PageError, r"the first key and how many keys are seen, not \[1, 2\]"),
+        ({"zoom": [1, 2, 0]}, PageError, "zoom must be"),
+        ({"zoom": "all"}, PageError, "zoom must be"),
+        ({"tiles": "dots"}, PageError, "tiles must be 'matrices' or 'lines', not 'dots'"),
+        ({"top_percent": 0}, PageError, "top_percent must be a whole number from 1 to 100"),
         ({"theme": "blue"}, PageError, "not 'blue'"),
         ({"stack": "self"}, RecordError, "has the stacks 'cross', not 'self'"),
         ({"hedas": [1]}, PageError, "view has no option 'hedas'; there are view"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.patterns import TextFacts
 from headscope.record import Layer, ModelFacts, Record, Rotary, Stack, Tokens
 from headscope.testing import random_weights
 from headscope.views import _page, _payload
@@ -13,6 +14,13 @@ from headscope.views._payload import Chunks, HalfScores, made_layer
 from headscope.views._thumbs import max_pooled
 
 HEADS, KV_HEADS, QUERIES, KEYS, FEATURES = 6, 2, 5, 7, 4
+
+
+def facts_of(layer):
+    query, key = (
+        Tokens(pieces=tuple(f"{side}{at}" for at in range(n))) for side, n in zip("qk", layer.size, strict=True)
+    )
+    return TextFacts(query, key, causal=False, alone=False)
 
 
 def layer_of(rng, **more):
@@ -87,7 +95,7 @@ def read(header, chunks):
 def test_weights_are_read_back_within_the_stated_error(case, rng):
     layer = layer_of(rng, **CASES[case](rng))
     chunks = Chunks()
-    made = made_layer("self", layer, list(range(HEADS)), chunks, room=10**6)
+    made = made_layer("self", layer, list(range(HEADS)), chunks, facts=facts_of(layer), room=10**6)
     assert made.header["weights"] is None
     off = np.abs(read(made.header, chunks.found) - layer.weights_of()).max()
     assert off <= made.header["error"] == made.header["scores"]["error"] < 0.004
@@ -96,7 +104,7 @@ def test_weights_are_read_back_within_the_stated_error(case, rng):
 def test_a_bias_of_distances_travels_as_one_line(rng):
     chunks = Chunks()
     layer = layer_of(rng, bias=offsets(rng, HEADS))
-    made = made_layer("self", layer, list(range(HEADS)), chunks, room=10**6)
+    made = made_layer("self", layer, list(range(HEADS)), chunks, facts=facts_of(layer), room=10**6)
     assert made.header["scores"]["bias"]["shape"] == [HEADS, QUERIES + KEYS - 1]
 
 
@@ -105,7 +113,7 @@ def test_a_bias_of_distances_travels_as_one_line(rng):
 )
 def test_some_heads_come_with_the_keys_they_share(heads, shared, kv_heads, rng):
     layer, chunks = layer_of(rng), Chunks()
-    made = made_layer("self", layer, heads, chunks, room=10**6)
+    made = made_layer("self", layer, heads, chunks, facts=facts_of(layer), room=10**6)
     assert made.header["kv_heads"] == kv_heads
     assert np.abs(read(made.header, chunks.found) - layer.weights_of()[heads]).max() < 0.004
 
@@ -119,13 +127,16 @@ def test_the_smaller_form_travels_where_there_is_no_room_for_both(rng):
             keys=rng.normal(size=(2, 310, FEATURES)).astype(np.float32),
         ),
     )
-    forms = [made_layer("self", layer, list(range(layer.heads)), Chunks(), room=0).header for layer in (short, long)]
+    forms = [
+        made_layer("self", layer, list(range(layer.heads)), Chunks(), facts=facts_of(layer), room=0).header
+        for layer in (short, long)
+    ]
     assert [(form["weights"] is None, form["scores"] is None) for form in forms] == [(False, True), (True, False)]
 
 
 def test_queries_and_keys_that_half_precision_cannot_hold_do_not_stand_for_weights(rng):
     layer = layer_of(rng, scale=900.0)
-    made = made_layer("self", layer, list(range(HEADS)), Chunks(), room=10**6)
+    made = made_layer("self", layer, list(range(HEADS)), Chunks(), facts=facts_of(layer), room=10**6)
     assert made.header["weights"] is not None
     assert made.header["error"] < _payload.MOST_ERROR < made.header["scores"]["error"]
 
@@ -179,7 +190,7 @@ def test_the_mask_travels_as_runs_of_visible_keys(rng):
     visible, chunks = band(rng), Chunks()
     weights = visible / np.maximum(visible.sum(-1, keepdims=True), 1)
     layer = Layer(layer=0, weights=np.stack([weights, weights]), visible=visible)
-    header = made_layer("self", layer, [0, 1], chunks, room=0).header["visible"]
+    header = made_layer("self", layer, [0, 1], chunks, facts=facts_of(layer), room=0).header["visible"]
     again = np.zeros_like(visible)
     for query, start, stop in np.frombuffer(chunks.found[header["chunk"]], header["dtype"]).reshape(header["shape"]):
         again[query, start:stop] = True
@@ -189,7 +200,7 @@ def test_the_mask_travels_as_runs_of_visible_keys(rng):
 def test_a_rotation_travels_with_its_layer(rng):
     rotary = Rotary(frequencies=np.array([1.0, 0.25]), style="neighbours", start=1)
     layer = Layer(layer=0, queries=rng.normal(size=(2, 3, 5)), keys=rng.normal(size=(2, 4, 5)), rotary=rotary)
-    made = made_layer("self", layer, [0, 1], Chunks(), room=1000)
+    made = made_layer("self", layer, [0, 1], Chunks(), facts=facts_of(layer), room=1000)
     assert made.header["rotary"] == {"frequencies": [1.0, 0.25], "style": "neighbours", "start": 1}
 
 

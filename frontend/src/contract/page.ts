@@ -12,7 +12,7 @@ export interface Page {
   title: string;
   model: PageModel;
   /**
-   * Largest difference between the recomputed and the model's own layer output; None for bare arrays.
+   * Largest difference between what was recomputed and the model's own; None for bare arrays.
    */
   verified: number | null;
   stacks: PageStack[];
@@ -24,6 +24,18 @@ export interface Page {
    * What the page is a comparison of, and how its tokens were aligned.
    */
   note?: string;
+  /**
+   * Why some of the tokens are but numbers of positions.
+   */
+  numbered?: string;
+  /**
+   * Against what the layers were checked, the largest difference and its limit.
+   */
+  checked?: string;
+  /**
+   * Layers whose attention was not seen.
+   */
+  unseen?: string;
   selection: PageSelection;
   /**
    * Axes row, column, channel: red, green and blue of the pictures that the patches are equal parts of.
@@ -37,6 +49,10 @@ export interface Page {
    * Where the page was given some.
    */
   evidence?: PageEvidence;
+  /**
+   * Where the model wrote the text itself.
+   */
+  generation?: PageGeneration;
   /**
    * Where the page was given some.
    */
@@ -69,9 +85,17 @@ export interface PageStack {
   key: PageTokens;
   layers: PageLayer[];
   /**
+   * Layers of the model without attention, or whose attention is not known; absent where there is none.
+   */
+  absent?: PageAbsent[];
+  /**
    * Axes layer, head, query, key: the largest weight of each block of the matrix.
    */
   thumbs: PageArray;
+  /**
+   * Absent where the page was written before there were any.
+   */
+  kinds?: PageKinds;
   /**
    * Where the page is of a comparison.
    */
@@ -101,6 +125,10 @@ export interface PageTokens {
    * 0 for the first text and 1 for the second of a pair.
    */
   segments: number[];
+  /**
+   * The first token that the model wrote itself; all before it were given.
+   */
+  written?: number;
   /**
    * Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty for other tokens.
    */
@@ -158,9 +186,13 @@ export interface PageLayer {
    */
   error: number;
   /**
-   * less where part of a row's mass went to a learned sink that is no token.
+   * less where part of a row's mass went to a learned sink that is no token, or was not kept.
    */
   row_sums: "one" | "less";
+  /**
+   * Mean share of a row's weight that was cut before headscope saw it, where rows were cut.
+   */
+  not_kept?: number;
   /**
    * Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
    * From it the page works out the quantity contribution: weight times value norm.
@@ -252,6 +284,37 @@ export interface PageRotary {
   start: number;
 }
 /**
+ * A layer of the model that has no attention to show.
+ */
+export interface PageAbsent {
+  layer: number;
+  /**
+   * What it does instead, or why its attention is not here.
+   */
+  why: string;
+}
+/**
+ * What each head does on the shown text: a description of one text, and no label.
+ */
+export interface PageKinds {
+  /**
+   * All that there are; a head's ``kind`` is a place among them.
+   */
+  kinds: ("next" | "previous" | "same" | "own" | "near" | "broad" | "resting" | "none")[];
+  /**
+   * Names of the numbers of a head: its ten numbers, the places and links that a sentence names, kind and score.
+   */
+  columns: string[];
+  /**
+   * Axes layer, head, column; NaN where a number has no meaning.
+   */
+  values: PageArray;
+  /**
+   * True where a query sees no later key, so that the first token stands for special ones.
+   */
+  causal: boolean;
+}
+/**
  * How far heads are from what they are compared with; every list has a row for each layer of the stack.
  */
 export interface PageMoved {
@@ -299,7 +362,7 @@ export interface PageQuantity {
  * What the page shows when it opens.
  */
 export interface PageSelection {
-  view: "head" | "model" | "matrix" | "text" | "neuron" | "pair" | "scatter";
+  view: "overview" | "head" | "model" | "matrix" | "text" | "neuron" | "pair" | "scatter" | "compare";
   stack: string;
   layer: number;
   /**
@@ -314,6 +377,18 @@ export interface PageSelection {
    * Pinned key tokens.
    */
   key: number[];
+  /**
+   * Whether several pinned tokens are shown by the mean or by the sum of what they have.
+   */
+  pinned: "mean" | "sum";
+  /**
+   * Pieces of a word are joined: summed over the word that is looked at, mean over the word that looks.
+   */
+  words: boolean;
+  /**
+   * Layers of which the mean is shown beside ``layer``; empty for that layer alone.
+   */
+  mean_layers: number[];
   quantity: string;
   /**
    * Which text of a pair queries and keys come from: a the first, b the second.
@@ -322,7 +397,7 @@ export interface PageSelection {
   /**
    * Special tokens take no part.
    */
-  mute: boolean;
+  hide_special: boolean;
   /**
    * Keys that take most of the mass are kept; False leaves them out and renormalises the rest.
    */
@@ -330,7 +405,24 @@ export interface PageSelection {
   /**
    * Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn.
    */
-  share: number | null;
+  top_percent: number | null;
+  /**
+   * How the overview orders heads: by layer and number, by kind, or by the largest weight of a row.
+   */
+  order: "layer" | "kind" | "sharpness";
+  /**
+   * Kind whose heads stand out in the overview; None for all.
+   */
+  kind: ("next" | "previous" | "same" | "own" | "near" | "broad" | "resting" | "none") | null;
+  /**
+   * What a head is coloured by where it is too small for a matrix.
+   */
+  measure: "kind" | "sharpness" | "next" | "previous" | "itself" | "same" | "special" | "top" | "own" | "near" | "keys";
+  /**
+   * Whether the tokens of the head view stand in two columns or in two rows; auto takes rows for Chinese and
+   * Japanese.
+   */
+  layout: "auto" | "columns" | "rows";
   /**
    * Pattern whose heads stand out among the labels; None for all patterns.
    */
@@ -338,7 +430,7 @@ export interface PageSelection {
   /**
    * Percent that the score of a label must reach for its head to stand out.
    */
-  least: number;
+  min_score: number;
   /**
    * Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads.
    */
@@ -351,6 +443,51 @@ export interface PageSelection {
    * Measure of the scatter, from bottom to top.
    */
   y: string | null;
+  /**
+   * How the heads of the model view are drawn; lines need tiles of 80 pixels.
+   */
+  tiles: "matrices" | "lines";
+  /**
+   * Whether the text view shows what tokens receive or what they give.
+   */
+  direction: "received" | "given";
+  /**
+   * How the neuron view orders neurons: as in the model, by what they add, in frequency pairs; or hides them.
+   */
+  neurons: "model" | "ranked" | "pairs" | "hidden";
+  /**
+   * Which numbers of a pair the neuron view enlarges, or none of them.
+   */
+  vector: "product" | "query" | "key" | "hidden";
+  /**
+   * Part of the matrix that is seen: its first query and first key, and how many keys; None for all of it.
+   */
+  zoom: number[] | null;
+  /**
+   * The colours of the matrix end at its largest weight, and not at 1.
+   */
+  stretch: boolean;
+  /**
+   * The list beside a view names the strongest tokens of each head, and not of their mean.
+   */
+  per_head: boolean;
+  /**
+   * Which end of a gold link is looked at from which.
+   */
+  link_direction: "dep->head" | "head->dep";
+  /**
+   * Words of the list of gold links: all, those whose link is hit, or missed.
+   */
+  link_words: "both" | "hits" | "misses";
+  /**
+   * Pictures that view compare shows beside each other, six at most: layer and heads, and what is not as usual, such
+   * as ``2-0 view=matrix query=3``.
+   */
+  tray: string[];
+  /**
+   * Pointing at a token of one of them points at it in all that have the same tokens.
+   */
+  linked: boolean;
   theme: "auto" | "light" | "dark";
 }
 /**
@@ -366,6 +503,10 @@ export interface PageEvidence {
    */
   model: string;
   texts: number;
+  /**
+   * Median length of the texts; None where it is not known.
+   */
+  tokens: number | null;
   /**
    * Of the intervals.
    */
@@ -384,7 +525,7 @@ export interface PageEvidence {
   caution: string;
   patterns: PagePattern[];
   /**
-   * Axes pattern, layer, head: 0 for no label, 1 for one seen on one text only, 2 for one that holds.
+   * Axes pattern, layer, head: 0 for no label, 1 for a candidate, on one or too few texts, 2 for one that holds.
    */
   status: PageArray;
   /**
@@ -490,6 +631,43 @@ export interface PagePair {
   query: number;
   key: number;
   weight: number;
+}
+/**
+ * How the model wrote the text itself; every list has one entry for each token written.
+ *
+ * Of the model's own distribution, before temperature, top-p or anything else changed it. The last token was never
+ * read, so that no query and no key stands for it.
+ */
+export interface PageGeneration {
+  /**
+   * Whose query tokens were written.
+   */
+  stack: string;
+  /**
+   * How many of these were given; token ``t`` was chosen by query ``prompt + t - 1``.
+   */
+  prompt: number;
+  labels: string[];
+  probabilities: number[];
+  /**
+   * In nats.
+   */
+  entropies: number[];
+  /**
+   * 1 is the most probable.
+   */
+  ranks: number[];
+  /**
+   * The most probable candidates, in order; none where they were not kept.
+   */
+  alternatives: PageCandidate[][];
+}
+/**
+ * A token that the model might have written.
+ */
+export interface PageCandidate {
+  label: string;
+  probability: number;
 }
 /**
  * Gold links between words of the shown text: a dependency tree, or another annotation.

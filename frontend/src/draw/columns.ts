@@ -11,8 +11,8 @@ const WIDEST_PITCH = 32;
 const NARROWEST_PITCH = 18;
 
 /** Height of one token, so that the longer column fits the height where it can. */
-export function pitchFor(tokens: number, height: number): number {
-  return Math.min(WIDEST_PITCH, Math.max(NARROWEST_PITCH, Math.floor(height / tokens)));
+export function pitchFor(tokens: number, height: number, narrowest = NARROWEST_PITCH): number {
+  return Math.min(WIDEST_PITCH, Math.max(narrowest, Math.floor(height / tokens)));
 }
 
 /**

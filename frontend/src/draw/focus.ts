@@ -2,7 +2,7 @@ import type { Mask } from "./mask";
 import { type Focus, otherSide } from "./place";
 import { codeOf, type LayerValues, largest, topOf } from "./values";
 
-/** What some tokens (their mean) and all tokens of the other side have between them; 0 where that is not told. */
+/** What some tokens (their mean, or their sum) and all tokens of the other side have between them; 0 where that is not told. */
 export interface TokenAttention {
   /** Axes head (as chosen), token of the other side. */
   readonly byHead: readonly Float32Array[];
@@ -15,17 +15,19 @@ export function tokenAttention(
   heads: readonly number[],
   mask: Mask,
   { side, tokens }: Focus,
+  pinned: "mean" | "sum" = "mean",
 ): TokenAttention {
   const count = side === "query" ? weights.keys : weights.queries;
   const shown = mask[otherSide(side)];
   const read = side === "query" ? weights.row : weights.column;
   const used = tokens.filter((token) => mask[side][token]);
+  const parts = pinned === "sum" ? 1 : used.length;
   const byHead = heads.map((head) => {
     const sum = new Float32Array(count);
     for (const token of used) {
       const values = read(head, token);
       for (let other = 0; other < count; other++) {
-        if (shown[other] && values[other] !== Number.NEGATIVE_INFINITY) sum[other] += values[other] / used.length;
+        if (shown[other] && values[other] !== Number.NEGATIVE_INFINITY) sum[other] += values[other] / parts;
       }
     }
     return sum;

@@ -1,7 +1,7 @@
 import { eachRun, type Visible } from "./scores";
 
 /** Why a cell has no colour of the scale. A cell that is near zero has one: that of paper. */
-export const LOOKS = ["shown", "masked", "out of window", "padded", "no attention", "left out"] as const;
+export const LOOKS = ["shown", "masked", "out of window", "padded", "no attention", "excluded"] as const;
 export type Look = (typeof LOOKS)[number];
 
 /** What decides the look of each cell of a matrix. */
@@ -19,14 +19,14 @@ export interface LookRules {
 
 /** The looks of keys that are padding or that the reader left out. */
 export function keyLooks(padded: Uint8Array, shown: Uint8Array): Uint8Array | null {
-  const looks = padded.map((pad, key) => (pad ? LOOKS.indexOf("padded") : shown[key] ? 0 : LOOKS.indexOf("left out")));
+  const looks = padded.map((pad, key) => (pad ? LOOKS.indexOf("padded") : shown[key] ? 0 : LOOKS.indexOf("excluded")));
   return looks.some((look) => look > 0) ? looks : null;
 }
 
 /** The look of each key of a query, as place in LOOKS. */
 export function lookRow(rules: LookRules, query: number, out: Uint8Array): Uint8Array {
   const { keys, visible, sliding, keyLooks } = rules;
-  if (!rules.query[query]) return out.fill(LOOKS.indexOf("left out"));
+  if (!rules.query[query]) return out.fill(LOOKS.indexOf("excluded"));
   let first = -1;
   out.fill(LOOKS.indexOf("masked"));
   eachRun(visible, query, keys, (start, end) => {
@@ -64,7 +64,7 @@ export function patternAt(look: number, x: number, y: number): boolean {
       return x % 5 === 0 && y % 5 === 0;
     case "no attention":
       return y % 5 === 0;
-    case "left out":
+    case "excluded":
       return (x + 6 * y) % 7 === 0;
     default:
       return false;

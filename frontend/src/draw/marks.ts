@@ -44,7 +44,9 @@ const SHAPES: Readonly<Record<string, readonly [family: Family, path: string, ho
   bag: ["bag", "M1.6 1.6h8.8v8.8H1.6Z"],
   "positional-next": ["next", RIGHT, true],
   "positional-previous": ["previous", LEFT, true],
+  "first-token": ["sink", "M1 2h10L6 10.8Z", true],
   sink: ["sink", "M1 2h10L6 10.8Z"],
+  "sink-elsewhere": ["sink", "M1 10h10L6 1.2Z", true],
   induction: ["induction", "M6 .4 11.6 6 6 11.6.4 6Z"],
   "previous-token": ["previous", "M5.4 1.8 1.4 6l4 4.2M10.6 1.8l-4 4.2 4 4.2", true],
 };

@@ -24,6 +24,9 @@ export function signColors(dark: boolean): readonly [above: string, below: strin
   return dark ? ["#68a6ff", "#ff9a4d"] : ["#2460be", "#d96214"];
 }
 
+/** As many heads have colours that can be told apart. */
+export const MOST_COLORS = 32;
+
 /** One colour for each head; beyond 32 heads colours are used again. */
 export function headColors(heads: number, dark: boolean): string[] {
   const colors = (dark ? DARK : LIGHT)[heads <= 12 ? 12 : heads <= 16 ? 16 : 32].split(/\s+/);

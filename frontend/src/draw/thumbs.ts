@@ -13,6 +13,8 @@ export interface ThumbGrid {
   readonly columns: number;
   /** Distance of one thumbnail to the next. */
   readonly pitch: number;
+  /** The line of each row, where there are lines without thumbnails; else they are the same. */
+  readonly lines?: readonly number[];
   /** Side of a thumbnail. */
   readonly size: number;
 }
@@ -28,19 +30,38 @@ export function gridPixels({ rows, columns, pitch }: ThumbGrid): { width: number
 export function thumbMatrices(thumbs: LayerValues, grid: ThumbGrid, ramp: Ramp): Uint8ClampedArray<ArrayBuffer> {
   const { width, height } = gridPixels(grid);
   const pixels = new Uint32Array(width * height);
-  const { queries, keys } = thumbs;
-  const { levels } = codeOf(thumbs);
   eachThumb(grid, thumbs.heads, (head, left, top) => {
-    const bytes = thumbs.bytes(head);
-    for (let y = 0; y < grid.size; y++) {
-      const row = blockOf(y, grid.size, queries);
-      for (let x = 0; x < grid.size; x++) {
-        const byte = bytes[strongest(bytes, levels, keys, row, blockOf(x, grid.size, keys))];
-        pixels[(top + y) * width + left + x] = ramp[byte];
-      }
-    }
+    paintMatrix({ pixels, width }, { head, left, top, size: grid.size }, thumbs, ramp);
   });
   return new Uint8ClampedArray(pixels.buffer);
+}
+
+/** A square of a picture that holds the matrix of one head, in device pixels. */
+export interface MatrixTile {
+  readonly head: number;
+  readonly left: number;
+  readonly top: number;
+  readonly size: number;
+}
+
+/** One head as a matrix; where a pixel holds several values it shows the largest. */
+export function paintMatrix(
+  { pixels, width }: { readonly pixels: Uint32Array; readonly width: number },
+  { head, left, top, size }: MatrixTile,
+  thumbs: LayerValues,
+  ramp: Ramp,
+): void {
+  const { queries, keys } = thumbs;
+  const { levels } = codeOf(thumbs);
+  const bytes = thumbs.bytes(head);
+  const columns = Array.from({ length: size }, (_, x) => blockOf(x, size, keys));
+  for (let y = 0; y < size; y++) {
+    const row = blockOf(y, size, queries);
+    for (let x = 0; x < size; x++) {
+      const byte = bytes[strongest(bytes, levels, keys, row, columns[x])];
+      pixels[(top + y) * width + left + x] = ramp[byte];
+    }
+  }
 }
 
 /** The thumbnails as lines, all equally strong for the same value: in the head's colour, or in those of both signs. */
@@ -89,12 +110,13 @@ function freeGain(thumbs: LayerValues, { size }: ThumbGrid, mask: Mask): number 
 }
 
 function eachThumb(
-  { columns, pitch }: ThumbGrid,
+  { columns, pitch, lines }: ThumbGrid,
   count: number,
   draw: (head: number, left: number, top: number) => void,
 ): void {
   for (let head = 0; head < count; head++) {
-    draw(head, Math.round((head % columns) * pitch), Math.round(Math.floor(head / columns) * pitch));
+    const row = Math.floor(head / columns);
+    draw(head, Math.round((head % columns) * pitch), Math.round((lines?.[row] ?? row) * pitch));
   }
 }
 

@@ -118,7 +118,7 @@ export function arrayValues(numbers: Float32Array, shape: WeightShape, signed: b
   };
 }
 
-function signedBytes(values: Float32Array, top = largest(values)): { bytes: Uint8Array; top: number } {
+export function signedBytes(values: Float32Array, top = largest(values)): { bytes: Uint8Array; top: number } {
   const bytes = Uint8Array.from(values, (value) => (Number.isFinite(value) ? signedByte(value, top) : 128));
   return { bytes, top };
 }

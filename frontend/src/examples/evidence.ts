@@ -5,6 +5,8 @@ import { type Example, examplePage } from "./page";
 
 export interface EvidenceOptions {
   texts?: number;
+  /** Whether the texts are too few to tell. */
+  candidates?: boolean;
   caution?: string;
   /** Names of the two patterns. */
   names?: readonly [string, string];
@@ -29,7 +31,7 @@ export function exampleEvidence(options: EvidenceOptions = {}, example: Example 
     chunks.set(chunk, new Uint8Array(values.buffer));
     return { chunk, axes, shape, dtype: "float32", encoding: "plain" };
   };
-  const told = texts === 1 ? 1 : 2;
+  const told = texts === 1 || options.candidates ? 1 : 2;
   const status = SCORES.flatMap((scores, pattern) => scores.map((score) => (score >= THRESHOLDS[pattern] ? told : 0)));
   chunks.set("status", Uint8Array.from(status));
   const flat = SCORES.flat();
@@ -49,6 +51,7 @@ export function exampleEvidence(options: EvidenceOptions = {}, example: Example 
     stack,
     model: "example/tiny",
     texts,
+    tokens: 13,
     confidence: 0.95,
     alpha: 0.05,
     correction: "holm",

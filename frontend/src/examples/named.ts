@@ -55,10 +55,43 @@ function causalRuns(count: number): [query: number, start: number, end: number][
 const LONG = tokens(Array.from({ length: 320 }, (_, at) => `w${at % 40}`));
 const CAUSAL = { query: STORY, key: STORY, runs: causalRuns(STORY.labels.length), row: row(STORY, true) };
 
+/** What a head of `row` does, as the overview has it. */
+function doing(layer: number, head: number): Record<string, number> {
+  const at = (head + layer) % 5;
+  const [kind, name] = [
+    [1, "previous"],
+    [0, "next"],
+    [2, "same"],
+    [6, "special"],
+    [5, "keys"],
+  ][at] as [number, string];
+  const score = 0.9 - 0.06 * layer - 0.01 * head;
+  const places = { rest_key: 0, rest_other: 7, top_key: 0, link_query: 2, link_key: 3, same_query: 1, same_key: 8 };
+  const numbers = {
+    next: 0.06,
+    previous: 0.05,
+    itself: 0.05,
+    same: 0.07,
+    special: 0.12,
+    top: 0.2,
+    own: 0.6,
+    near: 0.3,
+  };
+  const rest = { keys: 3 + 2 * at, seen: 16, sharpness: 0.4 + 0.1 * at, link: 0.2, same_link: 0.5, own_even: 0.5 };
+  const own = name === "keys" ? {} : { [name]: score };
+  return { ...places, ...numbers, ...rest, ...own, leaver_query: -1, own_by_distance: 0.6, kind, score };
+}
+
 export const EXAMPLES: Readonly<Record<string, NamedExample>> = {
+  overview: {
+    title:
+      "All heads of a small model, the clearest in full beside them, and what they do on this text in one sentence",
+    selection: { view: "overview" },
+    make: () => examplePage({ heads: 5, layers: [0, 1, 2, 3], query: PAIR, key: PAIR, row: row(PAIR), kinds: doing }),
+  },
   pair: {
     title: "A pair of sentences in the head view: heads of five kinds, the special tokens muted",
-    selection: { view: "head", layer: 1, mute: true },
+    selection: { view: "head", layer: 1, hide_special: true },
     make: () => examplePage({ heads: 5, layers: [0, 1, 2, 3], query: PAIR, key: PAIR, row: row(PAIR) }),
   },
   pinned: {

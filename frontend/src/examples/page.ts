@@ -1,6 +1,6 @@
 import type { Page, PageArray, PageLayer, PageRotary, PageScores, PageStack, PageTokens } from "../contract/page";
 import type { Source } from "../source/source";
-import { USUAL } from "../state/selection";
+import { KINDS, USUAL } from "../state/selection";
 
 // Small made-up pages for tests and for trying a view out. No two axes have the same length.
 
@@ -17,6 +17,7 @@ export interface StackOptions {
   query?: PageTokens;
   key?: PageTokens;
   rowSums?: PageLayer["row_sums"];
+  notKept?: number;
   /** Weights as bytes, or queries and keys. */
   form?: "weights" | "scores";
   /** Heads share this many key heads. */
@@ -27,6 +28,8 @@ export interface StackOptions {
   rotary?: PageRotary;
   /** Weights as they should be, of a layer, a head and a query; made up where not given. */
   row?: (layer: number, head: number, query: number) => readonly number[];
+  /** What is known of each head on the text; nothing where not given, and the page then has no overview. */
+  kinds?: (layer: number, head: number) => Readonly<Record<string, number>>;
 }
 
 export const QUERIES = tokens(["[CLS]", "we", "went", "[SEP]", "home"], [0, 0, 0, 0, 1]);
@@ -42,6 +45,7 @@ export function examplePage(...stacks: readonly StackOptions[]): Example {
     title: "An example",
     model: { name: "example/tiny", model_type: "bert" },
     verified: 2e-6,
+    checked: "Checked against the model's own layer outputs: largest difference 2.0e-06 (passes; limit 1.1e-04)",
     stacks: made,
     selection: { view: "head", stack: made[0].name, layer: made[0].layers[0].layer, ...USUAL },
   };
@@ -104,6 +108,37 @@ function exampleStack(options: StackOptions, chunks: Chunks): PageStack {
       [layers.length, heads, queries, keys],
       thumbs,
     ),
+    ...(options.kinds && { kinds: exampleKinds(options.kinds, name, layers, heads, chunks) }),
+  };
+}
+
+/** Some of the columns that a page has of each head. */
+const COLUMNS = [
+  ...["next", "previous", "itself", "same", "special", "top", "own", "near", "keys", "sharpness"],
+  ...["rest_key", "rest_other", "top_key", "link_query", "link_key", "same_query", "same_key"],
+  ...["leaver_query", "leaver_key", "link", "same_link", "leaver", "own_by_distance", "own_even", "seen"],
+  ...["kind", "score"],
+];
+
+function exampleKinds(
+  of: NonNullable<StackOptions["kinds"]>,
+  name: string,
+  layers: readonly number[],
+  heads: number,
+  chunks: Chunks,
+): NonNullable<PageStack["kinds"]> {
+  const values = layers.flatMap((layer) =>
+    Array.from({ length: heads }, (_, head) => {
+      const known = of(layer, head);
+      return COLUMNS.map((column) => known[column] ?? Number.NaN);
+    }),
+  );
+  const shape = [layers.length, heads, COLUMNS.length];
+  return {
+    kinds: [...KINDS],
+    columns: COLUMNS,
+    values: put(chunks, `kinds/${name}`, ["layer", "head", "column"], shape, new Float32Array(values.flat())),
+    causal: false,
   };
 }
 
@@ -111,7 +146,7 @@ function exampleLayer(
   name: string,
   layer: number,
   shape: readonly [number, number, number],
-  { rowSums = "one", form = "weights", kvHeads = shape[0], runs, rotary, row }: StackOptions,
+  { rowSums = "one", notKept, form = "weights", kvHeads = shape[0], runs, rotary, row }: StackOptions,
   chunks: Chunks,
 ): PageLayer {
   const seed = 97 * layer + name.length;
@@ -126,6 +161,7 @@ function exampleLayer(
     scores: form === "scores" ? exampleScores(name, seed, shape, kvHeads, chunks) : null,
     error: 0.00389,
     row_sums: rowSums,
+    ...(notKept !== undefined && { not_kept: notKept }),
     ...(rotary && { rotary }),
   };
 }

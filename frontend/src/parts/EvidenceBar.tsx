@@ -46,13 +46,13 @@ function LabelChoice({ store, evidence }: { store: Store; evidence: Evidence }) 
 }
 
 function LeastScore({ store }: { store: Store }) {
-  const { least } = store.selection.value;
+  const { min_score: least } = store.selection.value;
   return (
     <label class="choice" title="Heads stand out whose label has at least this score">
       <span>score from</span>
       <input
         type="range"
-        data-least
+        data-min-score
         min={0}
         max={100}
         step={5}
@@ -60,7 +60,7 @@ function LeastScore({ store }: { store: Store }) {
         aria-valuetext={`${least} %`}
         onInput={(event) => {
           const wanted = Number(event.currentTarget.value);
-          store.select((now) => ({ ...now, least: wanted }));
+          store.select((now) => ({ ...now, min_score: wanted }));
         }}
       />
       <output class="share">{(least / 100).toFixed(2)}</output>

@@ -30,9 +30,10 @@ function onlyHead(store: Store, { stack }: Evidence): number | null {
 }
 
 function method({ said }: Evidence): string {
-  if (said.texts === 1) return "Measured on one text: more texts give intervals, and labels that hold.";
-  const interval = `${Math.round(100 * said.confidence)} % intervals over ${counted(said.texts, "text")}`;
-  return `${interval}; ${said.correction} correction over all heads and patterns.`;
+  const length = said.tokens === null ? "" : ` of ${Math.round(said.tokens)} tokens`;
+  if (said.texts === 1) return `Measured on one text${length}: more texts give intervals, and labels that hold.`;
+  const interval = `${Math.round(100 * said.confidence)} % intervals over ${counted(said.texts, "text")}${length}`;
+  return `${interval}; corrected for trying all heads and patterns (${said.correction}).`;
 }
 
 interface HeadProps {
@@ -142,7 +143,7 @@ function LayerLabels({ store, evidence }: { store: Store; evidence: Evidence }) 
                 <b>{headName(evidence, head)}</b>
                 {labels.length === 0 && <small>no label</small>}
                 {labels.map((label) => (
-                  <span key={label.name} class="tile-label" data-once={label.status === "once" || undefined}>
+                  <span key={label.name} class="tile-label" data-candidate={label.status === "candidate" || undefined}>
                     <Mark shape={marks[label.pattern]} size={10} />
                     <bdi>{label.name}</bdi> {shortWeight(label.score)}
                   </span>

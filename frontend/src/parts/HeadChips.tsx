@@ -1,4 +1,5 @@
 import { parseHex, textOn } from "../draw/color";
+import { NumbersField } from "./NumbersField";
 
 interface HeadChipsProps {
   colors: readonly string[];
@@ -8,15 +9,31 @@ interface HeadChipsProps {
   on: readonly number[];
   onToggle: (head: number) => void;
   onSolo: (head: number) => void;
-  onAll: () => void;
+  /** These heads, by their number; all where there is none. */
+  onChoose: (heads: readonly number[]) => void;
 }
 
-/** One button for each head, in its colour. */
-export function HeadChips({ colors, numbers, on, onToggle, onSolo, onAll }: HeadChipsProps) {
+/** With more heads than this only chosen ones have a button, and a field takes numbers. */
+export const MOST_CHIPS = 32;
+
+/** One button for each head, in its colour; of many heads for each that is chosen. */
+export function HeadChips({ colors, numbers, on, onToggle, onSolo, onChoose }: HeadChipsProps) {
   const all = on.length === colors.length;
+  const many = colors.length > MOST_CHIPS;
+  const places = many ? (all ? [] : on.slice(0, MOST_CHIPS)) : [...colors.keys()];
   return (
     <div class="chips" role="group" aria-label="Heads">
-      {colors.map((color, index) => (
+      {many && (
+        <NumbersField
+          label="heads"
+          title={`Which of the heads ${numbers[0]} to ${numbers[numbers.length - 1]}, such as 3, 17, 20-25; empty for all`}
+          known={numbers}
+          chosen={all ? [] : on.map((place) => numbers[place])}
+          placeholder={`all ${numbers.length}`}
+          onChoose={onChoose}
+        />
+      )}
+      {places.map((index) => (
         <button
           type="button"
           key={String(index)}
@@ -25,14 +42,15 @@ export function HeadChips({ colors, numbers, on, onToggle, onSolo, onAll }: Head
           aria-pressed={on.includes(index)}
           aria-label={`Head ${numbers[index]}`}
           title={chipHint(numbers[index], on.length === 1 && on[0] === index)}
-          style={{ "--color": color, "--on-color": textOn(parseHex(color)) }}
+          style={{ "--color": colors[index], "--on-color": textOn(parseHex(colors[index])) }}
           onClick={(event) => (event.shiftKey ? onSolo(numbers[index]) : onToggle(numbers[index]))}
           onDblClick={() => onSolo(numbers[index])}
         >
           {numbers[index]}
         </button>
       ))}
-      <button type="button" class="quiet" data-all-heads disabled={all} onClick={onAll}>
+      {many && !all && on.length > MOST_CHIPS && <small class="view-note">and {on.length - MOST_CHIPS} more</small>}
+      <button type="button" class="quiet" data-all-heads disabled={all} onClick={() => onChoose([])}>
         all
       </button>
     </div>

@@ -10,13 +10,22 @@ import { type LayerValues, reordered } from "../draw/values";
 import { headWords } from "../state/evidence";
 import { movedWords } from "../state/moved";
 import { valueText, WEIGHT_FACTS } from "../state/quantity";
-import { openHead } from "../state/selection";
+import { openHead, type Selection } from "../state/selection";
 import type { Store } from "../state/store";
 import { density, putPixels } from "./canvas";
+import { allRows, HeatGrid } from "./HeatGrid";
 import { isDimmed, TileLabels } from "./TileLabels";
 import { useWidth } from "./useWidth";
 
-export type ThumbStyle = "lines" | "matrices";
+export type ThumbStyle = Selection["tiles"];
+
+/** Side in CSS pixels from which on lines can be followed in a thumbnail. */
+export const LEAST_LINES = 80;
+
+/** How thumbnails of this side are drawn where a style is wanted. */
+export function styleAt(side: number, wanted: ThumbStyle): ThumbStyle {
+  return side < LEAST_LINES ? "matrices" : wanted;
+}
 
 /** Thumbnails, and how they are drawn. */
 export interface GridThumbs {
@@ -58,23 +67,46 @@ interface HeadGridProps {
   gap: number;
   /** What a click does beside choosing the head. */
   onOpen?: () => void;
-  onDrawn?: (canvas: HTMLElement) => void;
+  onDrawn?: (canvas: HTMLElement, side: number) => void;
 }
 
 const LABELS = 26;
+/** Below this distance of two thumbnails a head is one colour. */
+const LEAST_MATRIX = 12;
+/** Height that a map of single colours may take beside the views. */
+const HEAT_HEIGHT = 420;
 
 /** All heads of all layers: one canvas, with a button over each thumbnail. */
 export function HeadGrid({ store, thumbs, most, gap, onOpen, onDrawn }: HeadGridProps) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
   const { layers, heads } = store.stack.value;
-  const pitch = Math.max(5, Math.min(most + gap, Math.floor((width.value - LABELS) / heads)));
-  useThumbs(root, { store, thumbs, pitch: width.value && pitch, gap, onDrawn });
+  const rows = allRows(store);
+  const kinds = store.kinds.value;
+  const free = (width.value - LABELS) / heads;
+  const pitch = Math.max(5, Math.min(most + gap, Math.floor(free)));
+  const heat = width.value > 0 && free < LEAST_MATRIX && kinds !== null;
+  const lines = rows.flatMap(({ row }, line) => (row < 0 ? [] : [line]));
+  useThumbs(root, { store, thumbs, pitch: heat ? 0 : width.value && pitch, gap, onDrawn, lines });
   const open = (row: number, head: number, add: boolean) => {
     const { head_numbers, layers } = store.stack.value;
     store.select((now) => openHead(now, layers[row].layer, head_numbers[head], store.stack.value, add));
     if (!add) onOpen?.();
   };
+  if (heat) {
+    return (
+      <div class="head-grid" ref={root}>
+        <HeatGrid
+          store={store}
+          kinds={kinds}
+          width={width.value}
+          height={Math.max(HEAT_HEIGHT, most * layers.length)}
+          onOpen={onOpen}
+          onDrawn={onDrawn}
+        />
+      </div>
+    );
+  }
   return (
     <div
       class="head-grid"
@@ -94,18 +126,36 @@ export function HeadGrid({ store, thumbs, most, gap, onOpen, onDrawn }: HeadGrid
         <div class="grid-canvas" aria-hidden="true">
           <canvas data-canvas="grid" />
         </div>
-        {layers.map(({ layer, kv_heads }, row) => (
-          <GridRow
-            key={layer}
-            store={store}
-            thumbs={thumbs}
-            row={row}
-            kvHeads={kv_heads}
-            side={pitch - gap}
-            onOpen={open}
-          />
-        ))}
+        {rows.map(({ layer, row, why }) =>
+          row < 0 ? (
+            <NoAttention key={layer} layer={layer} why={why ?? ""} />
+          ) : (
+            <GridRow
+              key={layer}
+              store={store}
+              thumbs={thumbs}
+              row={row}
+              kvHeads={layers[row].kv_heads}
+              side={pitch - gap}
+              onOpen={open}
+            />
+          ),
+        )}
       </div>
+    </div>
+  );
+}
+
+/** A layer of the model that has no attention. */
+function NoAttention({ layer, why }: { layer: number; why: string }) {
+  return (
+    <div class="grid-row" role="row" data-no-attention={layer}>
+      <span class="grid-layer" aria-hidden="true">
+        {layer}
+      </span>
+      <span class="no-attention" role="gridcell" title={`Layer ${layer}: ${why}`}>
+        <span>{why}</span>
+      </span>
     </div>
   );
 }
@@ -212,17 +262,19 @@ interface ThumbsOptions {
   /** 0 before it is known. */
   pitch: number;
   gap: number;
-  onDrawn: ((canvas: HTMLElement) => void) | undefined;
+  onDrawn: ((canvas: HTMLElement, side: number) => void) | undefined;
+  /** The line of each row, where layers without attention stand between. */
+  lines?: readonly number[];
 }
 
 /** Draws the thumbnails whenever they, their places or their colours change. */
 export function useThumbs(root: { readonly current: HTMLElement | null }, options: ThumbsOptions): void {
-  const { pitch, gap, order } = options;
+  const { pitch, gap, order, lines } = options;
   const given = useRef(options);
   given.current = options;
   const places = useSignal("");
   useLayoutEffect(() => {
-    places.value = `${pitch} ${gap} ${order?.heads.join()}`;
+    places.value = `${pitch} ${gap} ${order?.heads.join()} ${lines?.join()}`;
   });
   useSignalEffect(() => {
     void places.value;
@@ -231,22 +283,24 @@ export function useThumbs(root: { readonly current: HTMLElement | null }, option
 }
 
 function drawThumbs(canvas: HTMLCanvasElement | null | undefined, options: ThumbsOptions): void {
-  const { store, pitch, gap, onDrawn, order } = options;
+  const { store, pitch, gap, onDrawn, order, lines } = options;
   const thumbs = options.thumbs.value;
   const { layers, heads } = store.stack.value;
   if (!thumbs || !canvas || pitch === 0 || thumbs.values.heads !== layers.length * heads) return;
   const scale = density();
   const columns = order?.columns ?? heads;
   const grid: ThumbGrid = {
-    rows: order ? Math.ceil(order.heads.length / columns) : layers.length,
+    rows: order ? Math.ceil(order.heads.length / columns) : (lines?.at(-1) ?? layers.length - 1) + 1,
+    ...(lines && !order && { lines }),
     columns,
     pitch: pitch * scale,
     size: Math.max(2, Math.round((pitch - gap) * scale)),
   };
   const inks = order?.heads.map((head) => store.inks.value[head % heads]);
-  const shown = order ? { ...thumbs, values: reordered(thumbs.values, order.heads) } : thumbs;
+  const style = styleAt(pitch - gap, thumbs.style);
+  const shown = { ...thumbs, style, ...(order && { values: reordered(thumbs.values, order.heads) }) };
   putPixels(canvas, thumbPixels(store, shown, grid, inks), gridPixels(grid));
-  onDrawn?.(canvas);
+  onDrawn?.(canvas, pitch - gap);
 }
 
 const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {

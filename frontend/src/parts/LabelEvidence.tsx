@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { PagePair, PageShown } from "../contract/page";
 import type { Evidence } from "../source/evidence";
-import { type HeadLabel, headPlace, labelWords, shownFor } from "../state/evidence";
+import { CANDIDATE, type HeadLabel, headPlace, labelWords, ONCE, shownFor } from "../state/evidence";
 import { readable } from "../state/label";
 import { openHead, pinPair } from "../state/selection";
 import type { Store } from "../state/store";
@@ -20,11 +20,12 @@ interface LabelProps {
 /** One label of a head: its score beside baseline and threshold, how sure it is, and what to look at. */
 export function LabelEvidence({ store, evidence, head, label, open }: LabelProps) {
   const { says, against } = evidence.said.patterns[label.pattern];
-  const once = label.status === "once";
+  const candidate = label.status === "candidate";
+  const once = label.texts === 1;
   const shown = shownFor(evidence, head, label.pattern);
   const mark = useMarks(store)[label.pattern];
   return (
-    <section class="label-evidence" data-evidence-of={label.name} data-once={once || undefined}>
+    <section class="label-evidence" data-evidence-of={label.name} data-candidate={candidate || undefined}>
       <h2>
         <Mark shape={mark} />
         <bdi>{label.name}</bdi>
@@ -38,7 +39,7 @@ export function LabelEvidence({ store, evidence, head, label, open }: LabelProps
       <Strip label={label} color={mark.color} words={labelWords(label, evidence.said.confidence)} />
       <p>
         <bdi>{says}</bdi>
-        {once && " – seen on one text only"}
+        {candidate && ` – ${once ? ONCE : CANDIDATE}`}
       </p>
       <p class="fine">
         baseline {shortWeight(label.baseline)} ({against}) · threshold {label.threshold}
@@ -65,7 +66,7 @@ function Examples({ open, children }: { open: boolean; children: ComponentChildr
 }
 
 function sureness({ effect, corrected, texts }: HeadLabel): string {
-  const size = Number.isFinite(effect) ? `d ${effect.toFixed(1)} · ` : "";
+  const size = Number.isFinite(effect) ? `${effect.toFixed(1)} standard deviations above it · ` : "";
   const chance = corrected < 0.001 ? "p < .001" : `p ${corrected.toFixed(3).slice(1)}`;
   return `${size}${chance} · ${counted(texts, "text")}`;
 }

@@ -4,8 +4,8 @@ import type { Store } from "../state/store";
 export function Loading({ store }: { store: Store }) {
   const { waiting, thumbsLeft, stack } = store;
   const all = stack.value.layers.length;
-  const overview = thumbsLeft.value > 0 && `overview, ${all - thumbsLeft.value} of ${all} layers`;
-  const words = [waiting.value, overview].filter(Boolean).join(" · ");
+  const map = thumbsLeft.value > 0 && `map, ${all - thumbsLeft.value} of ${all} layers`;
+  const words = [waiting.value, map].filter(Boolean).join(" · ");
   return (
     <div class="loading" role="status" data-loading={words || undefined}>
       {words && <span>Loading {words} …</span>}

@@ -15,7 +15,7 @@ interface RankedGridProps {
   thumbs: ReadonlySignal<GridThumbs | null>;
   gap: number;
   onOpen: () => void;
-  onDrawn: (canvas: HTMLElement) => void;
+  onDrawn: (canvas: HTMLElement, side: number) => void;
 }
 
 /** Side of a thumbnail with its name and number, in pixels. */

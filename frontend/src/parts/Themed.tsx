@@ -35,7 +35,10 @@ export function reportDrawn(
 ): void {
   const root = inside?.closest<HTMLElement>("[data-headscope]");
   if (!root) return;
-  Object.assign(root.dataset, {
+  // A picture of the tray says what it shows itself; the page shows several.
+  const picture = inside?.closest<HTMLElement>("[data-picture]");
+  if (picture) root.dataset.view = "compare";
+  Object.assign((picture ?? root).dataset, {
     view: store.view.value,
     quantity: store.quantity.value.name,
     stack: stack.name,

@@ -34,7 +34,7 @@ export function TileLabels({ store, head, side }: { store: Store; head: number; 
   return (
     <span class="tile-labels" aria-hidden="true">
       {labels.slice(0, roomFor(side)).map((label) => (
-        <span key={label.name} class="tile-label" data-once={label.status === "once" || undefined}>
+        <span key={label.name} class="tile-label" data-candidate={label.status === "candidate" || undefined}>
           <Mark shape={marks[label.pattern]} size={side < LARGE ? 8 : 10} />
           {side >= SCORES && label === first && shortWeight(label.score)}
         </span>

@@ -41,6 +41,7 @@ export function TokenColumn({ side, tokens, pictures, pair }: TokenColumnProps) 
               label={label}
               continues={tokens.continues[token]}
               special={tokens.special[token]}
+              rule={token === tokens.written}
             >
               {tokens.labels.length <= MOST_PICTURED && <Patch tokens={tokens} token={token} pictures={pictures} />}
             </Token>
@@ -58,10 +59,12 @@ interface TokenProps {
   label: string;
   continues: boolean;
   special: boolean;
+  /** The first token that the model wrote. */
+  rule: boolean;
   children: ComponentChildren;
 }
 
-function Token({ side, token, label, continues, special, children }: TokenProps) {
+function Token({ side, token, label, continues, special, rule, children }: TokenProps) {
   const { text, standIn } = readable(label);
   return (
     <div
@@ -75,6 +78,7 @@ function Token({ side, token, label, continues, special, children }: TokenProps)
       data-special={special || undefined}
       data-continues={continues || undefined}
       data-stand-in={standIn || undefined}
+      data-rule={rule || undefined}
     >
       {children}
       <bdi class="label">{text}</bdi>

@@ -2,7 +2,8 @@ import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ComponentType, render } from "preact";
 import type { Source } from "../source/source";
 import { type Selection, stepLayer } from "../state/selection";
-import { createStore, type Store } from "../state/store";
+import { compareClearest, createStore, freeze, type Store } from "../state/store";
+import { TRAY_VIEWS } from "../state/tray";
 import { Failure } from "./Failure";
 import { Themed } from "./Themed";
 import { type FollowTheme, followSystemTheme } from "./theme";
@@ -20,6 +21,8 @@ export interface ViewProps {
   keys?: EventTarget;
   /** Who says whether it is dark around the view, until stopped; the system where not given. */
   followTheme?: FollowTheme;
+  /** What Ctrl-Z does: back to the step before, or forward again; the view's own steps where not given. */
+  undo?: (forward: boolean) => void;
 }
 
 export interface MountedView {
@@ -47,8 +50,13 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
     });
     const stopReport = effect(() => props.onSelection?.(store.selection.value));
     const stopDark = effect(() => props.onDark?.(store.dark.value));
+    const paper = matchMedia("print");
+    const onPaper = () => {
+      store.printing.value = paper.matches;
+    };
+    paper.addEventListener("change", onPaper);
     const keys = props.keys ?? root;
-    const onKey = (event: Event) => viewKey(event as KeyboardEvent, store);
+    const onKey = (event: Event) => viewKey(event as KeyboardEvent, store, props.undo);
     keys.addEventListener("keydown", onKey);
     render(
       <Themed store={store}>
@@ -64,6 +72,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
       destroy() {
         render(null, root);
         keys.removeEventListener("keydown", onKey);
+        paper.removeEventListener("change", onPaper);
         stopReport();
         stopDark();
         stopTheme();
@@ -78,13 +87,60 @@ export function mountFailure(element: HTMLElement, error: unknown, styles: strin
   render(<Failure error={error} />, styledRoot(element, styles));
 }
 
-/** The keys that work anywhere in a view: [ and ] step through the layers, Escape clears. */
-export function viewKey(event: KeyboardEvent, store: Store): void {
+/** The keys that work anywhere but where something is written. */
+const KEYS: Readonly<Record<string, (store: Store) => void>> = {
+  "[": (store) => store.select((now) => stepLayer(now, -1, store.stack.value)),
+  "]": (store) => store.select((now) => stepLayer(now, 1, store.stack.value)),
+  "?": (store) => {
+    store.help.value = !store.help.value;
+  },
+  "/": (store) => {
+    store.searching.value = !store.searching.value;
+  },
+  o: (store) => store.choose({ view: "overview" }),
+  a: (store) => canFreeze(store) && freeze(store),
+  c: (store) => {
+    if (store.selection.value.tray.length > 0) store.choose({ view: "compare" });
+    else if (store.view.value === "overview") compareClearest(store);
+  },
+};
+
+/**
+ * [ and ] step through the layers, o goes to the overview, a adds to compare, c compares, ? tells, / finds a
+ * token, Escape clears, Ctrl-Z undoes.
+ */
+export function viewKey(event: KeyboardEvent, store: Store, undo: (forward: boolean) => void = store.undo): void {
+  const { key, ctrlKey, metaKey, altKey } = event;
   // On many keyboards the brackets are typed with AltGr, which reads as Control and Alt.
-  if (event.metaKey || (event.ctrlKey && !event.altKey)) return;
-  if (event.key === "Escape") store.release();
-  else if (event.key === "[") store.select((now) => stepLayer(now, -1, store.stack.value));
-  else if (event.key === "]") store.select((now) => stepLayer(now, 1, store.stack.value));
+  const command = metaKey || (ctrlKey && !altKey);
+  if (command && key.toLowerCase() === "z" && !isTyping(event)) {
+    // A notebook around the view would undo something of its own.
+    event.preventDefault();
+    event.stopPropagation();
+    undo(event.shiftKey);
+  }
+  if (command) return;
+  if (key === "Escape") store.release();
+  else if (Object.hasOwn(KEYS, key) && ("[]".includes(key) || !(ctrlKey || isTyping(event)))) {
+    // A browser may have a search of its own under the slash.
+    if (key === "/") event.preventDefault();
+    KEYS[key](store);
+  }
+}
+
+/** Whether a view shows one picture that can be kept. */
+export function canFreeze({ view }: Store): boolean {
+  return view.value === "overview" || TRAY_VIEWS.includes(view.value);
+}
+
+/** Whether a key goes into a field or a menu: a letter there is no command. */
+function isTyping({ target }: KeyboardEvent): boolean {
+  const path = target instanceof Element ? (target.shadowRoot?.activeElement ?? target) : null;
+  return path instanceof HTMLInputElement || path instanceof HTMLSelectElement || isEditable(path);
+}
+
+function isEditable(element: Element | null): boolean {
+  return element instanceof HTMLTextAreaElement || (element instanceof HTMLElement && element.isContentEditable);
 }
 
 /** A place inside a shadow root, where styles of the host page and ours do not meet. */

@@ -1,7 +1,7 @@
 import { type MountedView, mountFailure } from "../parts/mount";
 import type { Source } from "../source/source";
 import { readFragment, writeFragment } from "../state/fragment";
-import { pageSelection } from "../state/selection";
+import { isStep, pageSelection } from "../state/selection";
 import { mountApp } from "../views/app/mount";
 import { styles } from "../views/app/styles";
 import { followParentTheme, isFramed, reportHeight } from "./framed";
@@ -11,6 +11,8 @@ import { followParentTheme, isFramed, reportHeight } from "./framed";
 /** Height of everything on a page but the picture. */
 const AROUND_PICTURE = 232;
 const LOWEST_PICTURE = 340;
+/** Milliseconds between two addresses of one movement: browsers refuse too many. */
+const MOST_OFTEN = 200;
 /** Height of the picture in a frame, which is as high as what it shows. */
 const FRAMED_PICTURE = 440;
 
@@ -29,28 +31,56 @@ export async function openPage(element: HTMLElement, open: () => Source | Promis
 function showPage(element: HTMLElement, source: Source): MountedView {
   const defaults = pageSelection(source.header);
   let written = location.hash.slice(1);
+  let shown = readFragment(written, defaults);
+  /** The fragment of the address as we wrote it, or as we were told of it last. */
+  let address = written;
+  /** How many steps of ours the browser can go back. */
+  let steps = 0;
+  let latest = -MOST_OFTEN;
+  let later: ReturnType<typeof setTimeout> | undefined;
   const view = mountApp(element, {
     source,
-    selection: readFragment(written, defaults),
+    selection: shown,
     height: pictureHeight(),
     keys: document,
     ...(isFramed() && { followTheme: followParentTheme }),
+    // A frame shares its history with the page around it.
+    ...(!isFramed() && {
+      undo: (forward: boolean) => {
+        if (forward ? stepNow() < steps : stepNow() > 0) history.go(forward ? 1 : -1);
+      },
+    }),
     // Scroll bars of the page belong to the document, not to the view.
     onDark: (dark) => {
       document.documentElement.style.colorScheme = dark ? "dark" : "light";
     },
     onSelection: (selection) => {
       const fragment = writeFragment(selection, defaults);
-      if (fragment !== written) replaceFragment(fragment);
-      written = fragment;
+      clearTimeout(later);
+      const isNew = !isFramed() && isStep(shown, selection);
+      const wait = isNew ? 0 : latest + MOST_OFTEN - performance.now();
+      const write = () => {
+        const there = location.hash.slice(1);
+        // Somebody has just changed the address: what is shown will follow it, and must not be written over it.
+        if (fragment === there || there !== address) return;
+        if (!isNew) latest = performance.now();
+        if (isNew) steps = stepNow() + 1;
+        writeAddress(fragment, isNew ? steps : null);
+        address = location.hash.slice(1);
+      };
+      if (wait > 0) later = setTimeout(write, wait);
+      else write();
+      [written, shown] = [fragment, selection];
     },
   });
   addEventListener("resize", () => view.update({ height: pictureHeight() }));
   addEventListener("hashchange", () => {
     const fragment = location.hash.slice(1);
+    address = fragment;
     if (fragment === written) return;
-    written = fragment;
-    view.update({ selection: readFragment(fragment, defaults) });
+    // As it is shown already when it is reported, the address is left alone.
+    [written, shown] = [fragment, readFragment(fragment, defaults)];
+    view.update({ selection: shown });
   });
   return view;
 }
@@ -59,9 +89,17 @@ function pictureHeight(): number {
   return isFramed() ? FRAMED_PICTURE : Math.max(LOWEST_PICTURE, innerHeight - AROUND_PICTURE);
 }
 
-function replaceFragment(fragment: string): void {
+/** Which of our steps the address is at. */
+function stepNow(): number {
+  return (history.state as { headscopeStep?: number } | null)?.headscopeStep ?? 0;
+}
+
+/** Writes the fragment: of a new step, so that Back leads to the one before, or in place of the one that is there. */
+function writeAddress(fragment: string, step: number | null): void {
+  const address = fragment ? `#${fragment}` : location.pathname + location.search;
   try {
-    history.replaceState(null, "", fragment ? `#${fragment}` : location.pathname + location.search);
+    if (step === null) history.replaceState(history.state, "", address);
+    else history.pushState({ headscopeStep: step }, "", address);
   } catch (error) {
     // Some browsers forbid this to files and sandboxed frames; the fragment itself can always be set.
     if (!(error instanceof DOMException) || error.name !== "SecurityError") throw error;

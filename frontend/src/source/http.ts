@@ -5,8 +5,16 @@ import type { Source } from "./source";
 
 const DOTS = /(?:^|\/)\.\.?(?:\/|$)/;
 
-/** The source of a page that a server of ours shows: header and chunks are asked for when they are needed. */
-export async function httpSource(base: string): Promise<Source> {
+/** Statuses whose text says what is wrong. */
+const SAID = [400, 503];
+
+/**
+ * The source of a page that a server of ours shows: header and chunks are asked for when they are needed. The token
+ * that the server knows its page by travels in a header, which no other page can send.
+ */
+export async function httpSource(base: string, token: string): Promise<Source> {
+  const answer = (address: string) => ask(address, { "X-Headscope-Token": token });
+  const bytes = async (address: string) => new Uint8Array(await (await answer(address)).arrayBuffer());
   const header = await (await answer(`${base}header.json`)).json();
   checkHeader(header);
   return {
@@ -17,14 +25,10 @@ export async function httpSource(base: string): Promise<Source> {
   };
 }
 
-async function bytes(address: string): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await (await answer(address)).arrayBuffer());
-}
-
-async function answer(address: string): Promise<Response> {
+async function ask(address: string, headers: Readonly<Record<string, string>>): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(address);
+    response = await fetch(address, { headers });
   } catch (cause) {
     throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
   }
@@ -33,6 +37,6 @@ async function answer(address: string): Promise<Response> {
   if (status === 403) {
     throw new PageError("The server does not know this page: open the address that `headscope serve` printed.");
   }
-  if (status === 400) throw new PageError(await response.text());
+  if (SAID.includes(status)) throw new PageError(await response.text());
   throw new PageError(`The server answered ${status} when asked for “${address}”.`);
 }

@@ -3,7 +3,7 @@ import type { Page } from "../contract/page";
 export type FigureKind = "svg" | "pdf" | "png";
 
 /** Options of Python's `figure`. */
-export type FigureOptions = Readonly<Record<string, string | number | boolean | readonly number[]>>;
+export type FigureOptions = Readonly<Record<string, string | number | boolean | readonly number[] | readonly string[]>>;
 
 /** Where a view gets its data from: a file, a notebook or a server. */
 export interface Source {

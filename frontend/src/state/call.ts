@@ -2,18 +2,26 @@ import { type Selection, USUAL } from "./selection";
 
 /** The Python call that opens a page with this selection; its option names are those of PageOptions. */
 export function pythonCall(selection: Selection, several: boolean, evidence = false, of = "record"): string {
-  const named = { view: selection.view, ...(several && { stack: selection.stack }), layer: selection.layer };
+  // An overview is what a page opens on, and shows the clearest head where none is chosen.
+  const { view, heads, tray } = selection;
+  const opening = (view === "overview" && heads === null && tray.length === 0) || view === "compare";
+  const named = {
+    ...(!opening && { view: selection.view }),
+    ...(several && { stack: selection.stack }),
+    ...(!opening && { layer: selection.layer }),
+  };
   const rest = (Object.keys(USUAL) as (keyof typeof USUAL)[]).filter(
     (name) => literal(selection[name]) !== literal(USUAL[name]),
   );
   const chosen = { ...named, ...Object.fromEntries(rest.map((name) => [name, selection[name]])) };
   const options = Object.entries(chosen).map(([name, value]) => `${name}=${literal(value)}`);
-  return `hs.view(${of}, ${evidence ? "evidence=found, " : ""}${options.join(", ")})`;
+  return `hs.view(${[of, ...(evidence ? ["evidence=found"] : []), ...options].join(", ")})`;
 }
 
-function literal(value: unknown): string {
+/** A value as Python writes it. */
+export function literal(value: unknown): string {
   if (value === null || value === undefined) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
-  if (Array.isArray(value)) return `[${value.join(", ")}]`;
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
   return typeof value === "string" ? JSON.stringify(value) : String(value);
 }

@@ -7,13 +7,15 @@ import { counted, shortWeight } from "./words";
 export interface HeadLabel extends Readonly<Record<(typeof NUMBERS)[number], number>> {
   readonly pattern: number;
   readonly name: string;
-  /** Held over many texts, seen on one text only, or not told. */
-  readonly status: "held" | "once" | "none";
+  /** Held over many texts; as high, on one or too few texts to tell; or not told. */
+  readonly status: "held" | "candidate" | "none";
   readonly threshold: number;
 }
 
-const STATUS = ["none", "once", "held"] as const;
+const STATUS = ["none", "candidate", "held"] as const;
 export const MAP = "map";
+export const ONCE = "seen on one text only";
+export const CANDIDATE = "a candidate: too few texts to tell";
 
 const rank = ({ status }: HeadLabel) => (status === "none" ? 1 : 0);
 
@@ -57,7 +59,7 @@ export function toldLabels(evidence: Evidence, head: number): readonly HeadLabel
 export function wantedLabels(
   evidence: Evidence,
   head: number,
-  { label, least }: Pick<Selection, "label" | "least">,
+  { label, min_score: least }: Pick<Selection, "label" | "min_score">,
 ): readonly HeadLabel[] {
   return toldLabels(evidence, head).filter(
     ({ name, score }) => (label === null || name === label) && 100 * score >= least,
@@ -65,7 +67,7 @@ export function wantedLabels(
 }
 
 /** Whether the reader asks for some heads at all. */
-export function isFiltered({ label, least }: Pick<Selection, "label" | "least">): boolean {
+export function isFiltered({ label, min_score: least }: Pick<Selection, "label" | "min_score">): boolean {
   return label !== null || least > 0;
 }
 
@@ -148,9 +150,10 @@ export function shownFor({ said, stack }: Evidence, head: number, pattern: numbe
 /** "next .65, 95 % interval .64 to .66 over 120 texts": a label as a sentence says it. */
 export function labelWords({ name, score, low, high, texts, status }: HeadLabel, confidence: number): string {
   const least = `${name} ${shortWeight(score)}`;
-  if (status === "once" || texts === 1) return `${least}, seen on one text only`;
+  if (texts === 1) return `${least}, ${ONCE}`;
   const interval = `${Math.round(100 * confidence)} % interval ${shortWeight(low)} to ${shortWeight(high)}`;
-  return `${least}, ${interval} over ${counted(texts, "text")}`;
+  const told = `${least}, ${interval} over ${counted(texts, "text")}`;
+  return status === "candidate" ? `${told}, ${CANDIDATE}` : told;
 }
 
 /** All told labels of a head as a sentence; empty where nothing is told. */
@@ -175,11 +178,11 @@ export function fitChoice(selection: Selection, { evidence }: Page): Partial<Sel
   const axes = [...patterns, ...(evidence?.measures.map(({ name }) => name) ?? [])];
   const among = (name: string | null, names: readonly string[]) =>
     name !== null && names.includes(name) ? name : null;
-  const { sort, least } = selection;
+  const { sort, min_score: least } = selection;
   return {
     view,
     label: among(selection.label, patterns),
-    least: evidence && Number.isInteger(least) && least > 0 && least <= 100 ? least : 0,
+    min_score: evidence && Number.isInteger(least) && least > 0 && least <= 100 ? least : 0,
     sort: among(sort?.replace(/^-/, "") ?? null, axes) && sort,
     x: among(selection.x, evidence?.map ? [...axes, MAP] : axes),
     y: among(selection.y, axes),

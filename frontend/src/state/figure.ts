@@ -1,4 +1,5 @@
 import type { FigureOptions } from "../source/source";
+import { literal } from "./call";
 import type { Selection, View } from "./selection";
 
 /** What a figure depends on beside the selection. */
@@ -28,7 +29,11 @@ const KEPT: readonly unknown[] = [
 
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
 export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
-  const { view, stack, layer, quantity, filter, mute, sinks, share } = selection;
+  const { view, stack, layer, quantity, filter, hide_special, sinks, top_percent } = selection;
+  if (view === "overview") {
+    return { view, ...(several && { stack }), ...ringedHeads(selection), ...(dark && { theme: "dark" }) };
+  }
+  if (view === "compare") return { tray: selection.tray, ...(dark && { theme: "dark" }) };
   if (view === "scatter") return { view, ...(several && { stack }), ...scatterOptions(selection, dark) };
   return {
     view,
@@ -37,17 +42,27 @@ export function figureOptions({ selection, dark, several, head, pair }: FigureFa
     ...headsOf(selection, head),
     ...tokensOf(selection, pair),
     ...(view !== "neuron" && quantity !== "weight" && { quantity }),
-    ...(WITH_MASK.includes(view) && { ...(filter !== "all" && { filter }), ...(mute && { mute }) }),
+    ...(WITH_MASK.includes(view) && { ...(filter !== "all" && { filter }), ...(hide_special && { hide_special }) }),
     ...(WITH_MASK.includes(view) && !sinks && { sinks }),
-    ...(view === "head" && share !== null && { share }),
+    ...(view === "head" && top_percent !== null && { top_percent }),
     ...(dark && { theme: "dark" }),
   };
 }
 
 /** Chosen heads have rings in the scatter, and there is no layer without them. */
-function scatterOptions({ layer, heads, x, y }: Selection, dark: boolean): FigureOptions {
-  const ringed = heads && { layer, ...(heads.length === 1 ? { head: heads[0] } : { heads }) };
-  return { ...ringed, ...(x !== null && { x }), ...(y !== null && { y }), ...(dark && { theme: "dark" }) };
+function scatterOptions(selection: Selection, dark: boolean): FigureOptions {
+  const { x, y } = selection;
+  return {
+    ...ringedHeads(selection),
+    ...(x !== null && { x }),
+    ...(y !== null && { y }),
+    ...(dark && { theme: "dark" }),
+  };
+}
+
+/** The chosen heads, for views that frame them. */
+function ringedHeads({ layer, heads }: Selection): FigureOptions {
+  return heads ? { layer, ...(heads.length === 1 ? { head: heads[0] } : { heads }) } : {};
 }
 
 function headsOf({ view, heads }: Selection, head: number): FigureOptions {
@@ -79,25 +94,22 @@ export function figureCall(options: FigureOptions): string {
 /** The command that draws it from the file of the record; null for numbers that are not in there. */
 export function figureCommand(options: FigureOptions): string | null {
   if (!isKept(options)) return null;
-  const { view, layer, head, heads, sinks, mute, ...rest } = options;
+  const { view, layer, head, heads, sinks, hide_special, tray, ...rest } = options;
   const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
   const words = [
-    `--view ${view}`,
+    ...(view === undefined ? [] : [`--view ${view}`]),
+    ...(Array.isArray(tray) ? [`--tray ${tray.map((line) => `"${line}"`).join(" ")}`] : []),
     ...(layer === undefined ? [] : [`--at ${layer}${chosen === undefined ? "" : `-${chosen}`}`]),
     ...(view === "scatter" ? ["--evidence-of texts.txt"] : []),
-    ...(mute ? ["--mute"] : []),
-    ...(sinks === false ? ["--without-sinks"] : []),
-    ...Object.entries(rest).map(([name, value]) => `--${name} ${String(value).includes(" ") ? `"${value}"` : value}`),
+    ...(hide_special ? ["--hide-special"] : []),
+    ...(sinks === false ? ["--exclude-sinks"] : []),
+    ...Object.entries(rest).map(
+      ([name, value]) => `--${name.replace("_", "-")} ${String(value).includes(" ") ? `"${value}"` : value}`,
+    ),
   ];
   return `headscope figure run.safetensors ${words.join(" ")} --out figure.svg`;
 }
 
 function isKept({ quantity = "weight" }: FigureOptions): boolean {
   return KEPT.includes(quantity);
-}
-
-function literal(value: FigureOptions[string]): string {
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "string") return JSON.stringify(value);
-  return typeof value === "number" ? String(value) : `[${value.join(", ")}]`;
 }

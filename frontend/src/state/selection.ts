@@ -4,8 +4,31 @@ import type { Place, Side } from "../draw/place";
 import { SHARES } from "../draw/share";
 import { fitChoice } from "./evidence";
 import { quantitiesOf } from "./quantity";
+import { fitTray } from "./tray";
 
-export const VIEWS = ["head", "model", "matrix", "text", "neuron", "pair", "scatter"] as const;
+export const VIEWS = ["overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"] as const;
+export const ORDERS = ["layer", "kind", "sharpness"] as const;
+export const KINDS = ["next", "previous", "same", "own", "near", "broad", "resting", "none"] as const;
+export const MEASURES = [
+  "kind",
+  "sharpness",
+  "next",
+  "previous",
+  "itself",
+  "same",
+  "special",
+  "top",
+  "own",
+  "near",
+  "keys",
+] as const;
+export const PINNED = ["mean", "sum"] as const;
+export const LAYOUTS = ["auto", "columns", "rows"] as const;
+export const TILES = ["matrices", "lines"] as const;
+export const TEXT_DIRECTIONS = ["received", "given"] as const;
+export const NEURON_ORDERS = ["model", "ranked", "pairs", "hidden"] as const;
+export const VECTORS = ["product", "query", "key", "hidden"] as const;
+export const LINK_WORDS = ["both", "hits", "misses"] as const;
 export const THEMES = ["auto", "light", "dark"] as const;
 
 export type View = PageSelection["view"];
@@ -18,44 +41,67 @@ export type Theme = PageSelection["theme"];
  */
 export type Selection = { readonly [Key in keyof PageSelection]: Frozen<PageSelection[Key]> };
 
-type Frozen<Value> = Value extends number[] ? readonly number[] : Value;
+type Frozen<Value> = Value extends (infer Item)[] ? readonly Item[] : Value;
 
 /** What a page shows when Python chose nothing, beside its view and the first stack and layer. */
 export const USUAL: Omit<PageSelection, "view" | "stack" | "layer"> = {
   heads: null,
   query: [],
   key: [],
+  pinned: "mean",
+  words: false,
+  mean_layers: [],
   quantity: "weight",
   filter: "all",
-  mute: false,
+  hide_special: false,
   sinks: true,
-  share: null,
+  top_percent: null,
+  order: "layer",
+  kind: null,
+  measure: "kind",
+  layout: "auto",
   label: null,
-  least: 0,
+  min_score: 0,
   sort: null,
   x: null,
   y: null,
+  tiles: "matrices",
+  direction: "received",
+  neurons: "model",
+  vector: "product",
+  zoom: null,
+  stretch: false,
+  per_head: false,
+  link_direction: "dep->head",
+  link_words: "both",
+  tray: [],
+  linked: true,
   theme: "auto",
 };
 
 export function pageSelection(page: Page): Selection {
-  return fitSelection(page.selection, page);
+  return fitSelection({ ...page.selection, ...USUAL, ...page.selection }, page);
 }
 
 /** The nearest selection that this page can show. */
 export function fitSelection(selection: Selection, page: Page): Selection {
   const stack = findStack(page, selection.stack);
+  const tray = fitTray(selection.tray, page);
+  const compared = selection.view === "compare" && tray.length === 0 ? "overview" : selection.view;
+  const view = compared === "overview" && !stack.kinds ? "head" : compared;
   return {
     ...selection,
+    tray,
     stack: stack.name,
     layer: nearestLayer(stack, selection.layer),
     heads: fitHeads(selection.heads, stack),
+    mean_layers: stack.layers.map(({ layer }) => layer).filter((layer) => selection.mean_layers.includes(layer)),
     filter: isPair(stack) && FILTERS.includes(selection.filter) ? selection.filter : "all",
     quantity: fitQuantity(selection.quantity, page),
-    share: selection.share !== null && SHARES.includes(selection.share) ? selection.share : null,
+    top_percent: SHARES.includes(selection.top_percent ?? -1) ? selection.top_percent : null,
     query: fitTokens(selection.query, stack.query.labels.length),
     key: fitTokens(selection.key, stack.key.labels.length),
-    ...fitChoice(selection, page),
+    ...fitChoice({ ...selection, view }, page),
   };
 }
 
@@ -104,6 +150,28 @@ export function openHead(selection: Selection, layer: number, head: number, stac
   return { ...selection, layer, heads: fitHeads([head], stack) };
 }
 
+/** The one head that is chosen, as its thumbnail is numbered; null where it is not one. */
+export function keptHead({ layer, heads }: Selection, stack: PageStack): number | null {
+  const row = stack.layers.findIndex((of) => of.layer === layer);
+  if (stack.heads === 1) return row;
+  const column = heads?.length === 1 ? stack.head_numbers.indexOf(heads[0]) : -1;
+  return column < 0 ? null : row * stack.heads + column;
+}
+
+/** Only this head of this layer, given as its thumbnail is numbered. */
+export function keepHead(selection: Selection, at: number, stack: PageStack): Selection {
+  const layer = stack.layers[Math.floor(at / stack.heads)].layer;
+  return { ...selection, layer, heads: fitHeads([stack.head_numbers[at % stack.heads]], stack) };
+}
+
+/** A selection after the overview is left: the head that it showed is still shown. */
+export function leaving(before: Selection, next: Selection, stack: PageStack, shown: number): Selection {
+  const left =
+    before.view === "overview" && !["overview", "compare"].includes(next.view) && next.stack === before.stack;
+  if (!left || next.heads !== null || before.heads !== null || next.layer !== before.layer) return next;
+  return keepHead(next, shown, stack);
+}
+
 export function allHeads(selection: Selection): Selection {
   return { ...selection, heads: null };
 }
@@ -146,4 +214,13 @@ function fitTokens(tokens: readonly number[], count: number): readonly number[] 
   return [...new Set(tokens)]
     .filter((token) => Number.isInteger(token) && token >= 0 && token < count)
     .sort((a, b) => a - b);
+}
+
+/** What a reader moves little by little, and colours: no steps of their own to go back by. */
+const CONTINUOUS: readonly (keyof Selection)[] = ["top_percent", "zoom", "min_score", "theme"];
+
+/** Whether a change is one that can be undone. */
+export function isStep(before: Selection, next: Selection): boolean {
+  const names = Object.keys(next) as (keyof Selection)[];
+  return names.some((name) => !CONTINUOUS.includes(name) && String(before[name]) !== String(next[name]));
 }

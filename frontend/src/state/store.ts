@@ -2,28 +2,58 @@ import { batch, computed, effect, type ReadonlySignal, type Signal, signal } fro
 import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
 import { parseHex } from "../draw/color";
 import { type BarColors, received, type TokenAttention, tokenAttention } from "../draw/focus";
+import { kindColor } from "../draw/kinds";
 import { everyToken, filterMask, type Mask, muteSpecial, withoutSinks } from "../draw/mask";
-import { headColors, signColors } from "../draw/palette";
-import type { Focus, Side } from "../draw/place";
+import { mergedTokens, mergeOf } from "../draw/merge";
+import { headColors, MOST_COLORS, signColors } from "../draw/palette";
+import type { Focus, Place, Side } from "../draw/place";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
 import { type LayerValues, largest } from "../draw/values";
 import { type LayerWeights, once, withoutKeys } from "../draw/weights";
+import { strongestWords } from "../draw/words";
 import { type Evidence, loadEvidence } from "../source/evidence";
+import { type LoadedKinds, loadKinds } from "../source/kinds";
 import { askedRow, type LoadedLayer } from "../source/layer";
 import { LayerCache } from "../source/layers";
 import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
+import { averaged, joined, joinedRow } from "./combined";
 import { whenIdle } from "./idle";
-import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "./quantity";
-import { chosenHeads, findStack, fitSelection, pageSelection, releasePins, type Selection } from "./selection";
+import { clearestHead, clearestOfEach, kindOf } from "./kinds";
+import { amongMany, hasQuantity, quantitiesOf, WEIGHT_FACTS } from "./quantity";
+import {
+  chosenHeads,
+  findStack,
+  fitSelection,
+  isStep,
+  keepHead,
+  keptHead,
+  leaving,
+  pageSelection,
+  releasePins,
+  type Selection,
+  togglePin,
+  USUAL,
+  type View,
+} from "./selection";
+import { MOST_IN_TRAY, writeEntry } from "./tray";
 
-/** More lines than this are drawn only on request: they would make a layer change slow and a picture grey. */
+/** More lines than this are drawn only on request: they would make a layer change slow. */
 export const LINE_BUDGET = 30_000;
+
+/** And more lines than this for each query cannot be told apart. */
+export const LINES_A_TOKEN = 10;
 
 /** Lines of both signs are more, and grey sooner. */
 const SIGNED_BUDGET = 1500;
+
+/** With more heads the map beside the views is too small for matrices, and shows a number of each head. */
+const FEW_HEADS = 12;
+
+/** Views of one layer, which may show the mean of several. */
+const WITH_MEAN: readonly View[] = ["head", "matrix", "text"];
 
 /** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
 export interface Shown extends LoadedLayer {
@@ -39,52 +69,124 @@ export type Hover = { readonly [Of in Side]?: number };
 /** The state of all views: what is selected, and all that follows from it. */
 export type Store = ReturnType<typeof createStore>;
 
-export function createStore(source: Source, wanted: Partial<Selection> = {}) {
+/**
+ * The state of what is shown.
+ *
+ * A picture of the tray has one of its own, and shares the layers that were unpacked; it needs no more than its picture.
+ */
+export function createStore(source: Source, wanted: Partial<Selection> = {}, shared?: LayerCache) {
   const page = source.header;
   const selection = signal(fitSelection({ ...pageSelection(page), ...wanted }, page));
   const systemDark = signal(false);
+  /** Paper is white. */
+  const printing = signal(false);
   const hover = signal<Hover>({});
-  const shown = signal<Shown | null>(null);
+  /** The layer as it came, in pieces. */
+  const loaded = signal<Shown | null>(null);
   const failure = signal<unknown>(null);
   const evidence = signal<Evidence | null>(null);
   const hoverHead = signal<number | null>(null);
+  const kinds = signal<LoadedKinds | null>(null);
+  const peeked = signal<number | null>(null);
+  const help = signal(false);
+  const searching = signal(false);
+  const said = signal("");
   const loadedPictures = signal<(quantity: string) => Pictures>(() => NO_PICTURES);
 
   const part = <Key extends keyof Selection>(key: Key) => computed(() => selection.value[key]);
-  const [view, stackName, layerNumber, theme, filter] = [
-    part("view"),
-    part("stack"),
-    part("layer"),
-    part("theme"),
-    part("filter"),
+  const [view, stackName, theme, filter] = [part("view"), part("stack"), part("theme"), part("filter")];
+  const [mute, keepSinks, share, wantedQuantity] = [
+    part("hide_special"),
+    part("sinks"),
+    part("top_percent"),
+    part("quantity"),
   ];
-  const [mute, keepSinks, share, wantedQuantity] = [part("mute"), part("sinks"), part("share"), part("quantity")];
+  const [pinned, inWords] = [part("pinned"), part("words")];
+  const meanKey = computed(() => (WITH_MEAN.includes(view.value) ? selection.value.mean_layers.join() : ""));
   const headsKey = computed(() => selection.value.heads?.join() ?? "all");
   const pinsKey = computed(() => `${selection.value.query.join()}|${selection.value.key.join()}`);
   const pins = computed((): Record<Side, readonly number[]> => {
     void pinsKey.value;
-    return { query: selection.peek().query, key: selection.peek().key };
+    const { query, key } = selection.peek();
+    return { query: wordsAt("query", query), key: wordsAt("key", key) };
   });
 
   const stack = computed(() => findStack(page, stackName.value));
-  const dark = computed(() => (theme.value === "auto" ? systemDark.value : theme.value === "dark"));
-  const shownStack = computed(() => shown.value?.stack ?? null);
-  const nowStack = computed(() => shownStack.value ?? stack.value);
-  const heads = computed(() => {
+  /** How pieces make words, where these are shown: what a neuron adds belongs to a piece. */
+  const merge = computed(() => {
+    if (!inWords.value || view.value === "neuron" || !hasPieces(stack.value)) return null;
+    return { query: mergeOf(stack.value.query), key: mergeOf(stack.value.key) };
+  });
+  const wordsAt = (side: Side, pieces: readonly number[]): readonly number[] => {
+    const of = merge.value?.[side];
+    return of ? [...new Set(pieces.map((piece) => of.wordOf[piece]))] : pieces;
+  };
+  /** The first piece of what is shown as a token. */
+  const pieceAt = ({ side, token }: Place): number => merge.peek()?.[side].starts[token] ?? token;
+  const wordStack = computed((): PageStack => {
+    const [of, { query, key }] = [merge.value, stack.value];
+    return of ? { ...stack.value, query: mergedTokens(query, of.query), key: mergedTokens(key, of.key) } : stack.value;
+  });
+  /** The layer as it is shown: in pieces, or in words. */
+  const shown = computed((): Shown | null => {
+    const [now, of] = [loaded.value, merge.value];
+    if (!now || !of || now.stack !== stack.value) return now;
+    return { ...joined(now, of), stack: wordStack.value };
+  });
+  /** The one head that the overview shows in full, as its thumbnail is numbered; null in all other views. */
+  const full = computed((): number | null => {
+    if (view.value !== "overview") return null;
+    return peeked.value ?? keptHead(selection.value, stack.value) ?? opening.value;
+  });
+  /** The head with the clearest pattern, once all are known. */
+  const clearest = computed(() => {
+    const known = kinds.value;
+    return known?.stack === stack.value && known.left === 0 ? clearestHead(known) : null;
+  });
+  /** What an overview opens on: the clearest head, or the first of the layer until that is known. */
+  const opening = computed(() => {
+    const row = stack.value.layers.findIndex(({ layer }) => layer === selection.value.layer);
+    return clearest.value ?? row * stack.value.heads;
+  });
+  const layerNumber = computed(() => {
+    const { layers, heads } = stack.value;
+    return full.value === null ? selection.value.layer : layers[Math.floor(full.value / heads)].layer;
+  });
+  /** The heads that are asked for, as they stand in the page. */
+  const wantedHeads = computed(() => {
     void headsKey.value;
+    return full.value === null ? chosenHeads(selection.peek().heads, stack.value) : [full.value % stack.value.heads];
+  });
+  const wantedKey = computed(() => `${stack.value.name}|${wantedHeads.value.join()}`);
+  const dark = computed(() => !printing.value && (theme.value === "auto" ? systemDark.value : theme.value === "dark"));
+  const shownStack = computed(() => shown.value?.stack ?? null);
+  const nowStack = computed(() => shownStack.value ?? wordStack.value);
+  const heads = computed(() => {
+    void wantedKey.value;
     const count = shown.value?.weights.heads ?? nowStack.value.heads;
     const here = shown.value?.here;
     const isHere = (head: number) => head < count && (here?.has(head) ?? true);
-    const on = chosenHeads(selection.peek().heads, nowStack.value).filter(isHere);
+    const on = wantedHeads.peek().filter(isHere);
+    // Neurons are those of one head.
+    if (view.value === "neuron") return on.slice(0, 1);
     return on.length > 0 ? on : Array.from({ length: count }, (_, head) => head).filter(isHere);
   });
   const palette = computed(() => {
     const numbers = nowStack.value.head_numbers;
+    const kind = full.value !== null && kinds.value?.stack === stack.value && kindOf(kinds.value, full.value);
+    // The overview colours by what a head does, all else by its number.
+    if (full.value !== null) return numbers.map(() => kindColor(kind || "none", dark.value));
+    const known = kinds.value;
+    // So many colours cannot be told apart: a head has that of its kind.
+    if (numbers.length > MOST_COLORS && known?.stack === stack.value) {
+      const row = known.stack.layers.findIndex(({ layer }) => layer === layerNumber.value) * known.stack.heads;
+      return numbers.map((_, head) => kindColor(kindOf(known, row + head) ?? "none", dark.value));
+    }
     const colors = headColors(Math.max(...numbers) + 1, dark.value);
     return numbers.map((number) => colors[number]);
   });
   const inks = computed(() => palette.value.map(parseHex));
-  const quantity = computed(() => shown.value?.quantity ?? WEIGHT_FACTS);
+  const quantity = computed(() => amongMany(shown.value?.quantity ?? WEIGHT_FACTS, nowStack.value.key.labels.length));
   /** Where the maps that are drawn stand: those of the chosen heads, or the one that the layer has. */
   const maps = computed(() => (quantity.value.per === "layer" ? [0] : heads.value));
   const mapColors = computed(() =>
@@ -104,6 +206,19 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     const kept = new Uint8Array(shown.value.weights.keys).fill(1);
     for (const { key } of sinks.value) kept[key] = 0;
     return withoutKeys(shown.value.weights, kept);
+  });
+  /** The two words that the first chosen head joins most: where the neuron view opens. */
+  const words = computed(() => {
+    const now = shown.value;
+    return (
+      now &&
+      strongestWords(
+        now.weights,
+        heads.value[0],
+        now.stack,
+        sinks.value.map(({ key }) => key),
+      )
+    );
   });
   /** The chosen quantity as it is shown; what is no weight is not renormalised. */
   const values = computed((): LayerValues | null =>
@@ -136,7 +251,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const focus = computed(() => focusIn(pins.value, mask.value) ?? focusIn(asLists(hover.value), mask.value));
   const attention = computed((): TokenAttention | null =>
     values.value && mask.value && focus.value
-      ? tokenAttention(values.value, maps.value, mask.value, focus.value)
+      ? tokenAttention(values.value, maps.value, mask.value, focus.value, pinned.value)
       : null,
   );
   /** The query and the key that are looked at together: pinned, or else under the pointer. */
@@ -148,7 +263,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   const sharesOf = computed(() => lazyShares(values.value, mask.value));
   const step = computed(() => {
     if (share.value !== null) return SHARES.indexOf(share.value);
-    const budget = quantity.value.signed ? SIGNED_BUDGET : LINE_BUDGET;
+    const legible = LINES_A_TOKEN * nowStack.value.query.labels.length;
+    const budget = Math.min(legible, quantity.value.signed ? SIGNED_BUDGET : LINE_BUDGET);
     return affordableStep(maps.value.map(sharesOf.value), budget);
   });
   const summary = computed(() => drawn(maps.value.map(sharesOf.value), step.value));
@@ -160,21 +276,26 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     return drawn(all, last).part - drawn(rest, last).part;
   });
 
-  const layers = new LayerCache(source);
+  const layers = shared ?? new LayerCache(source);
   const thumbs = signal<LayerWeights | null>(null);
   /** Layers whose thumbnails are still to come. */
   const thumbsLeft = signal(0);
   const waiting = signal("");
+  const past: Selection[] = [];
+  const ahead: Selection[] = [];
   let newest = 0;
+  /** The further layers that what is shown is the mean of. */
+  let shownMean = "";
   const stopLoading = effect(() => {
     const wantedStack = stack.value;
     const number = layerNumber.value;
     const name = wantedQuantity.value;
-    void headsKey.value;
-    void showLayer(wantedStack, number, chosenHeads(selection.peek().heads, wantedStack), name);
+    void [wantedKey.value, meanKey.value];
+    void showLayer(wantedStack, number, wantedHeads.peek(), name);
   });
   const stopThumbs = effect(() => {
     const wantedStack = stack.value;
+    if (shared) return;
     const first = wantedStack.layers.findIndex(({ layer }) => layer === layerNumber.peek());
     batch(() => {
       thumbs.value = null;
@@ -194,12 +315,31 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     });
   });
 
+  // Only the overview and maps of many heads need them, and they stay for the next time.
+  const stopKinds = effect(() => {
+    const wantedStack = stack.value;
+    const wanted = view.value === "overview" || wantedStack.heads > FEW_HEADS;
+    if (!wanted || kinds.peek()?.stack === wantedStack) return;
+    const first = wantedStack.layers.findIndex(({ layer }) => layer === selection.peek().layer);
+    const current = () => stack.peek() === wantedStack;
+    kinds.value = null;
+    const show = (loaded: LoadedKinds) => {
+      if (current()) kinds.value = loaded;
+      return current();
+    };
+    loadKinds(source, wantedStack, first, show).catch((error) => {
+      if (current()) failure.value = error;
+    });
+  });
+
   const failed = (error: unknown) => {
     failure.value = error;
   };
-  loadEvidence(source, page).then((loaded) => {
-    evidence.value = loaded;
-  }, failed);
+  if (!shared) {
+    loadEvidence(source, page).then((loaded) => {
+      evidence.value = loaded;
+    }, failed);
+  }
   loadPictures(source).then((loaded) => {
     loadedPictures.value = loaded;
   }, failed);
@@ -223,15 +363,22 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     waiting.value = `layer ${number}`;
     try {
       const of = quantityFor(wantedStack, stub, name);
-      const loaded = await layers.load(wantedStack, stub, wanted, of);
+      const one = await layers.load(wantedStack, stub, wanted, of);
+      const further = wantedStack.layers.filter(
+        ({ layer }) => layer !== number && meanKey.peek() && selection.peek().mean_layers.includes(layer),
+      );
+      const others = await Promise.all(further.map((layer) => layers.load(wantedStack, layer, wanted, of)));
       if (!current()) return;
-      const now = shown.peek();
-      const same = now?.stack === wantedStack && now.layer === loaded.page && now.quantity.name === of.name;
+      const now = loaded.peek();
+      const mean = meanKey.peek();
+      const same = now?.stack === wantedStack && now.layer.layer === number && now.quantity.name === of.name;
+      const fresh = others.length > 0 ? averaged([one, ...others]) : one;
       batch(() => {
         waiting.value = "";
-        if (!same || now.here !== loaded.here) {
-          shown.value = { stack: wantedStack, layer: loaded.page, quantity: of, ...loaded };
+        if (!same || now.here.size !== fresh.here.size || shownMean !== mean) {
+          loaded.value = { stack: wantedStack, layer: fresh.page, quantity: of, ...fresh };
         }
+        shownMean = mean;
       });
       for (const next of [at + 1, at - 1]) if (next in wantedStack.layers) prefetch(wantedStack, next, wanted, current);
     } catch (error) {
@@ -255,8 +402,22 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     });
   }
 
+  const asShown = (layer: LoadedLayer) => {
+    const words = merge.peek();
+    return words ? joined(layer, words) : layer;
+  };
+
   /** What one query has with each key in each head of a layer; undefined where a page cannot tell. */
   async function rowOf(layer: PageLayer, query: number, of: PageQuantity) {
+    const words = merge.peek();
+    if (!words) return pieceRow(layer, query, of);
+    const { starts } = words.query;
+    const pieces = Array.from({ length: starts[query + 1] - starts[query] }, (_, at) => starts[query] + at);
+    const rows = await Promise.all(pieces.map((piece) => pieceRow(layer, piece, of)));
+    return joinedRow(rows, words.key, of.name === "score");
+  }
+
+  async function pieceRow(layer: PageLayer, query: number, of: PageQuantity) {
     if (layer.later) return askedRow(source, stack.peek(), layer, of, query);
     const values = (await layers.load(stack.peek(), layer, [], of)).values.get(of.name);
     const row = once((head) => values?.row(head, query));
@@ -264,8 +425,48 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   }
 
   function select(change: (selection: Selection) => Selection): void {
-    hoverHead.value = null;
-    selection.value = fitSelection(change(selection.peek()), page);
+    const before = selection.peek();
+    const next = fitSelection(leaving(before, change(before), stack.peek(), opening.peek()), page);
+    if (isStep(before, next)) {
+      past.push(before);
+      ahead.length = 0;
+    }
+    batch(() => {
+      hoverHead.value = null;
+      peeked.value = null;
+      selection.value = next;
+    });
+  }
+
+  /** Changes parts of the selection. */
+  function choose(part: Partial<Selection>): void {
+    select((now) => ({ ...now, ...part }));
+  }
+
+  /** The selection before the last step, or after it again. */
+  function undo(forward: boolean): void {
+    const [from, to] = forward ? [ahead, past] : [past, ahead];
+    const next = from.pop();
+    if (!next) return;
+    to.push(selection.peek());
+    batch(() => {
+      hoverHead.value = null;
+      peeked.value = null;
+      selection.value = next;
+    });
+  }
+
+  /** Pins what is shown as a token, or releases it; to add, beside those that are pinned. */
+  function pin(place: Place, add = false): void {
+    const first = (side: Side, pieces: readonly number[]) =>
+      wordsAt(side, pieces).map((token) => pieceAt({ side, token }));
+    select((now) =>
+      togglePin(
+        { ...now, query: first("query", now.query), key: first("key", now.key) },
+        { ...place, token: pieceAt(place) },
+        add,
+      ),
+    );
   }
 
   function preview(at: Hover): void {
@@ -280,14 +481,18 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
   function release(): void {
     batch(() => {
       hover.value = {};
-      select(releasePins);
+      if (help.value) help.value = false;
+      else if (searching.value) searching.value = false;
+      else select((now) => ({ ...releasePins(now), kind: null }));
     });
   }
 
   return {
     page,
+    source,
     selection: selection as ReadonlySignal<Selection>,
     systemDark: systemDark as Signal<boolean>,
+    printing: printing as Signal<boolean>,
     shown: shown as ReadonlySignal<Shown | null>,
     failure: failure as ReadonlySignal<unknown>,
     thumbs: thumbs as ReadonlySignal<LayerWeights | null>,
@@ -296,6 +501,21 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     evidence: computed(() => (evidence.value?.stack === stack.value ? evidence.value : null)),
     /** The pictures whose patches the tokens are, of each record that is shown. */
     pictures: computed(() => loadedPictures.value(quantity.value.name)),
+    /** What each head of the chosen stack does on this text, as far as it is known yet. */
+    kinds: computed(() => (kinds.value?.stack === stack.value ? kinds.value : null)),
+    /** The head that the pointer is at in the overview, which shows it in full. */
+    peeked: peeked as Signal<number | null>,
+    full,
+    /** Whether the sheet of keys and marks is open. */
+    help: help as Signal<boolean>,
+    /** Whether the field that finds tokens is open. */
+    searching: searching as Signal<boolean>,
+    /** What was done and cannot be seen at once, for those who do not see. */
+    said: said as Signal<string>,
+    /** The layers that were unpacked. */
+    layers,
+    /** What the shown heads together give to each key. */
+    overall,
     /** The head under the pointer, as its thumbnail is numbered. */
     hoverHead: hoverHead as Signal<number | null>,
     view,
@@ -303,7 +523,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     /** The quantities that the chosen stack has. */
     quantities: computed(() => quantitiesOf(page, stack.value)),
     layerNumber,
-    stack,
+    stack: wordStack,
     shownStack,
     dark,
     heads,
@@ -316,6 +536,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     pins,
     focus,
     pair,
+    words,
     /** The weights as they are shown: without sinks and renormalised where the reader wants that. */
     weights,
     values,
@@ -329,7 +550,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     summary,
     mutedPart,
     /** A layer of the chosen stack, loaded with all its heads, with a quantity. */
-    load: (layer: PageLayer, quantity?: PageQuantity) => layers.load(stack.peek(), layer, [], quantity),
+    load: async (layer: PageLayer, quantity?: PageQuantity) =>
+      asShown(await layers.load(stack.peek(), layer, [], quantity)),
+    /** A layer of the chosen stack with one of its heads, as that stands in the page. */
+    loadHead: async (layer: PageLayer, head: number) => asShown(await layers.load(stack.peek(), layer, [head])),
     thumbsLeft: thumbsLeft as ReadonlySignal<number>,
     /** What was asked for and is not shown yet; empty where nothing is. */
     waiting: waiting as ReadonlySignal<string>,
@@ -337,6 +561,13 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     /** Asks Python for a figure, where there is a Python. */
     figure: source.figure,
     select,
+    pin,
+    /** The first piece of what is shown as a token. */
+    pieceAt,
+    /** Whether what is shown as tokens are words of several pieces. */
+    merged: computed(() => merge.value !== null),
+    choose,
+    undo,
     preview,
     release,
     /** Says in place of the view what went wrong. */
@@ -344,8 +575,13 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}) {
     destroy() {
       stopLoading();
       stopThumbs();
+      stopKinds();
     },
   };
+}
+
+function hasPieces({ query, key }: PageStack): boolean {
+  return query.continues.includes(true) || key.continues.includes(true);
 }
 
 /** The colours of bars that stand for what is shown. */
@@ -382,4 +618,37 @@ function focusIn(tokens: Record<Side, readonly number[]>, mask: Mask | null): Fo
     if (inside.length > 0) return { side, tokens: inside };
   }
   return null;
+}
+
+/** Puts what is shown into the tray: of the overview the head in full. */
+export function freeze(store: Store): void {
+  const { selection, stack, full, page } = store;
+  const now = selection.value;
+  const at = full.value;
+  addToTray(store, writeEntry(at === null ? now : { ...keepHead(now, at, stack.value), view: "head" }, page));
+}
+
+/** Puts a line into the tray, where there is room and it is not there yet. */
+export function addToTray(store: Store, line: string): void {
+  const { tray } = store.selection.value;
+  if (tray.includes(line)) store.said.value = `${line} is in the tray already`;
+  else if (tray.length === MOST_IN_TRAY) store.said.value = `The tray is full: it holds ${MOST_IN_TRAY} pictures`;
+  else {
+    store.choose({ tray: [...tray, line] });
+    store.said.value = `${line} added to compare, ${tray.length + 1} of ${MOST_IN_TRAY}`;
+  }
+}
+
+/** The line of one head as its thumbnail is numbered, with nothing else chosen. */
+export function headLine({ selection, stack, page }: Store, at: number): string {
+  const { layer, heads } = keepHead(selection.value, at, stack.value);
+  return writeEntry({ ...USUAL, view: "head", stack: stack.value.name, layer, heads }, page);
+}
+
+/** Compares the clearest head of each kind. */
+export function compareClearest(store: Store): void {
+  const known = store.kinds.value;
+  if (known?.left === 0) {
+    store.choose({ view: "compare", tray: clearestOfEach(known).map(({ head }) => headLine(store, head)) });
+  }
 }

@@ -8,6 +8,13 @@ export function shortWeight(weight: number): string {
   return weight > 0 ? "<.001" : "0";
 }
 
+/** "31 ×", "1.2 ×", "<.1 ×": how often the even share. */
+export function times(multiple: number): string {
+  if (multiple > 0 && multiple < 0.05) return "<.1 ×";
+  const text = multiple >= 9.95 ? count(Math.round(multiple)) : multiple.toFixed(1).replace(/^0/, "");
+  return `${multiple === 0 ? 0 : text} ×`;
+}
+
 /** "1.83", ".42", "213": a number that is not below 0 and may be above 1. */
 export function amount(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 0.995 ? value.toFixed(2) : shortWeight(value);

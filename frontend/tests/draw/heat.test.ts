@@ -73,8 +73,8 @@ test("cells look masked, out of window, without attention, padded or left out", 
   const padded = paddedTokens(["a", "[PAD]", "pad", "<pad>"], [false, true, false, true]);
   expect([...padded]).toEqual([0, 1, 0, 1]);
   const some = { ...RULES, keyLooks: keyLooks(padded, Uint8Array.of(0, 1, 1, 1)), query: Uint8Array.of(1, 1, 0) };
-  expect(looks(some, 1)).toEqual(["left out", "padded", "shown", "padded"]);
-  expect(looks(some, 2)).toEqual(Array(4).fill("left out"));
+  expect(looks(some, 1)).toEqual(["excluded", "padded", "shown", "padded"]);
+  expect(looks(some, 2)).toEqual(Array(4).fill("excluded"));
   expect(looksOf(RULES)).toEqual(["masked", "out of window", "no attention"]);
   expect(looksOf(all(2, 4))).toEqual([]);
 });

@@ -34,6 +34,9 @@ const CASES: [string, Partial<ScoreParts>][] = [
   ["a soft cap", { softCap: 0.8 }],
   ["a bias by offset", { bias: { values: numbers(HEADS * 11, 5), heads: HEADS, byOffset: true } }],
   ["one bias for all heads", { bias: { values: numbers(35, 6), heads: 1, byOffset: false } }],
+  // the cap bounds the product of query and key alone
+  ["a bias beside a soft cap", { softCap: 0.8, bias: { values: numbers(35, 6), heads: 1, byOffset: false } }],
+  ["a bias by offset beside a soft cap", { softCap: 0.3, bias: { values: numbers(44, 5), heads: 4, byOffset: true } }],
   ["runs of visible keys", { visible: visibleRuns(Int32Array.from(VISIBLE.flat()), QUERIES) }],
   ["sinks", { sinks: [0.5, -1, 2, 0] }],
 ];

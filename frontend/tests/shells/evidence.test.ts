@@ -60,16 +60,16 @@ test("heads that are not asked for are dimmed, and the link says what was asked"
   expect(dimmed()).not.toContain("0-1");
   expect(location.hash).toBe("#v=2&view=model&label=next");
   expect(one(root, "[data-told]").textContent).toContain("2 of 9 heads stand out");
-  const least = one(root, "[data-least]") as HTMLInputElement;
+  const least = one(root, "[data-min-score]") as HTMLInputElement;
   least.value = "70";
   least.dispatchEvent(new Event("input", { bubbles: true }));
   await soon(() => expect(dimmed()).toHaveLength(8));
-  expect(location.hash).toBe("#v=2&view=model&label=next&least=70");
+  expect(location.hash).toBe("#v=2&view=model&label=next&min_score=70");
   chip.click();
   least.value = "0";
   least.dispatchEvent(new Event("input", { bubbles: true }));
   await soon(() => expect(dimmed()).toEqual([]));
-  expect(location.hash).toBe("#v=2&view=model");
+  await soon(() => expect(location.hash).toBe("#v=2&view=model"));
 });
 
 test("heads are sorted by a measure and keep their names", async () => {
@@ -132,7 +132,7 @@ test("the card beside the head view has evidence, examples and pairs that pin th
   const card = await soon(() => one(root, '[data-head-card="0-1"]'));
   const label = one(card, '[data-evidence-of="next"]');
   expect(label.textContent).toMatch(/next\.80\[\.78, \.81\].*does next.*baseline \.07 \(uniform\) · threshold 0\.5/);
-  expect(label.textContent).toMatch(/d 2\.5 · p < \.001 · 24 texts/);
+  expect(label.textContent).toMatch(/2\.5 standard deviations above it · p < \.001 · 24 texts/);
   expect([...label.querySelectorAll(".texts li")].map(({ textContent }) => textContent)).toEqual([
     ".90 another text",
     ".70 one text",
@@ -151,14 +151,27 @@ test("what was seen on one text only says so, everywhere", async () => {
   const root = await open(exampleEvidence({ texts: 1, caution }), "v=2&heads=1");
   const card = await soon(() => one(root, '[data-head-card="0-1"]'));
   expect(one(card, ".caution").textContent).toBe(`${caution}.`);
-  const label = one(card, "[data-once]");
+  const label = one(card, "[data-candidate]");
   expect(label.textContent).toContain("seen on one text only");
   expect(label.textContent).not.toMatch(/\[|NaN|p </);
   expect(card.textContent).not.toContain("NaN");
   one(root, '[data-option="model"]').click();
   await soon(() => expect(one(root, "[data-caution]").textContent).toBe(`${caution}.`));
   expect(one(root, '[data-cell="0-1"]').getAttribute("aria-label")).toMatch(/next \.80, seen on one text only$/);
-  expect(root.querySelectorAll(".tile-label:not([data-once])")).toHaveLength(0);
+  expect(root.querySelectorAll(".tile-label:not([data-candidate])")).toHaveLength(0);
+});
+
+test("what too few texts show is a candidate, and the length of the texts is said", async () => {
+  const caution = "8 texts are too few to tell 18 scores from chance; give 9 or more";
+  const root = await open(exampleEvidence({ texts: 8, candidates: true, caution }), "v=2&heads=1");
+  const card = await soon(() => one(root, '[data-head-card="0-1"]'));
+  expect(one(card, ".caution").textContent).toBe(`${caution}.`);
+  expect(one(card, "[data-candidate]").textContent).toContain("a candidate: too few texts to tell");
+  expect(card.textContent).toContain("over 8 texts of 13 tokens");
+  one(root, '[data-option="model"]').click();
+  await soon(() => expect(one(root, "[data-caution]").textContent).toBe(`${caution}.`));
+  expect(one(root, '[data-cell="0-1"]').getAttribute("aria-label")).toMatch(/over 8 texts, a candidate: too few/);
+  expect(root.querySelectorAll(".tile-label:not([data-candidate])")).toHaveLength(0);
 });
 
 test("several chosen heads are listed with their labels", async () => {

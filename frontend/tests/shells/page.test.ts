@@ -56,18 +56,17 @@ test("the document takes the colours of the view, for its scroll bars", async ()
   await soon(() => expect(style.colorScheme).toBe("dark"));
 });
 
-test("a page opens, draws every weight and says what it shows", async () => {
+test("a page opens, draws every weight where that is asked for and says what it shows", async () => {
   const example = examplePage();
+  example.page.selection.top_percent = 100;
   const root = await open(example);
   const view = await drawn(root);
   expect(view.dataset).toMatchObject({ stack: "self", layer: "0", heads: "0,1,2" });
   expect(view.dataset.lines).toBe(String(lineCount(example, "weights/self/0")));
   expect(one(root, "[data-summary]").textContent).toMatch(/^\d+ lines · 100 % of the attention$/);
   expect(one(root, "header").textContent).toMatch(/example\/tiny.*3 layers · 3 heads · 5 → 7 tokens/);
-  expect(one(root, "footer").textContent).toMatch(
-    /checked against the model: 2e-6 · error of a weight ≤ \.0039 \(8-bit/,
-  );
-  expect(one(root, "[data-call]").textContent).toBe('hs.view(record, view="head", layer=0)');
+  expect(one(root, "footer").textContent).toMatch(/passes; limit 1\.1e-04\) · error of a weight ≤ \.0039 \(8-bit/);
+  expect(one(root, "[data-call]").textContent).toBe('hs.view(record, view="head", layer=0, top_percent=100)');
   expect(performance.getEntriesByName("headscope:first-draw")).not.toHaveLength(0);
   const image = putImageData.mock.calls.map(([data]) => data).find(({ width }) => width === LINES_WIDTH);
   expect(image?.data.some((channel) => channel > 0)).toBe(true);
@@ -114,7 +113,7 @@ test("pointing at a token shows its numbers, a click keeps them, Escape lets go"
     return found;
   });
   for (const element of lit) expect(element.querySelector(".number")?.textContent).toMatch(/^\.\d{2,3}$/);
-  await soon(() => expect(one(root, "[data-inspector] strong").textContent).toBe("went"));
+  await soon(() => expect(one(root, "[data-inspector] .chosen-token strong").textContent).toBe("went"));
   from.click();
   await soon(() => expect(location.hash).toBe("#v=2&query=2"));
   token(root, "key", 3).dispatchEvent(new Event("pointerover", { bubbles: true }));
@@ -144,12 +143,12 @@ test("muting strikes special tokens through and says what that hides", async () 
   const example = examplePage();
   const root = await open(example);
   const view = await drawn(root);
-  one(root, "[data-mute]").click();
+  one(root, "[data-hide-special]").click();
   await soon(() => expect(token(root, "key", 4).dataset.hidden).toBe("muted"));
   expect(token(root, "key", 3).dataset.hidden).toBeUndefined();
   const all = lineCount(example, "weights/self/0");
   await soon(() => expect(Number(view.dataset.lines)).toBeLessThan(all));
-  await soon(() => expect(one(root, "[data-muted-part]").textContent).toMatch(/^hides \d+ %$/));
+  await soon(() => expect(one(root, "[data-hidden-part]").textContent).toMatch(/^hides \d+ %$/));
 });
 
 test("another stack brings its own tokens, heads and layers", async () => {
@@ -164,12 +163,12 @@ test("another stack brings its own tokens, heads and layers", async () => {
 });
 
 test("a link opens the same picture", async () => {
-  const root = await open(examplePage(), "v=2&layer=5&heads=0,2&key=2&mute=1&share=40&theme=dark");
+  const root = await open(examplePage(), "v=2&layer=5&heads=0,2&key=2&hide_special=1&top_percent=40&theme=dark");
   const view = await drawn(root);
   await soon(() => expect(view.dataset).toMatchObject({ layer: "5", heads: "0,2", theme: "dark" }));
-  expect((one(root, "[data-share]") as HTMLInputElement).value).toBe("40");
+  expect((one(root, "[data-top-percent]") as HTMLInputElement).value).toBe("40");
   expect(token(root, "key", 2).dataset.litSelf).toBe("pin");
-  expect(location.hash).toBe("#v=2&layer=5&heads=0,2&key=2&mute=1&share=40&theme=dark");
+  expect(location.hash).toBe("#v=2&layer=5&heads=0,2&key=2&hide_special=1&top_percent=40&theme=dark");
 });
 
 test("tokens are text, whatever they hold", async () => {
@@ -190,6 +189,12 @@ test("rows that sum to less than one are said to", async () => {
   const root = await open(examplePage({ rowSums: "less" }));
   await drawn(root);
   expect(one(root, "[data-sink-note]").textContent).toMatch(/less than 1/);
+});
+
+test("a page says how much of the rows was not kept", async () => {
+  const root = await open(examplePage({ rowSums: "less", notKept: 0.32 }));
+  await drawn(root);
+  expect(one(root, "[data-sink-note]").textContent).toMatch(/Not kept: on average 32.%/);
 });
 
 test.each<[string, (example: Example) => Example, RegExp]>([
@@ -244,8 +249,8 @@ test("a rotary model shows frequency pairs, and the score by distance of a pinne
   }));
   const root = await open({ page: { ...page, stacks }, chunks }, "v=2&view=neuron&query=4&key=2");
   await drawn(root);
-  one(root, '[data-option="frequency pairs"]').click();
-  await soon(() => expect(one(root, '[data-option="frequency pairs"]').ariaPressed).toBe("true"));
+  one(root, '[data-option="pairs"]').click();
+  await soon(() => expect(one(root, '[data-option="pairs"]').ariaPressed).toBe("true"));
   expect(one(root, "[data-by-distance]").textContent).toMatch(/0 to 64 tokens apart \(now 2\): −?\d/);
   expect(one(root, "[data-by-distance] polyline").getAttribute("points")?.split(" ")).toHaveLength(65);
 });

@@ -40,12 +40,12 @@ test("a head's told labels come first in the order of patterns, the rest by scor
 });
 
 test("heads stand out by label and score", () => {
-  const heads = (wanted: { label: string | null; least: number }) =>
+  const heads = (wanted: { label: string | null; min_score: number }) =>
     [...Array(9).keys()].filter((head) => wantedLabels(evidence, head, wanted).length > 0);
-  expect(heads({ label: null, least: 0 })).toEqual([1, 5, 6]);
-  expect(heads({ label: "next", least: 0 })).toEqual([1, 6]);
-  expect(heads({ label: "next", least: 70 })).toEqual([1]);
-  expect(heads({ label: null, least: 85 })).toEqual([6]);
+  expect(heads({ label: null, min_score: 0 })).toEqual([1, 5, 6]);
+  expect(heads({ label: "next", min_score: 0 })).toEqual([1, 6]);
+  expect(heads({ label: "next", min_score: 70 })).toEqual([1]);
+  expect(heads({ label: null, min_score: 85 })).toEqual([6]);
   expect(labelCounts(evidence)).toEqual([2, 2]);
 });
 
@@ -99,13 +99,20 @@ test("names and examples are those of the model's numbers", () => {
 });
 
 test("a page shows what it can of what is asked for", () => {
-  const asked = { view: "scatter", label: "next", least: 60, sort: "-entropy", x: "map", y: "class vertical" } as const;
+  const asked = {
+    view: "scatter",
+    label: "next",
+    min_score: 60,
+    sort: "-entropy",
+    x: "map",
+    y: "class vertical",
+  } as const;
   const { page } = exampleEvidence();
   const selection = { ...pageSelection(page), ...asked };
   expect(fitChoice(selection, page)).toEqual(asked);
-  const nothing = { label: null, least: 0, sort: null, x: null, y: null };
+  const nothing = { label: null, min_score: 0, sort: null, x: null, y: null };
   expect(fitChoice(selection, examplePage().page)).toEqual({ view: "head", ...nothing });
-  const nonsense = { ...selection, label: "mine", least: 400, sort: "--entropy", x: "toString", y: "map" };
+  const nonsense = { ...selection, label: "mine", min_score: 400, sort: "--entropy", x: "toString", y: "map" };
   expect(fitChoice(nonsense, page)).toEqual({ view: "scatter", ...nothing });
   const mapless = page.evidence && { ...page, evidence: { ...page.evidence, map: null } };
   expect(fitChoice(selection, mapless ?? page).x).toBeNull();

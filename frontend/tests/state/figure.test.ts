@@ -24,12 +24,12 @@ test("a figure has the options of its view and no others", () => {
     key: [6],
     quantity: "score",
     filter: "ab",
-    mute: true,
+    hide_special: true,
     sinks: false,
-    share: 80,
+    top_percent: 80,
   } as const;
   const of = (view: Selection["view"]) => figureOptions(facts({ ...all, view }));
-  const masked = { filter: "ab", mute: true, sinks: false };
+  const masked = { filter: "ab", hide_special: true, sinks: false };
   expect(of("head")).toEqual({
     view: "head",
     layer: 5,
@@ -38,7 +38,7 @@ test("a figure has the options of its view and no others", () => {
     key: 6,
     quantity: "score",
     ...masked,
-    share: 80,
+    top_percent: 80,
   });
   expect(of("model")).toEqual({ view: "model", layer: 5, heads: [0, 2], quantity: "score" });
   expect(of("matrix")).toEqual({ view: "matrix", layer: 5, heads: [0, 2], quantity: "score", ...masked });
@@ -82,13 +82,13 @@ test("what is as usual is left out, 0 and one head are not", () => {
 
 test("the same as words of Python and of the command line", () => {
   const options = figureOptions(
-    facts({ heads: [0, 2], query: [0], mute: true, sinks: false, share: 9 }, { dark: true }),
+    facts({ heads: [0, 2], query: [0], hide_special: true, sinks: false, top_percent: 9 }, { dark: true }),
   );
   expect(figureCall(options)).toBe(
-    'hs.figure(record, view="head", layer=0, heads=[0, 2], query=0, mute=True, sinks=False, share=9, theme="dark")',
+    'hs.figure(record, view="head", layer=0, heads=[0, 2], query=0, hide_special=True, sinks=False, top_percent=9, theme="dark")',
   );
   expect(figureCommand(options)).toBe(
-    "headscope figure run.safetensors --view head --at 0-0,2 --mute --without-sinks --query 0 --share 9 --theme dark --out figure.svg",
+    "headscope figure run.safetensors --view head --at 0-0,2 --hide-special --exclude-sinks --query 0 --top-percent 9 --theme dark --out figure.svg",
   );
   expect(figureCommand(figureOptions(facts({ heads: [0] })))).toContain("--at 0-0 --out");
   expect(figureCommand(figureOptions(facts()))).toContain("--at 0 --out");

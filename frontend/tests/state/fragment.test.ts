@@ -11,16 +11,34 @@ const FULL: Selection = {
   heads: [0, 5, 11],
   query: [0, 7],
   key: [0],
+  pinned: "sum",
+  words: true,
+  mean_layers: [0, 3],
   quantity: "score",
   filter: "ba",
-  mute: true,
+  hide_special: true,
   sinks: false,
-  share: 85,
+  order: "kind",
+  kind: "near",
+  top_percent: 85,
+  measure: "sharpness",
+  layout: "rows",
   label: "a & b, c",
-  least: 60,
+  min_score: 60,
   sort: "-class vertical + diagonal",
   x: "map",
   y: "same-other",
+  tiles: "lines",
+  direction: "given",
+  neurons: "ranked",
+  vector: "key",
+  zoom: [1.5, 0, 3],
+  stretch: true,
+  per_head: true,
+  link_direction: "head->dep",
+  link_words: "misses",
+  tray: ["2-0", "7-3,4 view=matrix query=5 quantity=score hide_special=1"],
+  linked: false,
   theme: "dark",
 };
 
@@ -45,7 +63,7 @@ test.each<[string, Selection, Selection]>([
   ["query 0", { ...DEFAULTS, query: [0] }, DEFAULTS],
   ["no label where one is default", { ...DEFAULTS, label: null }, { ...DEFAULTS, label: "next" }],
   ["no query where some are default", DEFAULTS, { ...DEFAULTS, query: [0, 3] }],
-  ["mute off where on is default", DEFAULTS, { ...DEFAULTS, mute: true }],
+  ["special tokens shown where on is default", DEFAULTS, { ...DEFAULTS, hide_special: true }],
 ])("%s comes back from a link as it was", (_, selection, defaults) => {
   const fragment = writeFragment(selection, defaults);
   expect(fragment).toMatch(/^v=2&[^#\s]+$/);
@@ -55,7 +73,7 @@ test.each<[string, Selection, Selection]>([
 test.each([
   "layer=0",
   "v=1&layer=0",
-  "v=2&view=film&layer=two&heads=1,,2&filter=ac&mute=yes&share=-5&query=a&key=1,&quantity=Mass!&theme=pink",
+  "v=2&view=film&layer=two&heads=1,,2&filter=ac&hide_special=yes&top_percent=-5&query=a&key=1,&quantity=Mass!&theme=pink",
   "v=2&query=-1&heads=&layer=1e3&unknown=4",
   "%E0%A4%A",
 ])("nonsense changes nothing: %s", (fragment) => {
@@ -63,5 +81,10 @@ test.each([
 });
 
 test.each(["constructor", "toString", "__proto__"])("a flag is 0 or 1, not %s", (text) => {
-  expect(readFragment(`v=2&mute=${text}`, DEFAULTS).mute).toBe(false);
+  expect(readFragment(`v=2&hide_special=${text}`, DEFAULTS).hide_special).toBe(false);
+});
+
+test("links of the version before say the same", () => {
+  const old = readFragment("v=2&mute=1&share=40&least=60", DEFAULTS);
+  expect(old).toEqual({ ...DEFAULTS, hide_special: true, top_percent: 40, min_score: 60 });
 });

@@ -62,8 +62,8 @@ test("another stack keeps what it can of the selection", () => {
     layer: 5,
     heads: [1, 2],
     filter: "ab",
-    mute: true,
-    share: 40,
+    hide_special: true,
+    top_percent: 40,
     query: [1],
     key: [6],
   } as const;
@@ -114,10 +114,10 @@ test("heads keep their numbers where a page holds some only", () => {
 
 test("what the page cannot show is brought to the nearest that it can", () => {
   const fit = fitSelection(
-    { ...start, stack: "none", layer: 3, heads: [7, 2, -1, 2, 1.5], share: 0.5, query: [5, 4, 4, -1, 0.5] },
+    { ...start, stack: "none", layer: 3, heads: [7, 2, -1, 2, 1.5], top_percent: 0.5, query: [5, 4, 4, -1, 0.5] },
     page,
   );
-  expect(fit).toMatchObject({ stack: "self", layer: 2, heads: [2], share: null, query: [4] });
+  expect(fit).toMatchObject({ stack: "self", layer: 2, heads: [2], top_percent: null, query: [4] });
   expect(fitSelection({ ...start, heads: [] }, page).heads).toBeNull();
   expect(fitSelection({ ...start, key: [6, 0] }, page).key).toEqual([0, 6]);
 });

@@ -1,7 +1,16 @@
 import { afterEach, expect, test } from "vitest";
+import { EXAMPLES } from "../../src/examples/named";
 import { examplePage, exampleSource } from "../../src/examples/page";
-import { allHeads, chooseLayer, chooseStack, toggleHead, togglePin } from "../../src/state/selection";
-import { createStore, type Store } from "../../src/state/store";
+import { allHeads, chooseLayer, chooseStack, keepHead, toggleHead, togglePin } from "../../src/state/selection";
+import {
+  addToTray,
+  compareClearest,
+  createStore,
+  freeze,
+  headLine,
+  LINES_A_TOKEN,
+  type Store,
+} from "../../src/state/store";
 import { BYTES, NORMS, quantityPage, ROLLOUT } from "../quantities";
 import { soon } from "../soon";
 
@@ -39,21 +48,81 @@ test("a layer is shown when it has come, with the newest one winning", async () 
 });
 
 test("heads, lines and share follow the selection", async () => {
-  const store = await loaded();
+  const store = await loaded(examplePage(), { top_percent: 100 });
   const all = store.summary.value;
   expect(all.part).toBeCloseTo(1, 6);
   store.select((now) => toggleHead(now, 1, store.stack.value));
   expect(store.heads.value).toEqual([0, 2]);
   expect(store.summary.value.lines).toBeLessThan(all.lines);
-  store.select((now) => ({ ...allHeads(now), share: 30 }));
+  store.select((now) => ({ ...allHeads(now), top_percent: 30 }));
   expect(store.summary.value.lines).toBeLessThan(all.lines);
   expect(store.summary.value.part).toBeGreaterThanOrEqual(0.3);
 });
 
-test("what muting hides and what is drawn make up all attention", async () => {
+test("without a chosen share no more lines are drawn than can be told apart", async () => {
   const store = await loaded();
+  const queries = store.stack.value.query.labels.length;
+  expect(store.summary.value.lines).toBeLessThanOrEqual(LINES_A_TOKEN * queries);
+  expect(store.summary.value.part).toBeLessThan(1);
+  store.select((now) => ({ ...now, top_percent: 100 }));
+  expect(store.summary.value.lines).toBeGreaterThan(LINES_A_TOKEN * queries);
+});
+
+test("the overview shows the clearest head, the pointed one, or the kept one, and leaves with it", async () => {
+  const store = await loaded(EXAMPLES.overview.make(), { view: "overview" });
+  await soon(() => expect(store.kinds.value?.left).toBe(0));
+  await soon(() => expect(store.heads.value).toEqual([0]));
+  expect(store.full.value).toBe(0);
+  store.peeked.value = 13;
+  await soon(() => expect(store.shown.value?.layer.layer).toBe(2));
+  expect([store.heads.value, store.selection.value.heads]).toEqual([[3], null]);
+  store.peeked.value = null;
+  store.select((now) => keepHead(now, 7, store.stack.value));
+  await soon(() => expect(store.shown.value?.layer.layer).toBe(1));
+  expect(store.heads.value).toEqual([2]);
+  store.select((now) => ({ ...now, view: "head" }));
+  expect(store.selection.value).toMatchObject({ layer: 1, heads: [2] });
+});
+
+test("leaving the overview before anything was chosen keeps the head it opened on", async () => {
+  const store = await loaded(EXAMPLES.overview.make(), { view: "overview" });
+  await soon(() => expect(store.kinds.value?.left).toBe(0));
+  store.select((now) => ({ ...now, view: "matrix" }));
+  expect(store.selection.value).toMatchObject({ view: "matrix", layer: 0, heads: [0] });
+});
+
+test("a page that knows nothing of kinds has no overview", async () => {
+  const store = await loaded(examplePage(), { view: "overview" });
+  expect(store.view.value).toBe("head");
+});
+
+test("Escape shows heads of all kinds again", async () => {
+  const store = await loaded(EXAMPLES.overview.make(), { view: "overview", kind: "next" });
+  store.release();
+  expect(store.selection.value.kind).toBeNull();
+});
+
+test("the tray takes the head in full, each picture once, and six at most", async () => {
+  const store = await loaded(EXAMPLES.overview.make(), { view: "overview" });
+  await soon(() => expect(store.kinds.value?.left).toBe(0));
+  freeze(store);
+  const first = headLine(store, store.full.value ?? -1);
+  expect(store.selection.value.tray).toEqual([first]);
+  freeze(store);
+  expect([store.selection.value.tray.length, store.said.value]).toEqual([1, `${first} is in the tray already`]);
+  for (const layer of ["0", "0 view=matrix", "0 view=text", "0 hide_special=1", "0 sinks=0"]) addToTray(store, layer);
+  expect(store.said.value).toBe("0 sinks=0 added to compare, 6 of 6");
+  addToTray(store, "0 query=1");
+  expect([store.selection.value.tray.length, store.said.value]).toEqual([6, "The tray is full: it holds 6 pictures"]);
+  compareClearest(store);
+  expect(store.view.value).toBe("compare");
+  expect(store.selection.value.tray[0]).toMatch(/^\d+-\d+$/);
+});
+
+test("what muting hides and what is drawn make up all attention", async () => {
+  const store = await loaded(examplePage(), { top_percent: 100 });
   expect(store.mutedPart.value).toBe(0);
-  store.select((now) => ({ ...now, mute: true }));
+  store.select((now) => ({ ...now, hide_special: true }));
   expect(store.mutedPart.value).toBeGreaterThan(0.1);
   expect(store.mutedPart.value + store.summary.value.part).toBeCloseTo(1, 6);
 });
@@ -67,7 +136,7 @@ test("a pin goes before a hover, and a token that takes no part has no focus", a
   expect(store.pair.value).toEqual({ query: 1, key: 6 });
   store.release();
   expect(store.focus.value).toBeNull();
-  store.select((now) => ({ ...now, mute: true }));
+  store.select((now) => ({ ...now, hide_special: true }));
   store.preview({ key: 0 });
   expect(store.focus.value).toBeNull();
 });
@@ -103,7 +172,7 @@ async function showing(store: Store, quantity: string): Promise<void> {
 }
 
 test("the chosen quantity takes the place of the weights, which stay", async () => {
-  const store = await loaded(quantityPage(), { heads: [0, 2], query: [1] });
+  const store = await loaded(quantityPage(), { heads: [0, 2], query: [1], top_percent: 100 });
   const weights = store.weights.value;
   await showing(store, "contribution");
   expect(store.weights.value).toBe(weights);
@@ -142,4 +211,23 @@ test("value norms are the mean of the chosen heads", async () => {
   expect(store.valueNorms.value?.values[3]).toBeCloseTo((NORMS[3] + NORMS[7 + 3]) / 2, 6);
   store.select((now) => chooseLayer(now, 5));
   await soon(() => expect(store.valueNorms.value).toBeNull());
+});
+
+test("a step is undone and done again; what moves little by little is no step", async () => {
+  const store = await loaded();
+  const first = store.selection.value;
+  store.select((now) => chooseLayer(now, 5));
+  store.choose({ top_percent: 35 });
+  store.choose({ view: "matrix" });
+  store.undo(false);
+  expect(store.selection.value).toMatchObject({ view: "head", layer: 5, top_percent: 35 });
+  store.undo(false);
+  expect(store.selection.value).toEqual(first);
+  store.undo(false);
+  expect(store.selection.value).toEqual(first);
+  store.undo(true);
+  expect(store.selection.value).toMatchObject({ view: "head", layer: 5 });
+  store.choose({ query: [1] });
+  store.undo(true);
+  expect(store.selection.value).toMatchObject({ layer: 5, query: [1] });
 });

@@ -61,7 +61,7 @@ def get_attention(
     sentence_a: str,
     sentence_b: str | None = None,
     include_queries_and_keys: bool = False,
-) -> dict[str, dict[str, list]]:
+) -> dict[str, dict[str, list[Any]]]:
     """Run a model and return its weights, and its queries and keys, as nested lists.
 
     Args:
@@ -89,7 +89,7 @@ def get_attention(
     if sentence_b:
         names |= {left + right: (left, right) for left in "ab" for right in "ab"}
         sides |= {"a": np.flatnonzero(segments == 0), "b": np.flatnonzero(segments == 1)}
-    found: dict[str, dict[str, list]] = {}
+    found: dict[str, dict[str, list[Any]]] = {}
     for name, (left, right) in names.items():
         query, key = sides[left], sides[right]
         found[name] = {
@@ -131,7 +131,7 @@ def _text(pieces: Sequence[str], model_type: str, tokenizer: Any) -> list[str]:
 
 def _queries_and_keys(layer: Layer) -> tuple[np.ndarray, np.ndarray]:
     """Both ``[head token feature]``, keys once for each head that shares them."""
-    if layer.queries is None or layer.keys is None:
+    if not layer.has("queries") or not layer.has("keys"):
         raise CaptureError(
             f"Layer {layer.layer} of this model was captured without queries and keys, since it computes its scores "
             "in a way of its own; leave include_queries_and_keys out"

@@ -13,7 +13,7 @@ from headscope.capturing._call import Call
 from headscope.capturing._facts import facts_of
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._options import KeepOptions, keeping_of
-from headscope.capturing._run import at_rest, uncompiled, unwrapped, with_norms
+from headscope.capturing._run import at_rest, uncompiled, unwrapped, warn_of_unseen, with_norms
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
@@ -79,6 +79,11 @@ def watch(
                 f"{call.name} computes attention on {call.size[0]} rows where the model was given {batch}; give their "
                 "number as batch=, unless it works within windows: that cannot be captured yet"
             )
+        if call.layout.open:
+            raise CaptureError(
+                f"{call.name} holds {batch} examples and its heads in axes of which nothing shows which is which (no "
+                "output projection takes its result); watch one example at a time, without batch="
+            )
         checked(call)
 
     with ExitStack() as inside:
@@ -93,3 +98,4 @@ def watch(
             "hs.watch, with torch's own operators"
         )
     seen._records = builder.records(facts_of(model))
+    warn_of_unseen(seen.record)

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._call import Call
+from headscope.capturing._hooks import hook_after
 from headscope.capturing._trail import Trail
 
 REMEMBERED = 8
@@ -77,7 +78,7 @@ class BeforeWatch:
         self._hooks: list = []
 
     def __enter__(self) -> BeforeWatch:
-        self._hooks = [module.register_forward_hook(self._note) for module in self._modules]
+        self._hooks = [hook_after(module, self._note) for module in self._modules]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,7 +108,7 @@ class BeforeWatch:
         if keys is not None:
             call.key_before = keys.vectors
 
-    def _note(self, module: nn.Module, given: tuple, output: Any) -> None:
+    def _note(self, module: nn.Module, given: tuple, _: dict, output: Any) -> None:
         if isinstance(output, torch.Tensor) and output.ndim >= 2 and self._trail.in_attention:
             first = given[0] if given and isinstance(given[0], torch.Tensor) else None
             self._recent.append(Output(module, output, None if first is None else _storage(first)))
@@ -124,8 +125,10 @@ def _made(after: torch.Tensor, recent: list[Output], call: Call, start: int) -> 
         for heads in _heads_of(output.piece(start, after.shape[2]), after, call):
             own = _lengths(heads)
             factor = lengths.sum() / own.sum()  # some models scale their queries in between
+            same = abs(float(factor) - 1) <= within
+            if not same and lengths.numel() == 1:
+                continue  # one length is a multiple of any other, such as that of the values
             if (own * factor - lengths).abs().max() <= within * lengths.max():
-                same = abs(float(factor) - 1) <= within
                 return Made(heads if same else heads * factor.to(heads.dtype), output.module)
     return None
 

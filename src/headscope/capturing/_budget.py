@@ -12,6 +12,7 @@ from headscope.capturing._capture import prepared
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._options import CaptureOptions, keeping_of
+from headscope.capturing._origins import UnnamedPositions
 from headscope.capturing._run import at_rest, run
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
@@ -84,8 +85,12 @@ def budget(
     keeping = keeping_of(options)
     model, inputs = prepared(model, tokenizer, (text, text_pair), options)
     tried, sizes = _cut(inputs)
+    kept = Keeping(frozenset({"qk", "values"}), auto=False)
     with at_rest(model):
-        record = run(model, tried, Keeping(frozenset({"qk", "values"}), auto=False))[0]
+        try:
+            record = run(model, tried, kept, numbers=False)[0]
+        except UnnamedPositions:  # how many positions a part of the text becomes does not tell how many the whole does
+            record, sizes = run(model, inputs, kept)[0], {}
     return _counted(record, sizes, keeping)
 
 

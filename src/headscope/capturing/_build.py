@@ -15,9 +15,11 @@ from headscope.capturing._call import Call
 from headscope.capturing._checks import check_sizes, check_softmax, explained, verified, without_padding
 from headscope.capturing._cut import Cut, plain, spread, stored
 from headscope.capturing._facts import others_of, positions_of
+from headscope.capturing._heads import Made, check_joined
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._masks import Masks
+from headscope.capturing._order import Sample, not_proved, sample_of
 from headscope.capturing._postponed import Postponed, postponed, recomputed_weights
 from headscope.capturing._rotation import Rotations
 from headscope.capturing._routers import block_of, routers_of
@@ -28,7 +30,7 @@ from headscope.capturing._statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing._untouched import untouched_zeros
 from headscope.capturing._weights import has_own_weights, weights_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
-from headscope.record import Contributions, Layer, ModelFacts, Record, Stack, Statistics
+from headscope.record import Contributions, Layer, ModelFacts, Record, Stack, Statistics, Tokens
 
 if TYPE_CHECKING:
     from headscope.capturing._norms import NormsWatch
@@ -38,13 +40,23 @@ WEIGHTS_AT_ONCE = 2**20
 
 @dataclass(frozen=True)
 class Seen:
-    """What is left of a call: the arguments of a `Layer` for each example, and what its number follows from."""
+    """What is left of a call: the arguments of a `Layer` for each example, and what its number follows from.
+
+    Args:
+        group: the stack that it belongs to.
+        own_number: what its module calls itself.
+        block: the list that its block stands in, and its number there.
+        sides: its tokens.
+        layers: arguments of a `Layer` for each example.
+        made: by which module, and of what size.
+    """
 
     group: Group
     own_number: int | None
     block: tuple[str, int] | None
     sides: tuple[Side, Side]
     layers: list[dict[str, Any]]
+    made: Made
 
 
 class Builder:
@@ -61,11 +73,15 @@ class Builder:
         self._modules = Counter(type(module) for module in model.modules())
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
+        self._count_of_texts = inputs.count if inputs.origins is None else None
         self._plans: dict[tuple, StatisticsPlan] = {}
         self._rotations = Rotations()
         self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
         self.seen: dict[int, Seen] = {}
+        self.samples: list[Sample] = []
+        self._made: Counter[str] = Counter()
         self.norms: NormsWatch | None = None
+        self.unread: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
 
     def join(self, call: Call) -> Call | None:
@@ -79,6 +95,11 @@ class Builder:
             CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
         """
         check_sizes(call)
+        if call.layout.open:
+            if self._count_of_texts not in (None, call.size[0]):
+                raise not_proved(call.name, self._count_of_texts or 0)
+            self.samples.append(sample_of(call, self._made[call.name]))
+        self._made[call.name] += 1
         whole, call = call, self._sides.laid_out(call)
         self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
@@ -98,13 +119,23 @@ class Builder:
             block=block_of(call.name),
             sides=sides,
             layers=layers,
+            made=Made(call.name, call.cross, whole.size, call.projection_name),
         )
         if self.norms is not None:
             self.norms.expect(whole, call, (sides, sight), layers)
 
+    def check_joined(self) -> None:
+        """Raise where calls still wait for others.
+
+        Raises:
+            UnnamedPositions: with the name of their module.
+        """
+        self._sides.check_joined()
+
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
-        self._sides.check_joined()
+        self.check_joined()
+        self._check_heads_joined()
         self._write_postponed()
         if "norms" in self._keeping.what:
             self._refuse_unwatched_norms()
@@ -116,12 +147,18 @@ class Builder:
             blocks = [None if entry.block is None else entry.block[1] for entry in members]
             numbers = number_layers([entry.own_number for entry in members], blocks)
             query, key = members[0].sides
-            others = {} if group[1] else others_of(self._model, group[0], numbers)
+            # blocks of the same list may be in another stack, as the stages of Swin and of Funnel are
+            alike = [
+                entry for entry in seen if entry.block and entry.block[0] == group[0] and entry.made.cross == group[1]
+            ]
+            attending = {entry.block[1] for entry in alike if entry.block}
+            names = [entry.made.name for entry in alike]
+            others = others_of(self._model, group[0], attending | set(numbers), seen=names, cross=group[1])
             for example, found in enumerate(stacks):
                 layers = tuple(
                     Layer(layer=number, **entry.layers[example]) for number, entry in zip(numbers, members, strict=True)
                 )
-                tokens = {"query": query.tokens[example], "key": key.tokens[example]}
+                tokens = {"query": self._told(query.tokens[example]), "key": self._told(key.tokens[example])}
                 routers = {} if group[1] else self._routers_of(group[0], query.positions[example], example)
                 found[name] = Stack(name=name, **tokens, layers=layers, others=others, routers=routers)
         layers = (layer for stack in stacks[0].values() for layer in stack)
@@ -134,6 +171,16 @@ class Builder:
             )
             for example, found in enumerate(stacks)
         ]
+
+    def _told(self, tokens: Tokens) -> Tokens:
+        """Numbered positions with what else could not be read: other attention over positions without names."""
+        if not tokens.numbered or not self.unread:
+            return tokens
+        missing = f"{', '.join(self.unread)} also compute attention in a form that is not known and not shown"
+        return replace(tokens, numbered=f"{tokens.numbered}; {missing}")
+
+    def _check_heads_joined(self) -> None:
+        check_joined([self.seen[number].made for number in sorted(self.seen)])
 
     def _write_postponed(self) -> None:
         """Write the weights that were put off; queries and keys of each layer are let go before the next."""
@@ -215,7 +262,7 @@ class Builder:
             "rotary": rotary,
             "turned": turned,
             "changes": call.changes,
-            "verified": verified(cut, weights, rows),
+            **verified(cut, weights, rows),
         }
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:

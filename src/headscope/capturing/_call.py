@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import nn
+
+from headscope.capturing._layout import Layout
 
 
 @dataclass(eq=False, kw_only=True)
@@ -39,6 +41,8 @@ class Call:
         products: how many products of activations went into the scores, where these were seen.
         changes: what was done to the call on purpose, in words.
         added: ``[batch query head feature]``, what was handed on beside weights times values.
+        odd: why these are no weights of all queries over all keys; empty where they may be.
+        layout: how batch and heads were told apart, and what may have to be done otherwise.
     """
 
     module: nn.Module
@@ -66,6 +70,8 @@ class Call:
     products: int = 0
     changes: tuple = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
     added: torch.Tensor | None = None
+    odd: str = ""
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def size(self) -> tuple[int, int, int, int]:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from typing_extensions import Unpack
 
-from headscope.capturing._inputs import Inputs, encode, with_target
+from headscope.capturing._device import device_of
+from headscope.capturing._inputs import Inputs, encode, followed_inputs, with_target
 from headscope.capturing._keep import Keeping
 from headscope.capturing._load import load_for
-from headscope.capturing._options import CaptureOptions, KeepOptions, check_options, keeping_of
-from headscope.capturing._origins import has_more_than_text, origins_of
+from headscope.capturing._loading import check_not_loaded
+from headscope.capturing._options import CaptureOptions, KeepOptions, check_options, keeping_of, loading_of
+from headscope.capturing._origins import ARGUMENTS, has_more_than_text
 from headscope.capturing._processor import inputs_of
 from headscope.capturing._reads import check_reads
 from headscope.capturing._run import at_rest, run, unwrapped
+from headscope.capturing._threads import one_at_a_time
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, TextError
 from headscope.record import Record, Tokens
 
 
 def capture(
     model: Any,
     tokenizer: Any = None,
-    text: str | None = None,
+    text: Any = None,
     text_pair: str | None = None,
     **options: Unpack[CaptureOptions],
 ) -> Record:
@@ -48,7 +53,8 @@ def capture(
 
     Raises:
         TextError: an empty text, or one longer than the model's positions.
-        ModelError: a model that cannot be loaded.
+        ModelError: a model that cannot be loaded, a device that is not there, or options of loading with a model that
+            is loaded already.
         CaptureError: a model whose attention could not be captured exactly.
         InterventionError: an intervention that this model cannot carry.
 
@@ -61,57 +67,67 @@ def capture(
         return run(model, inputs, keeping_of(options), interventions=options.get("interventions", ()))[0]
 
 
-def prepared(
-    model: Any, tokenizer: Any, texts: tuple[str | None, str | None], options: CaptureOptions
-) -> tuple[Any, Inputs]:
+def prepared(model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions) -> tuple[Any, Inputs]:
     """The model, loaded and unwrapped, and what it is to be run on; arguments as of `capture`."""
     check_options(options)
     given: dict[str, Any] = {name: options.get(name) for name in ("image", "sound")}
     more = any(value is not None for value in given.values())
     if model is None or isinstance(model, str | Path):
-        trusted = options.get("trust_remote_code", False)
-        model, own = load_for(model, texts[0], trust_remote_code=trusted, **given)
+        model, own = load_for(model, texts[0], **given, **loading_of(options))
         tokenizer = own if tokenizer is None else tokenizer
+    else:
+        check_not_loaded(model, options)
     if tokenizer is None:
         what = "processor" if more else "tokenizer"
         raise CaptureError(f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)")
     model = unwrapped(model)
-    with at_rest(model):
+    with one_at_a_time(model), at_rest(model):  # an encoder-decoder may write its target here
         if more:
-            return model, inputs_of(model, tokenizer, texts[0], {"text_pair": texts[1], **options})
-        return model, _inputs(model, getattr(tokenizer, "tokenizer", tokenizer), texts, options)
+            inputs = inputs_of(model, tokenizer, texts[0], {"text_pair": texts[1], **options})
+        else:
+            inputs = _inputs(model, getattr(tokenizer, "tokenizer", tokenizer), texts, options)
+        return model, _with_more(inputs, model, options)
 
 
-def capture_encoded(model: Any, tokenizer: Any, encoding: Mapping, **options: Unpack[KeepOptions]) -> list[Record]:
+def capture_encoded(
+    model: Any, tokenizer: Any, encoding: Mapping[str, Any], **options: Unpack[KeepOptions]
+) -> list[Record]:
     """Run a model on what its tokenizer returned, padded or not, and keep one record for each example.
 
-    Padding is cut off: a record holds real tokens only. Encoder-decoders need ``decoder_input_ids``.
+    The model is called as ``model(**encoding)`` and with nothing else: ``position_ids`` of packed texts, ``use_cache``
+    and any other argument of its forward reach it, and where ``use_cache`` is left out the model's own default decides
+    (`capture` runs without a cache). What had to be added is in ``record.model.called_with``.
+
+    Padding is cut off: a record holds real tokens only. Encoder-decoders of texts need ``decoder_input_ids``. A mask
+    may have an axis of queries (``[batch 1 query key]``); what it hides from every query then is the padding. Input
+    that is no text, picture or sound (time series, ``inputs_embeds``) has its positions numbered, with a warning.
 
     Args:
         model: a loaded transformers model.
-        tokenizer: its tokenizer or processor.
-        encoding: what that returned with ``return_tensors="pt"``.
+        tokenizer: its tokenizer or processor; None where there are no ``input_ids``.
+        encoding: the arguments of the model's forward, as the processor returned them with ``return_tensors="pt"``.
         **options: see `KeepOptions`.
 
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
     model = unwrapped(model)
-    arguments = {name: tensor.to(model.device) for name, tensor in encoding.items() if isinstance(tensor, torch.Tensor)}
-    more = has_more_than_text(arguments)
-    if "input_ids" not in arguments and not more:
+    arguments = _of_forward(model, encoding)
+    tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
+    if "input_ids" not in arguments and not any(tensor.is_floating_point() for tensor in tensors):
         raise CaptureError(
             f"The encoding holds no tensor input_ids; make it with {type(tokenizer).__name__}(..., return_tensors='pt')"
         )
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-    count = len(arguments.get("input_ids", ()))
-    source = tuple(tokens_from_encoding(tokenizer, encoding, example=example) for example in range(count))
-    target = tuple(tokens_from_ids(tokenizer, ids.tolist()) for ids in arguments.get("decoder_input_ids", ()))
-    if getattr(model.config, "is_encoder_decoder", False) and not target:
+    source = tuple(
+        tokens_from_encoding(tokenizer, encoding, example=example) for example in range(len(_ids(arguments)))
+    )
+    target = tuple(tokens_from_ids(tokenizer, ids.tolist()) for ids in _ids(arguments, "decoder_input_ids"))
+    reads_text = source or has_more_than_text(arguments)
+    if reads_text and getattr(model.config, "is_encoder_decoder", False) and not target:
         raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
-    origins = origins_of(model, arguments) if more else None
     with at_rest(model):
-        inputs = Inputs(arguments, source, target, origins)
+        inputs = replace(_bare_inputs(model, arguments, source, target), as_given=True)
         return run(model, inputs, keeping_of(options), interventions=options.get("interventions", ()))
 
 
@@ -120,30 +136,94 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
 
     Args:
         model: a loaded transformers model.
-        **arguments: of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``, ``input_features`` ...
+        **arguments: of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``, ``input_features`` ... Without
+            ``use_cache`` the model is run without a cache.
 
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
     model = unwrapped(model)
-    sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
-    source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
-    origins = origins_of(model, arguments) if has_more_than_text(arguments) else None
+    if not arguments:
+        raise CaptureError(f"capture_ids was given nothing to run {type(model).__name__} on; give input_ids=")
+    names = ("input_ids", "decoder_input_ids")
+    source, target = (tuple(_numbered(ids.tolist()) for ids in _ids(arguments, name)) for name in names)
     with at_rest(model):
-        return run(model, Inputs(dict(arguments), source, target, origins), Keeping())
+        return run(model, _bare_inputs(model, arguments, source, target), Keeping())
+
+
+def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
+    """The arguments of the model's forward among what a tokenizer returned and the user added.
+
+    Tensors are put where the model computes; of other values, such as lists of offsets, those that the forward names.
+    """
+    device, named = device_of(model), inspect.signature(model.forward).parameters
+    found = {}
+    for name, value in encoding.items():
+        if isinstance(value, torch.Tensor):
+            found[name] = value.to(device)
+        elif name in named and name not in ARGUMENTS:
+            found[name] = value
+    return found
+
+
+def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
+    """With the user's own arguments of the model's forward.
+
+    Raises:
+        CaptureError: where one is made from the text already.
+    """
+    more = options.get("model_kwargs") or {}
+    taken = [name for name in more if name in inputs.arguments]
+    if taken:
+        raise CaptureError(
+            f"model_kwargs holds {taken[0]}, which capture makes itself; give it in the encoding of capture_encoded"
+        )
+    device = device_of(model)
+    placed = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in more.items()}
+    return replace(inputs, arguments={**inputs.arguments, **placed})
 
 
 def _numbered(ids: list[int]) -> Tokens:
     return Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids))
 
 
-def _inputs(model: Any, tokenizer: Any, texts: tuple[str | None, str | None], options: CaptureOptions) -> Inputs:
+def _ids(arguments: Mapping[str, torch.Tensor], name: str = "input_ids") -> Sequence[torch.Tensor]:
+    """The ids of each example; none where there are none, or several for each position, as of codes of sound."""
+    ids = arguments.get(name)
+    return () if ids is None or ids.ndim != 2 else list(ids)
+
+
+def _bare_inputs(
+    model: Any, arguments: Mapping[str, torch.Tensor], source: tuple[Tokens, ...], target: tuple[Tokens, ...]
+) -> Inputs:
+    """Inputs of tensors; where these hold neither text nor pictures nor sound, their positions are numbered."""
+    if has_more_than_text(arguments):
+        return followed_inputs(model, dict(arguments), source, target)
+    if source:
+        return Inputs(dict(arguments), source, target)
+    reason = f"{type(model).__name__} was given {', '.join(arguments)}, whose positions have no names"
+    main = getattr(model, "main_input_name", "")
+    examples = len(arguments[main] if main in arguments else next(iter(arguments.values())))
+    return Inputs(dict(arguments), source, target, numbered=reason, examples=examples)
+
+
+def _inputs(model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions) -> Inputs:
     text, text_pair = texts
+    if isinstance(text, tuple | list):
+        raise TextError(
+            f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of many give "
+            "capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, text, text_pair)"
+        )
+    if isinstance(text, Mapping):
+        raise TextError(
+            f"capture reads a text, and was given a {type(text).__name__}; what a tokenizer made of texts goes to "
+            "capture_encoded(model, tokenizer, encoding)"
+        )
     if text is None:
         raise CaptureError("capture needs a text, an image or a sound: capture(model, tokenizer, text)")
     check_reads(model, text)
     encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
-    named = {name: torch.tensor([values], device=model.device) for name, values in encoding.items()}
+    named = {name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()}
     source = tokens_from_encoding(tokenizer, encoding, (text,) if text_pair is None else (text, text_pair))
     if not getattr(model.config, "is_encoder_decoder", False):
         return Inputs(named, (source,))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from headscope.capturing._call import Call
 from headscope.capturing._cut import Cut, spread
 from headscope.capturing._sides import Side
 from headscope.capturing._sight import Sight
-from headscope.capturing._weights import difference, recomputed, weights_of
+from headscope.capturing._weights import difference, has_own_weights, recomputed, weights_of
 from headscope.errors import CaptureError
 
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
@@ -18,8 +20,11 @@ LOST_AT_MOST = 1e-5
 EXPLAINED_WITHIN = 2e-5
 
 
-def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
+def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> dict[str, Any]:
     """How far the layer output recomputed from these rows of the weights is from the model's own.
+
+    Returns:
+        ``verified``, ``verified_against`` and ``verified_limit`` of a `Layer`.
 
     Raises:
         CaptureError: where it is too far.
@@ -33,7 +38,19 @@ def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> float:
             f"{worst:.3g} (allowed {tolerance:.1g}); this attention is computed in a way that headscope does not know, "
             "and is refused"
         )
-    return worst
+    return {"verified": worst, "verified_against": against(call), "verified_limit": tolerance}
+
+
+def against(call: Call) -> str:
+    """What a call is compared with.
+
+    A product of weights and values that was seen as such, on torch's operators or in a change of ours, is compared
+    with nothing but itself where no output projection takes it.
+    """
+    if call.projection is not None and call.output is not None:
+        return "layer output"
+    is_product = call.route == "operators" and has_own_weights(call)
+    return "itself" if is_product or call.changes else "attention output"
 
 
 def explained(call: Call, sight: Sight, side: Side) -> bool:
@@ -58,7 +75,13 @@ def check_softmax(weights: torch.Tensor, name: str) -> None:
 
 
 def check_sizes(call: Call) -> None:
-    """Weights must lead from every query to every key: not from landmarks, nor within blocks."""
+    """Weights must lead from every query to every key: not from landmarks, nor within blocks.
+
+    Raises:
+        CaptureError: where they do not.
+    """
+    if call.odd:
+        raise CaptureError(f"{call.name} {call.odd}")
     if call.weights is not None and tuple(call.weights.shape) != call.size:
         raise CaptureError(
             f"{call.name} multiplies weights of shape {list(call.weights.shape)} where [batch head query key] is "

@@ -2,76 +2,147 @@
 
 from __future__ import annotations
 
-Order = tuple[int, int, int, int]
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
 
 
-def attention_axes(equation: str) -> tuple[Order, Order, Order] | None:
-    """How to permute weights, values and context of ``weights, values -> context``.
+@dataclass(frozen=True)
+class Reading:
+    """How to bring one tensor of an einsum into the order of axes wanted.
+
+    Args:
+        order: of its axes.
+        new: the place at which an axis of length 1 is put in afterwards: of heads that share one tensor; None for
+            nowhere.
+    """
+
+    order: tuple[int, ...]
+    new: int | None = None
+
+    def read(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor in the order wanted."""
+        found = tensor.permute(self.order)
+        return found if self.new is None else found.unsqueeze(self.new)
+
+    def written(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor in the order wanted, as the einsum holds it."""
+        found = tensor if self.new is None else tensor.squeeze(self.new)
+        return found.permute(sorted(range(len(self.order)), key=self.order.__getitem__))
+
+
+Readings = tuple[Reading, Reading, Reading]
+
+
+def attention_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | None:
+    """How to read weights, values and context of ``weights, values -> context``.
 
     The key axis is summed over; the query axis is of weights and context, the feature axis of values and context;
-    of the two axes that all three share the first of the weights is the batch.
+    of the two axes that all three share the first of the weights is the batch. Values without a head axis are shared
+    by all heads. With one shared axis the tensors have three axes each.
 
     Args:
-        equation: such as ``"bnij,jbnd->ibnd"``.
+        equation: such as ``"bnij,jbnd->ibnd"``, or with an ellipsis.
+        sizes: how many axes weights and values have.
 
     Returns:
-        Orders that give ``[batch head query key]``, ``[batch head key feature]`` and ``[batch query head feature]``;
-        None where the equation is of another form.
+        Readings that give ``[batch head query key]``, ``[batch head key feature]`` and ``[batch query head feature]``,
+        or ``[shared query key]``, ``[shared key feature]`` and ``[shared query feature]``; None where the equation is
+        of another form.
     """
-    weights, values, output = _sides(equation)
-    found = _letters(weights, values, output)
-    if found is None:
+    letters = _letters(equation, sizes)
+    if letters is None:
         return None
-    shared, key, query, feature = found
-    batch, head = sorted(shared, key=weights.index)
+    axes = letters.axes(letters.first)
+    if axes is None:
+        return None
+    shared, query, key, feature = axes
+    context = (*shared[:1], query, *shared[1:], feature)
     return (
-        _order(weights, (batch, head, query, key)),
-        _order(values, (batch, head, key, feature)),
-        _order(output, (batch, query, head, feature)),
+        _reading(letters.first, (*shared, query, key)),
+        _reading(letters.second, (*shared, key, feature)),
+        _reading(letters.output, context),
     )
 
 
-def product_axes(equation: str) -> tuple[Order, Order, Order] | None:
-    """How to permute queries, keys and scores of ``queries, keys -> scores``.
+def product_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | None:
+    """How to read queries, keys and scores of ``queries, keys -> scores``.
 
-    The feature axis is summed over; of the two axes that all three share the first of the scores is the batch.
+    The feature axis is summed over; of the two axes that all three share the first of the scores is the batch. Keys
+    without a head axis are shared by all heads. With one shared axis the tensors have three axes each.
 
     Args:
-        equation: such as ``"ibnd,jbnd->bnij"``.
+        equation: such as ``"ibnd,jbnd->bnij"``, or with an ellipsis.
+        sizes: how many axes queries and keys have.
 
     Returns:
-        Orders that give ``[batch head query feature]``, ``[batch head key feature]`` and ``[batch head query key]``;
-        None where the equation is of another form.
+        Readings that give ``[batch head query feature]``, ``[batch head key feature]`` and ``[batch head query key]``,
+        or all without the head; None where the equation is of another form.
     """
-    queries, keys, output = _sides(equation)
-    found = _letters(queries, keys, output)
-    if found is None:
+    letters = _letters(equation, sizes)
+    if letters is None:
         return None
-    shared, feature, query, key = found
-    batch, head = sorted(shared, key=output.index)
+    axes = letters.axes(letters.output)
+    if axes is None:
+        return None
+    shared, query, feature, key = axes
     return (
-        _order(queries, (batch, head, query, feature)),
-        _order(keys, (batch, head, key, feature)),
-        _order(output, (batch, head, query, key)),
+        _reading(letters.first, (*shared, query, feature)),
+        _reading(letters.second, (*shared, key, feature)),
+        _reading(letters.output, (*shared, query, key)),
     )
 
 
-def _sides(equation: str) -> tuple[str, str, str]:
+def exchanged(equation: str) -> str:
+    """The same einsum with its two operands exchanged."""
+    inputs, arrow, output = equation.partition("->")
+    first, comma, second = inputs.partition(",")
+    return f"{second}{comma}{first}{arrow}{output}"
+
+
+@dataclass(frozen=True)
+class _Letters:
+    first: str
+    second: str
+    output: str
+
+    def axes(self, ordered: str) -> tuple[tuple[str, ...], str, str, str] | None:
+        """The shared axes, the first operand's own, the one summed over, and the second's own; None for other forms.
+
+        An axis before the last of the first operand's own, which the second has not, is that of heads that share.
+
+        Args:
+            ordered: the operand by which shared axes are put in order.
+        """
+        first, second, output = self.first, self.second, self.output
+        shared = sorted((letter for letter in output if letter in first and letter in second), key=ordered.index)
+        summed = [letter for letter in first if letter in second and letter not in output]
+        of_first = sorted((axis for axis in output if axis in first and axis not in second), key=ordered.index)
+        of_second = [letter for letter in output if letter in second and letter not in first]
+        if len(shared) == 1 and len(of_first) == 2:
+            shared.append(of_first.pop(0))
+        if (len(summed), len(of_first), len(of_second)) != (1, 1, 1) or len(shared) not in (1, 2):
+            return None
+        return tuple(shared), of_first[0], summed[0], of_second[0]
+
+
+def _letters(equation: str, sizes: Sequence[int]) -> _Letters | None:
+    """The letters of both operands and the result, an ellipsis written out; None where it cannot be."""
     inputs, _, output = equation.replace(" ", "").partition("->")
     first, _, second = inputs.partition(",")
-    return first, second, output
+    if "..." in equation:
+        hidden = [size - len(side) + 3 for side, size in zip((first, second), sizes, strict=True) if "..." in side]
+        if not hidden or len(set(hidden)) != 1 or hidden[0] < 0:
+            return None
+        spare = "".join(letter for letter in string.ascii_letters if letter not in equation)[: hidden[0]]
+        first, second, output = (side.replace("...", spare) for side in (first, second, output))
+    sides = first, second, output
+    return _Letters(*sides) if all(len(set(side)) == len(side) for side in sides) and output else None
 
 
-def _letters(first: str, second: str, output: str) -> tuple[str, str, str, str] | None:
-    """The two axes of all three, the one summed over, the first's own and the second's own; None for other forms."""
-    shared = "".join(letter for letter in output if letter in first and letter in second)
-    summed = "".join(letter for letter in first if letter in second and letter not in output)
-    of_first = "".join(letter for letter in output if letter in first and letter not in second)
-    of_second = "".join(letter for letter in output if letter in second and letter not in first)
-    found = shared, summed, of_first, of_second
-    return found if [len(axes) for axes in found] == [2, 1, 1, 1] else None
-
-
-def _order(letters: str, wanted: tuple[str, str, str, str]) -> Order:
-    first, second, third, fourth = (letters.index(letter) for letter in wanted)
-    return first, second, third, fourth
+def _reading(letters: str, wanted: tuple[str, ...]) -> Reading:
+    absent = [place for place, letter in enumerate(wanted) if letter not in letters]
+    order = tuple(letters.index(letter) for letter in wanted if letter in letters)
+    return Reading(order, absent[0] if absent else None)

@@ -14,6 +14,8 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing._capture import capture_ids
+from headscope.capturing._device import device_of, in_memory
+from headscope.capturing._hooks import hook_after, hook_before
 from headscope.capturing._inputs import positions_of
 from headscope.capturing._run import at_rest, uncompiled, unwrapped
 from headscope.errors import CaptureError, HeadscopeError
@@ -41,7 +43,8 @@ def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
     table = unwrapped(model).get_input_embeddings()
     if not isinstance(getattr(table, "weight", None), torch.Tensor) or table.weight.ndim != 2:
         raise CaptureError(f"{type(unwrapped(model)).__name__} has no table of input embeddings: it reads no tokens")
-    return table.weight.detach().float().cpu().numpy()
+    with in_memory(table):
+        return table.weight.detach().float().cpu().numpy()
 
 
 @contextmanager
@@ -108,7 +111,9 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
         of_words, of_segments = _differs(output, words.get(place)), _differs(output, segments.get(place))
         if of_words or output.shape[-1] not in widths or not _is_of_tokens(output):
             continue
-        kind = "segment" if of_segments else "position" if _changes_along(output) else None
+        kind = "segment" if of_segments else None
+        if kind is None and _changes_along(output):
+            kind = "position"
         if kind == role:
             found.append(place)
     # turns by position are as wide as the words where a model has one head, and are not added to them
@@ -131,14 +136,14 @@ class _Counting:
         def begin(*_: Any) -> None:
             calls.clear()
 
-        def after(module: nn.Module, _: Any, output: Any) -> Any:
+        def after(module: nn.Module, _: tuple, __: dict, output: Any) -> Any:
             number = calls.get(module, 0)
             calls[module] = number + 1
             return see(module, number, output) if isinstance(output, torch.Tensor) else None
 
-        handles = [self.model.register_forward_pre_hook(begin)]
+        handles = [hook_before(self.model, begin)]
         try:
-            handles += [module.register_forward_hook(after) for module in self.modules]
+            handles += [hook_after(module, after) for module in self.modules]
             yield
         finally:
             for handle in handles:
@@ -180,12 +185,12 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
     marks = {getattr(config, name, None) for name in MARKS}
     free = [number for number in range(size) if number not in marks]
     length = min(LENGTH, positions_of(model) or LENGTH)
-    ids = torch.tensor(free[-TEXTS * LENGTH :], device=model.device).reshape(TEXTS, LENGTH)[:, :length]
+    ids = torch.tensor(free[-TEXTS * LENGTH :], device=device_of(model)).reshape(TEXTS, LENGTH)[:, :length]
     found = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if getattr(model.config, "is_encoder_decoder", False):
         found["decoder_input_ids"] = ids[:, :TARGETS].clone()
     if "token_type_ids" in reads and getattr(config, "type_vocab_size", 2) > 1:
-        found["token_type_ids"] = (torch.arange(length, device=model.device) >= length // 2).long().expand_as(ids)
+        found["token_type_ids"] = (torch.arange(length, device=device_of(model)) >= length // 2).long().expand_as(ids)
     return {name: tensor for name, tensor in found.items() if name in reads}
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from torch import nn
 
+from headscope.capturing._device import device_of
+from headscope.capturing._fingerprint import weights_name
 from headscope.capturing._load import display_name
+from headscope.capturing._loading import quantised
+from headscope.capturing._routers import block_of
 from headscope.record import Layer, ModelFacts
 
 MIXER = re.compile(r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention", re.IGNORECASE)
@@ -25,21 +29,42 @@ def facts_of(model: Any) -> ModelFacts:
     return ModelFacts(
         name=display_name(model),
         revision=getattr(config, "_commit_hash", None),
+        weights=weights_name(model),
         model_type=getattr(config, "model_type", ""),
         class_name=type(model).__name__,
         implementation=getattr(config, "_attn_implementation", None) or "",
         dtype="" if parameter is None else str(parameter.dtype).removeprefix("torch."),
+        device="" if parameter is None else _devices(model),
+        quantization=quantised(config),
         versions={name: version(name) for name in ("headscope", "torch", "transformers")},
     )
 
 
-def others_of(model: nn.Module, path: str, numbers: Iterable[int]) -> dict[int, str]:
-    """The blocks of a list of blocks that computed no softmax attention, and what they are instead.
+def _devices(model: nn.Module) -> str:
+    """Where a model computes: of one spread by ``device_map``, its accelerators and what waits elsewhere."""
+    spread = getattr(model, "hf_device_map", None) or {}
+    places = dict.fromkeys(_called(place) for place in spread.values())
+    return " and ".join(places) if len(places) > 1 else str(device_of(model))
+
+
+def _called(place: Any) -> str:
+    return f"cuda:{place}" if isinstance(place, int) else str(place)
+
+
+def others_of(
+    model: nn.Module, path: str, numbers: Iterable[int], *, seen: Sequence[str], cross: bool = False
+) -> dict[int, str]:
+    """The blocks of a list of blocks whose softmax attention was not seen, and what they are.
+
+    A block that has an attention module as the others have, or is of their class where they compute attention
+    themselves, is ``unseen``; any other is called by what it does instead.
 
     Args:
         model: the whole.
         path: of the list, such as ``"model.layers"``.
-        numbers: of the blocks that did.
+        numbers: of the blocks whose attention was seen.
+        seen: names of the modules that computed it.
+        cross: whether it is cross-attention, which a block may well have none of.
     """
     try:
         blocks = model.get_submodule(path)
@@ -48,7 +73,34 @@ def others_of(model: nn.Module, path: str, numbers: Iterable[int]) -> dict[int, 
     numbers = set(numbers)
     if not isinstance(blocks, nn.ModuleList) or not numbers <= set(range(len(blocks))):
         return {}
-    return {number: _described(block) for number, block in enumerate(blocks) if number not in numbers}
+    kinds = dict.fromkeys(kind for name in seen if (kind := _kind_of(model, path, name)) is not None)
+    found = {}
+    for number, block in enumerate(blocks):
+        unseen = "" if number in numbers else _unseen(block, kinds)
+        if unseen or not (number in numbers or cross):
+            found[number] = unseen or _described(block)
+    return found
+
+
+def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:
+    """Where in its block a module is, and its class; None for modules of other lists, or in no block."""
+    block = block_of(name)
+    if block is None or block[0] != path:
+        return None
+    inside = name.removeprefix(".".join(filter(None, (path, str(block[1]))))).removeprefix(".")
+    return inside, type(model.get_submodule(name))
+
+
+def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
+    """What a block has where others were seen to compute attention; empty where it is of another kind."""
+    for inside, kind in kinds:
+        try:
+            own = block.get_submodule(inside)
+        except AttributeError:
+            continue
+        if type(own) is kind:
+            return f"unseen ({kind.__name__})"
+    return ""
 
 
 def positions_of(model: nn.Module, layers: Iterable[Layer]) -> str:
@@ -70,7 +122,7 @@ def _falls_with_distance(layer: Layer) -> bool:
     bias = np.asarray(layer.bias, np.float64)
     if bias.shape[2] < 3:
         return False
-    seen = np.ones(bias.shape[1:], bool) if layer.visible is None else np.asarray(layer.visible)
+    seen = np.asarray(layer.visible)
     steps, both = np.diff(bias, axis=2), seen[:, 1:] & seen[:, :-1]
     if not both.any():
         return False

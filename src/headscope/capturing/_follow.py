@@ -137,6 +137,8 @@ class Follow(TorchFunctionMode):
             widths = options.get("pad", args[1] if len(args) > 1 else None)
             return functional.pad(self._marks(args[0]), widths) if mode == "constant" else None
         moved = [self._marks(held[place]) if place in held else given for place, given in enumerate(args)]
+        if func is functional.unfold:  # cuts windows out of numbers with a fraction only; doubles hold every mark
+            return func(moved[0].double(), *moved[1:], **options).to(moved[0].dtype)
         if act.name == "view":  # marks spread over features need not lie in memory as the numbers do
             return moved[0].reshape(*args[1:], **options)
         return func(*moved, **options)
@@ -244,4 +246,6 @@ def _convolved(act: Act, result: torch.Tensor) -> torch.Tensor | None:
 
 
 def _of_axis(setting: Any, axis: int) -> int:
-    return setting if isinstance(setting, int) else setting[axis] if len(setting) > 1 else setting[0]
+    if isinstance(setting, int):
+        return setting
+    return setting[axis] if len(setting) > 1 else setting[0]

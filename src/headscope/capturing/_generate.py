@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,23 @@ from typing import Any
 import torch
 
 from headscope.capturing._cache import deep_cache
+from headscope.capturing._device import device_of
 from headscope.capturing._edit import sessions
 from headscope.capturing._facts import facts_of
 from headscope.capturing._facts import positions_of as kind_of_positions
+from headscope.capturing._fitness import NEXT, check_fit
 from headscope.capturing._generation_options import check_count, parse_options
+from headscope.capturing._hooks import hook_after, hook_before
 from headscope.capturing._inputs import Inputs, encode, positions_of
 from headscope.capturing._join import Joiner
 from headscope.capturing._keep import Keeping
 from headscope.capturing._load import load_model
+from headscope.capturing._loading import LOADING, check_not_loaded
 from headscope.capturing._odds import Odds
+from headscope.capturing._reads import check_reads
 from headscope.capturing._routers import RouterSteps, RouterWatch
-from headscope.capturing._run import at_rest, uncompiled, unwrapped
+from headscope.capturing._run import at_rest, uncompiled, unwrapped, warn_of_unseen
+from headscope.capturing._threads import one_at_a_time, same_random_numbers
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError, HeadscopeError, TextError
@@ -36,6 +42,7 @@ def generate(
     tokenizer: Any = None,
     prompt: str | None = None,
     *,
+    target_tokenizer: Any = None,
     max_new_tokens: int = 32,
     alternatives: int = 5,
     seed: int | None = None,
@@ -55,20 +62,22 @@ def generate(
         model: a loaded transformers model that writes, a hub name, or a folder.
         tokenizer: its tokenizer; may be left out where the model is named.
         prompt: the text to go on with; for an encoder-decoder, the source.
+        target_tokenizer: the tokenizer of what is written, where that is another one.
         max_new_tokens: how many tokens to write at most.
         alternatives: how many of the most probable candidates to note for each token.
         seed: of the random numbers, where tokens are drawn (``do_sample=True``); the caller's are left as they were.
         **options: ``keep``, ``precision`` and ``routers`` of `KeepOptions`, and any field of
             ``transformers.GenerationConfig`` such as ``do_sample``, ``temperature``, ``top_p`` or
             ``cache_implementation``; where not given, the model's own decide, but for beams: there is always one.
-            ``trust_remote_code`` for a model that is named.
+            `LoadOptions` for a model that is named; ``allow_unfit=True`` for one whose head was not trained, or that
+            sees ahead.
 
     Returns:
         One `Record` with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
 
     Raises:
         TextError: an empty prompt, or one that leaves no room for so many tokens.
-        ModelError: a model that cannot be loaded.
+        ModelError: a model that cannot be loaded, whose head was not trained, or that sees the words it is to predict.
         CaptureError: a model that cannot write, an option whose steps cannot be recorded (beams, several texts,
             assisted decoding), or attention that could not be captured exactly.
 
@@ -79,15 +88,21 @@ def generate(
     """
     for name, number, least in (("max_new_tokens", max_new_tokens, 1), ("alternatives", alternatives, 0)):
         check_count(name, number, least)
-    trusting = options.pop("trust_remote_code", False)
+    loading = {name: options.pop(name) for name in LOADING if name in options}
+    anyway = options.pop("allow_unfit", False)
     if isinstance(model, str | Path):
-        model, own_tokenizer = load_model(model, trust_remote_code=trusting, writes=True)
+        model, own_tokenizer = load_model(model, writes=True, allow_unfit=anyway, **loading)
         tokenizer = own_tokenizer if tokenizer is None else tokenizer
+    else:
+        check_not_loaded(model, loading)
     model = unwrapped(model)
     _check(model, tokenizer, prompt)
     keeping, arguments = parse_options(options, model)
     arguments["max_new_tokens"] = max_new_tokens
-    run = _Run(model, tokenizer, str(prompt), keeping, alternatives)
+    if not anyway:
+        ids = encode(model, tokenizer, str(prompt), None, truncate=False)["input_ids"]
+        check_fit(model, NEXT, ids, generates=True)
+    run = _Run(model, tokenizer, str(prompt), keeping, alternatives, target_tokenizer or tokenizer)
     return run.record(arguments, seed)
 
 
@@ -100,6 +115,7 @@ class _Run:
     prompt: str
     keeping: Keeping
     alternatives: int
+    target_tokenizer: Any
     reads: list[int] = field(default_factory=list)
 
     def record(self, arguments: dict[str, Any], seed: int | None) -> Record:
@@ -108,19 +124,20 @@ class _Run:
         encodes = bool(getattr(self.model.config, "is_encoder_decoder", False))
         _check_room(self.model, 1 if encodes else len(source), arguments["max_new_tokens"])
         joiner, odds = Joiner(self.keeping, self.model), Odds(self.alternatives)
-        with at_rest(self.model), uncompiled(self.model), _left_as_it_was(self.model):
+        with one_at_a_time(self.model), at_rest(self.model), uncompiled(self.model), _left_as_it_was(self.model):
             routers = RouterSteps(self.model, self._router_places(source))
-            with routers, _seeded(seed, self.model.device):
+            with routers, _seeded(seed, device_of(self.model)):
                 ids = self._written(source, joiner, odds, arguments)
         count = len(ids) - odds.prompt
         odds.cut(count)
         tokens = {"source": tokens_from_encoding(self.tokenizer, encoding, (self.prompt,))}
         if encodes:
-            tokens["target"] = tokens_from_ids(self.tokenizer, ids[:-1])
+            tokens["target"] = tokens_from_ids(self.target_tokenizer, ids[:-1])
         else:
             tokens["source"] = self._read(tokens["source"], source, ids)
         end = arguments.get("eos_token_id", self.model.generation_config.eos_token_id)
         ended = ids[-1] in (end if isinstance(end, Sequence) else (end,))
+        stop = "length" if count == arguments["max_new_tokens"] else "criterion"
         stacks = joiner.stacks(tokens, routers.scores)
         facts = facts_of(self.model)
         layers = [layer for stack in stacks.values() for layer in stack]
@@ -130,53 +147,53 @@ class _Run:
             stack=next(name for name, stack in stacks.items() if stack.query is written and stack.key is written),
             prompt=odds.prompt,
             reads=_up_to(self.reads, len(ids) - 1),
-            tokens=tokens_from_ids(self.tokenizer, ids[odds.prompt :]),
+            tokens=tokens_from_ids(self.target_tokenizer, ids[odds.prompt :]),
             probabilities=tuple(odds.probabilities),
             entropies=tuple(odds.entropies),
             ranks=tuple(odds.ranks),
             alternatives=tuple(map(self._candidates, odds.candidates)),
             text=self._added(ids[: odds.prompt], ids),
-            stop="end" if ended else "length" if count == arguments["max_new_tokens"] else "criterion",
+            stop="end" if ended else stop,
             sampled=bool(arguments.get("do_sample", self.model.generation_config.do_sample)),
             seed=seed,
         )
-        return Record(stacks=stacks, model=facts, generation=generation)
+        record = Record(stacks=stacks, model=facts, generation=generation)
+        warn_of_unseen(record)
+        return record
 
     def _written(self, source: list[int], joiner: Joiner, odds: Odds, arguments: dict[str, Any]) -> list[int]:
         """Run the model; returns the ids of the whole text, or of what the decoder read and wrote."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         model = self.model
-        given = torch.tensor([source], device=model.device)
+        given = torch.tensor([source], device=device_of(model))
         name = "decoder_input_ids" if getattr(model.config, "is_encoder_decoder", False) else "input_ids"
         prompt = {"input_ids": given, "attention_mask": torch.ones_like(given)}
         for session in sessions():
             session.prepare(model, Inputs(prompt, (tokens_from_ids(self.tokenizer, source),)))
         with Watch(model, 1, joiner.take) as watch:
 
-            def end_step(_module: Any, _args: tuple, options: dict, output: Any) -> None:
+            def end_step(options: dict, output: Any) -> None:
                 watch.settle()
                 joiner.end_step()
                 odds.look(output)
                 self.reads.append(options[name].shape[1])
 
-            hook = model.register_forward_hook(end_step, with_kwargs=True)
             arguments = arguments | {
                 "stopping_criteria": StoppingCriteriaList([*(arguments.get("stopping_criteria") or ()), odds]),
                 "logits_processor": LogitsProcessorList(arguments.get("logits_processor") or ()),
             }
             if "stop_strings" in arguments:
-                arguments["tokenizer"] = self.tokenizer
+                arguments["tokenizer"] = self.target_tokenizer
             try:
                 arguments = _padded(arguments, model) | deep_cache(model, arguments)
-                found = model.generate(given, attention_mask=prompt["attention_mask"], **arguments)
+                with _each_pass(model, end_step):
+                    found = model.generate(**prompt, **arguments)
             except HeadscopeError:
                 raise
             except ValueError as error:
                 why = " ".join(str(error).split())
                 raise CaptureError(f"{type(model).__name__} cannot generate like this: {why}") from error
-            finally:
-                hook.remove()
         if not watch.count:
             raise CaptureError(f"{type(model).__name__} computed no softmax attention that could be seen")
         return found[0].tolist()
@@ -185,10 +202,10 @@ class _Run:
         """Where router scores are found, where these are wanted: told by one pass over the prompt."""
         if not self.keeping.routers:
             return {}
-        arguments = {"input_ids": torch.tensor([source], device=self.model.device)}
+        arguments = {"input_ids": torch.tensor([source], device=device_of(self.model))}
         if getattr(self.model.config, "is_encoder_decoder", False):
             start = self.model.generation_config.decoder_start_token_id or self.model.config.decoder_start_token_id
-            arguments["decoder_input_ids"] = torch.tensor([[start or 0]], device=self.model.device)
+            arguments["decoder_input_ids"] = torch.tensor([[start or 0]], device=device_of(self.model))
         with RouterWatch(self.model) as watch:
             return watch.places(self.model(**arguments, output_router_logits=True, use_cache=False))
 
@@ -205,13 +222,14 @@ class _Run:
 
     def _added(self, before: list[int], ids: list[int]) -> str:
         """What the tokens after these add to the text: some tokenizers write a token otherwise where a text begins."""
-        first, whole = (self.tokenizer.decode(part, skip_special_tokens=True) for part in (before, ids))
+        decode = self.target_tokenizer.decode
+        first, whole = (decode(part, skip_special_tokens=True) for part in (before, ids))
         if whole.startswith(first):
             return whole[len(first) :]
-        return self.tokenizer.decode(ids[len(before) :], skip_special_tokens=True)
+        return decode(ids[len(before) :], skip_special_tokens=True)
 
     def _candidates(self, found: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
-        pieces = self.tokenizer.convert_ids_to_tokens([number for number, _ in found])
+        pieces = self.target_tokenizer.convert_ids_to_tokens([number for number, _ in found])
         return tuple(
             Candidate(id=number, piece=piece if isinstance(piece, str) else "", probability=probability)
             for (number, probability), piece in zip(found, pieces, strict=True)
@@ -229,6 +247,7 @@ def _check(model: Any, tokenizer: Any, prompt: Any) -> None:
         raise CaptureError(f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)")
     if prompt is None:
         raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
+    check_reads(model, prompt)
 
 
 def _check_room(model: Any, prompt: int, count: int) -> None:
@@ -239,6 +258,31 @@ def _check_room(model: Any, prompt: int, count: int) -> None:
             f"After {prompt} tokens the model has positions to write {max(room, 0)} more, and max_new_tokens is "
             f"{count}; ask for fewer (--max-new-tokens)"
         )
+
+
+@contextmanager
+def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
+    """Call ``end`` with keyword arguments and output of every pass of a model that writes, while the block is open.
+
+    What wraps a model (PEFT) may have the model inside it generate, and is then not run itself: a pass is that of the
+    outermost module that can generate.
+    """
+    running: list[Any] = []
+
+    def begin(module: Any, *_: Any) -> None:
+        running.append(module)
+
+    def leave(module: Any, _: tuple, options: dict, output: Any) -> None:
+        running.pop()
+        if not running and output is not None:  # none where the pass ended with an error
+            end(options, output)
+
+    with ExitStack() as undo:
+        for module in model.modules():
+            if callable(getattr(module, "generate", None)):
+                undo.callback(hook_before(module, begin).remove)
+                undo.callback(hook_after(module, leave, always=True).remove)
+        yield
 
 
 @contextmanager
@@ -253,21 +297,18 @@ def _left_as_it_was(model: Any) -> Generator[None]:
             setattr(model, STATIC_LENGTH, before)
 
 
-@contextmanager
-def _seeded(seed: int | None, device: torch.device) -> Generator[None]:
+def _seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:
     """Random numbers from this seed inside, and the caller's own afterwards; the caller's own without a seed."""
-    on_device = {"devices": [device], "device_type": device.type} if device.type != "cpu" else {"devices": []}
-    with nullcontext() if seed is None else torch.random.fork_rng(**on_device):
-        if seed is not None:
-            torch.manual_seed(seed)
-        yield
+    return nullcontext() if seed is None else same_random_numbers(seed=seed, device=device)
 
 
 def _padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
     """With a token for padding, of which one text has none, so that transformers need not warn of choosing one."""
     end = arguments.get("eos_token_id", model.generation_config.eos_token_id)
     missing = "pad_token_id" not in arguments and model.generation_config.pad_token_id is None
-    return arguments | {"pad_token_id": end[0] if isinstance(end, Sequence) else end} if missing and end else arguments
+    if not missing or not end:
+        return arguments
+    return arguments | {"pad_token_id": end[0] if isinstance(end, Sequence) else end}
 
 
 def _up_to(reads: Sequence[int], total: int) -> tuple[int, ...]:
@@ -283,7 +324,7 @@ def _joined(first: Tokens, second: Tokens) -> Tokens:
     fields: dict[str, Any] = {
         name: getattr(first, name) + getattr(second, name) for name in ("pieces", "special", "segments", "labels")
     }
-    for name in ("ids", "offsets", "words"):
+    for name in ("ids", "offsets", "words", "roles"):
         values = getattr(first, name)
         fields[name] = None if values is None else values + (getattr(second, name) or (None,) * len(second))
     return Tokens(texts=first.texts, **fields)

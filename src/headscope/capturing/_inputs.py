@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from headscope.capturing._origins import Origins
+from headscope.capturing._device import device_of
+from headscope.capturing._given import check_text
+from headscope.capturing._origins import Origins, UnnamedPositions, origins_of
 from headscope.capturing._pixels import Picture
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.errors import CaptureError, TextError
@@ -23,33 +25,57 @@ class Inputs:
 
     Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then. Where nothing is
     known of the arguments, ``sides`` are tokens that a side of the same length has. ``pictures`` are those
-    of each example as the model sees them, where that can be told.
+    of each example as the model sees them, where that can be told. ``numbered`` says why positions that are no tokens
+    of a text are numbered; where it is empty, they are refused. ``examples`` is their number where nothing else tells.
+    ``as_given`` are arguments that make up a call of the user's own, to which nothing is added.
     """
 
-    arguments: dict[str, torch.Tensor]
+    arguments: dict[str, Any]
     source: tuple[Tokens, ...]
     target: tuple[Tokens, ...] = ()
     origins: Origins | None = None
     sides: tuple[Tokens, ...] | None = None
     pictures: tuple[tuple[Picture, ...], ...] = ()
+    numbered: str = ""
+    examples: int | None = None
+    as_given: bool = False
 
     @property
     def count(self) -> int:
         """Number of examples."""
+        if self.examples is not None:
+            return self.examples
         return len(self.source) if self.origins is None else self.origins.count
 
+    def with_numbers(self, reason: str) -> Inputs:
+        """The same inputs, but positions that are no tokens of a text are numbered, for this reason."""
+        return replace(self, origins=None, pictures=(), numbered=reason, examples=self.count)
 
-def check_text(text: Any, name: str = "text") -> str:
-    """The text, which must be a string that is not blank.
+
+def followed_inputs(
+    model: Any,
+    arguments: dict[str, torch.Tensor],
+    source: tuple[Tokens, ...],
+    target: tuple[Tokens, ...] = (),
+    *,
+    seconds: float | None = None,
+    pictures: tuple[tuple[Picture, ...], ...] = (),
+) -> Inputs:
+    """Inputs with pictures or sounds, whose positions are followed; numbered where it cannot be told what they hold.
 
     Raises:
-        TextError: where it is not.
+        CaptureError: where it cannot be told which pictures belong to which text.
     """
-    if not isinstance(text, str):
-        raise TextError(f"{name} must be a string, not {type(text).__name__}")
-    if not text.strip():
-        raise TextError(f"The {name} is empty; give at least one word")
-    return text
+    try:
+        origins = origins_of(model, arguments, seconds)
+    except UnnamedPositions as error:
+        # the pictures of a packed batch are attended to one by one, and numbers would not tell them apart
+        grids = next((given for name, given in arguments.items() if name.endswith("grid_thw")), None)
+        if grids is not None and int(grids[:, 0].sum()) > 1:
+            raise CaptureError(f"{error}; give one picture of one frame, whose positions can be numbered") from None
+        count = len(source) or 1  # packed pictures without a text are one example
+        return Inputs(arguments, source, target, numbered=str(error), examples=count)
+    return Inputs(arguments, source, target, origins, pictures=pictures)
 
 
 def encode(model: Any, tokenizer: Any, text: str, text_pair: str | None, *, truncate: bool) -> Any:
@@ -109,7 +135,7 @@ def with_target(model: Any, inputs: dict, target: str | None, tokenizer: Any) ->
     """
     if target is not None:
         encoding = tokenizer(text_target=check_text(target, "target"), padding=False, truncation=False)
-        labels = torch.tensor([encoding["input_ids"]], device=model.device)
+        labels = torch.tensor([encoding["input_ids"]], device=device_of(model))
         check_length(model, labels.shape[1])
         read = _shifted(model, labels)
         tokens = tokens_from_encoding(tokenizer, encoding, (target,))
@@ -140,6 +166,8 @@ def _after(start: Tokens, rest: Tokens) -> Tokens:
     for name in ("offsets", "words"):
         values = getattr(rest, name)
         joined[name] = None if values is None else (None, *values)
+    if start.roles is not None and rest.roles is not None:
+        joined["roles"] = start.roles + rest.roles
     return Tokens(texts=rest.texts, **joined)
 
 

@@ -18,8 +18,12 @@ from torch import nn
 
 from headscope.capturing._call import Call
 from headscope.capturing._edit import OPERANDS, Edit, alike, edit_of
+from headscope.capturing._flex import dense_mask, is_block_mask
 from headscope.capturing._trail import Trail
 from headscope.errors import CaptureError
+
+ADDING = ("eager", "flex_attention")
+"""Implementations that add a mask to the scores, whatever it holds, and hide nothing without one."""
 
 _watching: ContextVar[InterfaceWatch | None] = ContextVar("headscope_interface_watch", default=None)
 _lock = threading.Lock()
@@ -46,6 +50,7 @@ class InterfaceWatch:
         self._trail, self._tell, self._inside = trail, tell, inside
         self._outer: InterfaceWatch | None = None
         self._exit = ExitStack()
+        self._block_masks: dict[int, tuple[Any, torch.Tensor]] = {}
 
     def __enter__(self) -> InterfaceWatch:
         with ExitStack() as undo:
@@ -70,14 +75,14 @@ class InterfaceWatch:
                 with self._inside():
                     return others(module, query, key, value, attention_mask, *args, **options)
             tensors, edit = (query, key, value, attention_mask), edit_of(module, "interface")
-            eager = implementation == "eager"
+            adds = implementation in ADDING
             if edit is not None:
-                tensors = self._operands(edit, tensors, options, eager=eager)
+                tensors = self._operands(edit, tensors, options, adds=adds)
             with self._inside():
                 result = function(module, *tensors, *args, **options)
             if self._tell is None and edit is None:
                 return result
-            call = self._call(module, tensors, options, result, eager=eager)
+            call = self._call(module, tensors, options, result, adds=adds)
             if edit is not None:
                 call = edit.changed(call, told=self._tell is not None or call.weights is not None)
                 result = (call.context, _weights_like(result[1:], call), *result[2:])
@@ -87,16 +92,27 @@ class InterfaceWatch:
 
         return watched
 
-    def _operands(self, edit: Edit, tensors: tuple, options: dict, *, eager: bool) -> tuple:
+    def _operands(self, edit: Edit, tensors: tuple, options: dict, *, adds: bool) -> tuple:
         """Queries, keys and values as they are to be, and the mask."""
         *operands, mask = tensors
         module, (query, _, _) = edit.module, operands
-        call = self._call(module, tensors, options, (query.transpose(1, 2),), eager=eager)
+        call = self._call(module, tensors, options, (query.transpose(1, 2),), adds=adds)
         return (*(edit.operand(name, given, call) for name, given in zip(OPERANDS, operands, strict=True)), mask)
 
-    def _call(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, eager: bool) -> Call:
+    def _dense(self, mask: Any, device: torch.device, name: str) -> torch.Tensor:
+        """A block mask as a tensor, made once for all layers that share it."""
+        if id(mask) not in self._block_masks:
+            # the mask is kept beside what was made of it, so that no other can take its id
+            self._block_masks[id(mask)] = mask, dense_mask(mask.as_tuple(), device, name)
+        return self._block_masks[id(mask)][1]
+
+    def _call(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, adds: bool) -> Call:
         query, key, value, mask = tensors
         name = self._trail.name_of(module)
+        if is_block_mask(mask):
+            mask = self._dense(mask, query.device, name)
+        elif adds and isinstance(mask, torch.Tensor) and not mask.is_floating_point():
+            mask = mask.to(query.dtype)  # True is one more, and hides nothing
         if mask is not None and not (isinstance(mask, torch.Tensor) and mask.ndim == 4):
             raise CaptureError(
                 f"{name} was handed a mask that is no tensor [batch head query key], as fused implementations are; "
@@ -111,13 +127,13 @@ class InterfaceWatch:
             module=module,
             name=name,
             route="interface",
-            cross=self._trail.is_cross(module),
+            cross=self._trail.is_cross(module, query.shape[-2], key.shape[-2]),
             query=query,
             key=key,
             value=value,
             mask=mask,
             scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
-            causal=bool(causal) and mask is None and query.shape[-2] > 1 and not eager,
+            causal=bool(causal) and mask is None and query.shape[-2] > 1 and not adds,
             soft_cap=options.get("softcap"),
             bias=options.get("position_bias"),
             sinks=getattr(module, "sinks", None) if sinks is None else sinks,
@@ -129,7 +145,9 @@ class InterfaceWatch:
 def _weights_like(returned: tuple, call: Call) -> Any:
     """The weights of a changed call in place of those that were returned; None where none were."""
     own = returned[0] if returned else None
-    return alike(call.weights.to(own.dtype), own) if isinstance(own, torch.Tensor) and call.weights is not None else own
+    if not isinstance(own, torch.Tensor) or own.ndim != 4 or call.weights is None:
+        return own  # flex_attention returns the logarithm of each row's sum there
+    return alike(call.weights.to(own.dtype), own)
 
 
 def _install() -> None:

@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headscope.capturing._inputs import check_text
+from headscope.capturing._given import check_text
 from headscope.errors import CaptureError, TextError
 
 Text = str | tuple[str, str]
 NAMES = ("text", "text_pair", "image", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
+FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "content", "prompt")
+SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "context")
+"""What the texts are called in rows of data sets; the first that is there counts."""
+MISSPELT = 0.8
+"""Likeness (difflib) from which on an unknown name is taken for a slip of one that is missing; ours."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,9 @@ class Item:
 
 
 def parse_item(given: Any) -> Item:
-    """A text, a pair of texts, or a mapping of arguments of `capture`.
+    """A text, a pair of texts, or a mapping of arguments of `capture`, what else it holds left aside.
+
+    A row of a data set has columns that say nothing to a model (``label``, ``idx``).
 
     Raises:
         CaptureError: where it is none of these, or holds what there is not.
@@ -66,12 +73,28 @@ def parse_item(given: Any) -> Item:
     return Item(check_text(given[0]), check_text(given[1], "second text") if len(given) == 2 else None)
 
 
+def _renamed(given: Mapping) -> Mapping:
+    """The same with texts under our names, whatever a data set calls them; its other columns stay."""
+    found = dict(given)
+    for ours, names in (("text", FIRST), ("text_pair", SECOND)):
+        theirs = next((name for name in names if name in given), None)
+        is_needed = ours == "text" or "text" in found
+        if theirs is not None and theirs != ours and is_needed and not {"image", "sound"} & set(given):
+            found[ours] = found.pop(theirs)
+    return found
+
+
 def _from_mapping(given: Mapping) -> Item:
+    given = _renamed(given)
+    missing = [name for name in NAMES if name not in given]
     for name in given:
-        if name not in NAMES:
-            close = difflib.get_close_matches(str(name), NAMES, n=1)
-            hint = f"did you mean {close[0]!r}" if close else f"there are {', '.join(NAMES)}"
-            raise CaptureError(f"An input has no {name!r}; {hint}")
+        close = difflib.get_close_matches(str(name), missing, n=1, cutoff=MISSPELT)
+        if name not in NAMES and close:
+            raise CaptureError(f"An input has no {name!r}; did you mean {close[0]!r}")
+    if not {"text", "image", "sound"} & set(given):
+        listed = " nor ".join(map(repr, given)) or "text"
+        raise CaptureError(f"An input has no {listed}; there are {', '.join(NAMES)}")
+    given = {name: value for name, value in given.items() if name in NAMES}
     held = {name: value for name, value in given.items() if value is not None}
     text, pair = held.pop("text", None), held.pop("text_pair", None)
     if text is None and not {"image", "sound"} & set(held):

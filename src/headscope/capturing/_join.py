@@ -79,7 +79,8 @@ class Joiner:
                 mask = strand.mask(len(query), len(key))
                 visible = None if mask is None else alike.setdefault(mask, mask)
                 layers.append(Layer(layer=number, **strand.layer(len(query), len(key)), visible=visible))
-            others = {} if group[1] else others_of(self._model, group[0], numbers)
+            names = [strand.name for strand in members]
+            others = others_of(self._model, group[0], numbers, seen=names, cross=group[1])
             routed = {} if group[1] else _routed(routers_of(group[0], routers or {}), name, query)
             found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers), others=others, routers=routed)
         return found

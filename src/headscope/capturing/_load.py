@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-import re
+import pickle
 from pathlib import Path
 from typing import Any
 
+import torch
+from typing_extensions import Unpack
+
 from headscope.capturing._demo import PACKAGE, demo_model
+from headscope.capturing._fitness import CLASS, HEADS, MASKED, NEXT, check_loaded, warn_of_new
+from headscope.capturing._given import check_name
+from headscope.capturing._hub import reached
+from headscope.capturing._loading import Loading, LoadOptions, parse_loading
 from headscope.capturing._reads import check_reads
 from headscope.errors import ModelError
 
-HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+UNLOADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    ImportError,
+    AttributeError,
+    RuntimeError,
+    pickle.UnpicklingError,
+)
+"""What transformers raises of files that it cannot read, or whose pickles hold code."""
 
 
 def load_model(
-    name: str | Path | None = None, *, trust_remote_code: bool = False, writes: bool = False
+    name: str | Path | None = None,
+    *,
+    writes: bool = False,
+    allow_unfit: bool = False,
+    **options: Unpack[LoadOptions],
 ) -> tuple[Any, Any]:
     """A model and its tokenizer, in evaluation mode.
 
     Args:
         name: hub name or folder; None for the demo model.
-        trust_remote_code: whether the model may bring code of its own and run it.
-        writes: load it with the head that predicts tokens.
+        writes: load it with the head that predicts tokens, which must have been trained.
+        allow_unfit: whether that head may be untrained.
+        **options: see `LoadOptions`.
 
     Raises:
-        ModelError: where there is no such model, or it or its tokenizer cannot be loaded.
+        ModelError: where there is no such model or device, or it or its tokenizer cannot be loaded, or its files lack
+            the head.
     """
-    name = demo_model() if name is None else name
-    model = load_bare_model(name, trust_remote_code=trust_remote_code, writes=writes)
-    return model, load_tokenizer(name, trust_remote_code=trust_remote_code)
+    model = load_bare_model(name, writes=writes, allow_unfit=allow_unfit, **options)
+    return model, load_tokenizer(name, **options)
 
 
 def load_for(
@@ -38,7 +60,8 @@ def load_for(
     image: Any = None,
     sound: Any = None,
     kept: bool = False,
-    trust_remote_code: bool | None = None,
+    allow_unfit: bool = False,
+    **options: Unpack[LoadOptions],
 ) -> tuple[Any, Any]:
     """A model and what it reads with: its tokenizer or, for pictures and sounds, its processor.
 
@@ -49,46 +72,55 @@ def load_for(
         text: a text that it is to read, or None.
         image: pictures, or None.
         sound: a sound, or None.
-        kept: load it with the head that it was kept with.
-        trust_remote_code: whether the model may bring code of its own and run it.
+        kept: load it with the head that it was kept with, which must have been trained.
+        allow_unfit: whether that head may be untrained.
+        **options: see `LoadOptions`.
 
     Raises:
-        ModelError: where there is no such model, or it or its tokenizer or processor cannot be loaded.
+        ModelError: where there is no such model, it or its tokenizer or processor cannot be loaded, or its files lack
+            the head.
         CaptureError: where it does not read what is given.
     """
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoTokenizer
 
-    more, trusted = image is not None or sound is not None, bool(trust_remote_code)
+    more = image is not None or sound is not None
     if name is None and more:
         raise ModelError("The demo model reads text; name a model of pictures or sounds (--model)")
+    loading = parse_loading(name, options)
     name = demo_model() if name is None else name
-    config = _loaded(AutoConfig, name, trusted)
+    config = _loaded(AutoConfig, name, **loading.files)
     loader = (kept_class(config) if kept else None) or loader_of(config, writes=kept and not more)
     found = class_of(loader, config)
     if found is not None:
         check_reads(found, text, image=image, sound=sound)
-    model = _loaded(loader, name, trusted).eval()
+    asks = head_of(found, config) if kept and not allow_unfit else ""
+    model = _whole(loader, name, loading, asks, config=config)
     if not more:
-        return model, load_tokenizer(name, trust_remote_code=trusted)
+        return model, _loaded(AutoTokenizer, name, **loading.files)
     try:
-        return model, load_processor(name, trust_remote_code=trusted)
+        return model, _processor(name, loading)
     except ModelError:
         if text is not None:
             raise
     # a folder of wav2vec 2.0 without a tokenizer has what a sound needs, and yet no whole processor
-    return model, load_processor(name, "picture" if image is not None else "sound", trust_remote_code=trusted)
+    return model, _processor(name, loading, "picture" if image is not None else "sound")
 
 
-def load_bare_model(name: str | Path, *, trust_remote_code: bool = False, writes: bool = False) -> Any:
-    """A model without a tokenizer, in evaluation mode; ``writes`` is for the head that predicts tokens.
+def load_bare_model(
+    name: str | Path | None, *, writes: bool = False, allow_unfit: bool = False, **options: Unpack[LoadOptions]
+) -> Any:
+    """A model without a tokenizer, in evaluation mode; arguments as of `load_model`.
 
     Raises:
-        ModelError: where there is none.
+        ModelError: where there is none, or its files lack the head.
     """
     from transformers import AutoConfig
 
-    config = _loaded(AutoConfig, name, trust_remote_code)
-    return _loaded(loader_of(config, writes=writes), name, trust_remote_code).eval()
+    loading = parse_loading(name, options)
+    name = demo_model() if name is None else name
+    config = _loaded(AutoConfig, name, **loading.files)
+    asks = NEXT if writes and not allow_unfit else ""
+    return _whole(loader_of(config, writes=writes), name, loading, asks, config=config)
 
 
 def kept_class(config: Any) -> type | None:
@@ -100,6 +132,22 @@ def kept_class(config: Any) -> type | None:
     return found if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel) else None
 
 
+def head_of(model_class: type | None, config: Any) -> str:
+    """What a class of transformers has a head for, one of `HEADS`; empty where it has none of these.
+
+    Args:
+        model_class: of the model.
+        config: of the model.
+    """
+    import transformers
+
+    loaders = [(asks, head.loader) for asks, head in HEADS.items()]
+    for asks, loader in (*loaders, (CLASS, "AutoModelForImageClassification")):
+        if model_class is not None and class_of(getattr(transformers, loader), config) is model_class:
+            return asks
+    return ""
+
+
 def class_of(loader: Any, config: Any) -> type | None:
     """The class that a loader makes of a configuration; None where that is not known beforehand."""
     classes = getattr(loader, "_model_mapping", None)
@@ -107,28 +155,28 @@ def class_of(loader: Any, config: Any) -> type | None:
     return found if isinstance(found, type) else None  # some configurations are of several models
 
 
-def load_masked_model(name: str | Path | None, *, trust_remote_code: bool = False) -> Any:
-    """A model with the head that guesses masked words, in evaluation mode.
+def load_masked_model(name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]) -> Any:
+    """A model with the head that guesses masked words, in evaluation mode; options of `LoadOptions`.
 
     Raises:
-        ModelError: where there is none, or it was kept without that head: guesses of an untrained one say nothing.
+        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head: guesses of an
+            untrained one say nothing.
     """
     from transformers import AutoModelForMaskedLM
 
-    wanted = ("masked-word head", "google-bert/bert-base-uncased")
-    return _with_head(AutoModelForMaskedLM, name, trust_remote_code, wanted)
+    return _with_head(AutoModelForMaskedLM, name, options, "" if allow_unfit else MASKED)
 
 
-def load_classifier(name: str | Path | None, *, trust_remote_code: bool = False) -> Any:
-    """A model that tells the class of a text, in evaluation mode.
+def load_classifier(name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]) -> Any:
+    """A model that tells the class of a text, in evaluation mode; options of `LoadOptions`.
 
     Raises:
-        ModelError: where there is none, or it was kept without that head: classes of an untrained one say nothing.
+        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head: classes of an
+            untrained one say nothing.
     """
     from transformers import AutoModelForSequenceClassification
 
-    wanted = ("classifier", "distilbert/distilbert-base-uncased-finetuned-sst-2-english")
-    return _with_head(AutoModelForSequenceClassification, name, trust_remote_code, wanted)
+    return _with_head(AutoModelForSequenceClassification, name, options, "" if allow_unfit else CLASS)
 
 
 def loader_of(config: Any, *, writes: bool = False) -> Any:
@@ -152,32 +200,28 @@ def loader_of(config: Any, *, writes: bool = False) -> Any:
     return next((loader for loader in loaders if type(config) in loader._model_mapping), AutoModelForSeq2SeqLM)
 
 
-def load_tokenizer(name: str | Path, *, trust_remote_code: bool = False) -> Any:
-    """A tokenizer by hub name or folder.
+def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> Any:
+    """A tokenizer by hub name or folder; None for that of the demo model.
+
+    Args:
+        name: hub name or folder.
+        **options: those of its model; a tokenizer has a revision and may bring code, the others are not for it.
 
     Raises:
         ModelError: where there is none.
     """
     from transformers import AutoTokenizer
 
-    return _loaded(AutoTokenizer, name, trust_remote_code)
+    loading = parse_loading(name, options)
+    return _loaded(AutoTokenizer, demo_model() if name is None else name, **loading.files)
 
 
-def load_processor(name: str | Path, part: str | None = None, *, trust_remote_code: bool = False) -> Any:
-    """What prepares pictures, sounds and texts for a model, by hub name or folder.
-
-    Args:
-        name: hub name or folder.
-        part: ``"picture"`` or ``"sound"`` for the part of it that prepares these; all of it by default.
-        trust_remote_code: whether it may bring code of its own and run it.
-
-    Raises:
-        ModelError: where there is none.
-    """
+def _processor(name: str | Path, loading: Loading, part: str | None = None) -> Any:
+    """What prepares pictures, sounds and texts for a model, or the part of it for pictures or for sounds alone."""
     from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor
 
     loaders = {"picture": AutoImageProcessor, "sound": AutoFeatureExtractor, None: AutoProcessor}
-    return _loaded(loaders[part], name, trust_remote_code)
+    return _loaded(loaders[part], name, **loading.files)
 
 
 def display_name(model: Any) -> str:
@@ -188,25 +232,38 @@ def display_name(model: Any) -> str:
     return path.name if path.is_dir() or path.is_absolute() else str(path)
 
 
-def _with_head(loader: Any, name: str | Path | None, trust_remote_code: bool, wanted: tuple[str, str]) -> Any:
-    """A model none of whose weights are missing; ``wanted`` names its head and a model that has one."""
+def _with_head(loader: Any, name: str | Path | None, options: LoadOptions, asks: str) -> Any:
+    """A model with a head that must have been trained."""
+    from transformers import AutoConfig
+
+    loading = parse_loading(name, options)
     name = demo_model() if name is None else name
-    found = _loaded(loader, name, trust_remote_code, output_loading_info=True)
-    model, missing = found[0], sorted(found[1]["missing_keys"])
-    if missing:
-        raise ModelError(
-            f"{display_name(model)} has no trained {wanted[0]}: its files lack {missing[0]} and "
-            f"{len(missing) - 1} more; take a model that was kept with it, such as {wanted[1]}"
-        )
-    return model.eval()
+    return _whole(loader, name, loading, asks, config=_loaded(AutoConfig, name, **loading.files))
 
 
-def _loaded(loader: Any, name: str | Path, trust_remote_code: bool, **options: Any) -> Any:
-    if not Path(name).exists() and not HUB_NAME.fullmatch(str(name)):
-        raise ModelError(f"There is no folder {str(name)!r}, and a hub name looks like 'google-bert/bert-base-uncased'")
+def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, config: Any) -> Any:
+    """A model in evaluation mode; weights that its files lack are an error where they are asked for, else a warning."""
+    weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
+    model, found = _loaded(loader, name, **loading.files, **weights)
+    if asks:
+        check_loaded(display_name(model), found["missing_keys"], asks)
+    else:
+        warn_of_new(display_name(model), found["missing_keys"])
     try:
-        return loader.from_pretrained(str(name), trust_remote_code=trust_remote_code, **options)
-    except (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError, RuntimeError) as error:
+        return loading.placed(model)
+    except torch.OutOfMemoryError as error:
+        raise ModelError(
+            f"{display_name(model)} does not fit on {loading.device}: {_first_sentence(error)}; give dtype='bfloat16' "
+            "(--dtype), quantization_config=, device_map='auto', or device='cpu' (--device)"
+        ) from error
+
+
+def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
+    check_name(name)
+    options |= reached(name, options.get("revision"))
+    try:
+        return loader.from_pretrained(str(name), **options)
+    except UNLOADABLE as error:
         parts = {"Tokenizer": "tokenizer", "Processor": "processor", "FeatureExtractor": "processor"}
         what = next((what for part, what in parts.items() if part in loader.__name__), "model")
         raise ModelError(

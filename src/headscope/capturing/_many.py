@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from headscope._progress import Progress
 from headscope.capturing._capture import capture
+from headscope.capturing._device import device_of
+from headscope.capturing._fitness import check_known
+from headscope.capturing._given import rows_of
 from headscope.capturing._inputs import Inputs, encode
-from headscope.capturing._items import Item, Text, parse_item
+from headscope.capturing._items import Item, parse_item
+from headscope.capturing._load import load_for
+from headscope.capturing._loading import LOADING, check_not_loaded
 from headscope.capturing._options import KeepOptions, keeping_of
 from headscope.capturing._origins import origins_of
 from headscope.capturing._processor import inputs_of
 from headscope.capturing._reads import check_reads
 from headscope.capturing._run import at_rest, run, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding
-from headscope.errors import CaptureError, HeadscopeError
+from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record, Tokens
 
 AT_ONCE = 64
 """How many inputs are read ahead, so that those of like length can share a batch."""
+OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
+"""What a model or tokenizer raises at an input that it cannot take; it costs that input alone."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,11 @@ class _Encoded:
 
 def capture_many(
     model: Any,
-    tokenizer: Any,
-    texts: Iterable[Text | Mapping[str, Any]],
+    tokenizer: Any = None,
+    texts: Any = None,
     *,
     batch_tokens: int = 4096,
+    max_unknown: float = 1.0,
     progress: bool = False,
     on_error: Callable[[int, HeadscopeError], None] | None = None,
     **options: Any,
@@ -52,34 +62,109 @@ def capture_many(
 
     Inputs are read 64 ahead; texts of like length share a batch, padding cut off again, and so do pictures of one size
     that come without a text. Anything else is run one at a time. The whole is never in memory. An input that cannot be
-    captured is reported with its number, and the rest goes on.
+    captured is reported with its number, and the rest goes on: a batch that fails is run again one by one.
 
     Args:
-        model: a loaded transformers model. Encoder-decoders go one input at a time.
-        tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and sounds.
-        texts: texts, pairs of them, or mappings such as ``{"image": "cat.png", "text": "a photo of a cat"}``, with
-            ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and ``target`` of `capture`; from any
-            iterable.
+        model: a loaded transformers model, a hub name, a folder, or None for the demo model. Encoder-decoders go one
+            input at a time.
+        tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and sounds; may be left out
+            where the model is named.
+        texts: texts, pairs of them, or rows such as ``{"image": "cat.png", "text": "a photo of a cat"}``, with
+            ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and ``target`` of `capture`, or texts as
+            data sets call them (``sentence1``, ``premise``, ``question`` ...), other columns left aside; from any
+            iterable: a list, ``datasets.Dataset``, a table of pandas, polars or Arrow.
         batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its own.
-        progress: show a bar on stderr, where that is a terminal.
+        max_unknown: largest share of unknown tokens in a text; a text with more of them is left out. Studies take 0.5.
+        progress: show on stderr how many are done: a bar on terminals, else a line every ten seconds.
         on_error: is called with number and error of an input that was left out; by default a warning is issued.
-        **options: ``truncate`` of `CaptureOptions`, and `KeepOptions`.
+        **options: ``batch_size``, the most inputs in a batch (by default as many as ``batch_tokens`` allows);
+            ``truncate`` of `CaptureOptions`; `KeepOptions`; and `LoadOptions` for a model that is named.
 
     Raises:
-        CaptureError: an option there is not.
+        CaptureError: an option there is not, or no tokenizer.
+        TextError: where one text was given, and not many.
+        ModelError: a named model that cannot be loaded.
 
     Example:
         >>> for record in capture_many(model, tokenizer, ["The cat sat.", ("It slept.", "It woke.")]):
         ...     print(record["self"].weights(layer=0).shape)
         >>> records = capture_many(model, processor, [{"image": path} for path in folder.glob("*.png")])
     """
-    known = ("truncate", *KeepOptions.__annotations__)
+    known = ("truncate", "batch_size", *KeepOptions.__annotations__, *LOADING)
     for name in options:
         if name not in known:
             raise CaptureError(f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}")
     keeping_of(options)
-    many = _Many(unwrapped(model), tokenizer, options, batch_tokens, on_error or _warn)
-    return many.stream(_shown(texts) if progress else texts)
+    listed, limits = _several(texts), _Limits(batch_tokens, _size(options.pop("batch_size", None)), max_unknown)
+    loading = {name: options.pop(name) for name in LOADING if name in options}
+    if model is None or isinstance(model, str | Path):
+        model, own, listed = _loaded(model, listed, loading)
+        tokenizer = own if tokenizer is None else tokenizer
+    else:
+        check_not_loaded(model, loading)
+    if tokenizer is None:
+        name = type(model).__name__
+        raise CaptureError(f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)")
+    total = len(texts) if isinstance(texts, Sized) else None
+    shown = Progress("Capturing", "input", total, shows=progress)
+    report = on_error or _warn
+
+    def counted(index: int, error: HeadscopeError) -> None:
+        shown.step()
+        report(index, error)
+
+    return _Many(unwrapped(model), tokenizer, options, limits, counted, shown).stream(listed)
+
+
+def _several(texts: Any) -> Iterable[Any]:
+    """The inputs, which must be several: letters of a text are none.
+
+    Raises:
+        TextError: where one was given.
+    """
+    texts = rows_of(texts)
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        what = "one text" if isinstance(texts, str) else f"{type(texts).__name__}"
+        raise TextError(
+            f"capture_many reads many inputs and was given {what}; give a list, such as [text], or use "
+            "capture(model, tokenizer, text)"
+        )
+    return texts
+
+
+def _size(batch_size: Any) -> int | None:
+    """How many inputs a batch may have; None for any number.
+
+    Raises:
+        CaptureError: where it is no whole number from 1 on.
+    """
+    if batch_size is None or (isinstance(batch_size, int) and not isinstance(batch_size, bool) and batch_size > 0):
+        return batch_size
+    raise CaptureError(f"batch_size must be a whole number from 1 on, not {batch_size!r}")
+
+
+def _loaded(
+    name: str | Path | None, inputs: Iterable[Any], loading: Mapping[str, Any]
+) -> tuple[Any, Any, Iterable[Any]]:
+    """A named model, what it reads with, and the inputs, of which the first tells what they are: texts, pictures ..."""
+    rest = iter(inputs)
+    first = list(islice(rest, 1))
+    given = first[0] if first and isinstance(first[0], Mapping) else {}
+    media = {kind: given[kind] for kind in ("image", "sound") if given.get(kind) is not None}
+    return *load_for(name, given.get("text"), **media, **loading), chain(first, rest)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Of a batch: tokens with padding, and inputs; and the share of unknown tokens of a text."""
+
+    tokens: int
+    inputs: int | None
+    unknown: float
+
+    def fit(self, inputs: int, length: int) -> bool:
+        """Whether so many inputs of this length share a batch."""
+        return inputs * length <= self.tokens and (self.inputs is None or inputs <= self.inputs)
 
 
 @dataclass(frozen=True)
@@ -87,12 +172,17 @@ class _Many:
     model: Any
     tokenizer: Any
     options: dict[str, Any]
-    batch_tokens: int
+    limits: _Limits
     report: Callable[[int, HeadscopeError], None]
+    progress: Progress
     lengths: dict[tuple, int] = field(default_factory=dict)
     """How many tokens a picture of a shape becomes, once one was run."""
 
     def stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
+        with self.progress:
+            yield from self._stream(inputs)
+
+    def _stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
         numbered = iter(enumerate(inputs))
         while ahead := list(islice(numbered, AT_ONCE)):
             items = {index: item for index, given in ahead if (item := self._parsed(index, given)) is not None}
@@ -120,8 +210,8 @@ class _Many:
         for batch in self._batches(sorted(encoded, key=len)):
             try:
                 records = self._run(batch)
-            except CaptureError:
-                # a model that cannot do without its padding is asked for one text at a time
+            except OF_ONE_INPUT:
+                # one text may have spoilt it, or the model cannot do without its padding
                 records = [self._alone(entry.index, texts[entry.index]) for entry in batch]
             found |= dict(zip((entry.index for entry in batch), records, strict=True))
         return found
@@ -133,19 +223,18 @@ class _Many:
             if (inputs := self._looked_at(index, item)) is not None:
                 shape = tuple((name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items()))
                 shapes.setdefault(shape, []).append((index, inputs))
-        return {
-            index: record
-            for shape, members in shapes.items()
-            for batch in self._batches_of_pictures(shape, members)
-            for index, record in self._pictures_together(shape, batch)
-        }
+        records: dict[int, Record | None] = {}
+        for shape, members in shapes.items():
+            for batch in self._batches_of_pictures(shape, members):
+                records.update(self._pictures_together(shape, batch))
+        return records
 
     def _looked_at(self, index: int, item: Item) -> Inputs | None:
         try:
             with at_rest(self.model):
                 return inputs_of(self.model, self.tokenizer, None, item.more)
-        except HeadscopeError as error:
-            self.report(index, error)
+        except OF_ONE_INPUT as error:
+            self.report(index, reason_of(error))
             return None
 
     def _batches_of_pictures(
@@ -157,7 +246,10 @@ class _Many:
             yield batch
 
     def _fitting(self, shape: tuple) -> int:
-        return max(1, self.batch_tokens // self.lengths[shape]) if shape in self.lengths else 1
+        if shape not in self.lengths:
+            return 1
+        fitting = max(1, self.limits.tokens // self.lengths[shape])
+        return fitting if self.limits.inputs is None else min(fitting, self.limits.inputs)
 
     def _pictures_together(self, shape: tuple, batch: list[tuple[int, Inputs]]) -> Iterator[tuple[int, Record | None]]:
         if len(batch) > 1 and all(sizes[0] == 1 for _, sizes in shape):
@@ -166,18 +258,21 @@ class _Many:
             try:
                 pictures = tuple(picture for _, inputs in batch for picture in inputs.pictures)
                 known = pictures if len(pictures) == len(batch) else ()
-                records = self._recorded(Inputs(together, (), (), origins_of(self.model, together), pictures=known))
-            except CaptureError:
+                inputs = Inputs(together, (), (), origins_of(self.model, together), pictures=known)
+                records = self._recorded(inputs, numbers=False)
+            except OF_ONE_INPUT:
                 records = []  # a model that cannot tell pictures of a batch apart is asked for one at a time
             if len(records) == len(batch):
+                self.progress.step(len(batch))
                 yield from zip((index for index, _ in batch), records, strict=True)
                 return
         for index, inputs in batch:
             try:
                 record = self._recorded(inputs)[0]
-            except HeadscopeError as error:
-                self.report(index, error)
+            except OF_ONE_INPUT as error:
+                self.report(index, reason_of(error))
                 continue
+            self.progress.step()
             self.lengths.setdefault(shape, max(len(stack.query) for stack in record.stacks.values()))
             yield index, record
 
@@ -187,23 +282,26 @@ class _Many:
             check_reads(self.model, item.text)
             cut = self.options.get("truncate", False)
             encoding = encode(self.model, tokenizer, str(item.text), item.text_pair, truncate=cut)
-        except HeadscopeError as error:
-            self.report(index, error)
+            check_known(tokenizer, encoding["input_ids"], "the text", self.limits.unknown)
+        except OF_ONE_INPUT as error:
+            self.report(index, reason_of(error))
             return None
         return _Encoded(index, dict(encoding), tokens_from_encoding(tokenizer, encoding, item.texts))
 
     def _alone(self, index: int, item: Item) -> Record | None:
         try:
-            return capture(self.model, self.tokenizer, item.text, item.text_pair, **self.options, **item.more)
-        except HeadscopeError as error:
-            self.report(index, error)
+            record = capture(self.model, self.tokenizer, item.text, item.text_pair, **self.options, **item.more)
+        except OF_ONE_INPUT as error:
+            self.report(index, reason_of(error))
             return None
+        self.progress.step()
+        return record
 
     def _batches(self, entries: list[_Encoded]) -> Iterator[list[_Encoded]]:
         """Neighbours by length, as many as fit: the last one is the longest, which all are padded to."""
         batch: list[_Encoded] = []
         for entry in entries:
-            if batch and (len(batch) + 1) * len(entry) > self.batch_tokens:
+            if batch and not self.limits.fit(len(batch) + 1, len(entry)):
                 yield batch
                 batch = []
             batch.append(entry)
@@ -212,19 +310,32 @@ class _Many:
 
     def _run(self, batch: list[_Encoded]) -> list[Record]:
         longest = max(map(len, batch))
+        device = device_of(self.model)
         # padding goes to the right, where no model counts positions from it; its ids are never looked at
         arguments = {
-            name: torch.tensor([_filled(entry.arguments[name], longest) for entry in batch], device=self.model.device)
+            name: torch.tensor([_filled(entry.arguments[name], longest) for entry in batch], device=device)
             for name in batch[0].arguments
         }
         masks = [_filled([1] * len(entry), longest) for entry in batch]
-        arguments["attention_mask"] = torch.tensor(masks, device=self.model.device)
-        return self._recorded(Inputs(arguments, tuple(entry.tokens for entry in batch)))
+        arguments["attention_mask"] = torch.tensor(masks, device=device)
+        inputs = Inputs(arguments, tuple(entry.tokens for entry in batch))
+        records = self._recorded(inputs, numbers=len(batch) == 1)
+        self.progress.step(len(records))
+        return records
 
-    def _recorded(self, inputs: Inputs) -> list[Record]:
+    def _recorded(self, inputs: Inputs, *, numbers: bool = True) -> list[Record]:
+        """Positions that have no names are numbered for one input alone: its padding would be counted among many."""
         interventions = self.options.get("interventions", ())
         with at_rest(self.model):
-            return run(self.model, inputs, keeping_of(self.options), interventions=interventions)
+            return run(self.model, inputs, keeping_of(self.options), interventions=interventions, numbers=numbers)
+
+
+def reason_of(error: BaseException) -> HeadscopeError:
+    """What is reported of an input, in our tree of errors."""
+    if isinstance(error, HeadscopeError):
+        return error
+    said = " ".join(str(error).split())
+    return CaptureError(f"the model or its tokenizer stopped at it with {type(error).__name__}: {said}")
 
 
 def _filled(values: list[int], length: int) -> list[int]:
@@ -233,9 +344,3 @@ def _filled(values: list[int], length: int) -> list[int]:
 
 def _warn(index: int, error: HeadscopeError) -> None:
     warnings.warn(f"input {index} was left out: {error}", stacklevel=4)
-
-
-def _shown(texts: Iterable[Any]) -> Iterable[Any]:
-    from tqdm import tqdm
-
-    return tqdm(texts, desc="Capturing", unit="input", disable=None)

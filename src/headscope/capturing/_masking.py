@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from typing_extensions import Unpack
 
+from headscope.capturing._device import device_of
+from headscope.capturing._fitness import MASKED, check_fit
 from headscope.capturing._inputs import encode
 from headscope.capturing._load import load_masked_model, load_tokenizer
+from headscope.capturing._loading import LoadOptions, check_not_loaded
 from headscope.capturing._run import at_rest, uncompiled, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding
 from headscope.errors import CaptureError
@@ -27,7 +31,13 @@ MUCH_LESS = 0.1
 
 
 def masking_drops(
-    model: Any, tokenizer: Any, text: str, text_pair: str | None = None, *, batch_tokens: int = BATCH_TOKENS
+    model: Any,
+    tokenizer: Any,
+    text: str,
+    text_pair: str | None = None,
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    **options: Unpack[LoadOptions],
 ) -> Float[np.ndarray, "query key"]:
     """How much worse a model guesses each token once another is masked as well, in nats.
 
@@ -42,6 +52,7 @@ def masking_drops(
         text: the text.
         text_pair: the second text of a pair.
         batch_tokens: most tokens that run at once.
+        **options: `LoadOptions` for a model that is named.
 
     Returns:
         Nats; 0 on the diagonal, and NaN where the query or key is a special token.
@@ -55,7 +66,10 @@ def masking_drops(
         >>> drops = masking_drops("bert-base-uncased", None, "The cat sat.")
     """
     if isinstance(model, str | Path):
-        model, tokenizer = load_masked_model(model), tokenizer or load_tokenizer(model)
+        tokenizer = tokenizer or load_tokenizer(model, **options)
+        model = load_masked_model(model, **options)
+    else:
+        check_not_loaded(model, options)
     masking = Masking(model, tokenizer, batch_tokens=batch_tokens)
     encoding = encode(masking.model, tokenizer, text, text_pair, truncate=False)
     texts = (text,) if text_pair is None else (text, text_pair)
@@ -74,6 +88,7 @@ class Masking:
 
     Raises:
         CaptureError: a model without a masked-word head, or a tokenizer without a mask.
+        ModelError: a masked-word head that was not trained.
     """
 
     model: Any
@@ -86,6 +101,8 @@ class Masking:
         self.model = unwrapped(self.model)
         if getattr(self.tokenizer, "mask_token_id", None) is None:
             raise CaptureError(f"{type(self.tokenizer).__name__} has no mask; words cannot be masked for this model")
+
+        check_fit(self.model, MASKED)
 
     def __call__(self, tokens: Tokens) -> Float[np.ndarray, "query key"]:
         """What masking a token costs the others; see `masking_drops`.
@@ -101,7 +118,7 @@ class Masking:
         encoding = encode(self.model, self.tokenizer, *_pair(tokens.texts), truncate=self.truncate)
         if tuple(encoding["input_ids"]) != tokens.ids:
             raise CaptureError("The tokens are not those of the tokenizer that masks; capture the text with it")
-        device = self.model.device
+        device = device_of(self.model)
         arguments = {name: torch.tensor(values, device=device) for name, values in encoding.items()}
         words = [place for place, special in enumerate(tokens.special) if not special]
         size = len(tokens)
@@ -122,7 +139,7 @@ class Masking:
         self, arguments: dict[str, torch.Tensor], words: list[int], tokens: Tokens
     ) -> Iterator[tuple[list[tuple[int, ...]], np.ndarray]]:
         """Sets of masked places, and log p of every token of the text under each of them."""
-        right = torch.tensor(tokens.ids, device=self.model.device)
+        right = torch.tensor(tokens.ids, device=device_of(self.model))
         every: list[tuple[int, ...]] = [*((word,) for word in words), *combinations(words, 2)]
         count = max(1, self.batch_tokens // len(tokens))
         for sets in (every[first : first + count] for first in range(0, len(every), count)):

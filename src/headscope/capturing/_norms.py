@@ -16,6 +16,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from headscope.capturing._call import Call
+from headscope.capturing._hooks import hook_after, hook_before
 from headscope.capturing._norms_build import added_by, refused
 from headscope.capturing._norms_modules import Applied, norm_of
 from headscope.capturing._norms_passage import Passage, Taken, order_of, same, scale_of
@@ -52,9 +53,9 @@ class NormsWatch(TorchFunctionMode):
     def __enter__(self) -> NormsWatch:
         for module in self._model.modules():
             if next(module.parameters(), None) is not None:
-                self._hooks.append(module.register_forward_pre_hook(self._read, with_kwargs=True))
+                self._hooks.append(hook_before(module, self._read))
             if next(module.children(), None) is None:
-                self._hooks.append(module.register_forward_hook(self._applied_to, with_kwargs=True))
+                self._hooks.append(hook_after(module, self._applied_to))
         super().__enter__()
         return self
 

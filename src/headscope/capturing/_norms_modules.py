@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from headscope.capturing._device import in_memory
 from headscope.norms import Norm
 
 PROBES = 4
@@ -57,6 +58,11 @@ def norm_of(module: nn.Module, width: int) -> Norm | None:
 
 def matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
     """Matrix ``[in out]`` and bias ``[out]`` of an affine module, whichever way round it keeps them, in float64."""
+    with in_memory(module):
+        return _matrix_of(module)
+
+
+def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
     weight, bias = (getattr(module, name, None) for name in ("weight", "bias"))
     bias = bias if isinstance(bias, torch.Tensor) else None
     if not isinstance(weight, torch.Tensor):
@@ -119,11 +125,15 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
 def _asked(module: nn.Module):
     """The module as a function of float64 vectors, by a twin with parameters of its own and none of its hooks."""
     twin = copy.copy(module)
-    for name in ("_parameters", "_buffers"):
-        own = {
-            key: None if part is None else part.detach().double().cpu() for key, part in getattr(module, name).items()
-        }
-        twin.__dict__[name] = own
+    if "_hf_hook" in vars(module):
+        vars(twin).pop("forward", None)  # accelerate's, which would run the module itself
+    with in_memory(module):
+        for name in ("_parameters", "_buffers"):
+            own = {
+                key: None if part is None else part.detach().double().cpu()
+                for key, part in getattr(module, name).items()
+            }
+            twin.__dict__[name] = own
 
     def ask(vectors: torch.Tensor) -> np.ndarray:
         with torch.no_grad():

@@ -10,7 +10,8 @@ from torch.nn import functional
 
 from headscope.capturing._call import Call
 from headscope.capturing._edit import OPERANDS, Edit
-from headscope.capturing._einsum import attention_axes, product_axes
+from headscope.capturing._einsum import Reading, attention_axes, product_axes
+from headscope.capturing._flex import is_flex
 from headscope.capturing._trace import trace_of
 
 Split = Callable[[torch.Tensor], torch.Tensor | None]
@@ -27,10 +28,10 @@ def with_operands(edit: Edit, act: tuple[Callable, tuple, dict], split: Split) -
     func, args, options = act
     if not edit.of(*OPERANDS):
         return args, options
-    if func is functional.scaled_dot_product_attention:
+    if func is functional.scaled_dot_product_attention or is_flex(func):
         return _fused(edit, args, options)
     if func is torch.einsum:
-        return _einsum(edit, args), options
+        return _einsum(edit, args, split), options
     if func in (torch.baddbmm, torch.Tensor.baddbmm):
         given = dict(zip(("input", "batch1", "batch2"), args, strict=False)) | options
         left, right = _factors(edit, (given["batch1"], given["batch2"]), split)
@@ -42,7 +43,7 @@ def with_operands(edit: Edit, act: tuple[Callable, tuple, dict], split: Split) -
 def _factors(edit: Edit, factors: tuple, split: Split) -> tuple:
     """Queries and turned keys, or weights and values, changed."""
     left, right = factors
-    if not all(isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 for tensor in factors):
+    if not all(isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 for tensor in factors) or _is_weights(right):
         return factors
     trace = trace_of(left)
     if trace is None:
@@ -74,27 +75,33 @@ def _fused(edit: Edit, args: tuple, options: dict) -> tuple[tuple, dict]:
     return (*new.values(), *args[3:]), rest
 
 
-def _einsum(edit: Edit, args: tuple) -> tuple:
+def _einsum(edit: Edit, args: tuple, split: Split) -> tuple:
     equation, *operands = args
     held = len(operands) == 1 and isinstance(operands[0], list | tuple)
     factors = operands[0] if held else operands
-    if len(factors) != 2:
+    if len(factors) != 2 or _is_weights(factors[1]):
         return args
     left, right = factors
     trace = trace_of(left)
+    sizes = [tensor.ndim for tensor in (left, right)]
     if trace is not None and trace.is_weights:
-        axes = attention_axes(equation)
-        right = right if axes is None else _permuted(edit, "value", right, axes[1])
-    elif (axes := product_axes(equation)) is not None:
-        left, right = _permuted(edit, "query", left, axes[0]), _permuted(edit, "key", right, axes[1])
+        axes = attention_axes(equation, sizes)
+        right = right if axes is None else _permuted(edit, "value", (right, axes[1]), split)
+    elif (axes := product_axes(equation, sizes)) is not None:
+        left = _permuted(edit, "query", (left, axes[0]), split)
+        right = _permuted(edit, "key", (right, axes[1]), split)
     return (equation, [left, right]) if held else (equation, left, right)
 
 
-def _permuted(edit: Edit, name: Any, tensor: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
-    back = sorted(range(4), key=order.__getitem__)
-    old = tensor.permute(order)
+def _permuted(edit: Edit, name: Any, read: tuple[torch.Tensor, Reading], split: Split) -> torch.Tensor:
+    """An operand of an einsum changed, in the layout in which it was given."""
+    tensor, reading = read
+    laid_out = reading.read(tensor)
+    old = split(laid_out)
+    if old is None:
+        return tensor
     new = edit.operand(name, old, _shown(old, old, old))
-    return tensor if new is old else new.permute(back)
+    return tensor if new is old else reading.written(new.reshape(laid_out.shape))
 
 
 def _of(edit: Edit, name: Any, tensor: torch.Tensor, split: Split, *, turned: bool = False) -> torch.Tensor:
@@ -103,7 +110,14 @@ def _of(edit: Edit, name: Any, tensor: torch.Tensor, split: Split, *, turned: bo
     if old is None or not edit.of(name):
         return tensor
     new = edit.operand(name, old, _shown(old, old, old))
-    return tensor if new is old else (_turned(new) if turned else new).reshape(tensor.shape)
+    if new is old:
+        return tensor
+    return (_turned(new) if turned else new).reshape(tensor.shape)
+
+
+def _is_weights(tensor: torch.Tensor) -> bool:
+    trace = trace_of(tensor)
+    return trace is not None and trace.is_weights
 
 
 def _turned(tensor: torch.Tensor | None) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 from headscope.capturing._edit import Opens
 from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
+from headscope.capturing._loading import LOADING, LoadOptions
 from headscope.errors import CaptureError
 
 
@@ -31,8 +32,8 @@ class KeepOptions(TypedDict, total=False):
     """What is done to the model meanwhile, such as ``[headscope.Zero(layer=2, heads=[0])]``; by default nothing."""
 
 
-class CaptureOptions(KeepOptions, total=False):
-    """Options of `capture`."""
+class CaptureOptions(KeepOptions, LoadOptions, total=False):
+    """Options of `capture`; those of `LoadOptions` are for models that are named."""
 
     target: str | None
     """Text for the decoder of an encoder-decoder; by default what the model itself generates, greedily."""
@@ -45,16 +46,22 @@ class CaptureOptions(KeepOptions, total=False):
     """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
     sampling_rate: int | None
     """Samples a second of a sound; a file tells its own."""
+    model_kwargs: Mapping[str, Any]
+    """More arguments of the model's forward, such as ``{"use_cache": True}``. Without that a capture is one pass
+    without a key/value cache, and ``record.model.called_with`` says so."""
     truncate: bool
     """Cut a text that is longer than the model's positions instead of raising."""
-    trust_remote_code: bool
-    """Whether a model that is named may bring code of its own."""
 
 
 def keeping_of(options: Mapping) -> Keeping:
     """What the options say is to be kept."""
     kept = (name for name in KeepOptions.__annotations__ if name != "interventions")
     return parse_keep(**{name: options[name] for name in kept if name in options})
+
+
+def loading_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that say how a model is loaded."""
+    return {name: value for name, value in options.items() if name in LOADING}
 
 
 def check_options(options: Mapping) -> None:

@@ -26,6 +26,10 @@ ARGUMENTS = {
 """What the arguments of a forward hold, as all of transformers calls them."""
 
 
+class UnnamedPositions(CaptureError):
+    """A model works on positions of which it cannot be told what they stand for; they can still be numbered."""
+
+
 @dataclass(frozen=True)
 class Origins:
     """All spots of a model's input, numbered from 1 on: entry ``i`` of each array is of the spot numbered ``i + 1``.
@@ -76,7 +80,10 @@ def origins_of(model: nn.Module, arguments: Mapping[str, torch.Tensor], seconds:
     """
     texts = arguments.get("input_ids")
     pictures, sounds = _pictures(model, arguments), _sounds(arguments)
-    count = len(texts) if texts is not None else len(pictures or sounds)
+    # five axes are the frames of a video for each example, unless they are the pictures of a text
+    video = texts is None and pictures and arguments["pixel_values"].ndim == 5
+    listed = texts if texts is not None else pictures or sounds
+    count = len(arguments["pixel_values"] if video else listed)
     parts: list[np.ndarray] = []
     marks: dict[str, torch.Tensor] = {}
     size = 0
@@ -84,7 +91,10 @@ def origins_of(model: nn.Module, arguments: Mapping[str, torch.Tensor], seconds:
         tensor = arguments.get(name)
         if tensor is None:
             continue
-        items = pictures if kind == VISION else sounds if kind == AUDIO else [_line(tensor.shape[1])] * len(tensor)
+        if kind in (VISION, AUDIO):
+            items = pictures if kind == VISION else sounds
+        else:
+            items = [_line(tensor.shape[1])] * len(tensor)
         found = [
             np.column_stack([np.full((len(spots), 3), (KINDS.index(kind), example, item)), spots])
             for item, (example, spots) in enumerate(zip(_examples(tensor, items, count, kind), items, strict=True))
@@ -147,7 +157,7 @@ def _pictures(model: nn.Module, arguments: Mapping[str, torch.Tensor]) -> list[n
             np.concatenate([_grid(*shape), np.full((pixels.shape[1] - shape[0] * shape[1], 2), -1)])
             for shape in arguments["spatial_shapes"].tolist()
         ]
-    raise CaptureError(
+    raise UnnamedPositions(
         f"pixel_values of shape {list(pixels.shape)} cannot be told apart into pictures; wanted is [picture channel "
         "row column], or patches with image_grid_thw or spatial_shapes"
     )

@@ -18,8 +18,10 @@ from torch import nn
 
 from headscope.capturing._build import Builder
 from headscope.capturing._call import Call
+from headscope.capturing._hooks import hook_after
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
+from headscope.capturing._order import not_proved
 from headscope.capturing._projection import is_affine
 from headscope.capturing._trail import names_of
 from headscope.capturing._watch import Watch
@@ -54,8 +56,10 @@ def take_returned(model: nn.Module, inputs: Inputs, keeping: Keeping, options: d
         except CaptureError:  # looked for in what the model returns
             refused.append(call.name)
 
-    with Watch(model, len(inputs.source), take) as watch, AppliedWatch(model) as matrices:
-        outputs = model(**inputs.arguments, **options, output_attentions=True)
+    with Watch(model, inputs.count, take) as watch, AppliedWatch(model) as matrices:
+        outputs = model(**{**inputs.arguments, **options, "output_attentions": True})
+    if builder.samples:
+        raise not_proved(builder.samples[0].name, inputs.count)
     taken = {layer["projection"] for entry in builder.seen.values() for layer in entry.layers}
     proved = [call for call in proved_calls(outputs, matrices.applied) if call.projection_name not in taken]
     for number, call in enumerate(proved, start=watch.count):
@@ -92,14 +96,14 @@ class AppliedWatch:
         self.applied: list[Applied] = []
 
     def __enter__(self) -> AppliedWatch:
-        self._hooks = [module.register_forward_hook(self._note) for module in self._modules]
+        self._hooks = [hook_after(module, self._note, first=True) for module in self._modules]
         return self
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
             hook.remove()
 
-    def _note(self, module: nn.Module, args: tuple, output: Any) -> None:
+    def _note(self, module: nn.Module, args: tuple, _: dict, output: Any) -> None:
         if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor) and args[0].ndim == 3:
             self.applied.append(Applied(self._names[id(module)], module, args[0], output))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,10 @@ from headscope.record import Tokens
 
 UNKNOWN = "[?]"
 TOKEN_NAME = re.compile(r"_?(tokens?|embeddings?|embeds?|param)$")
+
+
+def _tuple_or_none(values: Iterable[Any] | None) -> tuple | None:
+    return None if values is None else tuple(values)
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,8 @@ def _read(marks: np.ndarray, origins: Origins) -> Marked:
                 labels[position] = f"{which}r{place[0]}c{place[1]}"
     return Marked(
         tuple(grids),
-        None if places is None else tuple(places),
-        None if pictures is None else tuple(pictures),
+        _tuple_or_none(places),
+        _tuple_or_none(pictures),
         times,
         tuple(labels),
     )

@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing._inputs import Inputs, check_length, check_text, positions_of, with_target
-from headscope.capturing._origins import origins_of
+from headscope.capturing._device import device_of
+from headscope.capturing._inputs import (
+    Inputs,
+    check_length,
+    check_text,
+    followed_inputs,
+    positions_of,
+    with_target,
+)
 from headscope.capturing._pixels import Picture, pictures_of
 from headscope.capturing._reads import check_reads
 from headscope.capturing._sound import parse_sound
@@ -44,8 +51,8 @@ def inputs_of(model: Any, processor: Any, text: str | None, given: Mapping[str, 
             raise CaptureError(f"{type(model).__name__} writes text; pass its tokenizer as target_tokenizer=")
         arguments, tokens = with_target(model, arguments, given.get("target"), tokenizer)
         target = (tokens,)
-    origins = origins_of(model, arguments, seconds)
-    return Inputs(arguments, source, target, origins, pictures=(pictures,) if pictures else ())
+    known = (pictures,) if pictures else ()
+    return followed_inputs(model, arguments, source, target, seconds=seconds, pictures=known)
 
 
 def _processed(
@@ -110,7 +117,7 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
-        raise CaptureError("Pictures need Pillow: pip install pillow") from None
+        raise CaptureError("Pictures need Pillow: pip install 'headscope[pictures]'") from None
     if isinstance(image, str | Path):
         try:
             with Image.open(image) as file:
@@ -175,7 +182,7 @@ def _reads_raw_speech(extractor: Any) -> bool:
 
 
 def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
-    return values.to(model.device, model.dtype if values.is_floating_point() else None)
+    return values.to(device_of(model), model.dtype if values.is_floating_point() else None)
 
 
 def _channels(model: Any) -> int | None:

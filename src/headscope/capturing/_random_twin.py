@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from headscope.capturing._device import device_of
 from headscope.capturing._run import unwrapped
 from headscope.errors import CaptureError
 
@@ -32,4 +33,4 @@ def random_twin(model: Any, *, seed: int = 0) -> Any:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         twin = type(model)._from_config(copy.deepcopy(model.config), dtype=model.dtype)
-    return twin.to(model.device).eval()
+    return twin.to(device_of(model)).eval()

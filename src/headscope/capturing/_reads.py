@@ -52,6 +52,11 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
         yield
     except HeadscopeError:
         raise
+    except (RuntimeError, NotImplementedError) as error:
+        told = _told(model, error)
+        if told is None:
+            raise
+        raise told from error
     except (AttributeError, TypeError, ValueError) as error:
         if not missing or missing & set(arguments):
             raise
@@ -59,6 +64,25 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
             f"{type(model).__name__} stopped at a text alone ({str(error).splitlines()[0]}); give it "
             f"{_wanted(_arguments(model) - {'input_ids'})}, too"
         ) from error
+
+
+def _told(model: Any, error: BaseException) -> CaptureError | None:
+    """What is wrong with the weights of a model that stopped: not there, or of several precisions; else None."""
+    weights = [each for each in model.parameters() if each.is_floating_point()]
+    offloaded = any(hasattr(module, "_hf_hook") for module in model.modules())
+    name = type(model).__name__
+    if not offloaded and any(each.is_meta for each in weights):
+        return CaptureError(
+            f"{name} has weights on the meta device, where there are no numbers; load it with from_pretrained, or fill "
+            "them with model.to_empty and load_state_dict"
+        )
+    kinds = sorted({str(each.dtype).removeprefix("torch.") for each in weights})
+    if len(kinds) > 1 and "dtype" in str(error):
+        return CaptureError(
+            f"{name} has weights in {' and '.join(kinds)} and stopped between them ({str(error).splitlines()[0]}); "
+            "bring them to one, such as model.float()"
+        )
+    return None
 
 
 def _arguments(model: Any) -> set[str]:

@@ -59,7 +59,9 @@ class Rotations:
         keys = cut.of_keys(call.key_before), cut.of_keys(call.key)
         if all(_is_same(*map(_first_head, pair), within) for pair in (queries, keys)):
             return None, ""
-        found = None if call.cross else self._found(queries, keys, within)
+        # keys of other places, such as a picture made coarser, are not turned by the angles of the queries
+        apart = call.cross or len(cut.queries) != len(cut.keys)
+        found = None if apart else self._found(queries, keys, within)
         return found, "" if found else NO_LINE
 
     def _found(self, queries: Pair, keys: Pair, within: float) -> Rotary | None:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from headscope.capturing._hooks import hook_after
 from headscope.capturing._trail import names_of
 from headscope.errors import CaptureError
 
@@ -28,7 +29,7 @@ class RouterWatch:
         self._hooks: list = []
 
     def __enter__(self) -> RouterWatch:
-        self._hooks = [module.register_forward_hook(self._note) for module in self._model.modules()]
+        self._hooks = [hook_after(module, self._note) for module in self._model.modules()]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -58,7 +59,7 @@ class RouterWatch:
             raise _offers_none(self._model)
         return found
 
-    def _note(self, module: nn.Module, _: tuple, output: Any) -> None:
+    def _note(self, module: nn.Module, _: tuple, __: dict, output: Any) -> None:
         for number, part in enumerate(output if isinstance(output, tuple) else (output,)):
             if isinstance(part, torch.Tensor) and part.ndim in (2, 3):
                 # the tensor is kept beside the name, so that no other can take its id; the innermost module is meant
@@ -83,9 +84,7 @@ class RouterSteps:
     def __enter__(self) -> RouterSteps:
         names = names_of(self._model)
         modules = {names[id(module)]: module for module in self._model.modules()}
-        self._hooks = [
-            modules[name].register_forward_hook(self._noting(name, part)) for name, part in self._places.items()
-        ]
+        self._hooks = [hook_after(modules[name], self._noting(name, part)) for name, part in self._places.items()]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -98,7 +97,7 @@ class RouterSteps:
         return {name: np.concatenate(steps) for name, steps in self._steps.items() if steps}
 
     def _noting(self, name: str, part: int) -> Any:
-        def note(_: nn.Module, __: tuple, output: Any) -> None:
+        def note(_: nn.Module, __: tuple, ___: dict, output: Any) -> None:
             self._steps[name].append(_scores(output[part] if isinstance(output, tuple) else output, 1)[0])
 
         return note

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,16 +17,21 @@ from headscope.capturing._build import Builder
 from headscope.capturing._call import Call
 from headscope.capturing._edit import Opens, sessions
 from headscope.capturing._facts import facts_of
+from headscope.capturing._flex import MODULE as FLEX
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
 from headscope.capturing._norms import NormsWatch
-from headscope.capturing._origins import followed
+from headscope.capturing._order import check_order
+from headscope.capturing._origins import UnnamedPositions, followed
 from headscope.capturing._outputs import take_returned
 from headscope.capturing._reads import needing
 from headscope.capturing._routers import RouterWatch
+from headscope.capturing._threads import evaluating, not_compiling, one_at_a_time
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record
+
+UNSEEN = "The attention of some layers was not seen, and the record leaves them out"
 
 
 def run(
@@ -33,6 +41,7 @@ def run(
     *,
     note: Callable[[Call], None] | None = None,
     interventions: Sequence[Opens] = (),
+    numbers: bool = True,
 ) -> list[Record]:
     """Run a model once and build one record for each example; see `capture` for what is raised.
 
@@ -40,54 +49,105 @@ def run(
         model: what to run.
         inputs: what on.
         keeping: what to keep.
-        note: is called with each call as the model made it.
+        note: is called with each call as the model made it; call 0 begins anew where the model has to run again.
         interventions: what is done to the model meanwhile.
+        numbers: whether positions that have no names may be numbered; a warning tells of it.
     """
-    with uncompiled(model), needing(model, inputs.arguments), ExitStack() as changed:
+    with one_at_a_time(model), uncompiled(model), needing(model, inputs.arguments), ExitStack() as changed:
         for intervention in interventions:
             changed.enter_context(intervention.on(model))
         for session in sessions():
             session.prepare(model, inputs)
-        return _run(model, inputs, keeping, note)
+        return _run(model, inputs, keeping, note, numbers=numbers)
 
 
 def _run(
-    model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None = None
+    model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None, *, numbers: bool
 ) -> list[Record]:
-    facts = facts_of(model)
+    called_with = _differing(model, _without_cache(model, inputs))
+    try:
+        builder = _watched(model, inputs, keeping, note)
+    except CaptureError as error:
+        builder = _returned(model, inputs, keeping, error)
+        if builder is None:
+            if not numbers or not isinstance(error, UnnamedPositions):
+                raise error from None
+            inputs = inputs.with_numbers(str(error))
+            builder = _watched(model, inputs, keeping, note)
+        else:
+            called_with["output_attentions"] = True
+    if not builder.seen:
+        raise CaptureError(
+            f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space "
+            "models do), or computes it in a form that headscope does not know"
+        )
+    records = builder.records(replace(facts_of(model), called_with=called_with))
+    warn_of_unseen(records[0])
+    if records[0].numbered and inputs.sides is None:  # where sides are given, nobody asked for names
+        warnings.warn(f"Some positions have no names and are numbered: {records[0].numbered}", stacklevel=4)
+    return records
+
+
+def warn_of_unseen(record: Record) -> None:
+    """Warn where layers have attention that was not seen."""
+    if record.unseen:
+        warnings.warn(f"{UNSEEN}: {record.unseen} (in a form that headscope does not know)", stacklevel=5)
+
+
+def _returned(model: nn.Module, inputs: Inputs, keeping: Keeping, error: CaptureError) -> Builder | None:
+    """What the model returns itself, where its own matrices prove that."""
+    if inputs.origins is not None or not inputs.source or keeping.routers:  # router scores are not returned this way
+        return None
+    try:
+        return take_returned(model, inputs, keeping, _without_cache(model, inputs))
+    except CaptureError:
+        if isinstance(error, UnnamedPositions):
+            return None
+        raise
+
+
+def _watched(model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None) -> Builder:
+    """Everything that was seen while the model ran once."""
     builder = Builder(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
     norms, take, join = with_norms(builder, model, keeping)
-    options = _without_cache(model) | ({"output_router_logits": True} if keeping.routers else {})
+    options = _without_cache(model, inputs) | ({"output_router_logits": True} if keeping.routers else {})
 
     def noted(call: Call) -> Call | None:
         if note is not None:
             note(call)
         return join(call)
 
-    try:
-        with (
-            followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
-            norms,
-            Watch(model, inputs.count, unfollowed(take), unfollowed(noted)),
-            routers,
-        ):
-            outputs = model(**arguments, **options)
-    except CaptureError as error:
-        has_more = inputs.origins is not None
-        returned = None if has_more else take_returned(model, inputs, keeping, _without_cache(model))
-        if returned is None:
-            raise error from None
-        return returned.records(facts)
+    with (
+        followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
+        norms,
+        Watch(model, inputs.count, unfollowed(take), unfollowed(noted)) as watch,
+        routers,
+    ):
+        outputs = model(**arguments, **options)
+    _check_order(model, inputs, builder, options)
     if isinstance(routers, RouterWatch):
         builder.routers = routers.found(outputs, inputs.count)
     del outputs  # logits may be large, and what was put off is written now
-    if builder.seen:
-        return builder.records(facts)
-    raise CaptureError(
-        f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space models "
-        "do), or computes it in a form that headscope does not know"
-    )
+    builder.check_joined()
+    builder.unread = watch.unread
+    return builder
+
+
+def _check_order(model: nn.Module, inputs: Inputs, builder: Builder, options: dict[str, Any]) -> None:
+    """Raise where nothing shows in which order tensors hold texts and heads.
+
+    Inside a session the model is changed, and the pass that found its places has checked that before.
+    """
+    if not builder.samples or sessions():
+        return
+    given = inputs.arguments
+    is_alike = all(tensor.ndim > 0 and len(tensor) == inputs.count for tensor in given.values())
+
+    def act() -> None:
+        model(**{name: tensor[:1] for name, tensor in given.items()}, **options)
+
+    check_order(model, builder.samples, inputs.count, act if is_alike else None)
 
 
 def with_norms(builder: Builder, model: nn.Module, keeping: Keeping) -> tuple[AbstractContextManager, Any, Any]:
@@ -101,25 +161,31 @@ def with_norms(builder: Builder, model: nn.Module, keeping: Keeping) -> tuple[Ab
 @contextmanager
 def at_rest(model: nn.Module) -> Generator[None]:
     """No gradients and evaluation mode inside; every module's training flag as it was afterwards."""
-    training = [(module, module.training) for module in model.modules()]
-    try:
-        with torch.no_grad():
-            model.eval()
-            yield
-    finally:
-        for module, flag in training:
-            module.training = flag
+    with torch.no_grad(), evaluating(model):
+        yield
 
 
 def unwrapped(model: Any) -> Any:
-    """The model behind ``torch.compile``, which would run past any watching."""
+    """The model behind ``torch.compile``, which would run past any watching.
+
+    Raises:
+        CaptureError: where the model runs copies of itself, or as a graph, and cannot be watched.
+    """
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        raise CaptureError(f"{type(model).__name__} runs copies of a model; give the model itself: model.module")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise CaptureError(
+            f"{type(model).__name__} runs as a graph of TorchScript, in which nothing can be watched; give the model "
+            "that it was made of"
+        )
     return getattr(model, "_orig_mod", model)
 
 
 @contextmanager
 def uncompiled(model: nn.Module) -> Generator[None]:
     """Run parts of a model that were compiled as they are written, so that they can be watched."""
-    if "torch._dynamo" not in sys.modules:  # nothing can have been compiled
+    # nothing can have been compiled, nor compiles itself when it is called
+    if not {"torch._dynamo", FLEX} & set(sys.modules):
         yield
         return
     before = [(module, module._compiled_call_impl) for module in model.modules()]
@@ -127,7 +193,7 @@ def uncompiled(model: nn.Module) -> Generator[None]:
         for module, call in before:
             if call is not None:
                 module._compiled_call_impl = None
-        with torch.compiler.set_stance("force_eager"):
+        with not_compiling():
             yield
     finally:
         for module, call in before:
@@ -135,5 +201,18 @@ def uncompiled(model: nn.Module) -> Generator[None]:
                 module._compiled_call_impl = call
 
 
-def _without_cache(model: nn.Module) -> dict[str, bool]:
+def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
+    """One pass fills no cache, unless the user's own call does.
+
+    Without a cache a few models compute other masks: transformers looks for packed texts only then, and the decoder of
+    FSMT looks back only. Models whose forward does not name ``use_cache`` may set it themselves (Mimi).
+    """
+    named = "use_cache" in inspect.signature(model.forward).parameters
+    if inputs.as_given or "use_cache" in inputs.arguments or not named:
+        return {}
     return {"use_cache": False} if hasattr(getattr(model, "config", None), "use_cache") else {}
+
+
+def _differing(model: nn.Module, added: dict[str, bool]) -> dict[str, bool]:
+    """What was added and is not what the model does by itself."""
+    return {name: value for name, value in added.items() if getattr(model.config, name, None) != value}

@@ -1,4 +1,8 @@
-"""Which tokens the queries and keys of a call are."""
+"""Which tokens the queries and keys of a call are.
+
+Where a model works on positions of its own (pooled tokens, prompts, the tubes of a video) these are no tokens of its
+input: `UnnamedPositions` is raised, and the model is run again on inputs that say that such positions be numbered.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import torch
 from headscope.capturing._call import Call
 from headscope.capturing._follow import positions_of
 from headscope.capturing._inputs import Inputs
-from headscope.capturing._origins import AUDIO, KINDS, TARGET, TEXT, VISION, Origins
+from headscope.capturing._origins import AUDIO, KINDS, TARGET, TEXT, VISION, Origins, UnnamedPositions
 from headscope.capturing._pictures import tokens_from_marks
 from headscope.capturing._pixels import lie_within
 from headscope.capturing._stacks import Group, group_of, role_of
@@ -49,9 +53,9 @@ class Sides:
     """Finds the tokens of calls, remembering what was found."""
 
     def __init__(self, inputs: Inputs) -> None:
-        self._known: dict[tuple[str, int], Side] = {}
+        self._known: dict[tuple[str, int, bool], Side] = {}
         self._tokens: list[tuple] = []
-        self._inputs = inputs
+        self._inputs, self._rows = inputs, 0
         self._marked = None if inputs.origins is None else _MarkedSides(inputs, inputs.origins)
 
     def joined(self, call: Call) -> Call | None:
@@ -66,7 +70,7 @@ class Sides:
         """
         if self._marked is not None and self._marked.parts:
             name = next(iter(self._marked.parts))
-            raise CaptureError(f"{name} attended to some of the patches only; such models cannot be captured yet")
+            raise UnnamedPositions(f"{name} attends to positions that do not stand for all patches, one by one")
 
     def laid_out(self, call: Call) -> Call:
         """The call with one row of its batch for each example, and its patches in the order of the picture.
@@ -87,13 +91,16 @@ class Sides:
         """The tokens of the queries and of the keys.
 
         Raises:
-            CaptureError: where the model works on another number of positions than there are tokens.
+            UnnamedPositions: where the model works on another number of positions than there are tokens.
+            CaptureError: where it works on another number of examples.
         """
         if self._marked is not None:
             return self._marked.of(call)
         _, _, queries, keys = call.size
         query, key = self._roles(call)
-        return self._side(call, query, queries), self._side(call, key, keys)
+        seen = self._side(call, key, keys, is_key=True)
+        # numbered keys are told apart from padding by what looks at them, which says the same of their queries
+        return (seen if (query, queries) == (key, keys) else self._side(call, query, queries, is_key=False)), seen
 
     def _roles(self, call: Call) -> tuple[str, str]:
         if not self._inputs.target:
@@ -103,32 +110,86 @@ class Sides:
             role_of(group.path, group.cross), ("source", "source")
         )
 
-    def _side(self, call: Call, role: str, size: int) -> Side:
-        if (role, size) not in self._known:
-            self._known[role, size] = self._found(call, role, size)
-        return self._known[role, size]
+    def _side(self, call: Call, role: str, size: int, *, is_key: bool) -> Side:
+        # queries of a cross-attention were keys before, when their own padding could be seen
+        if (role, size, True) in self._known:
+            return self._known[role, size, True]
+        if (role, size, is_key) not in self._known:
+            self._known[role, size, is_key] = self._found(call, role, size, is_key=is_key)
+        return self._known[role, size, is_key]
 
-    def _found(self, call: Call, role: str, size: int) -> Side:
-        tokens = self._inputs.source if role == "source" else self._inputs.target
-        mask = self._inputs.arguments.get("attention_mask" if role == "source" else "decoder_attention_mask")
-        batch = call.size[0]
+    def _found(self, call: Call, role: str, size: int, *, is_key: bool) -> Side:
         if self._inputs.sides is not None:
-            numbers = Tokens(pieces=tuple(map(str, range(size))))
-            found = next((side for side in self._inputs.sides if len(side) == size), numbers)
-            return Side((found,) * batch, (torch.arange(size, device=call.context.device),) * batch)
-        if mask is None:
-            mask = torch.ones(len(tokens), len(tokens[0]), device=call.context.device)
-        if mask.shape != (batch, size):
-            raise CaptureError(
-                f"{call.name} works on {batch} x {size} positions, but the {role} text has {tuple(mask.shape)} tokens; "
-                "models that change their tokens on the way cannot be captured yet"
+            return self._given(call, size)
+        tokens = self._inputs.source if role == "source" else self._inputs.target
+        mask = self._real(call, role, size)
+        if tokens and mask is not None and len(tokens) == len(mask):
+            positions = tuple(row.nonzero()[:, 0] for row in mask)
+            # tokens are given with padding or without it
+            kept = tuple(
+                whole if len(whole) == len(where) else whole.take(where.tolist())
+                for whole, where in zip(tokens, positions, strict=True)
             )
+            return Side(kept, positions)
+        if not self._inputs.numbered:
+            known = f"the {role} text has {(len(tokens), len(tokens[0]))} tokens" if tokens else "no tokens are known"
+            raise UnnamedPositions(f"{call.name} works on {call.size[0]} x {size} positions, but {known}")
+        if mask is None and is_key and self._is_padded():
+            mask = torch.from_numpy(_looked_at(call, (call.size[0], size))).to(call.context.device)
+        return self._numbers(call, size, mask)
+
+    def _given(self, call: Call, size: int) -> Side:
+        """The tokens of so many positions that a user gave, or else numbers."""
+        known = next((side for side in self._inputs.sides or () if len(side) == size), None)
+        if known is None:
+            return self._numbers(call, size, None)
+        batch = call.size[0]
+        return Side((known,) * batch, (torch.arange(size, device=call.context.device),) * batch)
+
+    def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> Side:
+        """The numbers of the positions that are no padding."""
+        batch = call.size[0]
+        if self._inputs.sides is None and not self._fits(batch):
+            raise CaptureError(
+                f"{call.name} computes attention on {batch} rows where the model was given {self._inputs.count}; "
+                "attention within windows or blocks of its own cannot be captured yet"
+            )
+        reason = self._inputs.numbered or "hs.watch was given no tokens for so many positions"
+        mask = torch.ones(batch, size, device=call.context.device) if mask is None else mask
         positions = tuple(row.nonzero()[:, 0] for row in mask)
-        kept = tuple(
-            whole if len(whole) == len(where) else whole.take(where.tolist())
-            for whole, where in zip(tokens, positions, strict=True)
-        )
-        return Side(kept, positions)
+        numbers = (Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions)
+        return Side(tuple(numbers), positions)
+
+    def _fits(self, rows: int) -> bool:
+        """Whether rows are examples, or what takes the place of examples in all calls.
+
+        Those are the channels of time series, and one row for the several codebooks of a sound.
+        """
+        examples = self._inputs.count
+        is_text = bool(self._inputs.source or self._inputs.target)
+        even = not examples % rows or (not is_text and not rows % examples)
+        self._rows = self._rows or rows
+        return even and self._rows == rows
+
+    def _real(self, call: Call, role: str, size: int) -> torch.Tensor | None:
+        """``[batch position]``, nonzero where there is no padding; None where the model was not told of so many.
+
+        A mask with an axis of queries, such as ``[batch 1 query key]``, hides padding from all of them.
+        """
+        shape = call.size[0], size
+        mask = self._inputs.arguments.get("attention_mask" if role == "source" else "decoder_attention_mask")
+        if mask is None:
+            tokens = self._inputs.source if role == "source" else self._inputs.target
+            given = (len(tokens), len(tokens[0])) if tokens else None
+            return torch.ones(shape, device=call.context.device) if given == shape else None
+        if mask.ndim > 2 and len(mask) in (1, shape[0]) and mask.shape[-1] == size:
+            return torch.from_numpy(_looked_at(call, shape)).to(call.context.device)
+        return mask if mask.shape == shape else None
+
+    def _is_padded(self) -> bool:
+        """Whether the model was told that some of its input is padding."""
+        masks = (given for name, given in self._inputs.arguments.items() if "mask" in name and given.ndim == 2)
+        return any(not bool(mask.all()) for mask in masks)
 
 
 @dataclass
@@ -186,9 +247,8 @@ class _MarkedSides:
         if not call.cross and call.size[2] == call.size[3]:
             query, key = query or key, key or query
         if query is None or key is None:
-            raise CaptureError(
-                f"{call.name} works on positions that cannot be followed back to the picture, sound or text; such "
-                "models cannot be captured yet"
+            raise UnnamedPositions(
+                f"{call.name} works on positions that cannot be followed back to the picture, sound or text"
             )
         return query, key
 

@@ -20,7 +20,7 @@ from headscope.capturing._sight import Sight, sight_of
 from headscope.capturing._stacks import group_of
 from headscope.capturing._weights import recomputed, weights_of
 from headscope.errors import CaptureError
-from headscope.record import Mask
+from headscope.record import AGAINST, Mask, weakest
 
 SAME_WITHIN = 1e-5
 """How far a key that comes out of the cache may be from the one that went in, relative to the largest."""
@@ -70,6 +70,8 @@ class Strand:
             "projection": "",
             "changes": call.changes,
             "verified": 0.0,
+            "verified_against": AGAINST[-1],
+            "verified_limit": math.inf,
         }
         self._keeping, self._cross = keeping, call.cross
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
@@ -136,6 +138,8 @@ class Strand:
         batch, _, queries, keys = call.size
         if batch != 1:
             raise CaptureError(f"{call.name} works on {batch} sequences at once; only one can be recorded")
+        if call.odd:
+            raise CaptureError(f"{call.name} {call.odd}")
         if call.weights is not None and tuple(call.weights.shape) != call.size:
             raise CaptureError(f"{call.name} multiplies weights in blocks, which cannot be joined")
         if self._cross:
@@ -186,12 +190,14 @@ class Strand:
                 )
         growing.add(self._plain(tensor[:, new : span.kept]))
 
-    def _note(self, call: Call, difference: float) -> None:
+    def _note(self, call: Call, checked: dict[str, Any]) -> None:
         facts = self._facts
         if not math.isclose(call.scale, facts["scale"], rel_tol=1e-6) or call.soft_cap != facts["soft_cap"]:
             raise CaptureError(f"{call.name}: the scale of the scores changes from step to step; it cannot be joined")
         facts["projection"] = facts["projection"] or call.projection_name
-        facts["verified"] = max(facts["verified"], difference)
+        facts["verified"] = max(facts["verified"], checked["verified"])
+        facts["verified_against"] = weakest((facts["verified_against"], checked["verified_against"]))
+        facts["verified_limit"] = min(facts["verified_limit"], checked["verified_limit"])
 
     def _see(self, mask: Mask | None, cut: Cut, span: Span) -> None:
         if mask is None:

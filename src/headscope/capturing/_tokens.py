@@ -38,23 +38,34 @@ def tokens_from_ids(tokenizer: Any, ids: Sequence[int], *, texts: tuple[str, ...
     """Tokens from vocabulary numbers alone, such as those that a model generated."""
     ids = [int(number) for number in ids]
     pieces = [piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)]
-    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    roles = roles_of(tokenizer)
+    # an unknown word stands for text, but for tokenizers such as GPT-2's, whose one special token is named for all
+    special = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
     spans = known.get("offsets") or (None,) * len(ids)
     segments = known.get("segments") or (0,) * len(ids)
-    labels = [
-        piece
-        if number in special
-        else _label(tokenizer, piece, texts[segment][slice(*span)] if span is not None else "")
-        for number, piece, span, segment in zip(ids, pieces, spans, segments, strict=True)
-    ]
+    labels = []
+    for number, piece, span, segment in zip(ids, pieces, spans, segments, strict=True):
+        written = texts[segment][slice(*span)] if span is not None else ""
+        labels.append(piece if number in special else _label(tokenizer, piece, written))
     return Tokens(
         pieces=tuple(pieces),
         ids=tuple(ids),
         texts=texts,
         special=tuple(n in special for n in ids),
         labels=tuple(labels),
+        roles=tuple(roles.get(n) for n in ids) if roles else None,
         **known,
     )
+
+
+def roles_of(tokenizer: Any) -> dict[int, str]:
+    """What a tokenizer has its special tokens for, by their vocabulary numbers; the first role of a token counts."""
+    roles: dict[int, str] = {}
+    for role in ("cls", "bos", "sep", "eos"):
+        number = getattr(tokenizer, f"{role}_token_id", None)
+        if number is not None:
+            roles.setdefault(number, role)
+    return roles
 
 
 def _label(tokenizer: Any, piece: str, written: str) -> str:

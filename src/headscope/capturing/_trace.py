@@ -11,6 +11,11 @@ import torch
 ATTRIBUTE = "_headscope_trace"
 TIMES = {torch.mul, torch.Tensor.mul, torch.Tensor.__mul__, torch.Tensor.__rmul__, torch.Tensor.mul_}
 OVER = {torch.div, torch.Tensor.div, torch.Tensor.__truediv__, torch.Tensor.div_, torch.true_divide}
+SHIFTS = {"linear", "bilinear", "addmm", "embedding", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+CONVOLUTIONS = {"conv1d", "conv2d", "conv3d"}
+NORMS = {"layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "local_response_norm", "normalize"}
+ENDS = SHIFTS | CONVOLUTIONS | NORMS
+"""Functions whose result is something new: what is known of their arguments ends there."""
 PRODUCTS_REMEMBERED = 4
 NEGLIGIBLE = {torch.float64: 1e-9, torch.float32: 1e-5}
 NEGLIGIBLE_HALF = 2e-2
@@ -26,11 +31,26 @@ class Product:
         query: ``[batch head query feature]``.
         key: ``[batch kv_head key feature]``.
         scale: product of the numbers that the result was multiplied with.
+        turned: whether the result has the axes ``[... key query]`` by now; None where these are not its last ones.
+        exchanged: whether the factor that came first in the product are the keys.
     """
 
     query: torch.Tensor
     key: torch.Tensor
     scale: float = 1.0
+    turned: bool | None = False
+    exchanged: bool = False
+
+    def done(self, factor: float, *, turned: bool) -> Product:
+        """After the result was multiplied with a number, or its last two axes were exchanged."""
+        exchanged = self.turned if self.turned is None else self.turned != turned
+        return replace(self, scale=self.scale * factor, turned=exchanged)
+
+    def keys_on(self, axis: int) -> Product:
+        """With the roles of queries and keys such that the keys lie on an axis of the result, -1 or -2."""
+        if self.turned is None or (axis == -2) == self.turned:
+            return self
+        return replace(self, query=self.key, key=self.query, turned=False, exchanged=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +60,44 @@ class Trace:
     Args:
         products: that went into the scores, the first being the one that the others were added to.
         scores: what went into the softmax; None as long as there was none.
+        sizes: numbers of queries and keys of each product; empty where one was of a form that is not understood.
+        axis: the axis of the softmax, -1 or -2; other axes are not followed.
+        turned: whether the weights were turned since the softmax.
     """
 
     products: tuple[Product, ...] = ()
     scores: torch.Tensor | None = None
+    sizes: tuple[tuple[int, int], ...] = ()
+    axis: int = -1
+    turned: bool = False
 
     @property
     def is_weights(self) -> bool:
         """Whether a softmax was taken."""
         return self.scores is not None
+
+    @property
+    def key_axis(self) -> int:
+        """The axis of the weights, -1 or -2, along which they sum to 1."""
+        return -3 - self.axis if self.turned else self.axis
+
+    def softmax(self, scores: torch.Tensor, axis: int) -> Trace:
+        """What is known of the weights that a softmax along an axis makes of these scores.
+
+        The axis of the softmax is that of the keys, whichever of both factors came first in the product.
+        """
+        axis = axis - scores.ndim if axis >= 0 else axis
+        if axis not in (-1, -2):
+            return Trace(self.products, scores, self.sizes)
+        products = tuple(product.keys_on(axis) for product in self.products)
+        sizes = self.sizes if axis == -1 else tuple(size[::-1] for size in self.sizes)
+        return Trace(products, scores, sizes, axis)
+
+    def fits(self, weights: torch.Tensor) -> bool:
+        """Whether weights ``[... query key]`` have the size of a product that they are taken to come from."""
+        rows, columns = weights.shape[-2:]
+        sizes = (*self.sizes, *(size[::-1] for size in self.sizes if self.turned))
+        return not sizes or (rows, columns) in sizes
 
 
 def trace_of(tensor: Any) -> Trace | None:
@@ -61,17 +110,57 @@ def remember(tensor: torch.Tensor, trace: Trace) -> None:
     setattr(tensor, ATTRIBUTE, trace)
 
 
-def passed_on(func: Any, args: tuple) -> Trace | None:
-    """What is known of the result of a function: what was done to scores gives scores, weights stay weights."""
+def passed_on(func: Any, args: tuple, result: torch.Tensor) -> Trace | None:
+    """What is known of the result of a function: what was done to scores gives scores, weights stay weights.
+
+    Projections, convolutions and norms end it, but where they mix heads.
+    """
     flat = [part for given in args for part in (given if isinstance(given, list | tuple) else (given,))]
-    found = [trace for trace in map(trace_of, flat) if trace is not None]
-    if not found:
+    traced = [tensor for tensor in flat if trace_of(tensor) is not None]
+    if not traced:
         return None
-    if found[0].is_weights:
-        return found[0]
-    products = tuple(product for trace in found for product in trace.products)[:PRODUCTS_REMEMBERED]
+    first, traces = traced[0], [trace for trace in map(trace_of, traced) if trace is not None]
+    if _ends(func, args, result, traces[0]):
+        return None
+    is_turned = _is_turned(first, result)
+    if traces[0].is_weights:
+        return replace(traces[0], turned=not traces[0].turned) if is_turned else traces[0]
+    products = tuple(product for trace in traces for product in trace.products)[:PRODUCTS_REMEMBERED]
     factor = _factor(func, args)
-    return Trace(tuple(replace(product, scale=product.scale * factor) for product in products))
+    return Trace(
+        tuple(product.done(factor, turned=is_turned) for product in products),
+        sizes=tuple(dict.fromkeys(size[::-1] if is_turned else size for trace in traces for size in trace.sizes)),
+    )
+
+
+def _ends(func: Any, args: tuple, result: torch.Tensor, trace: Trace) -> bool:
+    """Whether nothing is known of the result: it was projected, convolved or normalised, and not over heads alone."""
+    name = getattr(func, "__name__", "")
+    if name not in ENDS:
+        return False
+    given = args[0]
+    if not isinstance(given, torch.Tensor) or trace_of(given) is not trace:
+        return True
+    if trace.is_weights:  # heads mixed after the softmax are told of where they are multiplied with values
+        return given.shape != result.shape
+    if name == "linear" and given.ndim == 4:
+        return given.shape != result.shape or tuple(given.shape[1:3]) not in trace.sizes
+    if name in CONVOLUTIONS:
+        is_local = args[1].shape[2:].numel() == 1
+        return not is_local or tuple(result.shape[2:]) not in trace.sizes
+    return True
+
+
+def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether a function exchanged the last two axes, by how both lie in memory."""
+    if given.ndim != result.ndim or given.ndim < 2 or given.untyped_storage().data_ptr() != _storage(result):
+        return False
+    before, after = ((*zip(tensor.shape, tensor.stride(), strict=True),)[-2:] for tensor in (given, result))
+    return before != after and before == after[::-1]
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 def _factor(func: Any, args: tuple) -> float:
@@ -82,7 +171,9 @@ def _factor(func: Any, args: tuple) -> float:
         if other.numel() != 1:
             return 1.0
         other = other.item()
-    return 1.0 if not isinstance(other, int | float) else 1 / other if func in OVER else float(other)
+    if not isinstance(other, int | float):
+        return 1.0
+    return 1 / other if func in OVER else float(other)
 
 
 def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[str, Any]:

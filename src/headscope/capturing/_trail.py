@@ -10,26 +10,28 @@ from typing import Any
 import torch
 from torch import nn
 
+from headscope.capturing._hooks import hook_after, hook_before
+
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
 ATTENTION_NAME = re.compile(r"attention|attn", re.IGNORECASE)
 
 
 class Trail:
-    """Follows the calls of a model's modules while the block is open."""
+    """Follows the calls of a model's modules, by the thread that opened the block, while it is open."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._names = names_of(model)
-        self._second_source: dict[int, bool] = {}
+        self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
         self._exit = ExitStack()
 
     def __enter__(self) -> Trail:
         with ExitStack() as undo:
             for module in self._model.modules():
-                undo.callback(module.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
-                undo.callback(module.register_forward_hook(self._end, always_call=True).remove)
+                undo.callback(hook_before(module, self._begin).remove)
+                undo.callback(hook_after(module, self._end, always=True).remove)
             self._exit = undo.pop_all()
         return self
 
@@ -48,9 +50,15 @@ class Trail:
         """The module of the model that this matrix is the weight of."""
         return next((module for module in self._model.modules() if getattr(module, "weight", None) is weight), None)
 
-    def is_cross(self, module: nn.Module) -> bool:
-        """Whether the module attends to another sequence: it was handed one, or its name says so."""
-        return self._second_source.get(id(module), False) or bool(CROSS_NAME.search(self.name_of(module)))
+    def is_cross(self, module: nn.Module, queries: int, keys: int) -> bool:
+        """Whether the module attends to another sequence: it was handed one, or its name says so.
+
+        Not where the tokens of both are queries and keys alike: that is joint attention (Stable Diffusion 3).
+        """
+        own, second = self._lengths.get(id(module), (0, 0))
+        if own and second and queries == keys == own + second:
+            return False
+        return bool(second) or bool(CROSS_NAME.search(self.name_of(module)))
 
     @property
     def in_attention(self) -> bool:
@@ -67,7 +75,7 @@ class Trail:
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running.append(module)
         if ATTENTION_NAME.search(type(module).__name__):
-            self._second_source[id(module)] = _has_second_source(module, args, options)
+            self._lengths[id(module)] = _lengths(module, args, options)
 
     def _end(self, module: nn.Module, *_: object) -> None:
         while self._running and self._running.pop() is not module:
@@ -80,10 +88,13 @@ def names_of(model: nn.Module) -> dict[int, str]:
     return {id(module): ".".join(part for part in name.split(".") if part != "_orig_mod") for name, module in named}
 
 
-def _has_second_source(module: nn.Module, args: tuple, options: dict) -> bool:
+def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
+    """How many tokens of its own a module was handed, and how many of a second sequence; 0 where it is none."""
     try:
         given: dict[str, Any] = inspect.signature(module.forward).bind_partial(*args, **options).arguments
     except TypeError:
         given = options
     given = given | given.get("kwargs", {})
-    return any(isinstance(given.get(name), torch.Tensor) for name in SECOND_SOURCE)
+    given = {name: value for name, value in given.items() if isinstance(value, torch.Tensor) and value.ndim > 1}
+    own = next((value.shape[-2] for name, value in given.items() if name not in SECOND_SOURCE), 0)
+    return own, next((given[name].shape[-2] for name in SECOND_SOURCE if name in given), 0)

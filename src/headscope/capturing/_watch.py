@@ -54,6 +54,11 @@ class Watch:
             if error is None:
                 self.settle()
 
+    @property
+    def unread(self) -> list[str]:
+        """Names of modules that computed some attention in a form that is not known."""
+        return list(self._operators.unread)
+
     def settle(self) -> None:
         """A pass is over: hand on the calls that nothing took further, before another pass changes their tensors."""
         self._projections.give_up()

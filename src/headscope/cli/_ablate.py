@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, check_place, quiet, say, status
+from headscope.cli._left_out import left_out
+from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, status
 from headscope.cli._study import check_results, tell
 from headscope.errors import FileError, TextError
 
-WRITING = ("next-word", "minimal-pairs", "repeats")
+WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
 
 
 def ablate(
@@ -20,12 +20,12 @@ def ablate(
     task: str,
     data: Path | None = None,
     model: ModelOptions | None = None,
-    by: Literal["zero", "uniform", "mean"] = "zero",
+    by: Literal["zero", "uniform", "mean-attention", "mean-output", "mean"] = "zero",
     heads: bool = True,
     layers: bool = True,
     stack: str | None = None,
     limit: int | None = None,
-    batch: int = 16,
+    batch: Annotated[int | None, Parameter(show=False)] = None,
     threads: int | None = None,
     resume: Path | None = None,
     out: Path | None = None,
@@ -48,15 +48,17 @@ def ablate(
     Args:
         task: Which task.
         data: A file of examples: .jsonl, .csv, .tsv, .parquet, or .txt with a text on each line. Fields are named as in
-            GLUE, BLiMP or our own files: text, text_b, label; sentence1, sentence2; premise, hypothesis ...
+            GLUE, BLiMP or our own files: text, text_b, label; sentence1, sentence2; premise, hypothesis ... The field
+            group names the document of an example, so that intervals and tests are over documents.
         model: Which model, with the head that the task needs.
         by: What disabled heads do: hand on zeros (Michel et al. 2019), look at everything alike (Kovaleva et al. 2019),
-            or attend as they do on average over the examples.
+            attend as they do on average over the examples by position (mean-attention), or hand on their mean output
+            over examples and tokens, the field's mean ablation (mean-output).
         heads: Disable single heads.
         layers: Disable whole layers.
         stack: Of which stack of the model, such as decoder; all by default.
         limit: How many examples are read at most.
-        batch: How many examples run at once.
+        batch: The former name of --batch-size, of examples here.
         threads: How many threads torch takes.
         resume: Keep every value in this file as it is found; go on from it where it is there already.
         out: Write the row of every head and layer to this file (.csv, .json or .parquet) too.
@@ -72,6 +74,7 @@ def ablate(
     check_results(out, plot, data)
     _check_files(data, resume, save)
     options = model or ModelOptions()
+    options.check()
     with status("Loading PyTorch and transformers"):
         import torch
 
@@ -83,12 +86,16 @@ def ablate(
         torch.set_num_threads(threads)
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         loaded, tokenizer = _loaded(task, options, masked=masked)
-    reading = _reading(task, options, batch=batch, masked=masked)
+    note_where(loaded)
+    reading = _reading(task, options, batch=options.batch_size or batch or 16, masked=masked)
+    left_out.begin("example")
     made = named_task(task, loaded, tokenizer, data, limit=limit, **reading)
+    left_out.of = len(made.order or ()) + len(made.left_out)
     chosen: dict[str, Any] = {"heads": heads, "layers": layers, "stack": stack, "resume": resume, "share": share}
     evidence: dict[str, Any] = {"confidence": confidence, "alpha": alpha, "correction": correction}
-    chosen |= {"random_weights": random_weights, "progress": sys.stderr.isatty()}
-    found = ablated(loaded, made, by=by, **chosen, **evidence)
+    chosen |= {"random_weights": random_weights, "progress": True}
+    chosen |= {"allow_unfit": options.allow_unfit, "on_error": left_out.number}
+    found = ablated(loaded, made, by=by.replace("-", " "), **chosen, **evidence)
     tell(found, out, plot)
     if save is not None:
         say(f"Wrote {found.save(save).resolve()}")
@@ -116,20 +123,21 @@ def _reading(task: str, options: ModelOptions, *, batch: int, masked: bool | Non
         from headscope.capturing import load_tokenizer
 
         found["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
-    if options.truncate and task in NAMES and task != "repeats":
-        found["truncate"] = True
+    if task in NAMES and task != "repeats":
+        found |= {"truncate": options.truncate, "allow_unfit": options.allow_unfit, "on_error": left_out.number}
     return found
 
 
 def _loaded(task: str, options: ModelOptions, *, masked: bool | None) -> tuple[Any, Any]:
     """The model with the head that the task needs, and its tokenizer."""
-    from headscope.capturing import demo_model, load_classifier, load_masked_model, load_model, load_tokenizer
+    from headscope.capturing import load_bare_model, load_classifier, load_masked_model, load_tokenizer
 
-    name, trusted = options.model, options.trust_remote_code
-    tokenizer = load_tokenizer(name or demo_model(), trust_remote_code=trusted)
+    name, loading = options.model, options.loading
+    tokenizer = load_tokenizer(name, **loading)
     guesses = task == "minimal-pairs" and (tokenizer.mask_token_id is not None if masked is None else masked)
     if task == "masked-word" or guesses:
-        return load_masked_model(name, trust_remote_code=trusted), tokenizer
+        return load_masked_model(name, allow_unfit=options.allow_unfit, **loading), tokenizer
     if task == "classification":
-        return load_classifier(name, trust_remote_code=trusted), tokenizer
-    return load_model(name, trust_remote_code=trusted, writes=task in WRITING)[0], tokenizer
+        return load_classifier(name, allow_unfit=options.allow_unfit, **loading), tokenizer
+    writes = task in WRITING
+    return load_bare_model(name, writes=writes, allow_unfit=options.allow_unfit, **loading), tokenizer

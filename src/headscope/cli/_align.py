@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import reduce
 from operator import add as added
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, check_place, quiet, say, status
 from headscope.cli._study import check_results, loaded, report
 from headscope.errors import FileError, ModelError, TextError
@@ -40,7 +40,8 @@ def align(
 
     Of sentences whose word alignment is known: the error rate of every layer with its interval, of the state that
     writes a word and of the one that reads it, beside the diagonal; and the best layer and head, chosen on one half of
-    the sentences and measured on the other half.
+    the sentences (of their documents, where a field group names these) and measured on the other half, both ways over
+    several splits.
 
     Args:
         pairs: Files of sentences: .jsonl, .csv, .tsv or .parquet with the fields source, target and links (0-1 is sure,
@@ -63,15 +64,20 @@ def align(
     _check_kept(resume, save)
     options = model or ModelOptions()
     parts = [load_alignment_study(path) for path in add]
-    listed = [pair for path in pairs for pair in read_aligned_pairs(path, first=int(from_one))]
+    left_out.begin("sentence")
+    listed = []
+    for path in pairs:
+        listed += read_aligned_pairs(path, first=int(from_one), on_error=left_out.note)
     if not listed and not parts:
         raise TextError("There is nothing to align; name a file of sentences with --pairs, or kept studies with --add")
     if listed:
         chosen: dict[str, Any] = {"special": special, "random_weights": random_weights}
-        chosen |= {"resume": resume, "progress": sys.stderr.isatty()}
+        chosen["allow_unfit"] = options.allow_unfit
+        chosen |= {"resume": resume, "progress": True}
         parts.insert(0, _aligned(listed, options, chosen))
     found = reduce(added, parts)
     found.confidence = confidence
+    left_out.take(found.left_out)
     report(found, out, plot)
     if save is not None:
         say(f"Wrote {found.save(save).resolve()}")

@@ -24,4 +24,6 @@ class AskingOptions:
     correction: Literal["holm", "benjamini-hochberg"] = "holm"
     """For trying many kinds or relations; holm keeps any false one away, benjamini-hochberg their share."""
     seed: int = 0
-    """Of how documents, or sentences, are split into halves."""
+    """Of how documents are split into halves."""
+    splits: int = 10
+    """How many such splits held-out numbers are means of."""

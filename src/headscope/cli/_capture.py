@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from headscope.cli._media import Media
-from headscope.cli._run import ModelOptions, captured, check_record_name, say
+from headscope.cli._run import ModelOptions, captured, check_record_name, say, say_checked, say_what
 
 
 def capture(
@@ -60,6 +60,6 @@ def capture(
         routers=routers,
     )
     path = save(record, out)
-    say(record.summary)
-    say(f"Checked against the model's own layer outputs: largest difference {record.verified:.1e}")
+    say_what(record)
+    say_checked(record)
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from headscope.cli._asking import AskingOptions
+from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import check_results, loaded, tell
 
@@ -27,7 +27,8 @@ def coref(
     """Tell which head looks from a mention at what it means, beside the nearest mention and simple rules.
 
     The tables have one line for each kind of mention, once with the candidate mentions to choose among and once with
-    all other words: the best head on all documents, and one chosen on half of them and measured on the other half.
+    all other words: the best head on all documents, and one chosen on half of them and measured on the other
+    half, both ways over several splits.
 
     Args:
         data: LitBank (a folder of .ann and .txt), GAP or Winogender (.tsv), WinoBias (.txt).
@@ -45,12 +46,16 @@ def coref(
     check_results(out, plot, None)
     passages = read_coreference(data, window=window, every_window=every_window)
     options = model or ModelOptions()
+    left_out.begin("passage", len(passages))
     found = coref_of(
         *loaded([], options),
         passages,
         **asdict(asking or AskingOptions()),
         truncate=options.truncate,
-        progress=sys.stderr.isatty(),
+        allow_unfit=options.allow_unfit,
+        **options.read_many(),
+        progress=True,
     )
     found.data = name_of(data)
+    left_out.take(found.left_out)
     tell(found, out, plot)

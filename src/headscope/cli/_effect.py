@@ -56,13 +56,16 @@ def effect(
         raise InterventionError("effect changes heads: say which with --zero or --uniform, such as --zero 2-0")
     options, media = model or ModelOptions(), media or Media()
     media.check(text, text_b)
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import check_text, load_tokenizer
-        from headscope.interventions import Uniform, Zero
-        from headscope.studies import effect as effect_of
+    from headscope.capturing import check_text
+
     for each in (text, text_b):
         if each is not None:
             check_text(each)
+    options.check()
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import load_tokenizer
+        from headscope.interventions import Uniform, Zero
+        from headscope.studies import effect as effect_of
     media.check_files()
     changes: list[Intervention] = [Zero(stack=stack, **_parsed(place)) for place in zero]
     changes += [Uniform(stack=stack, **_parsed(place)) for place in uniform]
@@ -70,8 +73,9 @@ def effect(
     reads: dict[str, Any] = {
         "target": options.target,
         "truncate": options.truncate,
-        "trust_remote_code": options.trust_remote_code,
+        "allow_unfit": options.allow_unfit,
         **media.given,
+        **options.loading,
     }
     if options.target_tokenizer:
         reads["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
@@ -79,6 +83,8 @@ def effect(
         pair = text if text is None or text_b is None else (text, text_b)
         found = effect_of(options.model, None, pair, interventions=changes, controls=controls, **reads)
     say(str(found))
+    facts = found.comparison.a.model
+    say(f"{facts.name} ran on {facts.ran}")
     write_result(found, out)
 
 

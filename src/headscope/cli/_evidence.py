@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headscope.cli._run import ModelOptions, quiet, status
-from headscope.cli._texts import SUFFIXES, read_texts
-from headscope.errors import FileError, HeadscopeError, TextError
+from headscope.cli._left_out import left_out
+from headscope.cli._run import ModelOptions, note_where, quiet, status
+from headscope.cli._texts import read_texts
+from headscope.errors import FileError, TextError
 
 if TYPE_CHECKING:
     from headscope.patterns import Heads
@@ -33,6 +33,8 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
         return
     if this_text:
         raise TextError("--evidence is of this one text, and --evidence-of of a file of texts; give one of them")
+    from headscope.tasks import SUFFIXES
+
     known = (*SUFFIXES, TALLY, TREEBANK)
     if file.suffix not in known:
         raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join(known)}")
@@ -65,17 +67,15 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
     from headscope.capturing import capture_many, load_model
 
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        model, tokenizer = load_model(options.model, trust_remote_code=options.trust_remote_code)
-    shows = sys.stderr.isatty()
+        model, tokenizer = load_model(options.model, **options.loading)
+    note_where(model)
+    reading: dict[str, Any] = {"truncate": options.truncate, "progress": True} | options.read_many()
     if file.suffix == TREEBANK:
         from headscope.studies import relations
 
-        return relations(model, tokenizer, file, trees=False, truncate=options.truncate, progress=shows).as_heads()
+        return relations(model, tokenizer, file, trees=False, **reading).as_heads()
     texts = read_texts(file)
-    records = capture_many(model, tokenizer, texts, truncate=options.truncate, progress=shows, on_error=_left_out)
+    left_out.begin(of=len(texts), where=" of the evidence")
+    records = capture_many(model, tokenizer, texts, on_error=left_out.number, **reading)
     cells = sum(layer.heads for stack in record.stacks.values() for layer in stack)
     return heads(records, distances=cells <= MOST_COMPARED)
-
-
-def _left_out(number: int, error: HeadscopeError) -> None:
-    print(f"headscope: text {number + 1} of the evidence was left out: {error}", file=sys.stderr)  # noqa: T201

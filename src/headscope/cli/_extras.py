@@ -5,16 +5,18 @@ from __future__ import annotations
 EXTRAS = {
     "anywidget": "notebook",
     "conllu": "linguistics",
-    "cyclopts": "cli",
     "matplotlib": "figures",
+    "networkx": "statistics",
+    "pandas": "tables",
+    "PIL": "pictures",
     "pyarrow": "tables",
-    "rich": "cli",
     "scipy": "statistics",
     "sklearn": "statistics",
     "starlette": "server",
     "torch": "capture",
     "transformers": "capture",
     "uvicorn": "server",
+    "xarray": "tables",
 }
 """By the name that is imported."""
 WITH_TRANSFORMERS = ("huggingface_hub", "safetensors", "tokenizers", "tqdm")

@@ -40,7 +40,8 @@ def faithfulness(
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
+            the document of a text, so that intervals are over documents).
         model: Which classifier, and what it reads; the demo model is none.
         layer: Whose attention; counted from the end where negative.
         query: Position of the token that the classifier reads: 0 for [CLS], -1 for the last one.
@@ -61,5 +62,5 @@ def faithfulness(
     how = Tampering(permutations=permutations, adversary=STEPS if adversary else 0, seed=seed)
     chosen: dict[str, Any] = {"layer": layer, "query": query, "confidence": confidence}
     chosen |= {"tampering": how, "random_weights": random_weights}
-    found = faithfulness_of(*source, **chosen, **capturing(given, options))
+    found = faithfulness_of(*source, **chosen, **capturing(given, options, texts))
     tell(found, out, plot)

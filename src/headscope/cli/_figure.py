@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from headscope.cli._page import Words, position_or_word
 from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, check_place, say
 from headscope.errors import FigureError
@@ -46,18 +47,19 @@ def figure(
     /,
     *,
     out: Path,
-    view: Literal["head", "model", "matrix", "neuron", "text", "pair", "scatter"] = "head",
+    view: Literal["overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"] | None = None,
     at: str | None = None,
     stack: str | None = None,
     layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
-    query: int | None = None,
-    key: int | None = None,
+    query: str | None = None,
+    key: str | None = None,
     quantity: str | None = None,
     filter_: Annotated[Literal["all", "aa", "ab", "ba", "bb"] | None, Parameter(name="--filter")] = None,
-    mute: Annotated[bool, Parameter(negative="")] = False,
-    without_sinks: Annotated[bool, Parameter(negative="")] = False,
+    hide_special: Annotated[bool, Parameter(name=("--hide-special", "--mute"), negative="")] = False,
+    exclude_sinks: Annotated[bool, Parameter(name=("--exclude-sinks", "--without-sinks"), negative="")] = False,
     neurons: Literal["model", "ranked", "pairs"] | None = None,
-    share: int | None = None,
+    top_percent: Annotated[int | None, Parameter(name=("--top-percent", "--share"))] = None,
+    tray: Words = (),
     evidence: Annotated[bool, Parameter(negative="")] = False,
     evidence_of: Path | None = None,
     model: ModelOptions | None = None,
@@ -70,18 +72,20 @@ def figure(
     Args:
         file: The record (.safetensors), as headscope capture keeps it.
         out: Where to write the figure; ends in .svg, .pdf or .png.
-        view: Which view.
+        view: Which view; head by default, and compare where there is a tray.
         at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; in view scatter they have rings.
         stack: Stack that is drawn, such as cross; the first one by default.
         layers: Layers in the grid of views model and pair; all by default.
-        query: Position of the token that looks, from 0; views neuron and pair need it.
-        key: Position of the token that is looked at, from 0; view pair needs it.
+        query: Token that looks, by position from 0 or by its word; views neuron and pair need it.
+        key: Token that is looked at, likewise; view pair needs it.
         quantity: weight (default), score, which goes into the softmax, contribution, or another that the record has.
         filter_: Queries and keys of one text of a pair; ab is from the first to the second.
-        mute: Leave special tokens out.
-        without_sinks: Leave out keys that take most of the mass, and renormalise the rest.
+        hide_special: Hide special tokens such as [CLS] and [SEP].
+        exclude_sinks: Exclude sinks, keys that take most of the attention, and renormalise the rest.
         neurons: Order of the neurons in view neuron: as in the model (default), ranked, or in frequency pairs.
-        share: Percent of each row's mass that view head draws; as much as can be printed by default.
+        top_percent: Percent of each row's attention that view head draws, strongest first; by default what prints well.
+        tray: Pictures in a row, up to six: 2-0 7-3, or quoted "7-3 query=store view=matrix"; or kinds for the clearest
+            head of each kind on this text.
         evidence: For view scatter: say what kinds of heads there are, seen on this one text.
         evidence_of: The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was kept, or relations
             of a .conllu.
@@ -96,20 +100,22 @@ def figure(
     from headscope.views.figures import figure as draw
     from headscope.views.figures._fonts import missing_words
 
+    view = view or ("compare" if tray else "head")
     _check(out, view, evidence, evidence_of)
     look = look or Look()
     given: dict[str, Any] = {
         **_place(at),
         "stack": stack,
         "layers": layers or None,
-        "query": query,
-        "key": key,
+        "query": None if query is None else position_or_word(query),
+        "key": None if key is None else position_or_word(key),
         "quantity": quantity,
         "filter": filter_,
-        "mute": mute or None,
-        "sinks": False if without_sinks else None,
+        "hide_special": hide_special or None,
+        "sinks": False if exclude_sinks else None,
         "neurons": neurons,
-        "share": share,
+        "top_percent": top_percent,
+        "tray": "kinds" if tray == ("kinds",) else list(tray) or None,
         "x": x,
         "y": y,
         **look.options,

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._run import check_place, check_record_name, quiet, say, status
+from headscope.cli._run import (
+    MachineOptions,
+    check_model,
+    check_place,
+    check_record_name,
+    quiet,
+    say,
+    say_checked,
+    say_what,
+    status,
+)
 
 if TYPE_CHECKING:
     from headscope.record import Generation
@@ -25,6 +35,7 @@ def generate(
     *,
     model: str,
     out: Path,
+    target_tokenizer: str | None = None,
     max_new_tokens: int = 32,
     sample: Annotated[bool, Parameter(negative="")] = False,
     temperature: float | None = None,
@@ -33,7 +44,8 @@ def generate(
     keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     routers: Annotated[bool, Parameter(negative="")] = False,
-    trust_remote_code: Annotated[bool, Parameter(negative="")] = False,
+    allow_unfit: Annotated[bool, Parameter(negative="")] = False,
+    machine: MachineOptions | None = None,
 ) -> None:
     """Let a model write on, and keep the record of every step as one .safetensors file, to be shown with view.
 
@@ -41,6 +53,7 @@ def generate(
         prompt: The text to go on with; for an encoder-decoder, the source.
         model: Hub name or folder of a model that writes.
         out: Where to write the record; must end in .safetensors.
+        target_tokenizer: Hub name or folder of the tokenizer of what is written, where it is another one.
         max_new_tokens: How many tokens to write at most.
         sample: Draw tokens at random instead of taking the most probable.
         temperature: Above 1 the draw is more even, below 1 less.
@@ -49,33 +62,42 @@ def generate(
         keep: What to keep, see headscope capture; may be given several times.
         precision: Of what is kept.
         routers: Keep the router scores of mixture-of-experts layers, too.
-        trust_remote_code: Let the model bring code of its own, and run it.
+        allow_unfit: Take a model whose head was not trained, or that sees the words after a word, all the same.
+        machine: Where the model runs.
     """
     check_record_name(out)
     check_place(out)
-    with status("Loading PyTorch and transformers"):
-        from headscope import capturing
-        from headscope.storage import save
+    machine = machine or MachineOptions()
+    from headscope import capturing
+    from headscope.storage import save
+
     capturing.check_text(prompt, "prompt")
+    check_model(model, machine.revision)
     with status(f"Loading {model}"), quiet():
-        loaded = capturing.load_model(model, trust_remote_code=trust_remote_code, writes=True)
+        loading = machine.loading
+        loaded = capturing.load_model(model, writes=True, allow_unfit=allow_unfit, **loading)
+        target = None
+        if target_tokenizer is not None:
+            target = capturing.load_tokenizer(target_tokenizer, trust_remote_code=loading["trust_remote_code"])
     options: dict[str, Any] = {"do_sample": sample or None, "temperature": temperature, "top_p": top_p}
     with status("Generating"), quiet():
         record = capturing.generate(
             *loaded,
             prompt,
+            target_tokenizer=target,
             max_new_tokens=max_new_tokens,
             seed=seed,
             keep="auto" if keep == ("auto",) else keep,
             precision=precision,
             routers=routers,
+            allow_unfit=allow_unfit,
             **{name: value for name, value in options.items() if value is not None},
         )
     path = save(record, out)
     if record.generation is not None:
         say(_told(record.generation))
-    say(record.summary)
-    say(f"Checked against the model's own layer outputs at every step: largest difference {record.verified:.1e}")
+    say_what(record)
+    say_checked(record)
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions
-from headscope.cli._study import capturing, check_results, loaded, parse_texts, report
+from headscope.cli._study import capturing, check_results, few_texts_as_a_line, loaded, parse_texts, report
 
 
 def heads(
@@ -27,17 +27,20 @@ def heads(
     position_mean: Annotated[bool, Parameter(negative="")] = False,
     predictive: Annotated[bool, Parameter(negative="")] = False,
     related: Annotated[bool, Parameter(negative="")] = False,
+    battery: bool = True,
+    margin: float = 0.1,
     plot: Path | None = None,
 ) -> None:
     """Tell what kind of heads a model has, over some texts, and how sure that is.
 
     The table has one line for each head: measures, the class of its maps, and the labels that hold with their interval
-    over texts. One text alone gives no label: what it shows is marked as seen on one text only.
+    over texts. What scores as high on too few texts to tell is a candidate; one text alone gives no label.
 
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
+            the document of a text, so that intervals are over documents).
         model: Which model, and what it reads.
         out: Write every pattern of every head with its evidence to this file (.csv, .json or .parquet) instead.
         stack: Which stack of the model, such as decoder; by default the first.
@@ -49,24 +52,30 @@ def heads(
         predictive: Look for words that a word can be predicted from, too, by masking both; needs a model with a trained
             masked-word head, which the demo model has not.
         related: Look for related words, too: those whose input embeddings lie near.
+        battery: Tell induction by runs of repeated random tokens, not by the texts.
+        margin: How far the interval of score less baseline must lie above 0.
         plot: Draw labels, measures and the map of all heads to this file (.svg, .pdf or .png).
     """
     from headscope.studies import heads as heads_of
 
     check_results(out, plot, texts)
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
-    found = heads_of(
-        *loaded(given, options, masked=predictive),
-        given,
-        **capturing(given, options),
-        stack=stack,
-        confidence=confidence,
-        alpha=alpha,
-        correction=correction,
-        random_weights=random_weights,
-        position_mean=position_mean,
-        predictive=predictive,
-        related=related,
-        distances=plot is not None,
-    )
+    source = loaded(given, options, masked=predictive)
+    with few_texts_as_a_line():
+        found = heads_of(
+            *source,
+            given,
+            **capturing(given, options, texts),
+            stack=stack,
+            confidence=confidence,
+            alpha=alpha,
+            correction=correction,
+            random_weights=random_weights,
+            position_mean=position_mean,
+            predictive=predictive,
+            related=related,
+            battery=battery,
+            margin=margin,
+            distances=plot is not None,
+        )
     report(found, out, plot)

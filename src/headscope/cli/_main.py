@@ -3,36 +3,63 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from headscope.cli._extras import missing
+from headscope.cli._kinds import overwriting, without_force
+from headscope.cli._left_out import left_out
 from headscope.errors import HeadscopeError
 
 DEBUG = "HEADSCOPE_DEBUG"
+INTERRUPTED, TERMINATED = 130, 143
+"""What shells give a process that ended by SIGINT or SIGTERM: 128 and the signal's number."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came. Whoever cleans up after Ctrl-C, libraries too, does so here."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 bad input or failure, 2 usage."""
+    """Run the command line and exit.
+
+    0 done, 1 bad input or failure, 2 usage, 3 done but for some of the texts, 130 interrupted, 143 terminated.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; errors become one line on stderr."""
     try:
+        return _run(arguments)
+    except Terminated:
+        return _complain("terminated", TERMINATED)
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
         from cyclopts import CycloptsError
 
         from headscope.cli._app import app
+        from headscope.cli._run import ran
     except ImportError as error:
         return _complain(missing(error), 1)
+    left_out.begin()
+    ran.set("")
+    arguments, force = without_force(arguments)
+    token = overwriting.set(force)
     try:
         app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         return _complain(f"{_one_line(error)} (headscope --help)", 2)
     except HeadscopeError as error:
         return _complain(_one_line(error), 1)
-    except KeyboardInterrupt:
-        return _complain("interrupted", 130)
     except ImportError as error:
         return _complain(missing(error), 1)
     except Exception as error:
@@ -40,7 +67,13 @@ def run(arguments: Sequence[str]) -> int:
             raise
         what = f"{type(error).__name__}: {_one_line(error)}"
         return _complain(f"unexpected {what}; this is a fault of headscope, set {DEBUG}=1 for where it happened", 1)
-    return 0
+    finally:
+        overwriting.reset(token)
+    return left_out.end()
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
 
 
 def _one_line(error: BaseException) -> str:

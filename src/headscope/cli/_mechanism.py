@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions, say
-from headscope.cli._study import capturing, check_results, loaded, parse_texts, report
+from headscope.cli._study import capturing, check_results, few_texts_as_a_line, loaded, parse_texts, report
 from headscope.errors import RecordError
 
 PLACE = re.compile(r"(\d+)-(\d+)")
@@ -41,7 +41,8 @@ def mechanism(
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
+            the document of a text, so that intervals are over documents).
         model: Which model, and what it reads.
         at: Layers and heads, such as 2-0 7-3; all by default.
         pattern: What they look at, such as sep, next, or a rule such as "word -> first"; what they do look at by
@@ -66,25 +67,31 @@ def mechanism(
         from headscope.studies import embedding_role
 
         chosen: dict[str, Any] = {"role": without, "by": by, **shared}
-        report(embedding_role(*loaded(given, options), given, **chosen, **capturing(given, options)), out, None)
+        source = loaded(given, options)
+        with few_texts_as_a_line():
+            found = embedding_role(*source, given, **chosen, **capturing(given, options, texts))
+        report(found, out, None)
         return
     if plot is not None and not 0 < len(cells) <= 12:
         raise RecordError(f"--plot has room for 1 to 12 heads, and --at names {len(cells)}; give --at 2-0 7-3")
-    _neurons(given, options, cells, {"pattern": pattern, **shared}, out=out, plot=plot)
+    more = capturing(given, options, texts)
+    _neurons((given, options, more), cells, {"pattern": pattern, **shared}, out=out, plot=plot)
 
 
 def _neurons(
-    texts: list, options: ModelOptions, cells: list[tuple[int, int]], chosen: dict, **results: Path | None
+    reading: tuple[list, ModelOptions, dict], cells: list[tuple[int, int]], chosen: dict, **results: Path | None
 ) -> None:
     from headscope.studies import heads as heads_of
     from headscope.studies import mechanism as mechanism_of
 
+    texts, options, more = reading
     source = (*loaded(texts, options), texts)
-    found = mechanism_of(*source, at=cells or None, **chosen, **capturing(texts, options))
+    found = mechanism_of(*source, at=cells or None, **chosen, **more)
     report(found, results["out"], results["plot"])
     if not cells and len(texts) > 1:
-        quietly: dict[str, Any] = {"on_error": lambda *_: None, "truncate": options.truncate}
-        groups = found.grouped(heads_of(*source, stack=chosen["stack"], **quietly).by_label())
+        quietly: dict[str, Any] = more | {"on_error": lambda *_: None, "progress": False}
+        with few_texts_as_a_line():
+            groups = found.grouped(heads_of(*source, stack=chosen["stack"], **quietly).by_label())
         if groups.all:
             say(f"\n{groups}")
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import CycloptsError, Parameter
 
 from headscope.cli._run import RECORD_SUFFIX
-from headscope.errors import TextError
+from headscope.errors import FileError, TextError
 
 
 @Parameter(name="*")
@@ -25,20 +25,28 @@ class Media:
     @property
     def given(self) -> dict[str, Any]:
         """The options of `headscope.capture`."""
-        pictures = {"image": self.image[0] if len(self.image) == 1 else list(self.image)} if self.image else {}
-        return pictures | ({} if self.sound is None else {"sound": self.sound})
+        given: dict[str, Any] = {}
+        if self.image:
+            given["image"] = self.image[0] if len(self.image) == 1 else list(self.image)
+        if self.sound is not None:
+            given["sound"] = self.sound
+        return given
 
     def check(self, text: str | None, text_b: str | None) -> None:
         """Raise where there is nothing to read, or texts and files do not go together, before anything is loaded.
 
         Raises:
             CycloptsError: where nothing was given, which is wrong usage.
+            FileError: a file that is not there.
             TextError: saying what does not go together.
         """
         if text is None and not self.given:
             raise CycloptsError(
                 msg="There is nothing to read: give a text, a picture with --image, or a sound with --sound"
             )
+        for what, path in (*(("picture", path) for path in self.image), ("sound", self.sound)):
+            if path is not None and not path.exists():
+                raise FileError(f"The {what} {path} is not there")
         if text_b is not None and self.given:
             raise TextError(f"A picture or sound goes with one text; leave {text_b!r} out")
         if text is not None and text.endswith(RECORD_SUFFIX) and self.given:

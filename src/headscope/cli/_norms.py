@@ -33,7 +33,8 @@ def norms(
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
+            the document of a text, so that intervals are over documents).
         model: Which model, and what it reads.
         out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
         plot: Draw the shares over the layers to this file (.svg, .pdf or .png) too.
@@ -48,7 +49,7 @@ def norms(
     found = norm_study(
         *loaded(given, options),
         given,
-        **capturing(given, options),
+        **capturing(given, options, texts),
         stack=stack,
         confidence=confidence,
         random_weights=random_weights,

@@ -12,13 +12,14 @@ from cyclopts import Parameter
 from headscope.cli._evidence import check_evidence, evidence_of
 from headscope.cli._run import ModelOptions
 from headscope.errors import FileError, TextError
-from headscope.record import Record
-from headscope.views._contract import Quantity, Theme, ViewName
+from headscope.views._contract import HeadMeasure, HeadOrder, KindName, Layout, Pinned, Quantity, Theme, ViewName
 
 if TYPE_CHECKING:
     from headscope.linguistics import Sentence
+    from headscope.record import Record
 
 Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")]
+Words = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
 CALLED = {"view_": "view"}
 OURS = ("evidence", "evidence_of", "treebank", "sentence")
 
@@ -28,20 +29,26 @@ OURS = ("evidence", "evidence_of", "treebank", "sentence")
 class PageChoices:
     """What the page holds and shows first."""
 
-    view_: Annotated[ViewName, Parameter(name="--view")] = "head"
-    """View that is shown first."""
+    view_: Annotated[ViewName | None, Parameter(name="--view")] = None
+    """View that is shown first: the overview, or the head view where heads, tokens or a quantity are chosen."""
     stack: str | None = None
     """Stack that is shown first, such as cross."""
     layer: int | None = None
     """Layer that is shown first."""
     heads: Numbers = ()
     """Heads that are shown first; all by default."""
-    query: Numbers = ()
-    """Query tokens that are pinned, counted from 0."""
-    key: Numbers = ()
-    """Key tokens that are pinned, counted from 0."""
-    quantity: Quantity = "weight"
-    """What is shown: weight, score, or another that the record has."""
+    query: Words = ()
+    """Query tokens that are pinned: positions from 0, or words that stand there once."""
+    key: Words = ()
+    """Key tokens that are pinned, likewise."""
+    pinned: Pinned | None = None
+    """Whether several pinned tokens are shown by the mean or the sum of what they have."""
+    words: Annotated[bool, Parameter(negative="")] = False
+    """Join the pieces of a word: sum over the word that is looked at, mean over the word that looks."""
+    mean_layers: Numbers = ()
+    """Layers of which the mean is shown together with the layer."""
+    quantity: Quantity | None = None
+    """What is shown: weight (default), score, or another that the record has."""
     include_layers: Annotated[Numbers, Parameter(name=("--include-layers", "--layers"))] = ()
     """Layers that the page holds; all by default."""
     include_heads: Numbers = ()
@@ -50,9 +57,17 @@ class PageChoices:
     """Say what kinds of heads there are; seen on this one text, which the page says."""
     evidence_of: Path | None = None
     """The same over texts (.txt, .jsonl, .csv, .parquet), a .npz tally that was kept, or relations of a .conllu."""
+    order: HeadOrder = "layer"
+    """How the overview orders heads."""
+    kind: KindName | None = None
+    """Kind whose heads stand out in the overview, such as next."""
+    measure: HeadMeasure | None = None
+    """What colours a head where it is too small for a matrix."""
+    layout: Layout | None = None
+    """Tokens of the head view in two columns or two rows; auto takes rows for Chinese and Japanese."""
     label: str | None = None
     """Pattern whose heads stand out, such as next."""
-    least: int | None = None
+    min_score: Annotated[int | None, Parameter(name=("--min-score", "--least"))] = None
     """Percent that the score of a label must reach for its head to stand out."""
     sort: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """Measure by which the model view sorts heads, such as entropy; -entropy for the lowest first."""
@@ -60,6 +75,8 @@ class PageChoices:
     """Measure of the scatter from left to right, or map for the map of heads."""
     y: str | None = None
     """Measure of the scatter from bottom to top."""
+    tray: Words = ()
+    """Pictures beside each other: 2-0 7-3, or quoted "7-3 query=store view=matrix"."""
     treebank: Path | None = None
     """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look at."""
     sentence: str | None = None
@@ -90,23 +107,34 @@ class PageChoices:
             raise TextError("There is no treebank; name its file with --treebank")
         return sentence_of(self.treebank, self.sentence)
 
-    def options(self, record: Record, model: ModelOptions) -> dict[str, Any]:
+    def options(self, record: Record, model: ModelOptions, known: Any = None) -> dict[str, Any]:
         """The options of `headscope.view` that were chosen.
 
         Args:
             record: what is shown.
             model: which model reads the texts of the evidence.
+            known: evidence that was read for another record, and is not read again.
 
         Raises:
             HeadscopeError: whatever is wrong with these texts or the model.
         """
         chosen = {CALLED.get(field.name, field.name): getattr(self, field.name) for field in fields(self)}
         chosen = {name: value for name, value in chosen.items() if value not in (None, ()) and name not in OURS}
-        if self.evidence or self.evidence_of:
+        for side in ("query", "key"):
+            if side in chosen:
+                chosen[side] = [position_or_word(each) for each in chosen[side]]
+        if self.evidence_of and known is not None:
+            chosen["evidence"] = known
+        elif self.evidence or self.evidence_of:
             chosen["evidence"] = evidence_of(record, self.evidence_of, model)
         if self.treebank is not None:
             chosen["links"] = self.gold
         return chosen
+
+
+def position_or_word(given: str) -> int | str:
+    """A token as it is given on the command line: a position from 0, or its word."""
+    return int(given) if given.lstrip("-").isdecimal() else given
 
 
 def sentence_of(treebank: Path, wanted: str | None) -> Sentence:

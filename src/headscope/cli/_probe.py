@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._run import ModelOptions, quiet, status
+from headscope.cli._left_out import left_out
+from headscope.cli._run import ModelOptions, note_where, quiet, status
 from headscope.cli._study import check_results, tell
-from headscope.errors import HeadscopeError, TextError
+from headscope.errors import TextError
 
 
 def probe(
@@ -58,6 +58,7 @@ def probe(
     if options.target is not None or options.target_tokenizer is not None or options.truncate:
         raise TextError("--target, --target-tokenizer and --truncate belong to texts; sentences are read whole")
     check_results(out, plot, None)
+    options.check()
     from headscope.linguistics import read_treebank
 
     with status("Reading the treebank"):
@@ -66,7 +67,9 @@ def probe(
         from headscope.capturing import load_model
         from headscope.studies import probe as probe_of
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        loaded = load_model(options.model, trust_remote_code=options.trust_remote_code)
+        loaded = load_model(options.model, **options.loading)
+    note_where(loaded[0])
+    left_out.begin("sentence")
     found = probe_of(
         *loaded,
         bank,
@@ -79,11 +82,8 @@ def probe(
         epochs=epochs,
         seeds=seeds,
         confidence=confidence,
-        progress=sys.stderr.isatty(),
-        on_error=_left_out,
+        progress=True,
+        allow_unfit=options.allow_unfit,
+        on_error=left_out.note,
     )
     tell(found, out, plot)
-
-
-def _left_out(name: str, error: HeadscopeError) -> None:
-    print(f"headscope: sentence {name} was left out: {error}", file=sys.stderr)  # noqa: T201

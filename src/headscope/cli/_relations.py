@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from headscope.cli._asking import AskingOptions
+from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import check_results, loaded, tell
 
@@ -29,7 +29,8 @@ def relations(
     """Tell which head looks along each dependency relation, beside position alone and a choice that was held out.
 
     The table has one line for each relation: the best head and direction on all sentences, the best fixed offset, and
-    both chosen on one half of the sentences and measured on the other, with interval and corrected test.
+    both chosen on one half of the documents (# newdoc) and measured on the other, both ways over several splits, with
+    interval, spread and corrected test.
 
     Args:
         treebank: A file in CoNLL-U, such as en_ewt-ud-dev.conllu.
@@ -49,6 +50,7 @@ def relations(
     bank = read_treebank(treebank)
     bank = bank if sentences is None else bank.take(sentences)
     options = model or ModelOptions()
+    left_out.begin("sentence", len(bank))
     found = relations_of(
         *loaded([], options),
         bank,
@@ -57,6 +59,9 @@ def relations(
         universal=universal,
         **asdict(asking or AskingOptions()),
         truncate=options.truncate,
-        progress=sys.stderr.isatty(),
+        allow_unfit=options.allow_unfit,
+        **options.read_many(),
+        progress=True,
     )
+    left_out.take(found.left_out)
     tell(found, out, plot)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
+from headscope.cli._kinds import check_kind, overwriting
 from headscope.errors import FileError
 
 if TYPE_CHECKING:
@@ -19,23 +24,83 @@ if TYPE_CHECKING:
     from headscope.record import Record
 
 RECORD_SUFFIX = ".safetensors"
+ran: ContextVar[str] = ContextVar("ran", default="")
+"""Where and how the model of this command ran."""
+DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
+
+
+def _device(_: Any, given: str | None) -> None:
+    """Refuse what is no name of a device, before torch is imported, which knows the devices that are there."""
+    if given is not None and not DEVICE.fullmatch(given):
+        raise ValueError(f"there is no device {given!r}; give auto, cpu, cuda, cuda:1, mps or xpu")
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class ModelOptions:
-    """Which model runs, and what it reads."""
+class MachineOptions:
+    """Where the model runs, and in which precision."""
+
+    device: Annotated[str, Parameter(validator=_device)] = "auto"
+    """Where the model runs: auto (the first CUDA GPU where there is one, else the processor), cpu, cuda, cuda:1,
+    mps, xpu."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16", "float64"] = "auto"
+    """Precision of the model's weights: auto is that of its files on a GPU; on the processor half precision is read as
+    float32."""
+    revision: str | None = None
+    """Branch, tag or commit of the model's repository on the hub; by default its main branch."""
+    trust_remote_code: Annotated[bool, Parameter(negative="")] = False
+    """Let the model bring code of its own, and run it."""
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """The options of `headscope.capturing.LoadOptions`."""
+        return {name: getattr(self, name) for name in ("device", "dtype", "revision", "trust_remote_code")}
+
+
+def check_model(name: str | None, revision: str | None) -> None:
+    """Raise where a model is named as none is, or a revision is of none, before torch is imported.
+
+    Raises:
+        ModelError: saying how it is named.
+    """
+    from headscope.capturing import check_name, check_revision
+
+    if name is not None:
+        check_name(name)
+    if revision is not None:
+        check_revision(name, revision)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ModelOptions(MachineOptions):
+    """Which model runs, where, and what it reads."""
 
     model: str | None = None
     """Hub name or folder; all-MiniLM-L6-v2 from the extra "demo" by default."""
+    batch_size: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    """How many texts run at once at most, where a command reads many; by default as many as have 4096 tokens."""
     target: str | None = None
     """What the decoder of an encoder-decoder reads; by default what the model itself generates."""
     target_tokenizer: str | None = None
     """Hub name or folder of the target side's tokenizer, where it is another one."""
     truncate: Annotated[bool, Parameter(negative="")] = False
     """Cut a text that is longer than the model's positions instead of stopping."""
-    trust_remote_code: Annotated[bool, Parameter(negative="")] = False
-    """Let the model bring code of its own, and run it."""
+    allow_unfit: Annotated[bool, Parameter(negative="")] = False
+    """Study a model or texts that are not fit for the question all the same: a head that was not trained, a model that
+    sees the word it is to predict, texts that are mostly unknown tokens."""
+
+    def check(self) -> None:
+        """Raise where the model is named as none is, before torch is imported.
+
+        Raises:
+            ModelError: saying how it is named.
+        """
+        check_model(self.model, self.revision)
+
+    def read_many(self) -> dict[str, Any]:
+        """The options of `headscope.capture_many` that say how many texts run at once."""
+        return {} if self.batch_size is None else {"batch_size": self.batch_size}
 
 
 def captured(
@@ -45,6 +110,7 @@ def captured(
     *,
     media: Media | None = None,
     shows_budget: bool = False,
+    kind: str | None = None,
     **more: Any,
 ) -> Record:
     """The record of a text, picture or sound; what can be wrong without the model is found before it is loaded.
@@ -54,6 +120,7 @@ def captured(
         options: which model.
         out: where the result will be written.
         media: pictures and sound.
+        kind: of the file that will be written, as a suffix; by default that of its name.
         shows_budget: whether to say what will be kept, before the run.
         **more: options of `headscope.capture`.
 
@@ -61,16 +128,19 @@ def captured(
         HeadscopeError: whatever is wrong with what is read, the model or the place to write to.
     """
     files = media.given if media else {}
-    check_place(out)
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import budget, capture, check_text, load_for, load_tokenizer
+    check_place(out, kind)
+    from headscope.capturing import check_text
+
     for text in texts:
         if text is not None:
             check_text(text)
+    options.check()
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import budget, capture, load_for, load_tokenizer
     if media:
         media.check_files()
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        model, tokenizer = load_for(options.model, texts[0], trust_remote_code=options.trust_remote_code, **files)
+        model, tokenizer = load_for(options.model, texts[0], **files, **options.loading)
         target_tokenizer = load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
     reads: dict[str, Any] = {"target": options.target, "truncate": options.truncate} | files
     reads["target_tokenizer"] = target_tokenizer
@@ -87,6 +157,37 @@ def say(line: str) -> None:
     print(line)  # noqa: T201
 
 
+def say_what(record: Record) -> None:
+    """What a record is of, whether some of its positions have no names, and whether some layers were not seen."""
+    say(record.summary)
+    if record.model.ran:
+        say(f"Ran on {record.model.ran}")
+    if record.numbered:
+        say(f"Some positions have no names and are numbered: {record.numbered}")
+    if record.unseen:
+        say(f"The attention of some layers was not seen, and they are left out: {record.unseen}")
+
+
+def note_where(model: Any) -> None:
+    """Note which model was loaded, and where and how it runs, for `say_where`."""
+    from headscope.capturing import facts_of
+
+    facts = facts_of(model)
+    ran.set(f"{facts.name} ran on {facts.ran}")
+
+
+def say_where() -> None:
+    """Where and how the model of a study ran, where one did."""
+    if ran.get():
+        say(ran.get())
+
+
+def say_checked(record: Record) -> None:
+    """Against what a record was checked, where it was."""
+    if record.verification:
+        say(record.verification)
+
+
 @contextmanager
 def status(what: str) -> Generator[None]:
     """Show on a terminal's stderr that something is going on; say nothing elsewhere."""
@@ -101,7 +202,10 @@ def status(what: str) -> Generator[None]:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Keep transformers and the hub's client from writing bars, reports and retries between our lines."""
+    """Keep transformers and the hub's client from writing bars, reports and retries between our lines.
+
+    That positions are numbered, or layers not seen, is told as a line of its own (`say_what`), not as a warning.
+    """
     from huggingface_hub.utils import logging as hub
     from transformers.utils import logging as transformers
 
@@ -110,7 +214,10 @@ def quiet() -> Generator[None]:
         library.set_verbosity_error()
     transformers.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            for message in ("Some positions have no names", "The attention of some layers was not seen"):
+                warnings.filterwarnings("ignore", message=message)
+            yield
     finally:
         for library, level in levels:
             library.set_verbosity(level)
@@ -129,8 +236,12 @@ def check_record_name(out: Path) -> None:
         )
 
 
-def check_place(out: Path) -> None:
-    """Raise where a file could not be written, before any long work.
+def check_place(out: Path, kind: str | None = None) -> None:
+    """Raise where a file could not be written, or would replace one of another kind, before any long work.
+
+    Args:
+        out: the file.
+        kind: what it will be, as a suffix; by default that of its name.
 
     Raises:
         FileError: saying why.
@@ -141,3 +252,5 @@ def check_place(out: Path) -> None:
         raise FileError(f"Cannot write {out}: there is no folder {out.absolute().parent}; make it first")
     if not os.access(out.absolute().parent, os.W_OK):
         raise FileError(f"Cannot write {out}: the folder {out.absolute().parent} may not be written to; choose another")
+    if not overwriting.get():
+        check_kind(out, out.suffix.lower() if kind is None else kind)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from cyclopts import Parameter
 
 from headscope.cli._page import PageChoices
-from headscope.cli._run import ModelOptions, say
+from headscope.cli._run import ModelOptions, say, say_what
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
@@ -57,27 +57,30 @@ def serve(
         view = View(loaded, cast("PageOptions", page.options(loaded, model or ModelOptions())))
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
-        say(loaded.summary)
+        say_what(loaded)
         say(f"Listening on {address}")
         say("Ctrl-C ends it")
         sys.stdout.flush()
-        try:
-            if open_:
-                open_page(address)
-            server_of(view, token).run(sockets=[listening])
-        except KeyboardInterrupt:
-            say("Ended")
+        if open_:
+            open_page(address)
+        server_of(view, token).run(sockets=[listening])
 
 
 def server_of(view: View, token: str) -> uvicorn.Server:
     """A server of one view that says nothing but errors, and waits for nobody when it ends."""
     import uvicorn
 
+    from headscope.views._connections import LimitedProtocol
     from headscope.views._server import application
 
-    app = application(view, token)
     config = uvicorn.Config(
-        app, log_level="error", ws="none", server_header=False, proxy_headers=False, timeout_graceful_shutdown=1
+        application(view, token),
+        http=LimitedProtocol,
+        log_level="error",
+        ws="none",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
 

@@ -6,16 +6,22 @@ import csv
 import json
 import math
 import sys
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from headscope.cli._run import ModelOptions, check_place, quiet, say, status
-from headscope.cli._texts import Text, read_texts
+from headscope.cli._left_out import left_out
+from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, say_where, status
+from headscope.cli._texts import Text, groups_of, read_texts
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 
 TABLES = (".csv", ".json", ".parquet")
 PAGE = ".html"
+FEW = "are too few to tell up to"
+"""Part of the warning of `headscope.studies.heads` and its like of too few texts."""
 PICTURES = (".svg", ".pdf", ".png")
 
 
@@ -96,31 +102,63 @@ def loaded(
     """
     if options.target is not None or options.target_tokenizer is not None:
         raise TextError("--target and --target-tokenizer belong to one text; this command reads many")
+    from headscope.capturing import check_text
+
+    if len(texts) == 1:  # of many, one that cannot be read is left out
+        for part in [texts[0]] if isinstance(texts[0], str) else texts[0]:
+            check_text(part)
+    options.check()
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import (
-            check_text,
-            demo_model,
             load_classifier,
             load_masked_model,
             load_model,
             load_tokenizer,
         )
-    for each in texts:
-        for part in [each] if isinstance(each, str) else each:
-            check_text(part)
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        trusted = options.trust_remote_code
         if masked or classifies:
             load = load_masked_model if masked else load_classifier
-            model = load(options.model, trust_remote_code=trusted)
-            return model, load_tokenizer(options.model or demo_model(), trust_remote_code=trusted)
-        return load_model(options.model, trust_remote_code=trusted)
+            model = load(options.model, **options.loading)
+            tokenizer = load_tokenizer(options.model, **options.loading)
+        else:
+            model, tokenizer = load_model(options.model, **options.loading)
+    note_where(model)
+    return model, tokenizer
 
 
-def capturing(texts: list[Text], options: ModelOptions) -> dict[str, Any]:
-    """Options of `headscope.capture_many`: a bar on terminals, and a line for each text that is left out."""
-    left_out = _stop if len(texts) == 1 else _left_out
-    return {"truncate": options.truncate, "progress": sys.stderr.isatty(), "on_error": left_out}
+def capturing(texts: list[Text], options: ModelOptions, path: Path | None = None) -> dict[str, Any]:
+    """Options of `headscope.capture_many`: a bar on terminals, and a line for each text that is left out.
+
+    With the file of the texts also ``groups``, the documents that they are of, where the file has that field.
+    """
+    left_out.begin(of=len(texts))
+    on_error = _stop if len(texts) == 1 else left_out.number
+    shared = {"truncate": options.truncate, "allow_unfit": options.allow_unfit} | options.read_many()
+    return shared | {"progress": True, "on_error": on_error} | groups_of(path)
+
+
+@contextmanager
+def few_texts_as_a_line() -> Generator[None]:
+    """Say as a line of ours, when a study warns of it before its work, that there are too few texts for any label."""
+    show = warnings.showwarning
+
+    def line(  # noqa: PLR0917 - as Python calls it
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if FEW in str(message):
+            sys.stderr.write(f"headscope: {message}\n")
+        else:
+            show(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", message=f".*{FEW}")
+        warnings.showwarning = line  # ty: ignore[invalid-assignment]
+        yield
 
 
 def report(found: Any, out: Path | None, plot: Path | None) -> None:
@@ -132,6 +170,7 @@ def report(found: Any, out: Path | None, plot: Path | None) -> None:
         plot: where its figure goes.
     """
     say(str(found) if out is None else repr(found))
+    say_where()
     write_files(found, out, plot)
 
 
@@ -144,6 +183,7 @@ def tell(found: Any, out: Path | None, plot: Path | None) -> None:
         plot: where its picture goes.
     """
     say(str(found))
+    say_where()
     write_files(found, out, plot)
 
 
@@ -160,10 +200,6 @@ def write_files(found: Any, out: Path | None, plot: Path | None) -> None:
 
 def _stop(_: int, error: HeadscopeError) -> None:
     raise error
-
-
-def _left_out(number: int, error: HeadscopeError) -> None:
-    print(f"headscope: text {number + 1} was left out: {error}", file=sys.stderr)  # noqa: T201
 
 
 def write_table(found: Any, out: Path) -> None:

@@ -6,13 +6,13 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from headscope.cli._run import check_place, quiet, say, status
+from headscope._progress import counted
+from headscope.cli._run import MachineOptions, check_model, check_place, quiet, say, status
 from headscope.errors import FileError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def support(
     /,
     *,
     out: Path | None = None,
-    trust_remote_code: Annotated[bool, Parameter(negative="")] = False,
+    machine: MachineOptions | None = None,
 ) -> None:
     """Find out by trying what can be captured of a model, or of all architectures that are tested.
 
@@ -60,14 +60,17 @@ def support(
     Args:
         model: Hub name or folder; by default tiny random models of every architecture tested.
         out: Write the table to this file (.md or .json) instead of the terminal.
-        trust_remote_code: Let the model bring code of its own, and run it.
+        machine: Where the model runs.
     """
     if out is not None:
         check_place(out)
         if out.suffix not in (".md", ".json"):
             raise FileError(f"--out is {out}; the table can be written as .md or .json")
-    with status("Trying"), quiet():
-        found = _all() if model is None else {"": [_one(model, trust_remote_code)]}
+    machine = machine or MachineOptions()
+    if model is not None:
+        check_model(model, machine.revision)
+    with status(f"Trying {model}") if model else nullcontext(), quiet():
+        found = _all() if model is None else {"": [_one(model, machine)]}
     if out is None:
         say(_markdown(found))
         return
@@ -87,11 +90,11 @@ def _introduction() -> str:
     return INTRODUCTION.format(versions=f" ({versions})")
 
 
-def _one(name: str, trust_remote_code: bool) -> Support:
+def _one(name: str, machine: MachineOptions) -> Support:
     from headscope.capturing import load_bare_model
     from headscope.testing import examine
 
-    return examine(load_bare_model(name, trust_remote_code=trust_remote_code))
+    return examine(load_bare_model(name, **machine.loading))
 
 
 def _all() -> dict[str, list[Support]]:
@@ -102,7 +105,11 @@ def _all() -> dict[str, list[Support]]:
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
-        return {kind: [examine(tiny_model(name), name) for name in names] for kind, names in KINDS.items()}
+        found: dict[str, list[Support]] = {kind: [] for kind in KINDS}
+        every = [(kind, name) for kind, names in KINDS.items() for name in names]
+        for kind, name in counted(every, "Trying", "architecture", shows=True):
+            found[kind].append(examine(tiny_model(name), name))
+        return found
 
 
 def _markdown(found: Mapping[str, Iterable[Support]]) -> str:

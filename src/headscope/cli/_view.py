@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from headscope.cli._media import Media
 from headscope.cli._page import PageChoices
-from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured, say, status
-from headscope.errors import TextError
+from headscope.cli._run import (
+    RECORD_SUFFIX,
+    ModelOptions,
+    captured,
+    check_place,
+    say,
+    say_checked,
+    say_what,
+    say_where,
+    status,
+)
+from headscope.cli._study import capturing, loaded
+from headscope.cli._texts import read_texts
+from headscope.errors import FileError, HeadscopeError, TextError
+
+PAGE = ".html"
+PAGES = (PAGE, ".htm", ".xhtml")
 
 
 def view(
@@ -18,7 +33,8 @@ def view(
     text_b: str | None = None,
     /,
     *,
-    out: Path = Path("headscope.html"),
+    out: Path | None = None,
+    texts: Path | None = None,
     model: ModelOptions | None = None,
     media: Media | None = None,
     page: PageChoices | None = None,
@@ -30,7 +46,9 @@ def view(
     Args:
         text: The text, or a record file (.safetensors) to show; by default the words of the --treebank's sentence.
         text_b: The second text of a sentence pair.
-        out: Where to write the page.
+        out: Where to write the page; headscope.html by default. With --texts the folder of the pages.
+        texts: A file of texts (.txt, .jsonl, .csv, .tsv or .parquet), of which each gets a page: 1.html, 2.html ... in
+            the folder headscope-pages or --out. The model is loaded once.
         model: Which model, and what it reads.
         media: Pictures and sound that the model reads.
         page: What the page holds and shows first.
@@ -44,6 +62,15 @@ def view(
 
     page, model, media = page or PageChoices(), model or ModelOptions(), media or Media()
     page.check()
+    if texts is not None:
+        if text is not None or media.given or open_:
+            raise TextError("--texts takes the place of a text, a picture or a sound, and its pages are not opened")
+        write_pages(texts, out or Path("headscope-pages"), model, page, norms=norms)
+        return
+    out = out or Path("headscope.html")
+    check_place(out, PAGE)
+    if out.suffix.lower() not in PAGES:
+        raise FileError(f"--out is {out}, and the viewer is a page; name it {out.with_suffix(PAGE)}")
     if text is None and page.treebank is not None:
         text = page.gold.text
     media.check(text, text_b)
@@ -58,9 +85,43 @@ def view(
     options = page.options(record, model)
     with status("Writing the page"):
         path = viewed(record, **options).save(out)
-    say(record.summary)
-    if record.verified is not None:
-        say(f"Checked against the model's own layer outputs: largest difference {record.verified:.1e}")
+    say_what(record)
+    say_checked(record)
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
     if open_:
         open_page(path.resolve().as_uri())
+
+
+def write_pages(texts: Path, folder: Path, model: ModelOptions, page: PageChoices, *, norms: bool) -> None:
+    """A page for each text of a file, named by its number, with the model loaded once.
+
+    Raises:
+        HeadscopeError: whatever is wrong with the file, the folder or the model.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"--out is the file {folder}; with --texts name a folder for the pages")
+    if page.treebank is not None:
+        raise TextError("--treebank is of one text; leave --texts out")
+    given = read_texts(texts)
+    source = loaded(given, model)
+    from headscope.capturing import capture_many
+    from headscope.views import view as viewed
+
+    folder.mkdir(parents=True, exist_ok=True)
+    reading = capturing(given, model)
+    reading.pop("allow_unfit")
+    lost, on_error = set(), reading.pop("on_error")
+
+    def lose(number: int, error: HeadscopeError) -> None:
+        lost.add(number)
+        on_error(number, error)
+
+    options: dict[str, Any] = {}
+    # a text that is left out is told before the record of any later one comes
+    numbers = (number for number in range(len(given)) if number not in lost)
+    for record in capture_many(*source, given, keep="norms" if norms else "auto", on_error=lose, **reading):
+        options = page.options(record, model, options.get("evidence"))
+        number = next(numbers) + 1
+        path = viewed(record, **options).save(folder / f"{number}.html")
+        say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB): {record.summary}")
+    say_where()

@@ -189,7 +189,9 @@ def _components(pieces: Sequence[tuple[int, int, int, int]]) -> list[Span]:
 
 
 def _kind_of(a: Sequence[int], b: Sequence[int]) -> Kind:
-    return "both" if a and b else "a" if a else "b"
+    if a and b:
+        return "both"
+    return "a" if a else "b"
 
 
 def _zones(tokens: Tokens) -> dict[tuple[int, str], list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from headscope.comparison._heads import (
 )
 from headscope.comparison._stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
+from headscope.evidence import length_said, parse_groups
 from headscope.patterns._table import Table, aligned
 from headscope.record import Record
 
 Pair = tuple[Record, Record]
-ROUNDING = "rounding of the records alone; give spread= for texts or seeds"
+ROUNDING = "give spread= (--spread) for two texts or seeds that say nothing"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,11 +59,11 @@ class Comparison(Table):
         """Number of pairs of records."""
         return len(next(iter(self.stacks.values())).matched)
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """Every head of every stack as a table, one list for each column; `to_pandas` and its like are made of it.
 
         ``distance`` is the Jensen-Shannon distance in nats, mean over rows and texts; ``beyond`` tells whether it is
-        more than ``spread``.
+        more than ``spread``; both columns are left out where no baseline was given.
         """
         return joined([stack.columns() for stack in self.stacks.values()])
 
@@ -75,7 +76,9 @@ class Comparison(Table):
     def __repr__(self) -> str:
         heads = sum(len(stack.cells) for stack in self.stacks.values())
         moved = sum(stack.count for stack in self.stacks.values())
-        return f"<Comparison: {heads} heads, {counted(self.texts, 'text')}, {moved} moved>"
+        ranked = all(stack.has_baseline for stack in self.stacks.values())
+        told = f"{moved} moved" if ranked else "ranking only"
+        return f"<Comparison: {heads} heads, {counted(self.texts, 'text')}, {told}>"
 
     def __str__(self) -> str:
         first = [f"A: {self.a.summary}", f"B: {self.b.summary}"]
@@ -85,10 +88,8 @@ class Comparison(Table):
         """The heads of every stack that moved most, as lines."""
         lines = []
         for name, stack in self.stacks.items():
-            other = "other " if stack.changed else ""
             lines += ["", *([f"{name}:"] if len(self.stacks) > 1 else []), *_tokens(stack)]
-            heads = len(stack.cells) - len(stack.changed)
-            lines += [f"{stack.count} of {heads} {other}heads moved by more than the spread ({stack.spread_of})"]
+            lines += stack.said()
             if stack.candidates > 1:
                 lines += [
                     f"Heads of A beside the nearest of {stack.candidates} heads of B, chosen on these texts: "
@@ -96,6 +97,15 @@ class Comparison(Table):
                 ]
             lines += aligned(stack.lines())
         return lines + [f"Stack {name!r} is only in one of them" for name in self.left_out]
+
+
+class OverTexts(TypedDict, total=False):
+    """How sure means over several pairs of records are."""
+
+    confidence: float
+    """Of the intervals; 0.95."""
+    groups: Sequence[Any] | None
+    """The document that each pair of records is of."""
 
 
 def compare(
@@ -106,7 +116,7 @@ def compare(
     heads: Literal["auto", "number", "best"] | str = "auto",
     spread: Sequence[Pair] = (),
     least: float = LEAST,
-    confidence: float = 0.95,
+    **over: Unpack[OverTexts],
 ) -> Comparison:
     """Set two records beside each other, token by token and head by head, or say why that would not be right.
 
@@ -122,8 +132,9 @@ def compare(
     how many there were to choose from.
 
     A head counts as moved where its distance is larger than the spread: the largest distance that it has among the
-    pairs of ``spread=`` (of k pairs one more of their kind is the largest by chance with 1 / (k + 1)), or else what
-    rounding may make. Of several pairs of records the lower end of the bootstrap interval over texts must lie above.
+    pairs of ``spread=`` (of k pairs one more of their kind is the largest by chance with 1 / (k + 1)). Of several pairs
+    of records the lower end of the interval over texts must lie above. Without ``spread=`` heads are ranked and no
+    more; pages then hatch those that moved by no more than rounding may make.
 
     Args:
         a: a record, or one for each text.
@@ -132,18 +143,21 @@ def compare(
         heads: how heads are matched: ``"number"``, ``"best"`` (the nearest), or ``"auto"``.
         spread: pairs of records whose differences say nothing: two seeds of one model, two texts with one meaning.
         least: part of the tokens that both records must have.
-        confidence: of the intervals over texts.
+        **over: ``confidence`` of the intervals over texts (0.95); ``groups``, the document that each pair of records is
+            of, by name or number, so that they are over documents.
 
     Raises:
-        RecordError: where the tokens cannot be aligned, no stack is in both, or the numbers of records differ.
+        RecordError: where the tokens cannot be aligned, no stack is in both, or the numbers of records, or of groups,
+            differ.
 
     Example:
         >>> from headscope.testing import random_record
         >>> compare(random_record(seed=1), random_record(seed=2))
-        <Comparison: 6 heads, 1 text, 6 moved>
+        <Comparison: 6 heads, 1 text, ranking only>
     """
     pairs = _pairs(a, b)
-    options = _Options(heads=heads, least=least, confidence=confidence)
+    options = _Options(heads=heads, least=least, **over)
+    parse_groups(options.groups, len(pairs), "record")
     names = _stack_names(pairs[0], stack)
     found = {ours: _compared(pairs, list(spread), (ours, theirs), options) for ours, theirs in names}
     alone = () if stack is not None else sorted(set(pairs[0][0].stacks) ^ set(pairs[0][1].stacks))
@@ -155,6 +169,7 @@ class _Options:
     heads: str = "auto"
     least: float = LEAST
     confidence: float = 0.95
+    groups: Sequence[Any] | None = None
 
 
 def same_model(a: Record, b: Record) -> bool:
@@ -173,6 +188,7 @@ def _compared(pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], opti
     how = matching_of(options.heads, grids[0], (pairs[0][0].model, pairs[0][1].model))
     matched = _matched(grids, how)
     spread, spread_of = _rounding(grids[0], matched[0]), ROUNDING
+    means: list[np.ndarray] = []
     if nulls:
         others = _grids(nulls, (names[0], names[0]), options)
         _check_cells([grids[0], *others])
@@ -189,6 +205,8 @@ def _compared(pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], opti
         spread_of=spread_of,
         candidates=1 if how == "number" else len(cells_of(grids[0].b)),
         confidence=options.confidence,
+        groups=None if options.groups is None else tuple(options.groups),
+        nulls=tuple(means),
     )
 
 
@@ -265,6 +283,11 @@ def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[
 
 
 def _tokens(stack: StackComparison) -> list[str]:
+    """How long the texts are, and how the tokens of the first one are aligned."""
+    lines, first = [], ""
+    if len(stack.matched) > 1:
+        lengths = [each.distances.shape[1] for each in stack.matched]
+        lines, first = [f"{len(lengths)} texts, {length_said(lengths)} that both have"], " of the first"
     if stack.query == stack.key:
-        return [f"Tokens: {stack.query.summary}"]
-    return [f"Query tokens: {stack.query.summary}", f"Key tokens: {stack.key.summary}"]
+        return [*lines, f"Tokens{first}: {stack.query.summary}"]
+    return [*lines, f"Query tokens{first}: {stack.query.summary}", f"Key tokens{first}: {stack.key.summary}"]

@@ -40,7 +40,9 @@ def edit_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
     inner = a[head : len(a) - tail], b[head : len(b) - tail]
     found: list[Pair] = [(place, place) for place in range(head)]
     for first, second in _traced(*inner):
-        found.append((None if first is None else head + first, None if second is None else head + second))
+        one = None if first is None else head + first
+        other = None if second is None else head + second
+        found.append((one, other))
     return found + [(len(a) - tail + place, len(b) - tail + place) for place in range(tail)]
 
 

@@ -114,7 +114,7 @@ class Effect(Table):
         """How far each head of the first stack moved: Jensen-Shannon distance in nats, mean over rows and texts."""
         return self.stack.map()
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """Every head as a table, one list for each column; see `Comparison.columns`."""
         found = self.comparison.columns()
         cells = zip(found["stack"], found["layer"], found["head"], strict=True)

@@ -156,6 +156,5 @@ def _members(alignment: TokenAlignment, side: Side, count: int) -> Float[np.ndar
 
 
 def _sources(layer: Layer) -> list[np.ndarray]:
-    if layer.weights is not None:
-        return [layer.weights]
-    return [array for array in (layer.queries, layer.keys) if array is not None]
+    arrays = (layer.weights,) if layer.has("weights") else (layer.queries, layer.keys)
+    return [array for array in arrays if array is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -13,10 +14,12 @@ from headscope.comparison._alignment import TokenAlignment
 from headscope.comparison._grid import Grid, Side
 from headscope.comparison._heads import Cell, Matched
 from headscope.errors import RecordError
-from headscope.evidence import interval
+from headscope.evidence import interval, p_shown
 from headscope.measures import jensen_shannon_parts
 
 FIELDS = ("stack", "layer", "head", "other_layer", "other_head", "distance", "low", "high", "spread", "beyond", "texts")
+BASELINE = ("spread", "beyond")
+"""Columns that only a baseline fills."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -27,11 +30,14 @@ class StackComparison:
         name: of the stack of A.
         grid: the first pair of records on their common tokens.
         matched: for each pair of records the heads that were set against each other.
-        spread: distance of each head that says nothing yet, in nats.
+        spread: distance of each head that says nothing yet, in nats: the largest in ``nulls``, or what rounding makes.
         spread_of: what that is.
         candidates: how many heads of B each was chosen from as the nearest; 1 where heads are matched by number.
         changed: heads that were changed on purpose.
-        confidence: of the intervals over texts.
+        confidence: of the intervals over texts, or over their documents.
+        groups: the document that each text is of; None where nobody knows.
+        nulls: distances of the heads in each change, or pair, that says nothing; NaN for heads that it changes itself.
+        can_move: heads that the change can reach, those above it; None for all.
     """
 
     name: str
@@ -42,6 +48,41 @@ class StackComparison:
     candidates: int = 1
     changed: frozenset[Cell] = field(default_factory=frozenset)
     confidence: float = 0.95
+    groups: tuple[Any, ...] | None = None
+    nulls: tuple[Float[np.ndarray, " head"], ...] = ()
+    can_move: frozenset[Cell] | None = None
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether any change or pair was given that says nothing; else heads can only be ranked."""
+        return bool(self.nulls)
+
+    @cached_property
+    def counting(self) -> Bool[np.ndarray, " head"]:
+        """The heads that are counted: those that can move and were not changed on purpose."""
+        own = np.array([cell not in self.changed for cell in self.cells])
+        if self.can_move is None:
+            return own
+        # what did not move at all, in no run, computes the same to the last bit: nothing reaches it
+        still = (np.nan_to_num([self.moved, *self.nulls]) == 0).all(axis=0)
+        return own & ~still & np.array([cell in self.can_move for cell in self.cells])
+
+    @cached_property
+    def rank(self) -> tuple[int, float]:
+        """Place of the sum over all heads among those of ``nulls``, 1 the largest, and its p: place / (k + 1).
+
+        One rank of one sum: heads move together, so that a number of heads is no sum of independent chances. Heads that
+        are not counted, or were changed in one of the nulls, are left out on all sides.
+
+        Raises:
+            RecordError: where there is no null.
+        """
+        if not self.nulls:
+            raise RecordError("There is no baseline to rank the change among; give spread= or controls=")
+        shared = self.counting & ~np.isnan(self.nulls).any(axis=0)
+        total = self.moved[shared].sum()
+        place = 1 + sum(bool(null[shared].sum() >= total) for null in self.nulls)
+        return place, place / (1 + len(self.nulls))
 
     @property
     def query(self) -> TokenAlignment:
@@ -87,8 +128,8 @@ class StackComparison:
 
     @cached_property
     def interval(self) -> Float[np.ndarray, "head 2"]:
-        """Bootstrap interval of `moved` over texts; NaN for a single text."""
-        return interval(self.values, confidence=self.confidence)
+        """Interval of `moved` over texts, or over their documents; NaN for a single one."""
+        return interval(self.values, groups=self.groups, method="expanded", confidence=self.confidence)
 
     @cached_property
     def beyond(self) -> Bool[np.ndarray, " head"]:
@@ -143,17 +184,32 @@ class StackComparison:
 
     @property
     def count(self) -> int:
-        """How many heads moved by more than the spread; those that were changed on purpose are left out."""
-        return sum(bool(far) for cell, far in zip(self.cells, self.beyond, strict=True) if cell not in self.changed)
+        """How many heads moved by more than the spread, of those that are counted."""
+        return int((self.beyond & self.counting).sum())
 
-    def columns(self) -> dict[str, list]:
-        """Every head as a table, one list for each column."""
+    def said(self) -> list[str]:
+        """What the heads did all together, in words."""
+        if not self.has_baseline:
+            return [f"No baseline given ({self.spread_of}): heads are ranked by how far they moved, and no more"]
+        other = "other " if self.changed else ""
+        reached = "" if self.can_move is None else " that the change can reach"
+        place, p = self.rank
+        return [
+            f"{self.count} of {int(self.counting.sum())} {other}heads{reached} moved by more than the spread "
+            f"({self.spread_of})",
+            f"All together they moved further than in {len(self.nulls) + 1 - place} of {len(self.nulls)}: "
+            f"p {p_shown(p)} (rank of the sum)",
+        ]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Every head as a table, one list for each column; without a baseline without ``spread`` and ``beyond``."""
         rows = zip(self.cells, self.partners, self.moved, self.interval, self.spread, self.beyond, strict=True)
         told = [
             (self.name, *cell, *partner, float(moved), float(ends[0]), float(ends[1]), float(spread), bool(beyond))
             for cell, partner, moved, ends, spread, beyond in rows
         ]
-        return {name: [(*row, len(self.values))[place] for row in told] for place, name in enumerate(FIELDS)}
+        found = {name: [(*row, len(self.values))[place] for row in told] for place, name in enumerate(FIELDS)}
+        return found if self.has_baseline else {name: found[name] for name in found if name not in BASELINE}
 
     def strongest(self, count: int) -> list[int]:
         """Places of the heads that moved most, the first one most; heads changed on purpose are left out."""
@@ -163,7 +219,8 @@ class StackComparison:
     def lines(self, count: int = 10) -> list[tuple[str, ...]]:
         """The heads that moved most, as rows of a table with its header."""
         best = self.candidates > 1
-        header = ("head", *(["nearest"] * best), "JS (nats)", *(["interval"] * (len(self.values) > 1)), "spread", "")
+        header = ("head", *(["nearest"] * best), "JS (nats)", *(["interval"] * (len(self.values) > 1)))
+        header = (*header, "spread", "") if self.has_baseline else header
         return [header, *(self._line(place, best=best) for place in self.strongest(count))]
 
     def _line(self, place: int, *, best: bool) -> tuple[str, ...]:
@@ -172,7 +229,8 @@ class StackComparison:
         (layer, head), partner = self.cells[place], self.partners[place]
         near = [f"{partner[0]}-{partner[1]}"] if best else []
         word = "" if self.beyond[place] else "within the spread"
-        return (f"{layer}-{head}", *near, f"{self.moved[place]:.4f}", *told, f"{self.spread[place]:.1e}", word)
+        beside = (f"{self.spread[place]:.4f}", word) if self.has_baseline else ()
+        return (f"{layer}-{head}", *near, f"{self.moved[place]:.4f}", *told, *beside)
 
     def _place(self, layer: int, head: int) -> int:
         if (layer, head) not in self.cells:
@@ -187,9 +245,13 @@ def counted(count: int, what: str) -> str:
 
 def largest_of(count: int, what: str) -> str:
     """The largest of some distances in words, and how often it is exceeded by chance."""
-    return f"the largest in {counted(count, what)}; one more of the kind would exceed it in 1 head of {count + 1}"
+    return f"the largest in {counted(count, what)}; for any one head 1 in {count + 1} of the kind would look like this"
 
 
-def joined(tables: Sequence[dict[str, list]]) -> dict[str, list]:
+def joined(tables: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
     """Tables with the same columns, below each other."""
-    return {name: [entry for table in tables for entry in table[name]] for name in FIELDS}
+    columns: dict[str, list] = {name: [] for name in tables[0]}
+    for table in tables:
+        for name, column in columns.items():
+            column.extend(table[name])
+    return columns

@@ -3,10 +3,13 @@
 from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
 from headscope.evidence._correction import benjamini_hochberg, holm
 from headscope.evidence._effect import effect_size, p_above, superiority
-from headscope.evidence._flips import p_flipped
+from headscope.evidence._flips import least_p, p_flipped
+from headscope.evidence._groups import effective_groups, parse_groups
 from headscope.evidence._interval import interval
+from headscope.evidence._lengths import length_said
 from headscope.evidence._map_sum import MapSum, position_map
-from headscope.evidence._ratio import redrawn_ratios
+from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
+from headscope.evidence._shown import p_shown
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 
 __all__ = [
@@ -14,16 +17,23 @@ __all__ = [
     "Statistic",
     "benjamini_hochberg",
     "effect_size",
+    "effective_groups",
     "holm",
     "interval",
+    "least_p",
+    "length_said",
     "load_beside",
     "load_statistic",
     "null_scores",
     "p_above",
     "p_flipped",
+    "p_shown",
+    "parse_groups",
     "position_map",
+    "redrawn_interval",
     "redrawn_ratios",
     "rng_of",
+    "share_interval",
     "shuffled_tokens",
     "superiority",
     "uniform_map",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -27,7 +27,7 @@ def uniform_map(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 
     return np.divide(visible, counts, out=np.zeros(visible.shape), where=counts > 0)[None]
 
 
-def shuffled_tokens(tokens: Tokens, rng: np.random.Generator) -> Tokens:
+def shuffled_tokens(tokens: Tokens, rng: np.random.Generator, classes: Sequence[str] | None = None) -> Tokens:
     """The tokens after the words of each sentence changed places: for what a head hits that heeds positions only.
 
     Scores are then taken of the same map with these tokens. Words keep their pieces together and stay in their
@@ -37,6 +37,9 @@ def shuffled_tokens(tokens: Tokens, rng: np.random.Generator) -> Tokens:
     Args:
         tokens: of one side of a stack.
         rng: where the randomness comes from.
+        classes: kind of word of each token, such as `headscope.measures.word_classes`: words then change places only
+            with words of their kind and of as many pieces, so that every place keeps its kind of word. That is for
+            what a head hits that heeds kinds of words only.
 
     Example:
         >>> tokens = Tokens(pieces=("[CLS]", "straw", "##berries", "taste", "good", "[SEP]"))
@@ -49,8 +52,20 @@ def shuffled_tokens(tokens: Tokens, rng: np.random.Generator) -> Tokens:
     for segment in np.unique(segments[words]):
         places = np.flatnonzero(words & (segments == segment))
         blocks = np.split(places, np.flatnonzero(starts[places])[1:]) if starts[places[0]] else [places]
-        order[places] = np.concatenate([blocks[number] for number in rng.permutation(len(blocks))])
+        drawn = rng.permutation(len(blocks)) if classes is None else _among_alike(blocks, classes, rng)
+        order[places] = np.concatenate([blocks[number] for number in drawn])
     return tokens.take(order.tolist())
+
+
+def _among_alike(blocks: list[np.ndarray], classes: Sequence[str], rng: np.random.Generator) -> np.ndarray:
+    """Which word comes to each place, where words change places among those of their class and length."""
+    alike: dict[tuple[str, int], list[int]] = {}
+    for number, block in enumerate(blocks):
+        alike.setdefault((classes[block[0]], len(block)), []).append(number)
+    drawn = np.arange(len(blocks))
+    for numbers in alike.values():
+        drawn[numbers] = rng.permutation(numbers)
+    return drawn
 
 
 def rng_of(text: str, seed: int = 0) -> np.random.Generator:

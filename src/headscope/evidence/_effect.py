@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
+
+from headscope.evidence._groups import effective_groups, group_variance, parse_groups, summed
 
 
 def effect_size(
@@ -47,18 +52,29 @@ def superiority(
 
 
 def p_above(
-    scores: Float[np.ndarray, "text head"], least: Float[np.ndarray, "text head"]
+    scores: Float[np.ndarray, "text head"],
+    least: Float[np.ndarray, "text head"],
+    *,
+    groups: Iterable[Any] | None = None,
 ) -> Float[np.ndarray, " head"]:
     """Probability of scores that far above ``least`` if they were not above it: one-sided paired t-test over texts.
 
-    Never below ``2^-n``, the least that an exact test of n texts by flipping signs could give (ours): few texts do not
-    say more, however alike they are. 1 where all texts differ alike but not upwards; NaN for fewer than two texts.
+    Of texts that belong to documents: t is the mean difference by its deviation over documents (jackknife), with G' - 1
+    degrees of freedom as in `interval`. Never below ``2^-G``, the least that an exact test of G texts or documents by
+    flipping signs could give (ours): few texts do not say more, however alike they are. Far below 1/1000 the value
+    leans on differences that are distributed normally, which scores are not: read it as "less than 1 in 1000". 1 where
+    all texts differ alike but not upwards; NaN for fewer than two documents.
 
-    Source: Student 1908; SciPy's `ttest_rel` with ``alternative="greater"`` gives the same above that floor.
+    Source: Student 1908; SciPy's `ttest_rel` with ``alternative="greater"`` gives the same above that floor where no
+    groups are given.
 
     Args:
         scores: one for each text and head; NaN for none.
         least: what they are compared with, text by text.
+        groups: the document of each text, see `interval`.
+
+    Raises:
+        RecordError: where there is not a group for each text.
 
     Example:
         >>> p_above(np.array([[0.5], [0.75], [1.0]]), np.zeros((3, 1))).tolist()
@@ -66,10 +82,15 @@ def p_above(
     """
     from scipy.stats import t
 
-    mean, deviation, count = _moments(scores - least)
+    differences = scores - least
+    mean, deviation, _ = _moments(differences)
+    sums, sizes = summed(differences, parse_groups(groups, len(differences)))
+    count, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
+    error = np.where(deviation > 0, np.sqrt(group_variance(sums, sizes)), 0.0)
+    # documents may agree to the last bit where texts within them do not
+    varied = error > 1e-12 * np.abs(mean)
     found = np.where(mean > 0, 0.0, 1.0)
-    varied = deviation > 0
-    found[varied] = t.sf(mean[varied] * np.sqrt(count[varied]) / deviation[varied], count[varied] - 1)
+    found[varied] = t.sf(mean[varied] / error[varied], np.maximum(1.0, effective[varied] - 1))
     return np.where(count > 1, np.maximum(found, 0.5**count), np.nan)
 
 

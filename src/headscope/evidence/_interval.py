@@ -2,94 +2,184 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
+from headscope.evidence._groups import effective_groups, parse_groups, summed
+from headscope.evidence._wilson import wilson
 
 AT_ONCE = 256
+Method = Literal["auto", "expanded", "wilson", "percentile", "bca"]
+METHODS: tuple[str, ...] = get_args(Method)
 
 
 def interval(
     values: Float[np.ndarray, "text head"],
     *,
-    method: Literal["percentile", "bca"] = "percentile",
+    groups: Iterable[Any] | None = None,
+    method: Method = "auto",
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Float[np.ndarray, "head 2"]:
-    """Bootstrap interval of the mean over texts: texts are drawn anew with replacement, all heads on the same draw.
+    """Interval of the mean over texts, or, where texts belong to documents, over documents.
 
-    ``percentile`` takes the quantiles of the redrawn means; ``bca`` (Efron 1987) shifts them for bias and skew, with
-    the jackknife's acceleration, and suits skewed values from about 20 texts on. Both are too short for few texts.
-    SciPy's `bootstrap` gives the same up to the draw, but draws for each head anew and knows no missing values. With
-    the same texts and seed the ends are the same, up to how a machine rounds a matrix product.
+    - ``expanded``: documents are drawn anew with replacement, all heads on the same draw; of the redrawn means the
+      quantiles ``Phi(sqrt(G / (G - 1)) t)`` are taken, t those of Student's distribution with G' - 1 degrees of
+      freedom (Hesterberg 2015, section 5.3: plain percentiles are too short for few documents). G' is the number of
+      documents of one size that say as much, ``(sum n)^2 / sum n^2`` (ours; G where all have one size).
+    - ``wilson``: for scores of 0 and 1 (Wilson 1927), the number of texts divided by the design effect where these
+      belong to documents, with Student's quantiles (Korn and Graubard 1998). Where all documents agree nothing tells
+      how alike texts are within one; each document then counts as one text.
+    - ``auto``: ``wilson`` for heads whose known scores are all 0 or 1, some of them 1, else ``expanded``. Differences
+      of scores are no shares, whatever their values: give ``expanded`` for these.
+    - ``percentile``, ``bca`` (Efron 1987): the quantiles of the redrawn means as they are, and shifted for bias and
+      skew. Both are too short for few texts.
+
+    Without groups each text is its own. Docs page "Intervals" has measured coverage. With the same texts and seed the
+    ends are the same, up to how a machine rounds a matrix product.
 
     Args:
         values: one for each text and head; NaN for none.
-        method: which quantiles.
+        groups: the document of each text, by name or number; None for a text that belongs to no other.
+        method: how.
         confidence: how often the interval should hold the mean over all texts that could have been.
-        resamples: how many times texts are drawn.
+        resamples: how many times documents are drawn.
         seed: of the draw.
 
     Returns:
-        Lower and upper end; NaN for a head with fewer than two texts, of which nothing can be said.
+        Lower and upper end; NaN for a head with fewer than two documents, of which nothing can be said.
 
     Raises:
-        RecordError: where method or confidence are not what they may be.
+        RecordError: where method or confidence are not what they may be, or there is not a group for each text.
 
     Example:
         >>> interval(np.array([[0.25], [0.25], [0.25]])).tolist()
         [[0.25, 0.25]]
+        >>> interval(np.ones((20, 1))).round(2).tolist()
+        [[0.84, 1.0]]
     """
-    if method not in ("percentile", "bca") or not 0 < confidence < 1:
+    if method not in METHODS or not 0 < confidence < 1:
         raise RecordError(
-            f"method {method!r} and confidence {confidence}: wanted are 'percentile' or 'bca', and a number within 0..1"
+            f"method {method!r} and confidence {confidence}: wanted are one of {', '.join(METHODS)}, and a number "
+            "within 0..1"
         )
-    means = _redrawn(values, resamples, np.random.default_rng(seed))
-    tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+    numbers = parse_groups(groups, len(values))
+    sums, sizes = summed(values, numbers)
+    ones = _shares(values) if method == "auto" else np.full(values.shape[1], method == "wilson")
     found = np.full((values.shape[1], 2), np.nan)
-    for head, column in enumerate(values.T):
-        seen, drawn = column[~np.isnan(column)], means[:, head]
-        drawn = drawn[~np.isnan(drawn)]
-        if len(seen) < 2:
-            continue
-        if (seen == seen[0]).all():
-            found[head] = seen[0]
-            continue
-        found[head] = np.quantile(drawn, tails if method == "percentile" else _corrected(tails, seen, drawn))
-    return found
+    if ones.any():
+        found[ones] = wilson(sums[:, ones], sizes[:, ones], confidence=confidence, grouped=numbers is not None)
+    if not ones.all():
+        how = "expanded" if method == "auto" else method
+        drawn = _redrawn(sums[:, ~ones], sizes[:, ~ones], resamples, np.random.default_rng(seed))
+        found[~ones] = _quantiles(drawn, (sums[:, ~ones], sizes[:, ~ones]), how, confidence)
+        found[~ones] = np.where(_alike(values[:, ~ones])[:, None], _first(values[:, ~ones])[:, None], found[~ones])
+    return np.where((sizes > 0).sum(axis=0)[:, None] > 1, found, np.nan)
+
+
+def expanded_tails(confidence: float, groups: float, effective: float) -> Float[np.ndarray, " 2"]:
+    """The quantiles of redrawn means that hold for few groups; see `interval`.
+
+    Args:
+        confidence: how often the interval should hold the truth.
+        groups: number of groups.
+        effective: `effective_groups` of their sizes.
+
+    Example:
+        >>> expanded_tails(0.95, 20.0, 20.0).round(4).tolist()
+        [0.0159, 0.9841]
+    """
+    from scipy.special import ndtr, stdtrit
+
+    tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+    if groups < 2:
+        return tails
+    # below two effective groups Student's distribution has no meaning; one degree of freedom is its widest
+    return ndtr(np.sqrt(groups / (groups - 1)) * stdtrit(max(1.0, effective - 1), tails))
+
+
+def _shares(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
+    """Which heads have scores of 0 and 1 only, and at least one 1: all 0 may be a score of any kind."""
+    only = (np.isnan(values) | (values == 0) | (values == 1)).all(axis=0)
+    return only & (values == 1).any(axis=0)
+
+
+def _alike(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
+    """Which heads have one value on all texts; a product of matrices would give it a width by rounding."""
+    first = _first(values)
+    return (np.isnan(values) | (values == first)).all(axis=0)
+
+
+def _first(values: Float[np.ndarray, "text head"]) -> Float[np.ndarray, " head"]:
+    """The first known value of each head; NaN where there is none."""
+    there = ~np.isnan(values)
+    if not len(values):
+        return np.full(values.shape[1], np.nan)
+    return np.take_along_axis(values, there.argmax(axis=0)[None], axis=0)[0]
 
 
 def _redrawn(
-    values: Float[np.ndarray, "text head"], resamples: int, rng: np.random.Generator
+    sums: Float[np.ndarray, "group head"],
+    sizes: Float[np.ndarray, "group head"],
+    resamples: int,
+    rng: np.random.Generator,
 ) -> Float[np.ndarray, "resample head"]:
-    """Means of texts drawn with replacement, some draws at once to bound memory."""
-    texts = len(values)
-    there = (~np.isnan(values)).astype(np.float64)
-    known = np.nan_to_num(values)
-    means = np.full((resamples, values.shape[1]), np.nan)
-    for first in range(0, resamples if texts else 0, AT_ONCE):
+    """``sum sums / sum sizes`` of groups drawn with replacement, some draws at once to bound memory."""
+    groups = len(sums)
+    means = np.full((resamples, sums.shape[1]), np.nan)
+    for first in range(0, resamples if groups else 0, AT_ONCE):
         part = slice(first, min(first + AT_ONCE, resamples))
-        times = rng.multinomial(texts, np.full(texts, 1 / texts), size=part.stop - part.start).astype(np.float64)
-        counts = times @ there
-        np.divide(times @ known, counts, out=means[part], where=counts > 0)
+        times = rng.multinomial(groups, np.full(groups, 1 / groups), size=part.stop - part.start).astype(np.float64)
+        counts = times @ sizes
+        np.divide(times @ sums, counts, out=means[part], where=counts > 0)
     return means
 
 
+def _quantiles(
+    drawn: Float[np.ndarray, "resample head"],
+    of: tuple[np.ndarray, np.ndarray],
+    method: str,
+    confidence: float,
+) -> Float[np.ndarray, "head 2"]:
+    """The ends of the interval of each head from its redrawn means; ``of`` is the sums and sizes of the groups."""
+    sums, sizes = of
+    plain = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+    there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
+    found = np.full((drawn.shape[1], 2), np.nan)
+    for head in range(drawn.shape[1]):
+        known = drawn[~np.isnan(drawn[:, head]), head]
+        if there[head] < 2 or not len(known):
+            continue
+        tails = plain
+        if method == "expanded":
+            tails = expanded_tails(confidence, float(there[head]), float(effective[head]))
+        elif method == "bca":
+            tails = _corrected(plain, sums[:, head], sizes[:, head], known)
+        found[head] = np.quantile(known, tails)
+    return found
+
+
 def _corrected(
-    tails: Float[np.ndarray, " tail"], seen: Float[np.ndarray, " text"], drawn: Float[np.ndarray, " resample"]
+    tails: Float[np.ndarray, " tail"],
+    sums: Float[np.ndarray, " group"],
+    sizes: Float[np.ndarray, " group"],
+    drawn: Float[np.ndarray, " resample"],
 ) -> Float[np.ndarray, " tail"]:
     """The quantiles that BCa takes instead of the tails."""
     from scipy.special import ndtr, ndtri
 
-    mean, least = seen.mean(), 0.5 / len(drawn)
+    mean, least = sums.sum() / sizes.sum(), 0.5 / len(drawn)
     below = ((drawn < mean).mean() + (drawn <= mean).mean()) / 2
     bias = ndtri(np.clip(below, least, 1 - least))
-    apart = seen - mean
-    # of a mean the jackknife's values are the texts' own distances from it, up to a factor that cancels
+    apart = (sums - mean * sizes)[sizes > 0]
+    if not apart.any():
+        return tails
+    # of a mean the jackknife's values are the groups' own distances from it, up to a factor that cancels
     acceleration = (apart**3).sum() / (6 * (apart**2).sum() ** 1.5)
     shifted = bias + ndtri(tails)
     return ndtr(bias + shifted / (1 - acceleration * shifted))

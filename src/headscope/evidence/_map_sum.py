@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
+from headscope.storage import array_of
 
 STEP = 2.0**30
 
@@ -82,8 +83,19 @@ class MapSum:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, np.ndarray], texts: Iterable[str]) -> MapSum:
-        """The sum that was taken apart by `arrays`, of these texts."""
-        found = cls(*arrays["whole"].shape[:2])
+        """The sum that was taken apart by `arrays`, of these texts.
+
+        Raises:
+            ValueError: where the arrays are not of one sum.
+        """
+        heads, length, _ = arrays["whole"].shape
+        for name, shape in (
+            ("whole", (heads, length, length)),
+            ("rest", (heads, length, length)),
+            ("count", (length,) * 2),
+        ):
+            array_of(arrays, name, "i", shape)
+        found = cls(heads, length)
         found._whole, found._rest, found._count = (arrays[name].copy() for name in ("whole", "rest", "count"))
         found.texts = frozenset(texts)
         return found

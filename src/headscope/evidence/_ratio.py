@@ -2,43 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence._interval import _redrawn
+from headscope.evidence._groups import added, effective_groups, parse_groups
+from headscope.evidence._interval import _redrawn, expanded_tails
+from headscope.evidence._wilson import wilson
 
 
 def redrawn_ratios(
     parts: Float[np.ndarray, "text head"],
     wholes: Float[np.ndarray, "text head"],
     *,
+    groups: Iterable[Any] | None = None,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Float[np.ndarray, "resample head"]:
-    """``sum parts / sum wholes`` over texts drawn anew with replacement, all heads on the same draw.
+    """``sum parts / sum wholes`` over texts, or documents, drawn anew with replacement, all heads on the same draw.
 
-    The quantiles of a column are the bootstrap interval of its ratio; those of the difference of two columns are the
-    paired interval of their difference.
+    Quantiles of a column, or of the difference of two, are intervals: see `redrawn_interval`.
 
     Args:
         parts: one for each text and head; NaN for none, in parts and wholes alike.
         wholes: the same.
-        resamples: how many times texts are drawn.
+        groups: the document of each text, see `interval`.
+        resamples: how many times they are drawn.
         seed: of the draw.
 
     Returns:
         NaN where the wholes of a draw sum to nothing.
 
     Raises:
-        RecordError: where parts and wholes differ in what is missing.
+        RecordError: where parts and wholes differ in what is missing, or there is not a group for each text.
 
     Example:
         >>> np.unique(redrawn_ratios(np.array([[1.0], [2.0]]), np.array([[2.0], [4.0]]))).tolist()
         [0.5]
     """
-    if parts.shape != wholes.shape or (np.isnan(parts) != np.isnan(wholes)).any():
-        raise RecordError(f"Parts {parts.shape} and wholes {wholes.shape} must have one shape and miss the same values")
-    means = _redrawn(np.concatenate([parts, wholes], axis=1), resamples, np.random.default_rng(seed))
+    above, below = _grouped(parts, wholes, groups)
+    rng = np.random.default_rng(seed)
+    means = _redrawn(np.concatenate([above, below], axis=1), np.ones((len(above), 2 * above.shape[1])), resamples, rng)
     above, below = np.split(means, 2, axis=1)
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def redrawn_interval(
+    drawn: Float[np.ndarray, "resample head"], sizes: Float[np.ndarray, "group head"], *, confidence: float = 0.95
+) -> Float[np.ndarray, "head 2"]:
+    """Interval of whatever was computed of redrawn documents: quantiles as of `interval` with ``"expanded"``.
+
+    Args:
+        drawn: its value of each draw; NaN where it had none.
+        sizes: of the documents, by what each weighs, such as its number of words; 0 for one that says nothing.
+        confidence: how often the interval should hold the truth.
+
+    Returns:
+        Lower and upper end; NaN for fewer than two documents.
+
+    Example:
+        >>> redrawn_interval(np.linspace(0, 1, 101)[:, None], np.ones((100, 1))).round(3).tolist()
+        [[0.023, 0.977]]
+    """
+    there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
+    found = np.full((drawn.shape[1], 2), np.nan)
+    for head in range(drawn.shape[1]):
+        known = drawn[~np.isnan(drawn[:, head]), head]
+        if there[head] > 1 and len(known):
+            found[head] = np.quantile(known, expanded_tails(confidence, float(there[head]), float(effective[head])))
+    return found
+
+
+def share_interval(
+    hits: Float[np.ndarray, "text head"],
+    counts: Float[np.ndarray, "text head"],
+    *,
+    groups: Iterable[Any] | None = None,
+    confidence: float = 0.95,
+) -> Float[np.ndarray, "head 2"]:
+    """Interval of the share of questions that were answered right, several questions in each text.
+
+    Args:
+        hits: how many were right in each text.
+        counts: of how many.
+        groups: the document of each text; without them each text is a document.
+        confidence: how often the interval should hold the true share.
+
+    Raises:
+        RecordError: where there is not a group for each text.
+
+    Example:
+        >>> share_interval(np.array([[3.0], [1.0]]), np.array([[4.0], [4.0]])).round(2).tolist()
+        [[0.01, 0.99]]
+    """
+    return wilson(*_grouped(hits, counts, groups), confidence=confidence)
+
+
+def _grouped(parts: np.ndarray, wholes: np.ndarray, groups: Iterable[Any] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of the groups; 0 where a text has none."""
+    if parts.shape != wholes.shape or (np.isnan(parts) != np.isnan(wholes)).any():
+        raise RecordError(f"Parts {parts.shape} and wholes {wholes.shape} must have one shape and miss the same values")
+    numbers = parse_groups(groups, len(parts))
+    sums = (np.nan_to_num(parts).astype(np.float64), np.nan_to_num(wholes).astype(np.float64))
+    return sums if numbers is None else (added(sums[0], numbers), added(sums[1], numbers))

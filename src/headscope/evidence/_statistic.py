@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import math
 import os
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import FileError, RecordError
+from headscope.evidence._groups import group_of
+from headscope.storage import read_npz, reading, words_of, written_whole
 
 VERSION = 1
 CONTENTS = ("version", "shape", "names", "texts", "values")
+GROUPS, LENGTHS = "groups", "lengths"
+"""Only in files of texts that belong to documents."""
 
 
 class Statistic:
@@ -39,6 +43,8 @@ class Statistic:
     def __init__(self, shape: tuple[int, ...], names: tuple[str, ...] = ()) -> None:
         self.shape, self.names = tuple(shape), tuple(names)
         self._rows: dict[str, np.ndarray] = {}
+        self._groups: dict[str, str] = {}
+        self._lengths: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -49,12 +55,16 @@ class Statistic:
     def __repr__(self) -> str:
         return f"<Statistic of {len(self)} texts, values {list(self.shape)}>"
 
-    def update(self, text: str, values: Float[np.ndarray, "..."]) -> None:
+    def update(
+        self, text: str, values: Float[np.ndarray, "..."], *, group: Any = None, length: int | None = None
+    ) -> None:
         """Add the values of one text.
 
         Args:
             text: what tells it from all others: a number or name.
             values: of the shape that was announced; NaN where there is none.
+            group: the document that it is of, by name or number; None for a text that belongs to no other.
+            length: how many tokens it has, where that is known.
 
         Raises:
             RecordError: where the text was counted before, or values are infinite or of another shape.
@@ -67,6 +77,11 @@ class Statistic:
         if text in self._rows:
             raise RecordError(f"Text {text!r} was counted before; give every text a name of its own, and each one once")
         self._rows[text] = values
+        name = group_of(group)
+        if name is not None:
+            self._groups[text] = name
+        if length is not None:
+            self._lengths[text] = int(length)
 
     def __add__(self, other: Statistic) -> Statistic:
         """The texts of both.
@@ -81,8 +96,23 @@ class Statistic:
         found = Statistic(self.shape, self.names)
         for part in (self, other):
             for text, values in part._rows.items():
-                found.update(text, values)
+                found.update(text, values, group=part._groups.get(text), length=part._lengths.get(text))
         return found
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """Tokens of each text, in the order of `texts`; NaN where that was not kept."""
+        return tuple(float(self._lengths.get(text, np.nan)) for text in self.texts)
+
+    @property
+    def groups(self) -> tuple[str | None, ...] | None:
+        """The document of each text, in the order of `texts`; None where none was given for any."""
+        return tuple(self._groups.get(text) for text in self.texts) if self._groups else None
+
+    @property
+    def documents(self) -> int:
+        """How many documents the texts are of; a text that belongs to none counts as one."""
+        return len(set(self._groups.values())) + len(self._rows) - len(self._groups)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -112,7 +142,7 @@ class Statistic:
         count = self.count
         return np.divide(self.total, count, out=np.full(self.shape, np.nan), where=count > 0)
 
-    def save(self, path: str | os.PathLike, **beside: np.ndarray) -> Path:
+    def save(self, path: str | os.PathLike[str], **beside: np.ndarray) -> Path:
         """Keep it as one .npz file, to be resumed with `load_statistic`; written whole or not at all.
 
         Args:
@@ -122,55 +152,55 @@ class Statistic:
         Raises:
             FileError: where the file cannot be written.
         """
-        path = Path(path)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with part.open("wb") as file:
-                words = {"names": _packed(self.names), "texts": _packed(self.texts)}
-                kept = {"shape": np.array(self.shape, int), **words}
-                np.savez(file, version=VERSION, values=self.values, **kept, **beside)  # ty: ignore[invalid-argument-type]
-            part.replace(path)
-        except OSError as error:
-            raise FileError(f"Cannot write {path}: {error.strerror or error}; choose another place") from error
-        finally:
-            part.unlink(missing_ok=True)
-        return path
+        words = {"names": _packed(self.names), "texts": _packed(self.texts)}
+        kept: dict[str, Any] = {"shape": np.array(self.shape, int), **words, **beside}
+        if self._groups:
+            kept[GROUPS] = np.frombuffer(json.dumps(self._groups).encode(), np.uint8)
+        if self._lengths:
+            kept[LENGTHS] = np.frombuffer(json.dumps(self._lengths).encode(), np.uint8)
+        with written_whole(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, version=VERSION, values=self.values, **kept)
+        return Path(path)
 
 
-def load_statistic(path: str | os.PathLike) -> Statistic:
+def load_statistic(path: str | os.PathLike[str]) -> Statistic:
     """A statistic that was kept, to go on with.
 
     Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
+        FileError: where the file is not there, is cut, damaged, or none of ours.
     """
-    try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            version, shape, names, texts, values = (kept[name] for name in CONTENTS)
-            _check_version(path, int(version))
-            names, texts = _unpacked(names), _unpacked(texts)
-    except FileNotFoundError:
-        raise FileError(f"{path} is not there") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise FileError(f"{path} is cut or holds no statistic: {error}") from None
-    found = Statistic(tuple(int(size) for size in shape), tuple(names))
-    for text, row in zip(texts, values, strict=True):
-        found.update(text, row)
+    with reading(path, "statistic"):
+        kept = read_npz(path)
+        version, shape, names, texts, values = (kept[name] for name in CONTENTS)
+        _check_version(path, int(version))
+        shape = tuple(int(size) for size in shape)
+        names, texts = (words_of(json.loads(stored.tobytes())) for stored in (names, texts))
+        if values.shape != (len(texts), *shape):
+            raise ValueError(f"it has values {list(values.shape)} for {len(texts)} texts of {list(shape)}")
+        groups = json.loads(kept[GROUPS].tobytes()) if GROUPS in kept else {}
+        lengths = json.loads(kept[LENGTHS].tobytes()) if LENGTHS in kept else {}
+        found = Statistic(shape, names)
+        for text, row in zip(texts, values, strict=True):
+            found.update(text, row, group=groups.get(text), length=lengths.get(text))
     return found
 
 
-def load_beside(path: str | os.PathLike) -> dict[str, np.ndarray]:
+def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The arrays that `Statistic.save` was given beside a statistic, of a file that `load_statistic` could read.
+
+    Raises:
+        FileError: where the file is not there, is cut, damaged, or none of ours.
 
     Example:
         >>> path = Statistic((1,)).save("part.npz", counts=np.array([1, 2]))  # doctest: +SKIP
         >>> load_beside(path)  # doctest: +SKIP
         {'counts': array([1, 2])}
     """
-    with np.load(Path(path), allow_pickle=False) as kept:
-        return {name: kept[name] for name in kept.files if name not in CONTENTS}
+    with reading(path, "statistic"):
+        return {name: array for name, array in read_npz(path).items() if name not in (*CONTENTS, GROUPS, LENGTHS)}
 
 
-def _check_version(path: str | os.PathLike, version: int) -> None:
+def _check_version(path: str | os.PathLike[str], version: int) -> None:
     if version > VERSION:
         raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
 
@@ -178,7 +208,3 @@ def _check_version(path: str | os.PathLike, version: int) -> None:
 def _packed(words: Iterable[str]) -> np.ndarray:
     """Strings as bytes of JSON: an array of strings would lose zeros at their ends."""
     return np.frombuffer(json.dumps(list(words)).encode(), np.uint8)
-
-
-def _unpacked(stored: np.ndarray) -> list[str]:
-    return json.loads(stored.tobytes())

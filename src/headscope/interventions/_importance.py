@@ -99,12 +99,14 @@ def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
 
     Raises:
         InterventionError: where layers work on windows, so that examples cannot be told apart.
+        ModelError: where the model is not fit for the objective.
 
     Example:
         >>> importance = gradient_importance(model, next_word(tokenizer, texts))
         >>> importance.order[:3]  # the heads that matter least
     """
     model = unwrapped(model)
+    objective.check(model)
     found: list[np.ndarray] = []
     cells: tuple[Cell, ...] = ()
     with at_rest(model), torch.enable_grad():
@@ -146,6 +148,7 @@ def leave_one_out(
         >>> leave_one_out(model, objective, by=Uniform).mean
     """
     model = unwrapped(model)
+    objective.check(model)
     with at_rest(model):
         intact = losses_of(model, objective)
         places = plan_on(model, objective.probe(model)).places

@@ -69,6 +69,8 @@ class Intervention(ABC):
                     f"{place.name} ({place.module}) computes attention in pieces; it can be captured from what the "
                     "model returns, but not changed"
                 )
+            if place.refused:
+                raise InterventionError(f"{place.name} ({place.module}) {place.refused}")
             self.check(place)
             yield place, self.part(place)
 

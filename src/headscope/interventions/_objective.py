@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from headscope.errors import InterventionError, TextError
+from headscope.capturing import check_text
+from headscope.capturing._device import device_of
+from headscope.capturing._fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
+from headscope.capturing._many import OF_ONE_INPUT, reason_of
+from headscope.errors import HeadscopeError, InterventionError, TextError
 
 Batch = Mapping[str, torch.Tensor]
 BATCH = 16
@@ -25,6 +30,9 @@ class Objective:
         batches: arguments of the model's forward, and whatever else the loss reads.
         loss: gives the loss of each example ``[example]`` from the model and a batch.
         name: of the loss, for tables.
+        asks: what it needs the model's head for: ``"next word"``, ``"masked word"`` or ``"class"``; empty where that is
+            not known.
+        allow_unfit: whether a model whose head was not trained, or that sees the word it is to predict, is taken.
 
     Example:
         >>> objective = Objective(batches, lambda model, batch: 1 - cosine(model(**batch)), "distance")
@@ -33,6 +41,17 @@ class Objective:
     batches: Sequence[Batch]
     loss: Callable[[nn.Module, Batch], torch.Tensor]
     name: str = "loss"
+    asks: str = ""
+    allow_unfit: bool = False
+
+    def check(self, model: nn.Module) -> None:
+        """Raise where a model is not fit for this loss.
+
+        Raises:
+            ModelError: saying why.
+        """
+        if self.asks and self.batches and not self.allow_unfit:
+            check_fit(model, self.asks, first_ids(self.batches[0]))
 
     def losses(self, model: nn.Module) -> Iterator[torch.Tensor]:
         """The loss of each example, batch by batch.
@@ -52,7 +71,7 @@ class Objective:
         return lambda: next(self.losses(model))
 
 
-def next_word(tokenizer: Any, texts: Sequence[str], *, batch: int = BATCH) -> Objective:
+def next_word(tokenizer: Any, texts: Sequence[Any], *, batch: int = BATCH) -> Objective:
     """Mean negative log likelihood, in nats, of each token after the first given those before it.
 
     Args:
@@ -61,13 +80,14 @@ def next_word(tokenizer: Any, texts: Sequence[str], *, batch: int = BATCH) -> Ob
         batch: how many at once.
 
     Raises:
-        TextError: where there is no text, or one of a single token.
+        TextError: where there is no text that can be read. One of a single token, or that the tokenizer cannot take,
+            is left out with a warning.
     """
-    return Objective(tuple(_encoded(tokenizer, texts, batch)), _next_word, "next-word loss")
+    return Objective(tuple(_padded(_read(tokenizer, texts), batch)), _next_word, "next-word loss", NEXT)
 
 
 def masked_word(
-    tokenizer: Any, texts: Sequence[str], *, share: float = 0.15, seed: int = 0, batch: int = BATCH
+    tokenizer: Any, texts: Sequence[Any], *, share: float = 0.15, seed: int = 0, batch: int = BATCH
 ) -> Objective:
     """Mean negative log likelihood, in nats, of tokens that are hidden behind the mask token.
 
@@ -80,11 +100,13 @@ def masked_word(
 
     Raises:
         InterventionError: where the tokenizer has no mask token.
-        TextError: where there is no text, or one of special tokens only.
+        TextError: where there is no text that can be read. One of special tokens only, or that the tokenizer cannot
+            take, is left out with a warning.
     """
-    generator = masking(tokenizer, seed)
-    batches = [_masked(tokenizer, one, share, generator) for one in _encoded(tokenizer, texts, batch)]
-    return Objective(tuple(batches), _labelled, "masked-word loss")
+    generator, special = masking(tokenizer, seed), set(tokenizer.all_special_ids)
+    rows = _read(tokenizer, texts, nothing_but=special)
+    batches = [_masked(tokenizer, one, share, generator) for one in _padded(rows, batch)]
+    return Objective(tuple(batches), _labelled, "masked-word loss", MASKED)
 
 
 def masking(tokenizer: Any, seed: int) -> torch.Generator:
@@ -98,9 +120,7 @@ def masking(tokenizer: Any, seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def classification(
-    tokenizer: Any, texts: Sequence[str | tuple[str, str]], labels: Sequence[int], *, batch: int = BATCH
-) -> Objective:
+def classification(tokenizer: Any, texts: Sequence[Any], labels: Sequence[int], *, batch: int = BATCH) -> Objective:
     """Cross-entropy, in nats, of the right class under a model with a classification head.
 
     Args:
@@ -110,19 +130,23 @@ def classification(
         batch: how many at once.
 
     Raises:
-        TextError: where there are not as many labels as texts.
+        TextError: where there are not as many labels as texts, or no text can be read. One that the tokenizer cannot
+            take is left out with a warning.
     """
     if len(texts) != len(labels):
         raise TextError(f"{len(texts)} texts and {len(labels)} labels were given; give one label for each text")
     batches = []
-    for number, encoded in enumerate(_encoded(tokenizer, texts, batch)):
-        own = torch.tensor(labels[number * batch : (number + 1) * batch])
+    rows = _read(tokenizer, texts)
+    kept = [labels[number] for number in rows]
+    for number, encoded in enumerate(_padded(rows, batch)):
+        own = torch.tensor(kept[number * batch : (number + 1) * batch])
         batches.append({**encoded, "labels": own})
-    return Objective(tuple(batches), _classified, "classification loss")
+    return Objective(tuple(batches), _classified, "classification loss", CLASS)
 
 
 def _next_word(model: nn.Module, batch: Batch) -> torch.Tensor:
-    scores, ids, mask = model(**batch).logits[:, :-1], batch["input_ids"], batch["attention_mask"]
+    scores = logits_of(model(**batch), model, NEXT)[:, :-1]
+    ids, mask = batch["input_ids"], batch["attention_mask"]
     # a token counts where it and the one before are real, whichever side the padding is on
     real = mask[:, 1:].bool() & mask[:, :-1].bool()
     return _mean_loss(scores, ids[:, 1:].masked_fill(~real, IGNORED))
@@ -130,12 +154,13 @@ def _next_word(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 def _labelled(model: nn.Module, batch: Batch) -> torch.Tensor:
     given = {name: tensor for name, tensor in batch.items() if name != "labels"}
-    return _mean_loss(model(**given).logits, batch["labels"])
+    return _mean_loss(logits_of(model(**given), model, MASKED), batch["labels"])
 
 
 def _classified(model: nn.Module, batch: Batch) -> torch.Tensor:
     given = {name: tensor for name, tensor in batch.items() if name != "labels"}
-    return functional.cross_entropy(model(**given).logits, batch["labels"], reduction="none")
+    logits = logits_of(model(**given), model, CLASS)
+    return functional.cross_entropy(logits, batch["labels"], reduction="none")
 
 
 def _mean_loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -144,22 +169,53 @@ def _mean_loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return losses.sum(1) / (labels != IGNORED).sum(1)
 
 
-def _encoded(tokenizer: Any, texts: Sequence[Any], batch: int) -> Iterator[dict[str, torch.Tensor]]:
-    if not texts:
+def _read(tokenizer: Any, texts: Sequence[Any], nothing_but: Collection[int] = ()) -> dict[int, Any]:
+    """What the tokenizer makes of each text, by its number; a text that cannot be read costs itself alone.
+
+    Args:
+        tokenizer: of the model.
+        texts: texts, or pairs of them.
+        nothing_but: a text of these tokens alone cannot be read.
+
+    Raises:
+        TextError: where there is no text, or none can be read.
+    """
+    if not len(texts):
         raise TextError("No text was given; give at least one")
-    for first in range(0, len(texts), batch):
-        part = list(texts[first : first + batch])
-        sides = [[text[at] for text in part] for at in (0, 1)] if isinstance(part[0], tuple) else [part]
-        found = [tokenizer(*one) for one in zip(*sides, strict=True)]
-        longest = max(len(one["input_ids"]) for one in found)
-        if min(len(one["input_ids"]) for one in found) < 2:
-            raise TextError("A text has fewer than two tokens; leave it out")
-        names = [name for name in found[0] if name in tokenizer.model_input_names]
+    rows: dict[int, Any] = {}
+    failed: dict[int, HeadscopeError] = {}
+    for number, text in enumerate(texts):
+        try:
+            parts = text if isinstance(text, tuple) else (text,)
+            made = tokenizer(*map(check_text, parts))
+            row = {name: list(made[name]) for name in made if name in tokenizer.model_input_names}
+            if len(row["input_ids"]) < 2:
+                raise TextError("The text has fewer than two tokens")
+            if nothing_but and set(row["input_ids"]) <= set(nothing_but):
+                raise TextError("The text holds nothing but special tokens")
+        except OF_ONE_INPUT as error:
+            failed[number] = reason_of(error)
+        else:
+            rows[number] = row
+    if not rows:
+        first = next(iter(failed.values()))
+        raise first if len(texts) == 1 else TextError(f"None of the {len(texts)} texts can be read: {first}")
+    for number, error in failed.items():
+        warnings.warn(f"text {number} was left out: {error}", stacklevel=3)
+    return rows
+
+
+def _padded(rows: Mapping[int, Any], batch: int) -> Iterator[dict[str, torch.Tensor]]:
+    every = list(rows.values())
+    for first in range(0, len(every), batch):
+        part = every[first : first + batch]
+        longest = max(len(one["input_ids"]) for one in part)
         # padding goes to the right, where no model counts positions from it; its ids are never looked at
-        batched = {name: [[*one[name], *[0] * (longest - len(one[name]))] for one in found] for name in names}
-        batched["attention_mask"] = [[1] * len(one["input_ids"]) for one in found]
-        batched["attention_mask"] = [[*row, *[0] * (longest - len(row))] for row in batched["attention_mask"]]
-        yield {name: torch.tensor(rows) for name, rows in batched.items()}
+        batched = {name: [[*one[name], *[0] * (longest - len(one[name]))] for one in part] for name in part[0]}
+        batched["attention_mask"] = [
+            [1] * len(one["input_ids"]) + [0] * (longest - len(one["input_ids"])) for one in part
+        ]
+        yield {name: torch.tensor(numbers) for name, numbers in batched.items()}
 
 
 def _masked(tokenizer: Any, batch: Batch, share: float, generator: torch.Generator) -> dict[str, torch.Tensor]:
@@ -168,8 +224,6 @@ def _masked(tokenizer: Any, batch: Batch, share: float, generator: torch.Generat
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | (batch["attention_mask"] == 0)
     for row, (own, hidden) in enumerate(zip(ids, special, strict=True)):
         places = (~hidden).nonzero()[:, 0]
-        if not len(places):
-            raise TextError("A text holds nothing but special tokens; leave it out")
         count = max(1, round(share * len(places)))
         chosen = places[torch.randperm(len(places), generator=generator)[:count]]
         labels[row, chosen] = own[chosen]
@@ -178,4 +232,4 @@ def _masked(tokenizer: Any, batch: Batch, share: float, generator: torch.Generat
 
 
 def _device(model: nn.Module) -> torch.device:
-    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    return device_of(model)

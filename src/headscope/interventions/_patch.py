@@ -60,7 +60,10 @@ class Patch(Intervention):
         source = self.source if self.source is None or isinstance(self.source, int) else list(self.source)
         parsed = parse_numbers(self.positions, "Patch: positions")
         parse_numbers(source, "Patch: source")
-        source = parsed if source is None else (source,) if isinstance(source, int) else tuple(source)
+        if source is None:
+            source = parsed
+        else:
+            source = (source,) if isinstance(source, int) else tuple(source)
         given = parsed if self.positions is None or isinstance(self.positions, int) else tuple(self.positions)
         if (given is None) != (source is None) or len(given or ()) != len(source or ()):
             raise InterventionError(f"Patch: {source} cannot be put at the positions {given}; give as many of both")
@@ -76,10 +79,10 @@ class Patch(Intervention):
         """See `Intervention`."""
         needs_whole(place, "token")
         expected = 1 if place.route == "operators" else 0
-        if self.what in ("queries", "keys") and (place.products > expected or not place.features[0]):
+        if self.what in ("queries", "keys") and (place.products > expected or not place.features[0] or place.exchanged):
             raise InterventionError(
-                f"{place.name} ({place.module}) makes its scores of more than queries times keys; they cannot be "
-                "patched there. Patch values or output, or give weights with headscope.Given"
+                f"{place.name} ({place.module}) makes its scores of more than queries times keys, or of keys times "
+                "queries; they cannot be patched there. Patch values or output, or give weights with headscope.Given"
             )
 
     def part(self, place: Place) -> Part:
@@ -173,7 +176,7 @@ def outputs_of(layer: Layer, heads: tuple[int, ...]) -> Float[np.ndarray, "head 
     Raises:
         InterventionError: where no values were kept.
     """
-    if layer.values is None:
+    if not layer.has("values"):
         raise InterventionError(f"Layer {layer.layer} of the record holds no values; capture it with keep='auto'")
     chosen = list(heads)
     return layer.weights_of()[chosen] @ np.asarray(layer.values)[layer.kv_head_of[chosen]]

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from headscope.capturing._call import Call
+from headscope.capturing._device import device_of
 from headscope.capturing._edit import intact
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
+from headscope.capturing._layout import Layout
 from headscope.capturing._run import at_rest, run
 from headscope.capturing._stacks import group_of, role_of
+from headscope.capturing._threads import one_at_a_time, same_random_numbers
 from headscope.errors import InterventionError
 from headscope.record import Layer
 
@@ -40,6 +42,8 @@ class Place:
         features: of queries, keys and values; 0 where not known.
         products: how many products of activations went into the scores, or were made beside the interface.
         whole: whether the layer works on each example at once, and not on windows or one picture after the other.
+        exchanged: whether keys come before queries in their product, or values before weights.
+        refused: why the layer cannot be changed; empty where it can.
     """
 
     stack: str
@@ -53,6 +57,8 @@ class Place:
     features: tuple[int, int, int]
     products: int
     whole: bool
+    exchanged: bool = False
+    refused: str = ""
 
     @property
     def name(self) -> str:
@@ -77,6 +83,11 @@ class Plan:
         """Names of the stacks."""
         return tuple(dict.fromkeys(place.stack for place in self.places))
 
+    @property
+    def depends_on_batch(self) -> bool:
+        """Whether other places may be found with another number of texts: where torch's operators are seen."""
+        return any(place.route == "operators" for place in self.places)
+
     def chosen(self, stack: str | None, layers: tuple[int, ...] | None) -> list[Place]:
         """The places of these layers, of all where None.
 
@@ -94,6 +105,8 @@ class Plan:
             if layer not in found:
                 what = self.others.get(stack, {}).get(layer)
                 reason = "there is none" if what is None else f"it computes no softmax attention: {what}"
+                if what is not None and what.startswith("unseen"):
+                    reason = f"its attention was not seen: {what}"
                 raise InterventionError(
                     f"Layer {layer} of stack {stack!r} cannot be changed: {reason}; there are layers "
                     f"{', '.join(map(str, found))}"
@@ -103,12 +116,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Note:
-    """What is remembered of a call as the model made it."""
+    """What is remembered of a call as the model made it; its layout is known once its projection was seen."""
 
     module: str
     roles: tuple[str, str]
     products: int
     size: tuple[int, int, int, int]
+    layout: Layout
 
 
 def plan_of(model: Any, inputs: Inputs) -> Plan:
@@ -120,12 +134,14 @@ def plan_of(model: Any, inputs: Inputs) -> Plan:
     notes: list[_Note] = []
 
     def note(call: Call) -> None:
+        if call.number == 0:  # of a run that begins anew, with positions numbered
+            notes.clear()
         group = group_of(call)
         roles = ROLES.get(role_of(group.path, group.cross)) if inputs.target else None
-        notes.append(_Note(call.name, roles or ("source", "source"), call.products, call.size))
+        notes.append(_Note(call.name, roles or ("source", "source"), call.products, call.size, call.layout))
 
     keeping = Keeping(frozenset({"qk", "values"}), auto=False)
-    with intact(), at_rest(model), torch.random.fork_rng():
+    with one_at_a_time(model), intact(), at_rest(model), same_random_numbers(device=device_of(model)):
         record = run(model, inputs, keeping, note=note)[0]
     by_module: dict[str, list[_Note]] = {}
     for entry in notes:
@@ -160,7 +176,19 @@ def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, i
         features=(_width(layer.queries), _width(layer.keys), _width(layer.values)),
         products=notes[0].products if notes else 0,
         whole=len(notes) == uses and all(note.size[0] == count for note in notes),
+        exchanged=any(note.layout.exchanged for note in notes),
+        refused=_refused(notes),
     )
+
+
+def _refused(notes: list[_Note]) -> str:
+    if not notes or any(note.layout.one_by_one for note in notes):
+        return "computes its heads one by one; it can be captured, but not changed"
+    if any(note.layout.heads_first == "folded" for note in notes):
+        return "puts its heads before the texts of a batch, and cannot be changed there; run it on one text at a time"
+    if any(note.layout.heads_first for note in notes):
+        return "puts its heads before the texts; it can be captured, but not changed"
+    return ""
 
 
 def _width(array: np.ndarray | None) -> int:

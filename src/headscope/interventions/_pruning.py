@@ -71,6 +71,7 @@ def pruning_curve(
         raise InterventionError("pruning_curve needs heads, each once, and at least one step")
     counts = tuple(dict.fromkeys(round(len(order) * step / steps) for step in range(steps + 1)))
     model = unwrapped(model)
+    objective.check(model)
     with at_rest(model):
         losses = [losses_of(model, objective, without(order[:count], by)) for count in counts]
     return PruningCurve(order, counts, np.stack(losses), objective.name)
@@ -90,6 +91,7 @@ def greedy_pruning(
         by: how heads are disabled, see `leave_one_out`.
     """
     model = unwrapped(model)
+    objective.check(model)
     with at_rest(model):
         losses = [losses_of(model, objective)]
         left = [

@@ -13,7 +13,9 @@ import torch
 from torch import nn
 
 from headscope.capturing._call import Call
+from headscope.capturing._device import device_of
 from headscope.capturing._edit import Part, changing, sessions
+from headscope.capturing._hooks import hook_after, hook_before
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._interface import InterfaceWatch
 from headscope.capturing._operators import OperatorWatch
@@ -117,10 +119,10 @@ class ModelSession:
         roots = [self.model, *_encoders(self.model)]
         with ExitStack() as undo:
             for root in roots:
-                undo.callback(root.register_forward_pre_hook(self._begin, with_kwargs=True).remove)
-                undo.callback(root.register_forward_hook(self._end, always_call=True).remove)
+                undo.callback(hook_before(root, self._begin).remove)
+                undo.callback(hook_after(root, self._end, always=True).remove)
             for module in self.model.modules():
-                undo.callback(module.register_forward_pre_hook(self._visit).remove)
+                undo.callback(hook_before(module, self._visit).remove)
             yield
 
     @property
@@ -131,7 +133,7 @@ class ModelSession:
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
+        return device_of(self.model)
 
     def prepare(self, model: nn.Module, inputs: Inputs) -> None:
         """See `headscope.capturing._edit.Session`."""
@@ -156,12 +158,14 @@ class ModelSession:
         roles = self._places[self._names[id(module)]].roles
         seen = _looked_at(call)
         found = [
-            self._real(role, (batch, size), seen if size == keys else None)
+            self._real(role, (batch, size), seen if size == keys else None, call.context.device)
             for role, size in zip(roles, (queries, keys), strict=True)
         ]
         return found[0], found[1]
 
-    def _real(self, role: str, shape: tuple[int, int], seen: torch.Tensor | None) -> list[torch.Tensor]:
+    def _real(
+        self, role: str, shape: tuple[int, int], seen: torch.Tensor | None, device: torch.device
+    ) -> list[torch.Tensor]:
         """By the mask that the model was given, else by what its attention hides from all."""
         mask = self._arguments.get(MASKS.get(role, ""))
         found = torch.ones(shape) if seen is None else seen.expand(shape)
@@ -169,7 +173,7 @@ class ModelSession:
             steps = _is_filled(self._arguments.get("past_key_values"))
             if mask.shape[1] == shape[1] or (steps and mask.shape[1] > shape[1]):
                 found = mask[:, -shape[1] :]
-        return [row.nonzero()[:, 0].to(self.device) for row in found]
+        return [row.nonzero()[:, 0].to(device) for row in found]
 
     def _begin(self, module: nn.Module, args: tuple, options: dict) -> None:
         self._running += 1
@@ -185,7 +189,7 @@ class ModelSession:
     def _end(self, *_: Any) -> None:
         self._running -= 1
 
-    def _visit(self, module: nn.Module, _: tuple) -> None:
+    def _visit(self, module: nn.Module, *_: Any) -> None:
         self._visits[self._names[id(module)]] += 1
 
     def _learn(self, inputs: Inputs | None) -> None:
@@ -198,11 +202,23 @@ class ModelSession:
                     "the block before its parts"
                 )
             return
-        key = _kind(self.model, inputs.arguments)
-        if key not in plans:
-            plans[key] = plan_of(self.model, inputs)
-        if plans[key] is not self._bound:
-            self._bind(plans[key])
+        plan = self._planned(plans, inputs)
+        if plan is not self._bound:
+            self._bind(plan)
+
+    def _planned(self, plans: dict[tuple, Plan], inputs: Inputs) -> Plan:
+        """What is known of the model for such inputs.
+
+        One text does not show where torch's operators are given several texts: that is found out with several.
+        """
+        kind, several = _kind(self.model, inputs.arguments), inputs.count > 1
+        if (kind, several) in plans:
+            return plans[kind, several]
+        other = plans.get((kind, not several))
+        if other is not None and not other.depends_on_batch:
+            return other
+        plans[kind, several] = plan_of(self.model, inputs)
+        return plans[kind, several]
 
     def _bind(self, plan: Plan) -> None:
         self._bound, self._parts = plan, {}
@@ -266,7 +282,7 @@ def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inpu
         return Inputs(tensors, (Tokens(pieces=()),) * count, sides=())
     if not whole:
         start = getattr(model.config, "decoder_start_token_id", None) or 0
-        tensors["decoder_input_ids"] = torch.full((_count(tensors), 2), start, device=model.device)
+        tensors["decoder_input_ids"] = torch.full((_count(tensors), 2), start, device=device_of(model))
     more = has_more_than_text(tensors)
     source, target = (_tokens(tensors, role) for role in ("source", "target"))
     if not (source or more):

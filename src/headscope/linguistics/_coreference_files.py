@@ -11,6 +11,7 @@ from pathlib import Path
 from headscope.errors import FileError, HeadscopeError
 from headscope.linguistics._mentions import PRONOUNS, Mention, Passage, Question, order_of
 from headscope.linguistics._words import Span
+from headscope.storage import reading
 
 LITBANK_KINDS = {"PRON": "pronoun", "PROP": "proper", "NOM": "nominal"}
 GAP_FIELDS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
@@ -19,7 +20,9 @@ BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 FORMATS = "LitBank (.ann beside .txt, or their folder), GAP and Winogender (.tsv), WinoBias (.txt with [brackets])"
 
 
-def read_coreference(path: str | os.PathLike, *, window: int = 128, every_window: bool = False) -> tuple[Passage, ...]:
+def read_coreference(
+    path: str | os.PathLike[str], *, window: int = 128, every_window: bool = False
+) -> tuple[Passage, ...]:
     """Read texts with mentions; the format is told from the file.
 
     LitBank: documents are cut into windows, mentions that leave their window are left out; mentions without an entity
@@ -47,18 +50,19 @@ def read_coreference(path: str | os.PathLike, *, window: int = 128, every_window
         files = sorted(path.glob("*.ann"))
         if not files:
             raise FileError(f"The folder {path} has no .ann files; texts with mentions are {FORMATS}")
-        return tuple(each for file in files for each in _litbank(file, window, every_window))
+        return tuple(each for file in files for each in _annotated(file, window, every_window))
     if path.suffix == ".ann":
-        return tuple(_litbank(path, window, every_window))
+        return _annotated(path, window, every_window)
     lines = _lines(path)
-    if path.suffix == ".tsv" and lines and lines[0].startswith("ID\tText\tPronoun"):
-        found = tuple(_gap(path, lines))
-    elif path.suffix == ".tsv" and lines and lines[0].startswith("sentid\t"):
-        found = tuple(_winogender(path, lines))
-    elif any(BRACKETS.search(line) for line in lines):
-        found = tuple(_winobias(path, lines))
-    else:
-        raise FileError(f"{path} is none of {FORMATS}")
+    with reading(path, "texts with mentions"):
+        if path.suffix == ".tsv" and lines and lines[0].startswith("ID\tText\tPronoun"):
+            found = tuple(_gap(path, lines))
+        elif path.suffix == ".tsv" and lines and lines[0].startswith("sentid\t"):
+            found = tuple(_winogender(path, lines))
+        elif any(BRACKETS.search(line) for line in lines):
+            found = tuple(_winobias(path, lines))
+        else:
+            raise FileError(f"{path} is none of {FORMATS}")
     if not found:
         raise FileError(f"{path} holds no question that has an answer")
     return found
@@ -80,6 +84,11 @@ def _joined(words: Iterable[str]) -> tuple[str, tuple[Span, ...]]:
         spans.append((start, start + len(word)))
         start += len(word) + 1
     return " ".join(listed), tuple(spans)
+
+
+def _annotated(path: Path, window: int, every_window: bool) -> tuple[Passage, ...]:
+    with reading(path, "texts with mentions"):
+        return tuple(_litbank(path, window, every_window))
 
 
 def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
@@ -188,7 +197,8 @@ def _asking(
 def _passage(
     name: str, text: str, pronouns: list[Span], candidates: list[tuple[Span, bool]], *, kind: str, **known: str
 ) -> Passage:
-    cuts = {place for span in (*pronouns, *(span for span, _ in candidates)) for place in span}
+    every = [*pronouns, *(span for span, _ in candidates)]
+    cuts = {place for span in every for place in span}
     spans = tuple(part for match in WORD.finditer(text) for part in _cut(match.span(), cuts))
 
     def mention(span: Span, entity: str | None, kind: str) -> Mention:
@@ -198,11 +208,12 @@ def _passage(
     told = [(mention(span, "asked" if right else None, kind), right) for span, right in candidates]
     told.sort(key=lambda each: order_of(each[0]))
     asking = [mention(span, "asked", "pronoun") for span in pronouns]
+    others, right = tuple(other for other, _ in told), tuple(right for _, right in told)
     questions = tuple(
         Question(
             mention=each,
-            candidates=tuple(other for other, _ in told),
-            right=tuple(right for _, right in told),
+            candidates=others,
+            right=right,
             by_start=True,
         )
         for each in asking

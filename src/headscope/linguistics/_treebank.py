@@ -12,6 +12,7 @@ from typing import Any
 
 from headscope.errors import FileError, HeadscopeError, TextError
 from headscope.linguistics._words import Span
+from headscope.storage import reading
 
 FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 MISSING = "Reading treebanks needs conllu: pip install 'headscope[linguistics]'"
@@ -34,6 +35,7 @@ class Sentence:
         written: the text as it was written; None where nobody knows.
         contractions: ``(first, stop, form)`` of words that are written as one, words from 0.
         line: where it starts in its file, from 1; 0 for none.
+        document: what it is part of, such as a text of a newspaper; empty where nobody says.
 
     Raises:
         TextError: where there is no word, lists differ in length, a head is not there, or heads are no tree.
@@ -53,6 +55,7 @@ class Sentence:
     written: str | None = None
     contractions: tuple[tuple[int, int, str], ...] = ()
     line: int = 0
+    document: str = ""
     depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """Of each word, how many steps it is from the root."""
 
@@ -178,11 +181,11 @@ class Treebank:
         return Treebank(self.name, self.sentences[:count])
 
 
-def read_treebank(path: str | os.PathLike) -> Treebank:
+def read_treebank(path: str | os.PathLike[str]) -> Treebank:
     """Read a treebank in CoNLL-U.
 
     Lines of multi-word tokens and empty nodes are no words; the former tell how words are written. A sentence is called
-    by its ``sent_id``, or else by its line.
+    by its ``sent_id``, or else by its line. Documents begin at ``# newdoc``; sentences before the first have none.
 
     Source: the format of Universal Dependencies (universaldependencies.org/format.html), read by the library conllu.
 
@@ -206,9 +209,13 @@ def read_treebank(path: str | os.PathLike) -> Treebank:
         raise FileError(f"{path} is not there") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read: {error}") from None
-    sentences = tuple(_sentence(path, block) for block in _blocks(lines))
+    sentences, document = [], ""
+    with reading(path, "treebank"):
+        for block in _blocks(lines):
+            document = _document(block) or document
+            sentences.append(_sentence(path, block, document))
     try:
-        return Treebank(path.stem, sentences)
+        return Treebank(path.stem, tuple(sentences))
     except TextError as error:
         raise FileError(f"{path}: {error}") from None
 
@@ -228,7 +235,16 @@ def _blocks(lines: list[str]) -> Iterator[list[Line]]:
             block = []
 
 
-def _sentence(path: Path, block: list[Line]) -> Sentence:
+def _document(block: list[Line]) -> str:
+    """The name of the document that begins with a sentence, or the line where none is given; empty for none."""
+    for number, line in block:
+        mark, _, name = line.lstrip("#").partition("=")
+        if line.startswith("#") and mark.split() in (["newdoc"], ["newdoc", "id"]):
+            return name.strip() or f"line {number}"
+    return ""
+
+
+def _sentence(path: Path, block: list[Line], document: str) -> Sentence:
     comments = "\n".join(line for _, line in block if line.startswith("#"))
     rows = [(number, _row(path, number, line)) for number, line in block if not line.startswith("#")]
     words, contractions = _words(path, rows)
@@ -245,6 +261,7 @@ def _sentence(path: Path, block: list[Line]) -> Sentence:
             written=known.get("text"),
             contractions=contractions,
             line=first,
+            document=document,
         )
     except TextError as error:
         raise FileError(f"{path}, line {first}: {error}") from None

@@ -23,6 +23,7 @@ from headscope.measures._rows import with_missing_mass
 from headscope.measures._sink import sink_rate, sink_strength
 from headscope.measures._token_class import TokenClass, token_class
 from headscope.measures._variability import first_tokens, variability
+from headscope.measures._word_class import word_classes
 
 __all__ = [
     "CLARK_SMOOTHING",
@@ -71,6 +72,7 @@ __all__ = [
     "token_class",
     "variability",
     "with_missing_mass",
+    "word_classes",
     "word_maps",
     "words",
 ]

@@ -22,7 +22,9 @@ def copying(effects: Float[np.ndarray, "head token vocabulary"], places: Sequenc
 
     Args:
         effects: what looking at each token adds to the logits: its vector through the values, the head's part of the
-            output projection and the unembedding. The vocabulary may be a part of the model's.
+            output projection and the unembedding. The vocabulary may be a part of the model's. Nothing in headscope
+            makes these yet; of a layer captured with values and the model's own matrices they are
+            ``layer.values[head] @ W_O[head] @ W_U`` (without the norm before the unembedding).
         places: where in that vocabulary each token is.
 
     Raises:

@@ -87,7 +87,7 @@ def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nda
         >>> same_form(tokens, tokens, itself=False).astype(int).tolist()[0]
         [0, 0, 0, 1, 1]
     """
-    forms = ([form(word) for word in _words_of(side)] for side in (query, key))
+    forms = ([form(word) for word in whole_words(side)] for side in (query, key))
     found = _equal(query, key, *forms)
     if query == key:
         occurrences = np.cumsum(~np.array(query.continues, bool))
@@ -183,7 +183,7 @@ def _equal(
     return words(query, key) & (rows[:, None] == columns)
 
 
-def _words_of(tokens: Tokens) -> list[str]:
+def whole_words(tokens: Tokens) -> list[str]:
     """The whole word of each token, its labels joined."""
     starts = ~np.array(tokens.continues, bool)
     numbers = np.cumsum(starts) - 1

@@ -13,19 +13,24 @@ from headscope.errors import RecordError
 from headscope.record import Tokens
 
 TokenClass = Literal["cls", "sep", "delimiter", "special", "first", "punctuation", "stop"]
-CLS = frozenset({"[cls]", "<cls>", "<s>"})
-SEP = frozenset({"[sep]", "<sep>", "</s>"})
+CLASS_ROLES = {"cls": ("cls", "bos"), "sep": ("sep", "eos"), "delimiter": ("cls", "bos", "sep", "eos")}
+CLS = frozenset({"[cls]", "<cls>", "<s>", "<bos>", "<|begin_of_text|>", "<|startoftext|>"})
+SEP = frozenset({"[sep]", "<sep>", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"})
 
 
 def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
     """The tokens of a class.
 
-    ``cls``: [CLS], <cls>, <s>. ``sep``: [SEP], <sep>, </s>. ``delimiter``: both. ``special``: all that stand for no
-    text. ``first``: the first token, whatever it is. ``punctuation``: every character of its label is punctuation or a
-    symbol. ``stop``: exactly "." and ",".
+    ``cls``: what the tokenizer has for classifying or beginning a text (its cls and bos tokens: [CLS], <s>,
+    <|begin_of_text|>). ``sep``: what it has for parting or ending texts (sep, eos: [SEP], </s>). ``delimiter``: both.
+    ``special``: all that stand for no text. ``first``: the first token, whatever it is. ``punctuation``: every
+    character of its label is punctuation or a symbol. ``stop``: exactly "." and ",".
+
+    Tokens that do not know their roles (`Tokens.roles`) are told by their names: [CLS], <cls>, <s>, <bos>,
+    <|begin_of_text|>, <|startoftext|>; [SEP], <sep>, </s>, <eos>, <|end_of_text|>, <|endoftext|>.
 
     Source: Clark et al. 2019, section 3.2: [CLS], [SEP] and, as punctuation, what we call ``stop``. The others are
-    ours. In decoders <s> is the token a text begins with, which nothing classifies.
+    ours. In decoders the first is the token a text begins with, which nothing classifies.
 
     Args:
         tokens: of the side that is looked at.
@@ -45,7 +50,9 @@ def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
         return special
     if name == "first":
         return np.arange(len(tokens)) == 0
-    if name in ("cls", "sep", "delimiter"):
+    if name in CLASS_ROLES:
+        if tokens.roles is not None:
+            return np.array([role in CLASS_ROLES[name] for role in tokens.roles], bool)
         pieces = {"cls": CLS, "sep": SEP, "delimiter": CLS | SEP}[name]
         return special & _each(tokens.pieces, lambda piece: piece.lower() in pieces)
     test = _is_punctuation if name == "punctuation" else (lambda label: label in (".", ","))

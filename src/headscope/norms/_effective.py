@@ -24,7 +24,7 @@ def effective_weights(layer: Layer) -> Float[np.ndarray, "head query key"]:
     Raises:
         RecordError: where values were not kept.
     """
-    if layer.values is None:
+    if not layer.has("values"):
         raise RecordError(f"Layer {layer.layer} holds no values; capture with keep='auto', or 'values' among others")
     weights, values = layer.weights_of(), np.asarray(layer.values, np.float64)
     return effective_attention(np.asarray(weights, np.float64), values[layer.kv_head_of])

@@ -68,7 +68,7 @@ def _network(steps: Float[np.ndarray, "layer query key"]) -> Any:
     try:
         from networkx import DiGraph
     except ImportError:
-        raise HeadscopeError("flow needs NetworkX: pip install networkx") from None
+        raise HeadscopeError("flow needs NetworkX: pip install 'headscope[statistics]'") from None
     network = DiGraph()
     capacities = np.rint(steps * WHOLE).astype(np.int64)
     network.add_nodes_from((layer, token) for layer in range(len(steps) + 1) for token in range(steps.shape[1]))

@@ -3,8 +3,9 @@
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
 from headscope.patterns._heads import Heads, heads
+from headscope.patterns._kinds import COLUMNS, KINDS, HeadKinds, TextFacts, head_kinds, head_numbers, text_facts
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
-from headscope.patterns._label import Label
+from headscope.patterns._label import RUNS, Label
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mechanism
 from headscope.patterns._mechanism_file import load_mechanism_tally
@@ -19,12 +20,16 @@ from headscope.patterns._units import Units, units_of
 __all__ = [
     "BASELINES",
     "CLASSES",
+    "COLUMNS",
+    "KINDS",
     "PATTERNS",
+    "RUNS",
     "Change",
     "Changes",
     "Group",
     "Groups",
     "HeadCard",
+    "HeadKinds",
     "Heads",
     "Label",
     "Maps",
@@ -35,7 +40,10 @@ __all__ = [
     "Reading",
     "Sides",
     "Tally",
+    "TextFacts",
     "Units",
+    "head_kinds",
+    "head_numbers",
     "heads",
     "kovaleva_class",
     "load_mechanism_tally",
@@ -48,5 +56,6 @@ __all__ = [
     "related_patterns",
     "sketch",
     "strengths",
+    "text_facts",
     "units_of",
 ]

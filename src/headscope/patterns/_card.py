@@ -36,7 +36,7 @@ class HeadCard:
 
     def __str__(self) -> str:
         lines = [f"Head {self.layer}-{self.head} (layer and head from 0)"]
-        told = [label for label in self.labels if label.holds or label.only_one_text]
+        told = [label for label in self.labels if label.holds or label.candidate]
         lines += [f"  {label}" for label in told] or ["  no label"]
         for label in told:
             lines += [f"  {label.pattern} {score:.2f}: {text[:WIDTH]}" for text, score in self.examples(label.pattern)]

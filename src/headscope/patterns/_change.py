@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -90,7 +91,7 @@ class Changes(Table):
         """The patterns that held before, the largest fall first."""
         return tuple(sorted((each for each in self.all if each.held), key=lambda each: each.change))
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """Every pattern of every head as a table, one list for each column."""
         return {field.name: [getattr(each, field.name) for each in self.all] for field in fields(Change)}
 
@@ -102,7 +103,7 @@ class Changes(Table):
         first = f"{self.before.tally.model or 'a model'}, {self.what}: {self._count()}"
         beside = [] if self.control is None else [f"The same with random weights: {self.control._count()}"]
         if not self.held:
-            return "\n".join([first, *beside])
+            return "\n".join([first, *self._notes(), *beside])
         rows = [
             (
                 f"{each.layer}-{each.head}",
@@ -116,7 +117,12 @@ class Changes(Table):
         ]
         note = f"[{self.before.confidence:.0%} bootstrap interval over texts]; gone: all of it below the threshold"
         table = aligned([("head", "pattern", "before", "after", "change", ""), *rows])
-        return "\n".join([first, *table, note, *beside])
+        return "\n".join([first, *table, note, *self._notes(), *beside])
+
+    def _notes(self) -> list[str]:
+        """How long the texts are, and what keeps labels from being told."""
+        length = [] if np.isnan(self.before.tokens) else [f"Texts of {self.before.tokens:.0f} tokens (median)"]
+        return [*length, *([self.before.caution] if self.before.caution else [])]
 
     def _count(self) -> str:
         gone = sum(each.gone for each in self.held)
@@ -127,8 +133,12 @@ class Changes(Table):
         scores = [each.tally.statistic.values[:, row] for each in (self.before, self.after)]
         known = ~np.isnan(scores[0] + scores[1])
         before, after = (np.where(known, each, np.nan) for each in scores)
+        groups = self.before.tally.statistic.groups
         values = {"before": before, "after": after, "change": after - before}
-        ends = {name: interval(each, confidence=self.before.confidence) for name, each in values.items()}
+        ends = {
+            name: interval(each, groups=groups, method="expanded", confidence=self.before.confidence)
+            for name, each in values.items()
+        }
         effects = effect_size(after, before)
         held = {(label.layer, label.head) for label in self.before.labels if label.pattern == pattern.name}
         for place, (layer, head) in enumerate(self.before.cells):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -16,9 +17,9 @@ from headscope.evidence._correction import CORRECTIONS
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
 from headscope.patterns._kovaleva import CLASSES
-from headscope.patterns._label import FIELDS, Label, labels_of
+from headscope.patterns._label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns._records import parse_records
+from headscope.patterns._records import with_groups
 from headscope.patterns._table import Table, aligned
 from headscope.patterns._tally import MEASURES, Tally
 
@@ -33,6 +34,10 @@ class Heads(Table):
         alpha: chance of a false label that is accepted, over all heads and patterns tried.
         correction: for trying many: ``"holm"`` (any false label at all) or ``"benjamini-hochberg"`` (their share).
         levels: mean score of each pattern on a model with random weights, where there is one.
+        margin: what the lower end of the interval of score less baseline must lie above for a label.
+
+    Raises:
+        RecordError: where margin is not from 0 to 1.
     """
 
     tally: Tally
@@ -40,11 +45,21 @@ class Heads(Table):
     alpha: float = 0.05
     correction: str = "holm"
     levels: Mapping[str, float] | None = None
+    margin: float = MARGIN
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.margin < 1:
+            raise RecordError(f"margin is {self.margin}; give what the excess over the baseline must be above, 0..1")
 
     @property
     def texts(self) -> int:
         """Number of texts."""
         return len(self.tally.statistic)
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that the texts are of; a text without one counts as its own."""
+        return self.tally.statistic.documents
 
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
@@ -54,6 +69,7 @@ class Heads(Table):
             confidence=self.confidence,
             alpha=self.alpha,
             correction=self.correction,
+            margin=self.margin,
             levels=dict(self.levels or {}),
         )
 
@@ -61,6 +77,30 @@ class Heads(Table):
     def labels(self) -> tuple[Label, ...]:
         """The labels that hold."""
         return tuple(label for label in self.all_labels if label.holds)
+
+    @property
+    def candidates(self) -> tuple[Label, ...]:
+        """What scores high enough for a label, on too few texts to tell."""
+        return tuple(label for label in self.all_labels if label.candidate)
+
+    @property
+    def tokens(self) -> float:
+        """Median length of the texts in tokens; NaN for a tally that was kept before lengths were."""
+        lengths = self.tally.lengths
+        known = lengths[~np.isnan(lengths)]
+        return float(np.median(known)) if len(known) else float("nan")
+
+    @property
+    def summary(self) -> str:
+        """How many heads hold each label, of how many, on texts of which length."""
+        told = _counted(self.labels) or "no label"
+        if self.candidates:
+            told += f" (candidates: {_counted(self.candidates)})"
+        texts = f"{self.texts} text{'s' * (self.texts != 1)}"
+        if self.documents != self.texts:
+            texts += f" of {self.documents} document{'s' * (self.documents != 1)}"
+        length = "length not known" if np.isnan(self.tokens) else f"median {self.tokens:.0f} tokens"
+        return f"{told} of {len(self.cells)} heads; {length}, {texts}"
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " head"]]:
@@ -141,7 +181,7 @@ class Heads(Table):
             raise RecordError(f"No text shows anything of {pattern!r}; there are scores of {names}")
         return sorted(found, key=lambda label: -label.score)
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """Every label as a table, one list for each column; `to_pandas` and its like are made of it."""
         return {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
 
@@ -163,13 +203,15 @@ class Heads(Table):
 
     def __str__(self) -> str:
         model = self.tally.model or "a model"
-        once = ", seen on one text only: nothing can be said of others" if self.texts == 1 else ""
-        first = f"{model}: {len(self.cells)} heads, {self.texts} text{'s' * (self.texts != 1)}{once}"
-        rows = [HEADER, *(self._row(cell) for cell in range(len(self.cells)))]
-        note = (
-            f"Labels: score [{self.confidence:.0%} interval over texts], {self.correction} over all heads and patterns"
-        )
-        return "\n".join([first, *aligned(rows), note, *self._too_few()])
+        once = ["Seen on one text only: nothing can be said of others"] if self.texts == 1 else []
+        columns = [
+            *HEADER,
+            *(["labels"] if self.texts > 1 or self.labels else []),
+            *(["candidates"] if self.candidates else []),
+        ]
+        rows = [tuple(columns), *(self._row(cell, columns) for cell in range(len(self.cells)))]
+        notes = [*once, *self._legend(), *self._not_judged(), *self._too_few()]
+        return "\n".join([f"{model}: {self.summary}", *aligned(rows), *notes, self.summary])
 
     @property
     def caution(self) -> str:
@@ -178,26 +220,56 @@ class Heads(Table):
             return "Seen on one text only: nothing can be said of others"
         return "".join(self._too_few())
 
-    def _too_few(self) -> list[str]:
-        """Say so where there are too few texts for any label: the least p of n texts is 2^-n."""
-        tests = len([label for label in self.all_labels if label.texts > 1])
-        if self.correction != "holm" or not tests or tests * 0.5**self.texts < self.alpha:
+    def _legend(self) -> list[str]:
+        """What the columns of labels say."""
+        if self.texts == 1 and not self.labels:
             return []
-        wanted = int(np.ceil(np.log2(tests / self.alpha))) + 1
-        return [f"{self.texts} texts are too few to tell {tests} scores from chance; give {wanted} or more"]
+        lines = [
+            f"Labels: score [{self.confidence:.0%} interval over {self._over}], more than {self.margin:g} above the "
+            f"baseline, {self.correction} over all heads and patterns"
+        ]
+        by_battery = [pattern.name for pattern in self.tally.patterns if self.tally.is_by_battery(pattern)]
+        if by_battery and self.tally.battery is not None:
+            lines.append(f"{', '.join(by_battery)}: of {len(self.tally.battery.statistic)} {RUNS}, not of the texts")
+        if self.candidates:
+            lines.append("Candidates: scores as high, on too few texts to tell them from chance")
+        return lines
 
-    def _row(self, cell: int) -> tuple[str, ...]:
+    def _not_judged(self) -> list[str]:
+        """Name the patterns that are not judged on some of the texts, and why."""
+        told = []
+        for pattern in self.tally.patterns:
+            count = self.tally.not_judged(pattern)
+            if count:
+                told.append(f"{pattern.name} on {count}")
+        if not told:
+            return []
+        return [f"Not judged, since even rows reach half the threshold: {', '.join(told)} of {self.texts} texts"]
+
+    def _too_few(self) -> list[str]:
+        """Say so where there are too few texts for any label."""
+        tests = len([label for label in self.all_labels if label.texts > 1])
+        wanted = texts_needed(tests, self.alpha, self.correction)
+        if self.texts == 1 or not tests or self.documents >= wanted:
+            return []
+        return [f"{self.documents} {self._over} are too few to tell {tests} scores from chance; give {wanted} or more"]
+
+    @property
+    def _over(self) -> str:
+        """What intervals are over."""
+        return "texts" if self.documents == self.texts else "documents"
+
+    def _row(self, cell: int, columns: list[str]) -> tuple[str, ...]:
         layer, head = self.cells[cell]
         mine = [label for label in self.all_labels if (label.layer, label.head) == (layer, head)]
-        told = [
-            f"{label.pattern} {label.score:.2f}"
-            + ("" if label.only_one_text else f" [{label.low:.2f}, {label.high:.2f}]")
-            for label in mine
-            if label.holds or label.only_one_text
-        ]
         kind = max(CLASSES, key=lambda name: self.classes[name][cell])
         numbers = [f"{self.measures[name][cell]:.2f}" for name in MEASURES]
-        return (f"{layer}-{head}", *numbers, f"{kind} {self.classes[kind][cell]:.0%}", ", ".join(told) or "-")
+        row = [f"{layer}-{head}", *numbers, f"{kind} {self.classes[kind][cell]:.0%}"]
+        if "labels" in columns:
+            row.append(", ".join(label.short for label in mine if label.holds) or "-")
+        if "candidates" in columns:
+            row.append(", ".join(label.short for label in mine if label.candidate) or "-")
+        return tuple(row)
 
     @cached_property
     def _means(self) -> np.ndarray:
@@ -214,12 +286,18 @@ class Heads(Table):
         return sorted(known, key=lambda entry: -entry[1])
 
 
-HEADER = ("head", *MEASURES, "class", "labels")
+HEADER = ("head", *MEASURES, "class")
+
+
+def _counted(labels: tuple[Label, ...]) -> str:
+    counts = Counter(label.pattern for label in labels)
+    return ", ".join(f"{count} {pattern}" for pattern, count in counts.items())
 
 
 def heads(
     records: Any,
     *,
+    groups: Iterable[Any] | None = None,
     patterns: tuple[Pattern, ...] = PATTERNS,
     stack: str | None = None,
     position_mean: Float[np.ndarray, "head length length"] | None = None,
@@ -231,16 +309,19 @@ def heads(
 
     For one text, ``heads(capture(...))``; for many, ``heads(capture_many(model, tokenizer, texts))``: records are
     read once and not kept. A label holds where the mean score over texts reaches the pattern's threshold and lies
-    above its baselines (t-test over texts, corrected for all heads and patterns); one text alone gives no label.
+    above its baselines by a margin (lower end of the interval over texts), beyond chance (t-test over texts, corrected
+    for all heads and patterns). A pattern is not judged on a text where even rows alone reach half its threshold. What
+    scores as high on too few texts is a candidate; one text alone gives no label.
 
     Args:
         records: one record, or one for each text, all of one model.
+        groups: the document that each text is of, by name or number: intervals and tests are then over documents.
         patterns: what to look for.
         stack: which stack of the records, such as ``"decoder"``; by default the first.
         position_mean: the average map, for one baseline more; see `Tally`.
         random_weights: `heads` of the same texts on the same architecture with random weights, for one baseline more.
         distances: whether to add up how unlike every two heads are, for `Heads.map`; takes a while for many heads.
-        **options: ``confidence``, ``alpha`` and ``correction`` of `Heads`.
+        **options: ``confidence``, ``alpha``, ``correction`` and ``margin`` of `Heads`.
 
     Raises:
         RecordError: where there is no record, or an option there is not.
@@ -251,16 +332,17 @@ def heads(
         >>> heads([random_record(seed=seed) for seed in range(3)])
         <Heads: 6 heads, 3 texts, 0 labels>
     """
-    unknown = set(options) - {"confidence", "alpha", "correction"}
+    unknown = set(options) - {"confidence", "alpha", "correction", "margin"}
     if unknown or options.get("correction", "holm") not in CORRECTIONS:
         raise RecordError(
-            f"heads was given {options}; its options are confidence, alpha and correction ({', '.join(CORRECTIONS)})"
+            f"heads was given {options}; its options are confidence, alpha, margin and correction "
+            f"({', '.join(CORRECTIONS)})"
         )
     if find_spec("scipy") is None:
         raise HeadscopeError("heads needs SciPy, which is not installed: pip install 'headscope[statistics]'")
     tally = Tally(patterns, stack=stack, position_mean=position_mean, distances=distances)
-    for number, record in enumerate(parse_records(records, "heads")):
-        tally.update(f"{number:06}", record)
+    for number, (record, group) in enumerate(with_groups(records, groups, "heads")):
+        tally.update(f"{number:06}", record, group=group)
     if not tally.cells:
         raise RecordError("heads was given no record; capture at least one text")
     levels = None if random_weights is None else levels_of(random_weights)

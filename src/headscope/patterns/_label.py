@@ -6,12 +6,34 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from headscope.evidence import effect_size, interval, p_above
+from headscope.evidence import effect_size, interval, p_above, p_shown
 from headscope.evidence._correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
-from headscope.patterns._tally import BASELINES, Tally
+from headscope.patterns._tally import Tally
 
-NUMBERS = ("score", "low", "high", "baseline", "effect", "p", "corrected")
+NUMBERS = (
+    "score",
+    "low",
+    "high",
+    "baseline",
+    "excess",
+    "excess_low",
+    "excess_high",
+    "effect",
+    "p",
+    "corrected",
+    "shorter",
+    "shorter_tokens",
+    "longer",
+    "longer_tokens",
+)
+MARGIN = 0.1
+"""Least excess over the baseline; ours. What heads with random weights reach: benchmarks/false_labels.py."""
+RUNS = "runs of repeated tokens"
+FACTOR = 1.5
+"""How much longer the longer half of the texts must be for a score at two lengths."""
+LEAST_TEXTS = 4
+"""Two in each half."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,17 +45,28 @@ class Label:
         head: number of the head, from 0.
         pattern: name of the pattern.
         score: mean over texts.
-        low: lower end of the bootstrap interval of the mean over texts; NaN for one text.
+        low: lower end of the interval of the mean over texts, or over their documents; NaN for one.
         high: upper end.
         baseline: mean of the strongest baseline, chosen text by text.
         against: the baselines it was compared with.
+        excess: mean over texts of score less baseline.
+        excess_low: lower end of its bootstrap interval, score and baseline paired by text; NaN for one text.
+        excess_high: upper end.
         effect: Cohen's d of score and baseline, paired by text; infinite where all texts differ alike.
         texts: how many texts can show the pattern.
         threshold: what the score must reach.
-        p: of scores that far above the baseline by chance; NaN for one text.
+        p: of scores that far above the baseline by chance; NaN for one text. Read anything below 0.001 as that: see
+            `headscope.evidence.p_above`.
         corrected: p corrected for all heads and patterns tried.
-        holds: whether the label is given: score at the threshold or above, corrected p below alpha.
-        only_one_text: whether the score reaches the threshold, but on one text, of which nothing can be said.
+        shorter: mean score on the shorter half of the texts; NaN where the halves are of about one length.
+        shorter_tokens: their median length in tokens.
+        longer: mean score on the longer half.
+        longer_tokens: their median length in tokens.
+        holds: whether the label is given: score at the threshold or above, lower end of the excess above the margin,
+            corrected p below alpha.
+        candidate: whether score and excess are high enough, but on too few texts to tell; in a study of several texts
+            on two at least.
+        only_one_text: whether it is a candidate in a study of one text, of which nothing can be said.
     """
 
     layer: int
@@ -44,80 +77,175 @@ class Label:
     high: float
     baseline: float
     against: str
+    excess: float
+    excess_low: float
+    excess_high: float
     effect: float
     texts: int
+    on: str
     threshold: float
     p: float
     corrected: float
+    shorter: float
+    shorter_tokens: float
+    longer: float
+    longer_tokens: float
     holds: bool
+    candidate: bool
     only_one_text: bool
 
+    @property
+    def short(self) -> str:
+        """Name and score with its interval; and the length at which it stays below the threshold, if any."""
+        sure = "" if np.isnan(self.low) else f" [{self.low:.2f}, {self.high:.2f}]"
+        halves = ((self.shorter, self.shorter_tokens), (self.longer, self.longer_tokens))
+        below = [f"{score:.2f} at {tokens:.0f} tokens" for score, tokens in halves if score < self.threshold]
+        lost = f" ({', '.join(below)})" if below and self.score >= self.threshold else ""
+        return f"{self.pattern} {self.score:.2f}{sure}{lost}"
+
     def __str__(self) -> str:
-        seen = "seen on one text only" if self.texts == 1 else f"{self.texts} texts"
-        sure = "" if self.texts == 1 else f" [{self.low:.2f}, {self.high:.2f}]"
-        effect = "" if np.isnan(self.effect) else f", d {self.effect:.1f}, p {self.corrected:.2g}"
-        mark = "" if self.holds else " (not held)" if self.texts > 1 else ""
-        return f"{self.pattern} {self.score:.2f}{sure} against {self.baseline:.2f}{effect}, {seen}{mark}"
+        sure = "" if np.isnan(self.low) else f" [{self.low:.2f}, {self.high:.2f}]"
+        excess = "" if np.isnan(self.excess_low) else f", {self.excess:+.2f} [{self.excess_low:.2f}, "
+        excess += f"{self.excess_high:.2f}]" if excess else ""
+        effect = "" if np.isnan(self.effect) else f", d {self.effect:.1f}, p {p_shown(self.corrected)}"
+        seen = "seen on one text only" if self.texts == 1 else f"{self.texts} {self.on}"
+        told = f"{self.pattern} {self.score:.2f}{sure} against {self.baseline:.2f}{excess}{effect}, {seen}"
+        return f"{told}{self._lengths}{self._mark}"
+
+    @property
+    def _lengths(self) -> str:
+        if np.isnan(self.shorter):
+            return ""
+        shorter = f"{self.shorter:.2f} at {self.shorter_tokens:.0f} tokens"
+        return f", {shorter} and {self.longer:.2f} at {self.longer_tokens:.0f}"
+
+    @property
+    def _mark(self) -> str:
+        if self.holds or self.only_one_text:
+            return ""
+        return " (candidate: too few texts to tell)" if self.candidate else " (not held)"
 
 
 FIELDS = tuple(field.name for field in fields(Label))
 
 
 def labels_of(
-    tally: Tally, *, confidence: float, alpha: float, correction: str, levels: dict[str, float]
+    tally: Tally, *, confidence: float, alpha: float, correction: str, margin: float, levels: dict[str, float]
 ) -> tuple[Label, ...]:
     """The label of every pattern and head that some text can show, in the order of patterns and heads."""
-    values = tally.statistic.values
-    rows = {name: number for number, name in enumerate(tally.rows)}
-    found = []
+    evidence = []
     for pattern in tally.patterns:
-        scores = values[:, rows[pattern.name]]
-        against = {name: values[:, rows[f"{pattern.name}:{name}"]] for name in BASELINES}
+        scores, against = tally.judged(pattern)
         if pattern.name in levels:
             against["random weights"] = np.full(scores.shape, levels[pattern.name])
-        found.append(_evidence(scores, against, confidence))
-    p = CORRECTIONS[correction](np.stack([each["p"] for each in found])) if found else np.empty((0, 0))
-    return tuple(
-        _label(
-            cell, pattern, {name: known[place] for name, known in each.items()} | {"corrected": p[number, place]}, alpha
-        )
-        for number, (pattern, each) in enumerate(zip(tally.patterns, found, strict=True))
-        for place, cell in enumerate(tally.cells)
-        if each["texts"][place]
-    )
+        of = _evidence(scores, against, confidence, tally.groups_for(pattern))
+        evidence.append(of | _at_two_lengths(scores, tally.lengths_for(pattern)))
+    if not evidence:
+        return ()
+    p = CORRECTIONS[correction](np.stack([each["p"] for each in evidence]))
+    rule = _Rule(alpha, margin, texts_needed(int((~np.isnan(p)).sum()), alpha, correction), tally.statistic.documents)
+    labels = []
+    for pattern, each, corrected in zip(tally.patterns, evidence, p, strict=True):
+        columns = each | {"corrected": corrected}
+        on = RUNS if tally.is_by_battery(pattern) else "texts"
+        for place, cell in enumerate(tally.cells):
+            if each["texts"][place]:
+                numbers = {name: column[place] for name, column in columns.items()}
+                labels.append(_label(cell, pattern, numbers | {"on": on}, rule))
+    return tuple(labels)
 
 
-def _evidence(scores: np.ndarray, against: dict[str, np.ndarray], confidence: float) -> dict:
+def texts_needed(tests: int, alpha: float, correction: str) -> int:
+    """How many texts any label needs: the least p of n texts is 2^-n, before the correction for so many tests.
+
+    After Holm the smallest p is multiplied by the number of tests; after Benjamini and Hochberg, where all are as small
+    as can be, by nothing.
+    """
+    factor = max(tests, 1) if correction == "holm" else 1
+    return int(np.floor(np.log2(factor / alpha))) + 1
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """When a label is given.
+
+    Args:
+        alpha: what the corrected p must be below.
+        margin: what the lower end of the excess must be above.
+        needed: number of texts that can give a label at all.
+        texts: number of documents of the study, each text one where these are not known.
+    """
+
+    alpha: float
+    margin: float
+    needed: int
+    texts: int
+
+
+def _evidence(
+    scores: np.ndarray, against: dict[str, np.ndarray], confidence: float, groups: tuple[str | None, ...] | None
+) -> dict:
     known = {name: values for name, values in against.items() if not np.isnan(values).all()}
     highest = np.full(scores.shape, -np.inf)
     for values in known.values():
         highest = np.fmax(highest, values)
     highest = np.where(np.isfinite(highest), highest, np.nan)
-    ends = interval(scores, confidence=confidence)
+    ends = interval(scores, groups=groups, confidence=confidence)
+    excess = interval(scores - highest, groups=groups, method="expanded", confidence=confidence)
     return {
         "score": _mean(scores),
         "low": ends[:, 0],
         "high": ends[:, 1],
         "baseline": _mean(np.where(np.isnan(scores), np.nan, highest)),
         "against": [", ".join(known)] * scores.shape[1],
+        "excess": _mean(scores - highest),
+        "excess_low": excess[:, 0],
+        "excess_high": excess[:, 1],
         "effect": effect_size(scores, highest),
         "texts": (~np.isnan(scores)).sum(axis=0),
-        "p": p_above(scores, highest),
+        "p": p_above(scores, highest, groups=groups),
     }
 
 
-def _label(cell: tuple[int, int], pattern: Pattern, each: dict, alpha: float) -> Label:
-    reached = bool(each["score"] >= pattern.threshold)
+def _at_two_lengths(scores: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean scores of the shorter and the longer half of the texts that show a pattern; NaN where they are alike."""
+    nothing = np.full(scores.shape[1], np.nan)
+    parts = dict.fromkeys(("shorter", "shorter_tokens", "longer", "longer_tokens"), nothing)
+    shown = ~np.isnan(scores).all(axis=1) & ~np.isnan(lengths)
+    if shown.sum() < LEAST_TEXTS:
+        return parts
+    middle = np.median(lengths[shown])
+    halves = {"shorter": shown & (lengths <= middle), "longer": shown & (lengths > middle)}
+    if min(half.sum() for half in halves.values()) < LEAST_TEXTS // 2:
+        return parts
+    tokens = {name: float(np.median(lengths[half])) for name, half in halves.items()}
+    if tokens["longer"] < FACTOR * tokens["shorter"]:
+        return parts
+    for name, half in halves.items():
+        parts[name] = _mean(scores[half])
+        parts[f"{name}_tokens"] = np.full(scores.shape[1], tokens[name])
+    return parts
+
+
+def _label(cell: tuple[int, int], pattern: Pattern, each: dict, rule: _Rule) -> Label:
+    texts = int(each["texts"])
+    reached = bool(each["score"] >= pattern.threshold and each["excess"] > rule.margin)
+    sure = bool(each["excess_low"] > rule.margin and each["corrected"] < rule.alpha)
+    # texts of one document count once, so no label can rest on more of them than there are documents
+    independent = texts if each["on"] == RUNS else min(texts, rule.texts)
+    candidate = reached and not sure and independent < rule.needed and texts >= min(2, rule.texts)
     return Label(
         layer=cell[0],
         head=cell[1],
         pattern=pattern.name,
         **{name: float(each[name]) for name in NUMBERS},
         against=each["against"],
-        texts=int(each["texts"]),
+        texts=texts,
+        on=each["on"],
         threshold=pattern.threshold,
-        holds=reached and bool(each["corrected"] < alpha),
-        only_one_text=reached and int(each["texts"]) == 1 and bool(each["score"] > each["baseline"]),
+        holds=reached and sure,
+        candidate=candidate,
+        only_one_text=candidate and rule.texts == 1,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.evidence import shuffled_tokens
-from headscope.measures import other_segment, same_form, same_segment, token_class, words
+from headscope.measures import other_segment, same_form, same_segment, token_class, word_classes, words
 from headscope.record import Layer, Stack, Tokens
 
 
@@ -51,6 +51,19 @@ class Sides:
         return token_class(self.key, "delimiter")
 
     @cached_property
+    def later_sinks(self) -> Bool[np.ndarray, " key"]:
+        """Where sinks are seen beside the first token: the first full stop, the first line break, [SEP] and its like.
+
+        Source: Sun et al. 2024 (Massive Activations in Large Language Models), section 2; Clark et al. 2019 for [SEP].
+        """
+        places = token_class(self.key, "sep").copy()
+        for mark in (".", "\n"):
+            at = [number for number, label in enumerate(self.key.labels) if label.strip(" ") == mark]
+            places[at[:1]] = True
+        places[0] = False
+        return places
+
+    @cached_property
     def words(self) -> Bool[np.ndarray, "query key"]:
         """Pairs of words."""
         return words(self.query, self.key)
@@ -71,10 +84,22 @@ class Sides:
         others = same_form(self.query, self.key, itself=False)
         return same_form(self.query, self.key) & others.any(axis=1, keepdims=True)
 
-    def shuffled(self, rng: np.random.Generator) -> Sides:
-        """The tokens after the words of each sentence changed places, on both sides alike where both are the same."""
-        query = shuffled_tokens(self.query, rng)
-        return Sides(query, query if self.is_self else shuffled_tokens(self.key, rng))
+    @cached_property
+    def classes(self) -> tuple[list[str], list[str]]:
+        """Kind of word of every token that looks, and that is looked at."""
+        query = word_classes(self.query)
+        return query, query if self.is_self else word_classes(self.key)
+
+    def shuffled(self, rng: np.random.Generator, *, alike: bool = False) -> Sides:
+        """The tokens after the words of each sentence changed places, on both sides alike where both are the same.
+
+        Args:
+            rng: where the randomness comes from.
+            alike: whether words change places only with words of their kind; see `word_classes`.
+        """
+        of_query, of_key = self.classes if alike else (None, None)
+        query = shuffled_tokens(self.query, rng, of_query)
+        return Sides(query, query if self.is_self else shuffled_tokens(self.key, rng, of_key))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +134,6 @@ def maps_of(stack: Stack, layer: Layer, sides: Sides | None = None) -> Maps:
         >>> maps_of(stack, stack.layers[0]).weights.shape
         (3, 5, 7)
     """
-    visible = np.ones(layer.size, bool) if layer.visible is None else layer.visible.dense()
+    visible = layer.visible.dense()
     weights = np.asarray(layer.weights_of(), np.float64)
     return Maps(weights, sides or Sides(stack.query, stack.key), visible)

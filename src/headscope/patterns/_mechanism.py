@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import interval
+from headscope.evidence import interval, length_said
 from headscope.measures import carriers
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
 from headscope.patterns._pattern import Pattern
-from headscope.patterns._records import parse_records
+from headscope.patterns._records import with_groups
 from headscope.patterns._table import Table, aligned
 
 SHOWN = 8
@@ -32,7 +32,7 @@ class Neuron:
         features: the features of queries and keys it is made of: two where positions are rotary.
         frequency: radians per position by which these are turned; None where they are not.
         adds: mean over texts of what it adds to the score of what is looked at.
-        low: lower end of the bootstrap interval of that mean; NaN for one text.
+        low: lower end of the interval of that mean; NaN for one text.
         high: upper end.
         share: of the positive part of the mean score.
         carries: mean share of queries whose carrying set it is in.
@@ -69,7 +69,7 @@ class Group:
         label: the label that all of them hold.
         heads: how many they are.
         neurons: mean over heads and texts of how many neurons carry the score of a query.
-        neurons_low: lower end of its bootstrap interval over texts.
+        neurons_low: lower end of its interval over texts, or over their documents.
         neurons_high: upper end.
         fixed: mean Jaccard index of the sets of two positions above chance, where 0 is chance and 1 the same set:
             ``(J - J_chance) / (1 - J_chance)``.
@@ -105,7 +105,7 @@ class Groups(Table):
                 return group
         raise RecordError(f"No head holds {label!r}; labels held are {', '.join(group.label for group in self.all)}")
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """One row for each label."""
         return {field.name: [getattr(group, field.name) for group in self.all] for field in fields(Group)}
 
@@ -150,7 +150,7 @@ class Mechanism(Table):
         """Layer and head of those looked into."""
         return self.tally.cells
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """One row for each head and reading: mass, neurons, overlap of their sets and chance, with intervals.
 
         ``texts`` is how many could say anything; ``low`` and ``high`` are of the mean before them.
@@ -173,11 +173,13 @@ class Mechanism(Table):
         cell, of = self._cell(layer, head), _parse_reading(of)
         units = self.tally.units[layer]
         texts = self.tally.by_unit("adds", of)[:, cell, : len(units)]
-        texts = texts[~np.isnan(texts).any(axis=1)]
+        known = ~np.isnan(texts).any(axis=1)
+        groups = None if self._groups is None else np.array(self._groups, object)[known].tolist()
+        texts = texts[known]
         if not len(texts):
             raise RecordError(f"No text shows head {layer}-{head} anything of {self._looks_at}")
         mean = texts.mean(axis=0)
-        ends = interval(texts, confidence=self.confidence)
+        ends = interval(texts, groups=groups, method="expanded", confidence=self.confidence)
         positive = np.maximum(mean, 0).sum()
         carries = _mean(self.tally.by_unit("carries", of)[:, cell, : len(units)])
         carrying, stable = carriers(mean, share=self.tally.share), carriers(texts, share=self.tally.share).mean(axis=0)
@@ -236,7 +238,8 @@ class Mechanism(Table):
 
     def __str__(self) -> str:
         model = self.tally.model or "a model"
-        first = f"{model}: {len(self.cells)} heads, {self.texts} text{'s' * (self.texts != 1)}, {self._looks_at}"
+        texts = f"{self.texts} text{'s' * (self.texts != 1)} ({length_said(self.tally.statistic.lengths)})"
+        first = f"{model}: {len(self.cells)} heads, {texts}, {self._looks_at}"
         cards = [line for cell in self.cells for line in self._card(*cell)] if len(self.cells) <= SHOWN else []
         beside = [] if self.control is None else ["", "The same with random weights:", *self.control._table()]
         return "\n".join([first, *self._table(), *NOTES, *cards, *beside])
@@ -274,7 +277,7 @@ class Mechanism(Table):
         values = {name: self.tally.row(name, of) for name in SUMMARY}
         mass = _mean(self.tally.row("mass", of))
         means = {name: _mean(each) for name, each in values.items()}
-        ends = {name: interval(values[name], confidence=self.confidence) for name in ("neurons", "overlap")}
+        ends = {name: self._interval(values[name]) for name in ("neurons", "overlap")}
         counts = (~np.isnan(values["neurons"])).sum(axis=0)
         return [
             {
@@ -285,13 +288,8 @@ class Mechanism(Table):
                 "texts": int(counts[cell]),
                 "mass": float(mass[cell]),
                 "units": len(self.tally.units[layer]),
-                **{
-                    name if end is None else f"{name}_{('low', 'high')[end]}": float(
-                        means[name][cell] if end is None else ends[name][cell, end]
-                    )
-                    for name in ("neurons", "overlap")
-                    for end in (None, 0, 1)
-                },
+                **_with_ends("neurons", means, ends, cell),
+                **_with_ends("overlap", means, ends, cell),
                 "chance": float(means["chance"][cell]),
             }
             for cell, (layer, head) in enumerate(self.cells)
@@ -303,13 +301,20 @@ class Mechanism(Table):
         means = {"neurons": _mean(neurons.T), "fixed": _mean(fixed.T)}
         found: dict[str, float] = {}
         for name, texts in means.items():
-            ends = interval(texts[:, None], confidence=self.confidence)[0]
+            ends = self._interval(texts[:, None])[0]
             found |= {
                 name: float(_mean(texts[:, None])[0]),
                 f"{name}_low": float(ends[0]),
                 f"{name}_high": float(ends[1]),
             }
         return Group(label=label, heads=len(chosen), **found)
+
+    @property
+    def _groups(self) -> tuple[str | None, ...] | None:
+        return self.tally.statistic.groups
+
+    def _interval(self, texts: np.ndarray) -> np.ndarray:
+        return interval(texts, groups=self._groups, method="expanded", confidence=self.confidence)
 
     def _cell(self, layer: int, head: int) -> int:
         if (layer, head) not in self.cells:
@@ -331,6 +336,7 @@ def mechanism(
     records: Any,
     at: Collection[tuple[int, int]] | None = None,
     *,
+    groups: Iterable[Any] | None = None,
     pattern: Pattern | str | None = None,
     stack: str | None = None,
     share: float = 0.9,
@@ -347,6 +353,7 @@ def mechanism(
     Args:
         records: one record, or one for each text, all of one model, with queries and keys.
         at: layer and head of those to look into, such as ``[(2, 0), (7, 3)]``; all by default.
+        groups: the document that each text is of, by name or number: intervals are then over documents.
         pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of `sketch`; by
             default whatever they do look at, key by key as much as they do.
         stack: which stack of the records; by default the first.
@@ -365,8 +372,8 @@ def mechanism(
         <Mechanism: 1 heads, 1 texts, looking at what each query looks at>
     """
     tally = MechanismTally(at, pattern=pattern, stack=stack, share=share)
-    for number, record in enumerate(parse_records(records, "mechanism")):
-        tally.update(f"{number:06}", record)
+    for number, (record, group) in enumerate(with_groups(records, groups, "mechanism")):
+        tally.update(f"{number:06}", record, group=group)
     if not tally.cells:
         raise RecordError("mechanism was given no record; capture at least one text")
     return Mechanism(tally, confidence)
@@ -376,6 +383,12 @@ def _parse_reading(of: str) -> Reading:
     if of not in READINGS:
         raise RecordError(f"There is no reading {of!r}; there are {' and '.join(READINGS)}")
     return of
+
+
+def _with_ends(name: str, means: dict[str, np.ndarray], ends: dict[str, np.ndarray], cell: int) -> dict[str, float]:
+    """The mean of one number of a head, and the ends of its interval."""
+    low, high = ends[name][cell]
+    return {name: float(means[name][cell]), f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
 def _mean(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic
-from headscope.patterns._mechanism_tally import MechanismTally, parse_pattern
+from headscope.patterns._mechanism_tally import POSITIONS, MechanismTally, parse_pattern, row_names
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._units import Units
-from headscope.storage import load_kept, save_kept
+from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading, save_kept
 
 KIND = "mechanism tally"
+SAID: dict[str, Any] = {
+    "at": ([PAIR], None),
+    "pattern": (str, None),
+    "stack": (str, None),
+    "share": Finite,
+    "model": str,
+    "cells": [PAIR],
+    "units": [[int, [[int]], [(Finite, None)]]],
+    "names": [str],
+    "texts": [str],
+}
 
 
 def save(tally: MechanismTally, path: Path) -> Path:
@@ -27,12 +41,14 @@ def save(tally: MechanismTally, path: Path) -> Path:
         "units": [[layer, each.members, each.frequencies] for layer, each in tally.units.items()],
         "names": tally.statistic.names,
         "texts": tally.statistic.texts,
+        "groups": tally.statistic.groups,
+        "lengths": [None if np.isnan(length) else int(length) for length in tally.statistic.lengths],
     }
     arrays = {"values": tally.statistic.values, "carried": tally._carried, "seen": tally._seen}
     return save_kept(path, KIND, said, arrays)
 
 
-def load_mechanism_tally(path: str | os.PathLike, *, pattern: Pattern | None = None) -> MechanismTally:
+def load_mechanism_tally(path: str | os.PathLike[str], *, pattern: Pattern | None = None) -> MechanismTally:
     """A tally that was kept, to go on with, or to add to others.
 
     Args:
@@ -44,6 +60,8 @@ def load_mechanism_tally(path: str | os.PathLike, *, pattern: Pattern | None = N
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
     said, arrays = load_kept(path, KIND)
+    with reading(path, KIND):
+        _check(said, arrays)
     name = said["pattern"]
     if pattern is not None and pattern.name != name:
         raise RecordError(f"{path} was made with the pattern {name!r}, and given is {pattern.name!r}")
@@ -52,14 +70,41 @@ def load_mechanism_tally(path: str | os.PathLike, *, pattern: Pattern | None = N
     except RecordError:
         raise RecordError(f"{path} was made with a pattern of one's own, {name!r}; give it as pattern=") from None
     at = said["at"] and [(layer, head) for layer, head in said["at"]]
-    found = MechanismTally(at, pattern=wanted, stack=said["stack"], share=said["share"])
+    with reading(path, KIND):
+        return _made(said, arrays, MechanismTally(at, pattern=wanted, stack=said["stack"], share=said["share"]))
+
+
+def _made(said: dict[str, Any], arrays: dict[str, np.ndarray], found: MechanismTally) -> MechanismTally:
     found.model, found.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
     found.units = {
         layer: Units(tuple(tuple(member) for member in members), tuple(frequencies))
         for layer, members, frequencies in said["units"]
     }
     found.statistic = Statistic(arrays["values"].shape[1:], tuple(said["names"]))
-    for text, values in zip(said["texts"], arrays["values"], strict=True):
-        found.statistic.update(text, values)
+    # files of headscope 0.1 know neither lengths nor documents
+    nothing = [None] * len(said["texts"])
+    facts = (said["texts"], arrays["values"], said.get("lengths") or nothing, said.get("groups") or nothing)
+    for text, values, length, group in zip(*facts, strict=True):
+        found.statistic.update(text, values, length=length, group=group)
     found._carried, found._seen = arrays["carried"], arrays["seen"]
     return found
+
+
+def _check(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Raise where the arrays are not as large as heads, units and texts make them."""
+    check_document(said, SAID)
+    missing = SAID.keys() - said.keys()
+    if missing:
+        raise ValueError(f"it does not say its {', '.join(sorted(missing))}")
+    cells, units = [tuple(cell) for cell in said["cells"]], {layer: members for layer, members, _ in said["units"]}
+    width = max((len(members) for members in units.values()), default=0)
+    names = [*row_names(width), *(f"head {layer}-{head}" for layer, head in cells)] if cells else []
+    if said["names"] != names or {layer for layer, _ in cells} != set(units) or not 0 < said["share"] <= 1:
+        raise ValueError("its rows, heads and units are not of one tally")
+    for _, members, frequencies in said["units"]:
+        if len(members) != len(frequencies) or not all(1 <= len(member) <= 2 for member in members):
+            raise ValueError("its units are none")
+    rows = len(names) - len(cells)
+    array_of(arrays, "values", "f", (len(said["texts"]), len(cells), rows))
+    array_of(arrays, "carried", "i", (2, len(cells), POSITIONS, width))
+    array_of(arrays, "seen", "i", (len(cells), POSITIONS))

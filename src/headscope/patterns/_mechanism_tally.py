@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -16,6 +16,7 @@ from headscope.evidence import Statistic
 from headscope.measures import carriers, neuron_scores, set_overlap
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
+from headscope.patterns._records import OneModel
 from headscope.patterns._sketch import sketch
 from headscope.patterns._units import Units, units_of
 from headscope.record import Layer, Record
@@ -32,6 +33,7 @@ RULES = {
     "positional-previous": "word -> previous in own",
     "delimiter": "word -> delimiter",
     "bag": "word -> word in own",
+    "first-token": "any -> first",
     "sink": "any -> first",
     "previous-token": "any -> previous",
     "sep": "word -> sep",
@@ -40,7 +42,7 @@ RULES = {
 """Patterns that are scored otherwise, and classes of tokens, as pairs."""
 
 
-class MechanismTally:
+class MechanismTally(OneModel):
     """What `mechanism` counts: update it with records, add tallies of other machines.
 
     Values do not depend on the order of texts or on how they were shared out.
@@ -81,14 +83,15 @@ class MechanismTally:
 
     @property
     def _rows(self) -> tuple[str, ...]:
-        return _row_names(self.width)
+        return row_names(self.width)
 
-    def update(self, text: str, record: Record) -> None:
+    def update(self, text: str, record: Record, *, group: Any = None) -> None:
         """Count one text.
 
         Args:
             text: what tells it from all others.
             record: its queries and keys.
+            group: the document that it is of, for intervals; None for a text that belongs to no other.
 
         Raises:
             RecordError: where the text was counted before, the record has no such heads or others than the texts
@@ -100,6 +103,7 @@ class MechanismTally:
         units = {number: _checked_units(layer) for number, layer in layers.items()}
         if self.cells and (cells != self.cells or _members(units) != _members(self.units)):
             raise RecordError(f"Text {text!r} has other heads or neurons than those before it; one model at a time")
+        self._check_model(text, record, stack)
         if text in self.statistic:
             raise RecordError(f"Text {text!r} was counted before; give every text a name of its own, and each one once")
         if not self.cells:
@@ -107,7 +111,7 @@ class MechanismTally:
         sides = Sides(stack.query, stack.key)
         wanted = None if self.pattern is None else self.pattern.wanted(sides)
         rows = [self._values(maps_of(stack, layer, sides), layer, wanted) for layer in layers.values()]
-        self.statistic.update(text, np.concatenate(rows))
+        self.statistic.update(text, np.concatenate(rows), group=group, length=len(stack.query))
 
     def __add__(self, other: MechanismTally) -> MechanismTally:
         """The texts of both.
@@ -119,6 +123,7 @@ class MechanismTally:
             return NotImplemented
         if not other.cells or not self.cells:
             return self if self.cells else other
+        self._check_models(other)
         mine, theirs = ((each.at, each.pattern and each.pattern.name, each.stack, each.share) for each in (self, other))
         if mine != theirs or self.cells != other.cells or _members(self.units) != _members(other.units):
             raise RecordError("These tallies looked into other heads or patterns, and cannot be added up")
@@ -128,7 +133,7 @@ class MechanismTally:
         found._carried, found._seen = self._carried + other._carried, self._seen + other._seen
         return found
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep what was counted as one .npz file, for `load_mechanism_tally`; texts themselves are not kept.
 
         Raises:
@@ -179,10 +184,10 @@ class MechanismTally:
         first = self.cells.index((layer.layer, heads[0]))
         part = slice(first, first + len(heads))
         targets, mass, asked = _targets(maps, heads, wanted)
-        if layer.queries is None or layer.keys is None or not asked.any():
+        if not layer.has("queries") or not layer.has("keys") or not asked.any():
             return np.full((len(heads), len(self._rows)), np.nan)
         units = self.units[layer.layer]
-        queries, keys = layer.queries[heads][:, asked], layer.keys[layer.kv_head_of[heads]]
+        queries, keys = layer.part("queries", heads)[:, asked], layer.part("keys", layer.kv_head_of[heads])
         seen = maps.visible[asked] / maps.visible[asked].sum(axis=1, keepdims=True)
         places = np.flatnonzero(asked)
         early = places < POSITIONS
@@ -209,9 +214,10 @@ class MechanismTally:
 
 
 @cache
-def _row_names(width: int) -> tuple[str, ...]:
+def row_names(width: int) -> tuple[str, ...]:
     """What is kept of each head and text, where heads have so many units at most."""
-    of_units = (f"{name} {of} {unit}" for name in ("adds", "carries") for of in READINGS for unit in range(width))
+    readings = [f"{name} {of}" for name in ("adds", "carries") for of in READINGS]
+    of_units = (f"{reading} {unit}" for reading in readings for unit in range(width))
     return ("mass", *(f"{name} {of}" for of in READINGS for name in SUMMARY), *of_units)
 
 
@@ -249,7 +255,7 @@ def _targets(
 
 
 def _checked_units(layer: Layer) -> Units:
-    if layer.queries is None or layer.keys is None:
+    if not layer.has("queries") or not layer.has("keys"):
         raise RecordError(
             f"Queries and keys of layer {layer.layer} were not kept, and neurons are theirs; capture with keep='qk'"
         )

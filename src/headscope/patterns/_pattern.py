@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
+from headscope.evidence import uniform_map
 from headscope.measures import (
     evenness,
     mass_at_offsets,
@@ -21,6 +24,12 @@ from headscope.measures import (
 from headscope.patterns._maps import Maps, Sides
 
 SINK_LENGTH = 64
+LEAST_PEAKS = 4
+"""Words that must have a neighbour for a share of peaks: of one or two it is 0 or 1, and heads with random weights hold
+the label on texts of 4 tokens."""
+LEAST_LOOKING = 8
+"""Queries that must be able to look at a token for it to count as a sink: the last tokens of a causal text are seen by
+few, and a mean over few rows is high by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +49,8 @@ class Pattern:
         by_position: what a habit of looking at places alone would score on some maps, for the baseline of that name;
             for patterns with a score of their own.
         by_place: whether pairs are the same whatever the words are; shuffled words then say nothing.
+        by_word: whether it is about single words, not kinds of words: it is then compared with words that changed
+            places among their kind, too.
 
     Raises:
         RecordError: unless one of score and pairs is given and the threshold lies within 0..1.
@@ -53,12 +64,26 @@ class Pattern:
     pairs: Callable[[Sides], np.ndarray] | None = None
     by_position: Callable[[Maps], np.ndarray] | None = None
     by_place: bool = False
+    by_word: bool = False
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.pairs is None):
             raise RecordError(f"Pattern {self.name!r} needs score or pairs, one of them")
         if not 0 < self.threshold < 1:
             raise RecordError(f"Pattern {self.name!r} has the threshold {self.threshold}; give one within 0..1")
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Pattern:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Ours by name; of others, functions that cannot be pickled come back as ones that say so when asked."""
+        if any(self is each for each in PATTERNS):
+            return _by_name, (self.name,)
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name in ("score", "pairs", "by_position"):
+            if not _can_be_pickled(values[name]):
+                values[name] = LeftBehind(self.name)
+        return _made, (values,)
 
     def of(self, maps: Maps) -> Float[np.ndarray, " head"]:
         """The score of every head; NaN where the text cannot show the pattern."""
@@ -78,6 +103,32 @@ class Pattern:
         return mass_on_pairs(maps.weights, pairs & maps.visible)
 
 
+@dataclass(frozen=True)
+class LeftBehind:
+    """Stands for a function of a pattern that could not be pickled; results that were counted do not need it."""
+
+    name: str
+
+    def __call__(self, *_: Any) -> Any:
+        raise RecordError(f"Pattern {self.name!r} was pickled without its functions; make it again to count more texts")
+
+
+def _can_be_pickled(function: Any) -> bool:
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError):  # what a lambda or a function in a function gives
+        return False
+    return True
+
+
+def _by_name(name: str) -> Pattern:
+    return next(each for each in PATTERNS if each.name == name)
+
+
+def _made(values: dict[str, Any]) -> Pattern:
+    return Pattern(**values)
+
+
 def _at(offset: int, *, inside: bool) -> Callable[[Maps], np.ndarray]:
     def score(maps: Maps) -> np.ndarray:
         if not maps.sides.is_self:
@@ -92,7 +143,10 @@ def _peak(offset: int) -> Callable[[Maps], np.ndarray]:
     def score(maps: Maps) -> np.ndarray:
         if not maps.sides.is_self:
             return _none(maps)
-        return peak_at_offset(maps.weights, offset, pairs=maps.visible & maps.sides.own_sentence)
+        pairs = maps.visible & maps.sides.own_sentence
+        if np.diagonal(pairs, offset).sum() < LEAST_PEAKS:
+            return _none(maps)
+        return peak_at_offset(maps.weights, offset, pairs=pairs)
 
     return score
 
@@ -107,13 +161,31 @@ def _bag(maps: Maps) -> np.ndarray:
     if not maps.sides.is_pair:
         return _none(maps)
     own = maps.sides.own_sentence & maps.visible
-    return mass_on_pairs(maps.weights, own) * evenness(maps.weights, own)
+    even = mass_on_pairs(uniform_map(maps.visible), own)
+    # even rows have half of their mass inside the sentence already, so what counts is how far a head goes beyond them
+    beyond = (mass_on_pairs(maps.weights, own) - even) / np.maximum(1 - even, np.finfo(np.float64).eps)
+    return np.maximum(beyond, 0.0) * evenness(maps.weights, own)
+
+
+def _first_token(maps: Maps) -> np.ndarray:
+    if min(maps.visible.shape) < 2 or maps.visible.shape[0] >= SINK_LENGTH:
+        return _none(maps)
+    return sink_strength(maps.weights)
 
 
 def _sink(maps: Maps) -> np.ndarray:
-    if min(maps.visible.shape) < 2:
+    if maps.visible.shape[0] < SINK_LENGTH:
         return _none(maps)
     return sink_strength(maps.weights[:, :SINK_LENGTH])
+
+
+def _sink_elsewhere(maps: Maps) -> np.ndarray:
+    looking = maps.visible.sum(axis=0)
+    places = np.flatnonzero(maps.sides.later_sinks & (looking >= LEAST_LOOKING))
+    if not len(places):
+        return _none(maps)
+    weights = np.where(maps.visible, maps.weights, 0.0)[:, :, places]
+    return (weights.sum(axis=1) / looking[places]).max(axis=1)
 
 
 def _induction(sides: Sides) -> np.ndarray:
@@ -151,6 +223,7 @@ PATTERNS = (
         source=f"{VIG}: mass on the same form, of words that occur more than once; threshold ours",
         threshold=0.3,
         pairs=lambda sides: sides.same_word,
+        by_word=True,
     ),
     Pattern(
         name="same-other",
@@ -158,6 +231,7 @@ PATTERNS = (
         source=f"{VIG}: the same with the other segment; threshold ours",
         threshold=0.3,
         pairs=lambda sides: sides.same_word & sides.other_sentence,
+        by_word=True,
     ),
     Pattern(
         name="delimiter",
@@ -169,8 +243,8 @@ PATTERNS = (
     Pattern(
         name="bag",
         says="looks evenly at the words of the same sentence",
-        source=f"{VIG}: mass inside the sentence times its evenness, on pairs of texts; threshold ours",
-        threshold=0.6,
+        source=f"{VIG}: mass inside the sentence beyond even rows, times its evenness; threshold ours",
+        threshold=0.3,
         score=_bag,
     ),
     Pattern(
@@ -188,11 +262,25 @@ PATTERNS = (
         score=_peak(-1),
     ),
     Pattern(
+        name="first-token",
+        says="rests on the first token, in texts of fewer than 64 tokens",
+        source="as sink, which is told of longer texts only; ours",
+        threshold=0.3,
+        score=_first_token,
+    ),
+    Pattern(
         name="sink",
-        says="rests on the first token",
+        says="rests on the first token, in texts of 64 tokens or more",
         source="Gu et al. 2025: mean mass on it of the first 64 queries; theirs compares with > 0.3 text by text",
         threshold=0.3,
         score=_sink,
+    ),
+    Pattern(
+        name="sink-elsewhere",
+        says="rests on the first full stop, the first line break, or a token that ends a text",
+        source="Sun et al. 2024, section 2, say where; mean mass on the strongest of them, threshold of Gu",
+        threshold=0.3,
+        score=_sink_elsewhere,
     ),
     Pattern(
         name="induction",
@@ -200,6 +288,7 @@ PATTERNS = (
         source="Olsson et al. 2022: prefix matching, mass summed over earlier places; threshold ours",
         threshold=0.3,
         pairs=_induction,
+        by_word=True,
     ),
     Pattern(
         name="previous-token",

@@ -55,7 +55,9 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
 
     def pairs(sides: Sides) -> np.ndarray:
         found = _tokens(query, sides.query)[:, None] & _keys(key, sides)
-        return found if where is None else found & (sides.own_sentence if where == "own" else sides.other_sentence)
+        if where is None:
+            return found
+        return found & (sides.own_sentence if where == "own" else sides.other_sentence)
 
     return Pattern(
         name=name or rule,

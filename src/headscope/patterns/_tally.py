@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,10 +16,14 @@ from headscope.measures import confidence, entropy, head_distances, mass_at_offs
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
+from headscope.patterns._records import OneModel
 from headscope.record import Record, Stack
+from headscope.storage import reading
 
 SHUFFLES = 8
-BASELINES = ("uniform", "shuffled", "position")
+BASELINES = ("uniform", "shuffled", "position", "like words")
+LIKE_WORDS = 1
+"""Seed of the draws of words among their kind, which are other draws than those among all words."""
 MEASURES: Mapping[str, Callable[[Maps], np.ndarray]] = {
     "entropy": lambda maps: entropy(maps.weights, queries=maps.seeing),
     "confidence": lambda maps: confidence(maps.weights, queries=maps.seeing),
@@ -26,9 +31,15 @@ MEASURES: Mapping[str, Callable[[Maps], np.ndarray]] = {
     "self": lambda maps: mass_at_offsets(maps.weights, [0])[:, 0] if maps.sides.is_self else _none(maps),
     "special": lambda maps: mass_on(maps.weights, ~maps.sides.key_words, queries=maps.seeing),
 }
+BATTERY = "battery "
+"""What the array of the runs of repeated tokens is called in a file, before the names of their patterns."""
+TOKENS = "tokens"
+"""The row that holds the length of each text."""
+ADDED_PATTERNS, ADDED_BASELINES = ("sink", "sink-elsewhere"), ("like words",)
+"""What tallies of headscope 0.1 do not hold."""
 
 
-class Tally:
+class Tally(OneModel):
     """What `heads` counts: update it with records, add tallies of other machines, keep it and go on later.
 
     Values do not depend on the order of texts or on how they were shared out.
@@ -64,13 +75,16 @@ class Tally:
         self.cells: list[tuple[int, int]] = []
         self.statistic = Statistic((len(self.rows), 0))
         self.shown: dict[str, str] = {}
+        self.battery: Tally | None = None
+        """Runs of repeated random tokens, which decide the patterns that were counted on them."""
 
-    def update(self, text: str, record: Record) -> None:
+    def update(self, text: str, record: Record, *, group: Any = None) -> None:
         """Count one text.
 
         Args:
             text: what tells it from all others.
             record: its attention.
+            group: the document that it is of, for intervals and tests; None for a text that belongs to no other.
 
         Raises:
             RecordError: where the text was counted before, or the record has other layers and heads.
@@ -82,6 +96,7 @@ class Tally:
                 f"Text {text!r} has {len(cells)} heads, the texts before it {len(self.cells)}; heads of one model are "
                 "counted together"
             )
+        self._check_model(text, record, stack)
         values = self._values(text, stack)
         if not self.cells:
             self.cells, self.model = cells, record.model.name
@@ -90,7 +105,7 @@ class Tally:
             # a matrix of heads by heads is added up as exactly as a map of tokens by tokens
             self.distances = self.distances or MapSum(1, len(cells))
             self.distances.update(text, head_distances(np.concatenate([layer.weights_of() for layer in stack]))[None])
-        self.statistic.update(text, values)
+        self.statistic.update(text, values, group=group)
         self.shown[text] = " / ".join(record.texts) or " ".join(stack.query.labels)
 
     def __add__(self, other: Tally) -> Tally:
@@ -103,20 +118,71 @@ class Tally:
             return NotImplemented
         if not other.cells or not self.cells:
             return self if self.cells else other
+        self._check_models(other)
         found = Tally(self.patterns, stack=self.stack, position_mean=self.position_mean, distances=self.adds_distances)
         if self.distances is not None and other.distances is not None:
             found.distances = self.distances + other.distances
         found.statistic = self.statistic + other.statistic
         found.cells, found.model, found.shown = self.cells, self.model, self.shown | other.shown
+        found.battery = self.battery or other.battery
         return found
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def is_by_battery(self, pattern: Pattern) -> bool:
+        """Whether runs of repeated random tokens decide a pattern."""
+        return self.battery is not None and pattern.name in self.battery.rows
+
+    def lengths_for(self, pattern: Pattern) -> Float[np.ndarray, " text"]:
+        """Lengths of the texts that decide a pattern, or of the runs of repeated tokens."""
+        return self._by_battery.lengths if self.is_by_battery(pattern) else self.lengths
+
+    def groups_for(self, pattern: Pattern) -> tuple[str | None, ...] | None:
+        """The document of each text that decides a pattern; every run of repeated tokens stands for itself."""
+        return self._by_battery.statistic.groups if self.is_by_battery(pattern) else self.statistic.groups
+
+    @property
+    def _by_battery(self) -> Tally:
+        if self.battery is None:
+            raise RecordError("No battery of repeated tokens was run")
+        return self.battery
+
+    @property
+    def lengths(self) -> Float[np.ndarray, " text"]:
+        """Number of tokens that look, of every text; NaN in tallies that were kept before this was counted."""
+        return self.statistic.values[:, self.rows.index(TOKENS), 0]
+
+    def judged(
+        self, pattern: Pattern
+    ) -> tuple[Float[np.ndarray, "text head"], dict[str, Float[np.ndarray, "text head"]]]:
+        """Scores and baselines of a pattern; NaN on texts that cannot show it, or on which it is not judged.
+
+        A pattern is not judged on a text where even rows alone reach more than half its threshold: nearly any head
+        would come near it there. So it is on short texts, above all of models that only look back.
+        """
+        if self.is_by_battery(pattern):
+            return self._by_battery.judged(pattern)
+        values = self.statistic.values
+        scores = values[:, self.rows.index(pattern.name)]
+        against = {name: values[:, self.rows.index(f"{pattern.name}:{name}")] for name in BASELINES}
+        return np.where(against["uniform"] > pattern.threshold / 2, np.nan, scores), against
+
+    def not_judged(self, pattern: Pattern) -> int:
+        """On how many of the texts that could show a pattern it is not judged."""
+        if self.is_by_battery(pattern):
+            return 0
+        shown = ~np.isnan(self.statistic.values[:, self.rows.index(pattern.name)]).all(axis=1)
+        return int((shown & np.isnan(self.judged(pattern)[0]).all(axis=1)).sum())
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep the values as one .npz file, to be resumed with `load_tally`; texts themselves are not kept.
 
         Raises:
             FileError: where the file cannot be written.
         """
-        return self.statistic.save(path, **({} if self.distances is None else self.distances.arrays))
+        beside = {} if self.distances is None else dict(self.distances.arrays)
+        if self.battery is not None:
+            names = [pattern.name for pattern in self.battery.patterns]
+            beside |= {f"{BATTERY}{'+'.join(names)}": self.battery.statistic.values}
+        return self.statistic.save(path, **beside)
 
     def _values(self, text: str, stack: Stack) -> Float[np.ndarray, "row head"]:
         sides = Sides(stack.query, stack.key)
@@ -125,17 +191,21 @@ class Tally:
         drawn = [sides.shuffled(rng) for _ in range(SHUFFLES)] if wanted else []
         heeding = [pattern for pattern in self.patterns if pattern.name in wanted and not pattern.by_place]
         shuffled = {pattern.name: [pattern.wanted(each) for each in drawn] for pattern in heeding}
+        by_word = [pattern for pattern in heeding if pattern.by_word]
+        rng = rng_of(text, LIKE_WORDS)
+        drawn = [sides.shuffled(rng, alike=True) for _ in range(SHUFFLES)] if by_word else []
+        alike = {pattern.name: [pattern.wanted(each) for each in drawn] for pattern in by_word}
         parts = []
         first = 0
         for layer in stack:
             maps = maps_of(stack, layer, sides)
             mean = None if self.position_mean is None else self.position_mean[first : first + layer.heads]
-            parts.append(self._layer_values(maps, wanted, shuffled, mean))
+            parts.append(self._layer_values(maps, wanted, (shuffled, alike), mean))
             first += layer.heads
         return np.concatenate(parts, axis=1)
 
     def _layer_values(
-        self, maps: Maps, wanted: Mapping, shuffled: Mapping, mean: np.ndarray | None
+        self, maps: Maps, wanted: Mapping, drawn: tuple[Mapping, Mapping], mean: np.ndarray | None
     ) -> Float[np.ndarray, "row head"]:
         heads = len(maps.weights)
         even = Maps(uniform_map(maps.visible), maps.sides, maps.visible)
@@ -146,48 +216,109 @@ class Tally:
             found += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
             if pairs is None or pattern.by_place:
                 found += [_none(maps), _none(maps) if pattern.by_position is None else pattern.by_position(maps)]
+                found.append(_none(maps))
                 continue
-            drawn = np.stack([pattern.on_pairs(maps, each) for each in shuffled[pattern.name]])
-            found.append(_mean_of_known(drawn))
-            found.append(_none(maps) if placed is None else pattern.on_pairs(placed, pairs))
+            shuffled, alike = (_on_drawn(pattern, maps, each) for each in drawn)
+            found += [shuffled, _none(maps) if placed is None else pattern.on_pairs(placed, pairs), alike]
         classes = kovaleva_class(maps)
         found += [(classes == number).astype(np.float64) for number in range(len(CLASSES))]
         found += [measure(maps) for measure in MEASURES.values()]
+        found.append(np.full(heads, len(maps.sides.query), np.float64))
         return np.stack(found)
 
 
-def load_tally(path: str | os.PathLike, patterns: tuple[Pattern, ...] = PATTERNS, *, stack: str | None = None) -> Tally:
+def load_tally(
+    path: str | os.PathLike[str], patterns: tuple[Pattern, ...] = PATTERNS, *, stack: str | None = None
+) -> Tally:
     """A tally that was kept, to go on with.
+
+    One of headscope 0.1 has no lengths, and what was called `sink` then is `first-token`: it was taken of texts of any
+    length. `bag` had another score then and is not judged.
 
     Raises:
         FileError: where the file is not there or is none of ours.
         RecordError: where it was made of other patterns.
     """
     found = Tally(patterns, stack=stack)
-    statistic = load_statistic(path)
-    rows = tuple(name for name in statistic.names if not name.startswith("head "))
-    if rows != found.rows:
-        raise RecordError(f"{path} was made of other patterns; give those it was made of")
-    heads = (name.removeprefix("head ").split("-") for name in statistic.names if name.startswith("head "))
-    found.cells = [(int(layer), int(head)) for layer, head in heads]
-    found.statistic = statistic
+    kept = load_statistic(path)
+    heads = [name.removeprefix("head ").split("-") for name in kept.names if name.startswith("head ")]
+    with reading(path, "tally"):
+        found.cells = [(int(layer), int(head)) for layer, head in heads]
+        if kept.shape != (len(kept.names) - len(heads), len(heads)):
+            raise ValueError(f"it has values {list(kept.shape)} for {len(heads)} heads")
+    found.statistic = statistic = _with_rows(kept, found, path)
     found.shown = {text: text for text in statistic.texts}
     beside = load_beside(path)
+    for name in [name for name in beside if name.startswith(BATTERY)]:
+        found.battery = _kept_battery(name.removeprefix(BATTERY).split("+"), beside.pop(name), found)
     if beside:
-        found.adds_distances, found.distances = True, MapSum.of_arrays(beside, statistic.texts)
+        with reading(path, "tally"):
+            found.distances = MapSum.of_arrays(beside, statistic.texts)
+            if found.distances.mean.shape != (1, *2 * (len(found.cells),)):
+                raise ValueError(f"it has distances {list(found.distances.mean.shape)} of {len(found.cells)} heads")
+        found.adds_distances = True
     return found
+
+
+def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally | None:
+    """The runs of repeated tokens that were kept with a tally; None where its patterns were other ones then."""
+    battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
+    if values.shape[1:] != (len(battery.rows), len(tally.cells)):
+        return None
+    battery.cells = tally.cells
+    battery.statistic = Statistic(values.shape[1:], _names(battery.rows, battery.cells))
+    for number, run in enumerate(values):
+        battery.statistic.update(f"{number:06}", run)
+    return battery
+
+
+def _with_rows(kept: Statistic, tally: Tally, path: str | os.PathLike[str]) -> Statistic:
+    """A kept statistic with the rows of a tally; what was not counted then is NaN."""
+    rows = tuple(name for name in kept.names if not name.startswith("head "))
+    if rows == tally.rows:
+        return kept
+    if TOKENS not in rows:
+        rows = tuple(_name_of_today(name) for name in rows)
+    later = {row for row in tally.rows if TOKENS not in rows and _was_added(row)}
+    if set(rows) - set(tally.rows) or set(tally.rows) - set(rows) - later:
+        raise RecordError(f"{path} was made of other patterns; give those it was made of")
+    statistic = Statistic((len(tally.rows), len(tally.cells)), _names(tally.rows, tally.cells))
+    for text, values in zip(kept.texts, kept.values, strict=True):
+        known = dict(zip(rows, values, strict=True))
+        nothing = np.full(len(tally.cells), np.nan)
+        statistic.update(text, np.stack([known.get(row, nothing) for row in tally.rows]))
+    return statistic
+
+
+def _name_of_today(row: str) -> str:
+    pattern, mark, baseline = row.partition(":")
+    return f"first-token{mark}{baseline}" if pattern == "sink" else row
+
+
+def _was_added(row: str) -> bool:
+    """Whether a row is not in tallies of headscope 0.1."""
+    pattern, _, baseline = row.partition(":")
+    return row == TOKENS or pattern in ADDED_PATTERNS or baseline in ADDED_BASELINES
 
 
 def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     names = [pattern.name for pattern in patterns]
     if len(set(names)) < len(names):
         raise RecordError(f"Patterns need names of their own; given were {', '.join(names)}")
-    scores = [f"{name}{kind}" for name in names for kind in ("", *(f":{baseline}" for baseline in BASELINES))]
-    return (*scores, *(f"class {name}" for name in CLASSES), *(f"measure {name}" for name in MEASURES))
+    kinds = ["", *(f":{baseline}" for baseline in BASELINES)]
+    scores = [f"{name}{kind}" for name in names for kind in kinds]
+    return (*scores, *(f"class {name}" for name in CLASSES), *(f"measure {name}" for name in MEASURES), TOKENS)
 
 
 def _names(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple[str, ...]:
     return (*rows, *(f"head {layer}-{head}" for layer, head in cells))
+
+
+def _on_drawn(pattern: Pattern, maps: Maps, drawn: Mapping) -> Float[np.ndarray, " head"]:
+    """Mean score of a pattern over the places that were drawn for it; NaN where none were."""
+    if pattern.name not in drawn:
+        return _none(maps)
+    return _mean_of_known(np.stack([pattern.on_pairs(maps, pairs) for pairs in drawn[pattern.name]]))
 
 
 def _mean_of_known(drawn: Float[np.ndarray, "draw head"]) -> Float[np.ndarray, " head"]:

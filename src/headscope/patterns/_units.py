@@ -50,7 +50,7 @@ def units_of(layer: Layer) -> Units:
         >>> units_of(Layer(layer=0, queries=np.ones((1, 2, 3)), keys=np.ones((1, 2, 3)))).members
         ((0,), (1,), (2,))
     """
-    size = 0 if layer.queries is None else layer.queries.shape[2]
+    size = 0 if not layer.has("queries") else layer.shape_of("queries")[2]
     if layer.rotary is None:
         return Units(tuple((feature,) for feature in range(size)), (None,) * size)
     pairs = tuple((int(a), int(b)) for a, b in zip(*layer.rotary.pairs, strict=True))

@@ -1,5 +1,6 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
+from headscope.record._checks import check_finite
 from headscope.record._contributions import CONTRIBUTION_KINDS, CONTRIBUTIONS, ContributionKind, Contributions
 from headscope.record._facts import ModelFacts
 from headscope.record._from_nnsight import from_nnsight
@@ -12,9 +13,12 @@ from headscope.record._record import Record
 from headscope.record._rotary import Rotary
 from headscope.record._stack import Stack
 from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
+from headscope.record._stored import Stored, StoredArrays, held
 from headscope.record._tokens import Tokens
+from headscope.record._verification import AGAINST, weakest
 
 __all__ = [
+    "AGAINST",
     "ARRAYS",
     "CONTRIBUTIONS",
     "CONTRIBUTION_KINDS",
@@ -31,9 +35,14 @@ __all__ = [
     "Rotary",
     "Stack",
     "Statistics",
+    "Stored",
+    "StoredArrays",
     "Tokens",
+    "check_finite",
     "from_nnsight",
     "from_transformer_lens",
     "from_weights",
+    "held",
     "statistics_of",
+    "weakest",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def layer_of(kept: Kept) -> Layer:
         sinks=kept.sinks,
         module=kept.name,
         route=kept.route,
-        verified=_verified(kept),
+        **_verified(kept),
     )
 
 
@@ -241,10 +242,10 @@ def _difference(kept: Kept) -> float:
     return _away(replace(kept, weights=weights)) / max(float(np.abs(kept.output).max()), 1e-30)
 
 
-def _verified(kept: Kept) -> float | None:
-    """Largest difference of weights times values from the output, or None where they were not kept."""
+def _verified(kept: Kept) -> dict[str, Any]:
+    """Largest difference of weights times values from the output, where they were kept, as arguments of a `Layer`."""
     if kept.values is None or kept.output is None:
-        return None
+        return {}
     away, largest = _away(kept), float(np.abs(kept.output).max())
     if not away <= kept.tolerance * largest:
         raise RecordError(
@@ -252,7 +253,8 @@ def _verified(kept: Kept) -> float | None:
             f"{kept.tolerance * largest:.1g}). Either the values were changed on the way, or the model does something "
             "to them afterwards (a gate, a norm); leave the output out to keep the weights unverified"
         )
-    return away
+    limit = kept.tolerance * largest
+    return {"verified": away, "verified_against": "attention output", "verified_limit": limit}
 
 
 def _away(kept: Kept) -> float:

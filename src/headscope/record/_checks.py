@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 import numpy as np
 
 from headscope.errors import RecordError
+from headscope.record._stored import Stored
 
 ROW_SUM_TOLERANCE = 5e-3
 """How far a row may be from 1; weights that a model computed in bfloat16 are off by up to 2.5e-3."""
@@ -15,15 +19,19 @@ INFINITE_FLOAT16 = 0x7C00
 """Bits of infinity; those of NaN and of negative numbers are larger."""
 
 
-def frozen(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to; a memory map stays one."""
-    view = array.view()
+def frozen(array: np.ndarray | Stored) -> Any:
+    """A view that cannot be written to; what stays in a file cannot anyway."""
+    if isinstance(array, Stored):
+        return array
+    view = np.asanyarray(array).view()
     view.flags.writeable = False
     return view
 
 
-def is_on_disk(array: np.ndarray) -> bool:
-    """Whether the array is a window on a file, whose values are checked when they are read."""
+def is_on_disk(array: np.ndarray | Stored) -> bool:
+    """Whether the array is in a file (or a window on one), so that its values are checked when they are read."""
+    if isinstance(array, Stored):
+        return True
     while not isinstance(array, np.memmap):
         if not isinstance(array.base, np.ndarray):
             return False
@@ -31,14 +39,14 @@ def is_on_disk(array: np.ndarray) -> bool:
     return True
 
 
-def check_floats(array: np.ndarray, name: str, shape: tuple[int, ...], axes: str) -> None:
+def check_floats(array: np.ndarray | Stored, name: str, shape: tuple[int, ...], axes: str) -> None:
     """Raise unless the array is of floating point and has this shape.
 
     Raises:
         RecordError: naming the array, what was given and what was wanted.
     """
-    if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
-        given = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+    if not isinstance(array, np.ndarray | Stored) or array.dtype.kind != "f":
+        given = array.dtype if isinstance(array, np.ndarray | Stored) else type(array).__name__
         raise RecordError(f"{name} must be a NumPy array of floating point, not {given}")
     if array.shape != shape:
         raise RecordError(
@@ -77,7 +85,8 @@ def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarr
         hint = (
             "the axes must be [head query key]"
             if abs(weights[head, :, query].sum() - 1) < ROW_SUM_TOLERANCE
-            else ("rows must sum to 1 over the keys; for padding, cut the padded tokens off")
+            else "rows must sum to 1 over the keys; for padding, cut the padded tokens off; where only part of each "
+            "row was kept, give from_weights(..., partial=True)"
         )
         raise RecordError(f"{name}: head {head}, query {query} sums to {sums[head, query]:.4g}; {hint}")
 
@@ -106,3 +115,13 @@ def _widened(block: np.ndarray) -> np.ndarray:
         if bits.max(initial=0) < INFINITE_FLOAT16:
             return (bits.astype(np.uint32) << 13).view(np.float32) * np.float32(2.0**112)
     return block.astype(np.promote_types(block.dtype, np.float32), copy=False)
+
+
+def check_number(what: str, given: Any) -> None:
+    """Raise where something is no whole number; True and 1.0 are none.
+
+    Raises:
+        RecordError: with what was given.
+    """
+    if isinstance(given, bool | np.bool_) or not isinstance(given, Integral):
+        raise RecordError(f"{what} is {given!r}; give one whole number from 0, or none at all for all of them")

@@ -12,6 +12,8 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
+from headscope.record._copied import Copied
+from headscope.record._stored import Array, array_field, held
 
 ContributionKind = Literal["attention", "residual", "output", "alti", "globenc"]
 CONTRIBUTION_KINDS: tuple[ContributionKind, ...] = get_args(ContributionKind)
@@ -21,7 +23,7 @@ CONTRIBUTIONS = dict.fromkeys(CONTRIBUTION_KINDS, "query key") | dict.fromkeys((
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Contributions:
+class Contributions(Copied):
     """Norms of the vectors that the keys of a layer add to its queries, all heads together; see `headscope.norms`.
 
     Args:
@@ -44,25 +46,27 @@ class Contributions:
         RecordError: where arrays do not fit together or hold what norms cannot be.
     """
 
-    attention: np.ndarray | None = None
-    residual: np.ndarray | None = None
-    output: np.ndarray | None = None
-    alti: np.ndarray | None = None
-    globenc: np.ndarray | None = None
-    own: np.ndarray | None = None
-    mixing_attention: np.ndarray | None = None
-    mixing_residual: np.ndarray | None = None
-    mixing_output: np.ndarray | None = None
+    attention: Array | None = array_field()
+    residual: Array | None = array_field()
+    output: Array | None = array_field()
+    alti: Array | None = array_field()
+    globenc: Array | None = array_field()
+    own: Array | None = array_field()
+    mixing_attention: Array | None = array_field()
+    mixing_residual: Array | None = array_field()
+    mixing_output: Array | None = array_field()
     expansion: float | None = None
     decomposes: str = ""
     verified: float | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in CONTRIBUTIONS if getattr(self, name) is not None}
+        given = {name: held(self, name) for name in CONTRIBUTIONS if held(self, name) is not None}
         size = next((array.shape for name, array in given.items() if name in CONTRIBUTION_KINDS), None)
         for name, array in given.items():
-            shape = array.shape if size is None else size if name in CONTRIBUTION_KINDS else size[:1]
+            shape = array.shape
+            if size is not None:
+                shape = size if name in CONTRIBUTION_KINDS else size[:1]
             check_floats(array, f"{name} of contributions", shape, CONTRIBUTIONS[name])
             if not is_on_disk(array):
                 check_finite(array, f"{name} of contributions")
@@ -80,8 +84,8 @@ class Contributions:
     def size(self) -> tuple[int, int] | None:
         """Number of queries and of keys; None where there is no map."""
         for kind in CONTRIBUTION_KINDS:
-            if getattr(self, kind) is not None:
-                queries, keys = getattr(self, kind).shape
+            if held(self, kind) is not None:
+                queries, keys = held(self, kind).shape
                 return queries, keys
         return None
 

@@ -222,4 +222,8 @@ def _mask(parts: dict[str, Any], name: str, cut: Cut) -> tuple[np.ndarray | None
     added = cut.of(given, AXES["mask"], f"mask of {name}")
     visible = np.any(added > 0.5 if is_bool else added > MASKED, axis=0)
     bias = np.where(visible, added, np.float32(0))
-    return None if visible.all() else visible, None if is_bool or not bias.any() else bias
+    hides = not visible.all()
+    adds = bias.any() and not is_bool
+    if not adds:
+        bias = None
+    return visible if hides else None, bias

@@ -146,7 +146,10 @@ def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
 
     rotated = "rot_q" in hooks and "rot_k" in hooks
     hidden = not rotated and _fact(config, "positional_embedding_type") == "rotary" and "pattern" in hooks
-    queries, keys = (None, None) if hidden else (part("rot_q"), part("rot_k")) if rotated else (part("q"), part("k"))
+    queries, keys = None, None
+    if not hidden:
+        before = "rot_" if rotated else ""
+        queries, keys = part(f"{before}q"), part(f"{before}k")
     return layer_of(
         Kept(
             name=module,

@@ -12,9 +12,17 @@ from headscope.record._facts import ModelFacts
 from headscope.record._layer import Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
+from headscope.record._steps import is_ragged, joined_steps
 from headscope.record._tokens import Tokens
 
 Pieces = Sequence[str] | Tokens
+NEEDED = {
+    "self": "tokens",
+    "encoder": "encoder_tokens",
+    "decoder": "decoder_tokens",
+    "cross": "decoder_tokens and encoder_tokens",
+}
+"""Which tokens the attention of each stack needs."""
 
 
 def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
@@ -28,12 +36,16 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
     encoder_tokens: Pieces | None = None,
     decoder_tokens: Pieces | None = None,
     model: str = "",
+    partial: bool = False,
 ) -> Record:
     """A record from attention weights that any library computed.
 
     Weights are one array ``[layer head query key]``, or one array ``[head query key]`` for each layer (a batch axis
     of 1 is dropped), as NumPy arrays, torch tensors or nested lists. A layer given as None keeps its number and is
     left out, as in hybrid models.
+
+    What ``model.generate(..., output_attentions=True)`` returns, a tuple of layers for each step, is joined: one row
+    for each token that was read. The token that was written last was never read; it may stand at the end of ``tokens``.
 
     Args:
         weights: attention of a model with one stack.
@@ -45,6 +57,8 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
         encoder_tokens: tokens of the source.
         decoder_tokens: tokens of the target.
         model: what to call the model.
+        partial: whether rows were cut (the largest weights of each, a sparse form) and may sum to less than 1: views
+            and figures say how much was not kept.
 
     Raises:
         RecordError: where something is missing, or arrays and tokens do not fit.
@@ -65,12 +79,14 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
         if arrays is None:
             continue
         if query is None or key is None:
-            needed = "tokens" if name == "self" else "encoder_tokens" if name == "encoder" else "decoder_tokens"
-            needed = "decoder_tokens and encoder_tokens" if name == "cross" else needed
+            needed = NEEDED[name]
             raise RecordError(f"from_weights: {name} attention was given without {needed}")
         start = sentence_b_start if name == "self" else None
-        sides = parse_tokens(query, start), parse_tokens(key, start)
-        stacks[name] = Stack(name=name, query=sides[0], key=sides[1], layers=parse_layers(arrays, name))
+        asking, asked = parse_tokens(query, start), parse_tokens(key, start)
+        layers = parse_layers(arrays, name, partial=partial)
+        if is_ragged(arrays):
+            asking, asked = (_read(side, count) for side, count in zip((asking, asked), layers[0].size, strict=True))
+        stacks[name] = Stack(name=name, query=asking, key=asked, layers=layers)
     if not stacks:
         raise RecordError("from_weights: give weights and tokens, or encoder, decoder and cross with their tokens")
     return Record(stacks=stacks, model=ModelFacts(name=model))
@@ -91,8 +107,15 @@ def parse_tokens(tokens: Pieces, sentence_b_start: int | None = None) -> Tokens:
     return Tokens(pieces=pieces, segments=segments)
 
 
-def parse_layers(arrays: Any, name: str) -> tuple[Layer, ...]:
+def _read(tokens: Tokens, count: int) -> Tokens:
+    """The tokens that were read: of a generation all but the one written last."""
+    return tokens.take(range(count)) if len(tokens) == count + 1 else tokens
+
+
+def parse_layers(arrays: Any, name: str, *, partial: bool = False) -> tuple[Layer, ...]:
     """One `Layer` for each array that is not None, numbered by its place."""
+    if is_ragged(arrays):
+        return parse_layers(joined_steps(arrays, name), name, partial=partial)
     if hasattr(arrays, "shape") and not len(arrays.shape):
         raise RecordError(f"{name} attention is a single number; give one array [head query key] for each layer")
     if not hasattr(arrays, "shape") and not len(arrays):
@@ -101,7 +124,7 @@ def parse_layers(arrays: Any, name: str) -> tuple[Layer, ...]:
             "output_attentions=True; use headscope.capture(model, tokenizer, text)"
         )
     return tuple(
-        Layer(layer=number, weights=parse_array(array, f"{name} attention of layer {number}"))
+        Layer(layer=number, weights=parse_array(array, f"{name} attention of layer {number}"), partial=partial)
         for number, array in enumerate(arrays)
         if array is not None
     )
@@ -109,6 +132,7 @@ def parse_layers(arrays: Any, name: str) -> tuple[Layer, ...]:
 
 def parse_array(array: Any, name: str) -> np.ndarray:
     """A float array ``[head query key]`` of our own from a NumPy array, a torch tensor or nested lists."""
+    _check_plain(array, name)
     if hasattr(array, "detach"):
         array = array.detach().float().cpu().numpy()
     try:
@@ -122,3 +146,19 @@ def parse_array(array: Any, name: str) -> np.ndarray:
     if found.ndim != 3:
         raise RecordError(f"{name} has shape {found.shape}; wanted are three axes [head query key]")
     return found
+
+
+def _check_plain(array: Any, name: str) -> None:
+    """Raise where something would be dropped in silence, or there are no numbers.
+
+    Raises:
+        RecordError: a sparse or meta tensor, complex numbers, a masked array.
+    """
+    if getattr(array, "is_meta", False):
+        raise RecordError(f"{name} is on the meta device, where there are no numbers; give one that was computed")
+    if "sparse" in str(getattr(array, "layout", "")):
+        raise RecordError(f"{name} is a sparse tensor; give {name.partition(' ')[0]} attention as .to_dense()")
+    if "complex" in str(getattr(array, "dtype", "")):
+        raise RecordError(f"{name} holds complex numbers; give real ones, such as .real")
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise RecordError(f"{name} is a masked array; give .filled(0) where what is masked was not looked at")

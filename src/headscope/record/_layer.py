@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
-from headscope.record._checks import check_finite, check_floats, check_weights, frozen, is_on_disk
+from headscope.record._checks import check_finite, check_floats, check_number, check_weights, frozen, is_on_disk
 from headscope.record._contributions import Contributions
+from headscope.record._copied import Copied
 from headscope.record._mask import Mask
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.record._rotary import Rotary
 from headscope.record._statistics import Statistics
+from headscope.record._stored import Array, array_field, held, part_of
+from headscope.record._verification import AGAINST
 
-Floating = Float[np.ndarray, "..."]
+if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types
+    Floating: TypeAlias = np.ndarray
+else:
+    Floating = Float[np.ndarray, "..."]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layer:
+class Layer(Copied):
     """What the heads of one layer computed: the weights, or queries and keys from which they follow exactly.
 
     Weights are ``softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the sinks.
@@ -37,9 +43,12 @@ class Layer:
             its value times the head's part of the output projection.
         contributions: what each token adds to the layer's output over all heads, where it was kept.
         scale: what scores are multiplied by.
-        visible: a `Mask`, or ``[query key]`` with True where the query may look; None where everything is visible.
+        visible: a `Mask`, or ``[query key]`` with True where the query may look; None is taken for a mask under which
+            everything is visible.
         bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions, ALiBi).
         soft_cap: scores become ``soft_cap * tanh(score / soft_cap)`` before the bias is added.
+        partial: whether rows were cut before they came here (the largest weights of each, a sparse form): they may sum
+            to less than 1, and what is missing was not kept.
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
         statistics: what the heads do row by row, where the weights themselves are not kept.
         rotary: how positions turned queries and keys, where they did.
@@ -49,7 +58,11 @@ class Layer:
         module: name of the attention module in the model.
         projection: name of the output projection, found by watching; empty where something stands in between.
         route: how it was captured: ``"interface"`` (of transformers) or ``"operators"`` (of torch).
-        verified: largest difference between the layer output recomputed from this layer and the model's own.
+        verified: largest difference between what was recomputed from this layer and the model's own.
+        verified_against: what that was: the ``"layer output"``, after the output projection; the ``"attention
+            output"``, weights times values, where no output projection was seen; or ``"itself"``, where these weights
+            times these values are all that was seen. Empty where it is not known.
+        verified_limit: up to which difference the layer passes: 1e-4 of the largest value, 3e-2 in half precision.
         changes: what was done to the layer on purpose, in words (see `headscope.intervene`); rows may then sum to less
             than 1, or to 0 where a head's output was replaced.
 
@@ -58,19 +71,20 @@ class Layer:
     """
 
     layer: int
-    weights: np.ndarray | None = None
-    queries: np.ndarray | None = None
-    keys: np.ndarray | None = None
-    values: np.ndarray | None = None
-    queries_before: np.ndarray | None = None
-    keys_before: np.ndarray | None = None
-    value_norms: np.ndarray | None = None
+    weights: Array | None = array_field()
+    queries: Array | None = array_field()
+    keys: Array | None = array_field()
+    values: Array | None = array_field()
+    queries_before: Array | None = array_field()
+    keys_before: Array | None = array_field()
+    value_norms: Array | None = array_field()
     contributions: Contributions | None = None
     scale: float = 1.0
     visible: Mask | Any = None
-    bias: np.ndarray | None = None
+    bias: Array | None = array_field()
     soft_cap: float | None = None
-    sinks: np.ndarray | None = None
+    sinks: Array | None = array_field()
+    partial: bool = False
     statistics: Statistics | None = None
     rotary: Rotary | None = None
     turned: str = ""
@@ -80,20 +94,34 @@ class Layer:
     projection: str = ""
     route: str = ""
     verified: float | None = None
+    verified_against: str = ""
+    verified_limit: float | None = None
     changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, frozen(np.asanyarray(array)))
+            if self.has(name):
+                object.__setattr__(self, name, frozen(held(self, name)))
                 self._check_axes(name)
         if self.visible is not None and not isinstance(self.visible, Mask):
             object.__setattr__(self, "visible", Mask.of(self.visible))
-        if self.weights is None and self.statistics is None:
-            self._queries_and_keys()
+        if not self.has("weights") and self.statistics is None:
+            self._check_kept()
+        if self.visible is None:
+            object.__setattr__(self, "visible", Mask.full(*self.size))
+        if self.verified_against not in AGAINST:
+            known = ", ".join(map(repr, AGAINST))
+            raise RecordError(f"verified_against is one of {known}, not {self.verified_against!r}")
         self._check_shapes()
         self._check_values()
+
+    def __repr__(self) -> str:
+        """A line that says what there is and what is kept of it."""
+        heads, queries, keys = self.size_of_all
+        kept = [name for name in ARRAYS if self.has(name)]
+        shared = f" on {self.kv_heads} key/value heads" if self.kv_heads < heads else ""
+        held_here = ", ".join(kept) or "statistics"
+        return f"<Layer {self.layer}: {heads} heads{shared}, {queries} x {keys}, {self.kind}; holds {held_here}>"
 
     @property
     def heads(self) -> int:
@@ -103,9 +131,9 @@ class Layer:
     @property
     def kv_heads(self) -> int:
         """Number of key/value heads: fewer than heads where heads share their keys and values."""
-        for array in (self.keys, self.values):
-            if array is not None:
-                return array.shape[0]
+        for name in ("keys", "values"):
+            if self.has(name):
+                return self.shape_of(name)[0]
         return self.heads
 
     @property
@@ -116,18 +144,39 @@ class Layer:
     @property
     def size_of_all(self) -> tuple[int, int, int]:
         """Number of heads, of queries and of keys: the shape of the weights."""
-        if self.weights is not None:
-            heads, queries, keys = self.weights.shape
+        if self.has("weights"):
+            heads, queries, keys = self.shape_of("weights")
             return heads, queries, keys
-        if self.statistics is not None and (self.queries is None or self.keys is None):
+        if self.statistics is not None and not (self.has("queries") and self.has("keys")):
             return self.statistics.heads, *self.statistics.size
-        queries, keys = self._queries_and_keys()
-        return queries.shape[0], queries.shape[1], keys.shape[1]
+        self._check_kept()
+        (heads, queries, _), (_, keys, _) = self.shape_of("queries"), self.shape_of("keys")
+        return heads, queries, keys
+
+    def has(self, name: str) -> bool:
+        """Whether an array, such as ``"queries"``, was kept; nothing is read."""
+        return held(self, name) is not None
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Shape of an array that was kept; nothing is read."""
+        return held(self, name).shape
+
+    def part(self, name: str, *index: Any) -> np.ndarray:
+        """Part of an array that was kept; of a record in a file nothing else is read.
+
+        Args:
+            name: such as ``"queries"``.
+            *index: for each axis, from the first, a number, a slice or a list of numbers.
+
+        Raises:
+            FileError: where the file was changed since it was opened.
+        """
+        return part_of(held(self, name), *index)
 
     @property
     def kind(self) -> str:
         """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or ``masked``."""
-        return "full" if self.visible is None else self.visible.kind
+        return self.visible.kind
 
     @property
     def kv_head_of(self) -> Int[np.ndarray, " head"]:
@@ -137,25 +186,25 @@ class Layer:
     @property
     def dead(self) -> Bool[np.ndarray, " query"]:
         """True for queries that may look at nothing: their rows are all zero."""
-        return np.zeros(self.size[0], bool) if self.visible is None else self.visible.dead
+        return self.visible.dead
 
-    def weights_of(self, head: int | None = None) -> Floating:
+    def weights_of(self, head: Any = None) -> Floating:
         """Weights of one head ``[query key]``, or of all ``[head query key]``: kept ones, or recomputed in float64.
 
         Raises:
             RecordError: where there is no such head, or a file holds what weights cannot be.
         """
         chosen = self._chosen(head)
-        if self.weights is None:
-            found = softmax_of(self._scores(chosen), None if self.sinks is None else self.sinks[chosen])
+        if not self.has("weights"):
+            found = softmax_of(self._scores(chosen), self.part("sinks", chosen) if self.has("sinks") else None)
         else:
-            found = self.weights[chosen]
-            if is_on_disk(self.weights):
+            found = self.part("weights", chosen)
+            if is_on_disk(held(self, "weights")):
                 found = np.array(found)
                 check_weights(found, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
         return found if head is None else found[0]
 
-    def scores_of(self, head: int | None = None) -> Floating:
+    def scores_of(self, head: Any = None) -> Floating:
         """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query may not look.
 
         Raises:
@@ -177,7 +226,7 @@ class Layer:
         except RecordError as error:
             raise RecordError(f"Layer {self.layer}: {error}") from None
 
-    def head_contributions_of(self, head: int | None = None) -> Floating:
+    def head_contributions_of(self, head: Any = None) -> Floating:
         """``||a f(x_j)||`` of one head ``[query key]``, or of all ``[head query key]``: weights times value norms.
 
         Source: Kobayashi et al. 2020, section 2.
@@ -186,17 +235,13 @@ class Layer:
             RecordError: where value norms were not kept, or there is no such head.
         """
         chosen = self._chosen(head)
-        if self.value_norms is None:
+        if not self.has("value_norms"):
             reason = None if self.contributions is None else self.contributions.missing.get("attention")
             raise RecordError(
                 f"Layer {self.layer} holds no value norms; {reason or 'capture with keep=' + repr('norms')}"
             )
-        if is_on_disk(self.value_norms):
-            check_finite(self.value_norms, self._name("value_norms"))
-        found = self.weights_of(head) * (
-            self.value_norms[chosen][0] if head is not None else self.value_norms[:, None, :]
-        )
-        return found
+        norms = self._finite_part("value_norms", chosen)
+        return self.weights_of(head) * (norms[0] if head is not None else norms[:, None, :])
 
     def before_positions(self) -> tuple[Floating, Floating]:
         """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before positions were applied to them.
@@ -206,52 +251,64 @@ class Layer:
         Raises:
             RecordError: where queries and keys were not kept, or cannot be turned back.
         """
-        if self.queries_before is not None and self.keys_before is not None:
-            return self.queries_before, self.keys_before
-        queries, keys = self._queries_and_keys()
+        if self.has("queries_before") and self.has("keys_before"):
+            return self._finite_part("queries_before"), self._finite_part("keys_before")
+        self._check_kept()
         if self.turned:
             raise RecordError(
                 f"Layer {self.layer}: {self.turned}, so that they cannot be turned back; capture with keep=('qk', "
                 "'before'), which keeps them as the model made them, where that can be seen"
             )
+        queries, keys = self._finite_part("queries"), self._finite_part("keys")
         if self.rotary is None:
             return queries, keys
         return self.rotary.turned(queries, back=True), self.rotary.turned(keys, back=True)
 
-    def _queries_and_keys(self) -> tuple[np.ndarray, np.ndarray]:
-        if self.queries is None or self.keys is None:
-            kept = "neither weights nor" if self.weights is None else "weights but no"
+    def _check_kept(self) -> None:
+        if not (self.has("queries") and self.has("keys")):
+            kept = "weights but no" if self.has("weights") else "neither weights nor"
             raise RecordError(
                 f"Layer {self.layer} holds {kept} queries and keys; capture with keep='qk' or keep='auto'"
             )
-        return self.queries, self.keys
+
+    def _finite_part(self, name: str, *index: Any) -> np.ndarray:
+        """Part of an array; of one in a file, whose values nobody has seen yet, they are checked."""
+        found = self.part(name, *index)
+        if is_on_disk(held(self, name)):
+            check_finite(found, self._name(name))
+        return found
 
     def _scores(self, chosen: slice) -> Floating:
-        queries, keys = self._queries_and_keys()
-        shared = self.kv_head_of[chosen]
-        for name, array, part in (("queries", queries, chosen), ("keys", keys, shared)):
-            if is_on_disk(array):
-                check_finite(array[part], self._name(name))
-        bias = self.bias if self.bias is None or self.bias.shape[0] == 1 else self.bias[chosen]
-        if bias is not None and is_on_disk(bias):
-            check_finite(bias, self._name("bias"))
+        self._check_kept()
+        bias = None
+        if self.has("bias"):
+            bias = self._finite_part("bias", chosen if self.shape_of("bias")[0] > 1 else slice(None))
         return scores_of(
-            queries[chosen],
-            keys[shared],
+            self._finite_part("queries", chosen),
+            self._finite_part("keys", self.kv_head_of[chosen]),
             scale=self.scale,
             soft_cap=self.soft_cap,
             bias=bias,
-            visible=None if self.visible is None else self.visible.dense(),
+            visible=None if self.visible.is_full else self.visible.dense(),
         )
 
     @property
     def _may_be_less(self) -> bool:
         """Whether rows may sum to less than 1."""
-        return self.sinks is not None or bool(self.changes)
+        return self.has("sinks") or bool(self.changes) or self.partial
 
-    def _chosen(self, head: int | None) -> slice:
+    @property
+    def not_kept(self) -> float:
+        """Mean share of a row's weight that was not kept, over all heads and queries; 0 where rows are whole."""
+        if not self.partial:
+            return 0.0
+        alive = self.weights_of()[:, ~self.dead]
+        return float(max(0.0, 1 - alive.sum(axis=-1, dtype=np.float64).mean())) if alive.size else 0.0
+
+    def _chosen(self, head: Any) -> slice:
         if head is None:
             return slice(None)
+        check_number("head", head)
         if not 0 <= head < self.heads:
             raise RecordError(f"Layer {self.layer} has heads 0 to {self.heads - 1}, not {head}")
         return slice(head, head + 1)
@@ -260,7 +317,7 @@ class Layer:
         return f"{array} of layer {self.layer}"
 
     def _check_axes(self, name: str) -> None:
-        shape, axes = getattr(self, name).shape, ARRAYS[name]
+        shape, axes = self.shape_of(name), ARRAYS[name]
         if len(shape) != len(axes.split()):
             raise RecordError(f"{self._name(name)} has shape {shape}; wanted are the axes [{axes}]")
 
@@ -270,21 +327,22 @@ class Layer:
             raise RecordError(f"Layer {self.layer}: {heads} heads cannot share {self.kv_heads} key/value heads evenly")
         wanted = {
             "weights": (heads, queries, keys),
-            "queries": (heads, queries, _width(self.queries)),
-            "keys": (self.kv_heads, keys, _width(self.queries if self.queries is not None else self.keys)),
-            "values": (self.kv_heads, keys, _width(self.values)),
-            "queries_before": (heads, queries, _width(self.queries_before)),
-            "keys_before": (self.kv_heads, keys, _width(self.keys_before)),
+            "queries": (heads, queries, self._width("queries")),
+            "keys": (self.kv_heads, keys, self._width("queries" if self.has("queries") else "keys")),
+            "values": (self.kv_heads, keys, self._width("values")),
+            "queries_before": (heads, queries, self._width("queries_before")),
+            "keys_before": (self.kv_heads, keys, self._width("keys_before")),
             "value_norms": (heads, keys),
             "sinks": (heads,),
         }
         for name, shape in wanted.items():
-            if getattr(self, name) is not None:
-                check_floats(getattr(self, name), self._name(name), shape, ARRAYS[name])
-        if self.bias is not None:
-            check_floats(self.bias, self._name("bias"), (self.bias.shape[0], queries, keys), ARRAYS["bias"])
-            if self.bias.shape[0] not in (1, heads):
-                raise RecordError(f"{self._name('bias')} has {self.bias.shape[0]} heads; give 1 or {heads}")
+            if self.has(name):
+                check_floats(held(self, name), self._name(name), shape, ARRAYS[name])
+        if self.has("bias"):
+            shared = self.shape_of("bias")[0]
+            check_floats(held(self, "bias"), self._name("bias"), (shared, queries, keys), ARRAYS["bias"])
+            if shared not in (1, heads):
+                raise RecordError(f"{self._name('bias')} has {shared} heads; give 1 or {heads}")
         if self.statistics is not None and (self.statistics.heads, *self.statistics.size) != (heads, queries, keys):
             raise RecordError(
                 f"{self._name('statistics')} are of {self.statistics.heads} heads and {self.statistics.size} queries "
@@ -295,18 +353,23 @@ class Layer:
                 f"{self._name('contributions')} are of {self.contributions.size} queries and keys, but the arrays of "
                 f"{(queries, keys)}"
             )
-        if self.visible is not None and self.visible.shape != (queries, keys):
+        if self.visible.shape != (queries, keys):
             raise RecordError(
                 f"{self._name('visible')} has shape {self.visible.shape}, but [query key] is {(queries, keys)}"
             )
 
     def _check_values(self) -> None:
-        for name in ARRAYS.keys() - {"weights"}:
-            array = getattr(self, name)
-            if array is not None and not is_on_disk(array):
+        for name in ARRAYS:
+            array = held(self, name)
+            if array is None or is_on_disk(array):
+                continue
+            if name == "weights":
+                check_weights(array, self._name(name), sinks=self._may_be_less, dead=self.dead)
+            else:
                 check_finite(array, self._name(name))
-        if self.weights is not None and not is_on_disk(self.weights):
-            check_weights(self.weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
+
+    def _width(self, name: str) -> int:
+        return self.shape_of(name)[-1] if self.has(name) else -1
 
 
 ARRAYS = {
@@ -321,7 +384,3 @@ ARRAYS = {
     "sinks": "head",
 }
 """The arrays that a layer may hold beside its mask, and their axes."""
-
-
-def _width(array: np.ndarray | None) -> int:
-    return -1 if array is None else array.shape[-1]

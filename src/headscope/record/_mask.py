@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from headscope.errors import RecordError
+from headscope.record._copied import Copied
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mask:
+class Mask(Copied):
     """Which keys each query may look at, as runs of neighbouring keys: small however long the text is.
 
     ``np.asarray(mask)`` is the whole of it, ``[query key]``, True where the query may look.
@@ -47,6 +48,12 @@ class Mask:
         rows, places = np.nonzero(edges)
         counts = np.bincount(rows[::2], minlength=queries)
         return cls(keys=keys, runs=places.reshape(-1, 2), firsts=np.concatenate([[0], np.cumsum(counts)]))
+
+    @classmethod
+    def full(cls, queries: int, keys: int) -> Mask:
+        """Every query sees all keys."""
+        runs = np.broadcast_to([0, keys], (queries if keys else 0, 2))
+        return cls(keys=keys, runs=runs, firsts=np.arange(queries + 1) if keys else np.zeros(queries + 1))
 
     @classmethod
     def causal(cls, queries: int, keys: int) -> Mask:

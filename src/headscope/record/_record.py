@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from headscope.errors import RecordError
+from headscope.record._copied import Copied
 from headscope.record._facts import ModelFacts
 from headscope.record._generation import Generation
 from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
+from headscope.record._verification import verification_of, weakest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Record:
+class Record(Copied):
     """The attention of one model on one text: no batch axis, no padding. Frozen.
 
     ``record["self"].weights(layer=2, head=0)`` is one head's ``[query key]``.
@@ -51,19 +54,45 @@ class Record:
         object.__setattr__(self, "pictures", tuple(self.pictures))
         self._check_pictures()
 
-    def __getitem__(self, name: str) -> Stack:
-        if name not in self.stacks:
+    def __getitem__(self, name: Any) -> Stack:
+        if not isinstance(name, str) or name not in self.stacks:
             raise RecordError(f"This record has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}")
         return self.stacks[name]
 
     @property
     def verified(self) -> float | None:
-        """Largest difference between a layer's output recomputed from its weights and values and the model's own.
+        """Largest difference between what was recomputed from a layer and the model's own; see `verified_against`.
 
         None for records that no model stands behind.
         """
         found = [layer.verified for stack in self.stacks.values() for layer in stack if layer.verified is not None]
         return max(found, default=None)
+
+    @property
+    def verified_against(self) -> str:
+        """What the layers were compared with, of several what says least: see `Layer`; empty where it is not known."""
+        layers = (layer for stack in self.stacks.values() for layer in stack)
+        return weakest(layer.verified_against for layer in layers if layer.verified is not None)
+
+    @property
+    def verification(self) -> str:
+        """One sentence: what the layers were compared with, the largest difference and its limit; may be empty."""
+        return verification_of([layer for stack in self.stacks.values() for layer in stack])
+
+    @property
+    def unseen(self) -> str:
+        """Which layers have attention that was not seen, by stack; empty where there are none."""
+        stacks = [(name, stack.unseen) for name, stack in self.stacks.items() if stack.unseen]
+        several = len(self.stacks) > 1
+        return "; ".join(
+            f"layer{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}{f' of {name!r}' if several else ''}"
+            for name, numbers in stacks
+        )
+
+    @property
+    def numbered(self) -> str:
+        """Why some of the tokens are but numbers of positions; empty where all of them have names."""
+        return "; ".join(dict.fromkeys(side.numbered for side in self._sides if side.numbered))
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -94,6 +123,8 @@ class Record:
             f"{'' if name == 'self' else name + ' '}{len(stack)} layers x {stack.heads} heads, {_counted(stack)}"
             for name, stack in self.stacks.items()
         ]
+        if self.unseen:
+            parts.append(f"attention of {self.unseen} not seen")
         if self.generation is not None:
             parts.append(f"{len(self.generation)} tokens generated")
         return f"{self.model.name or 'arrays'}: {'; '.join(parts)}"
@@ -103,5 +134,8 @@ class Record:
 
 
 def _counted(stack: Stack) -> str:
+    query, key = ("numbered positions" if side.numbered else "tokens" for side in (stack.query, stack.key))
     queries, keys = len(stack.query), len(stack.key)
-    return f"{queries} tokens" if stack.query == stack.key else f"{queries} x {keys} tokens"
+    if stack.query == stack.key:
+        return f"{queries} {query}"
+    return f"{queries} x {keys} {key}" if query == key else f"{queries} {query} x {keys} {key}"

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
+from headscope.record._copied import Copied
 
 Style = Literal["halves", "neighbours"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -21,7 +22,7 @@ SLOWEST_TELLING = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rotary:
+class Rotary(Copied):
     """How a layer turned its queries and keys by their positions (Su et al. 2021, RoFormer, section 3.2).
 
     Feature pair ``i`` of a token at position ``p`` is turned by the angle ``p * frequencies[i]``. Read off queries

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._checks import frozen
+from headscope.record._checks import check_number, frozen
+from headscope.record._copied import Copied
+from headscope.record._export import columns_of, to_arrow, to_pandas, to_xarray
 from headscope.record._layer import Floating, Layer
+from headscope.record._stored import StoredArrays
 from headscope.record._tokens import Tokens
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stack:
+class Stack(Copied):
     """Layers that share their query and key tokens: an encoder, a decoder, its cross-attention.
 
     Args:
@@ -24,7 +28,7 @@ class Stack:
         key: the tokens that are looked at; the same ones but in cross-attention.
         layers: in order; their numbers need not be without gaps (hybrid models).
         others: the layers in the gaps, by number: ``"linear (...)"`` or ``"none (...)"`` with the class of what they
-            do instead of softmax attention.
+            do instead of softmax attention, ``"unseen (...)"`` with the class of attention that was not seen.
         routers: router scores ``[token expert]`` of mixture-of-experts layers by number, where they were asked for.
 
     Raises:
@@ -61,15 +65,16 @@ class Stack:
         twice = sorted(set(self.others) & set(numbers))
         if twice:
             raise RecordError(f"Stack {self.name!r}: layers {twice} are said to have attention and to have none")
-        for number, scores in self.routers.items():
+        kept = self.routers.kept if isinstance(self.routers, StoredArrays) else dict(self.routers)
+        for number, scores in kept.items():
             if scores.ndim != 2 or len(scores) != len(self.query):
                 raise RecordError(
                     f"Stack {self.name!r}: router scores of layer {number} have shape {scores.shape}; wanted are "
                     f"[token expert] for {len(self.query)} tokens"
                 )
         object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
-        routers = {number: frozen(np.asanyarray(scores)) for number, scores in self.routers.items()}
-        object.__setattr__(self, "routers", MappingProxyType(routers))
+        routers = {number: frozen(scores) for number, scores in kept.items()}
+        object.__setattr__(self, "routers", StoredArrays(routers))
 
     def __iter__(self) -> Iterator[Layer]:
         return iter(self.layers)
@@ -79,22 +84,28 @@ class Stack:
 
     @property
     def kinds(self) -> dict[int, str]:
-        """Kind of every layer by number, those without softmax attention included: ``linear`` or ``none``."""
+        """Kind of every layer by number, those without softmax attention included: ``linear``, ``none``, ``unseen``."""
         found = {layer.layer: layer.kind for layer in self.layers}
         found |= {number: what.partition(" ")[0] for number, what in self.others.items()}
         return dict(sorted(found.items()))
+
+    @property
+    def unseen(self) -> tuple[int, ...]:
+        """Numbers of the layers that have attention like the others, which was not seen."""
+        return tuple(number for number, kind in self.kinds.items() if kind == "unseen")
 
     @property
     def heads(self) -> int:
         """Number of heads of the layer that has most."""
         return max(layer.heads for layer in self.layers)
 
-    def layer(self, number: int) -> Layer:
+    def layer(self, number: Any) -> Layer:
         """The layer with this number.
 
         Raises:
             RecordError: where there is none; the message lists those there are.
         """
+        check_number("layer", number)
         for layer in self.layers:
             if layer.layer == number:
                 return layer
@@ -102,19 +113,98 @@ class Stack:
             f"Stack {self.name!r} has layers {_listed([layer.layer for layer in self.layers])}, not {number}"
         )
 
-    def weights(self, layer: int, head: int | None = None) -> Floating:
-        """Weights of a layer ``[head query key]``, or of one head of it ``[query key]``."""
-        return self.layer(layer).weights_of(head)
+    def weights(self, layer: Any = None, head: Any = None) -> Floating:
+        """Weights of all layers ``[layer head query key]``, of a layer ``[head query key]``, or of one head of it.
 
-    def scores(self, layer: int, head: int | None = None) -> Floating:
+        Raises:
+            RecordError: a layer or head that there is not; all layers where they have different numbers of heads.
+        """
+        if layer is not None:
+            return self.layer(layer).weights_of(head)
+        counts = sorted({each.heads for each in self.layers})
+        if head is None and len(counts) > 1:
+            raise RecordError(
+                f"Stack {self.name!r}: its layers have {_listed(counts)} heads, so they are no one array; take them "
+                "one by one: weights(layer)"
+            )
+        return np.stack([each.weights_of(head) for each in self.layers])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.weights(), dtype=dtype)
+
+    def columns(self, layer: Any = None, head: Any = None) -> dict[str, Any]:
+        """Weights as a table of NumPy arrays: layer, head, query, query_token, key, key_token, weight.
+
+        Raises:
+            RecordError: as of `weights`.
+        """
+        return columns_of(self, layer, head)
+
+    def to_xarray(self, layer: Any = None, head: Any = None) -> Any:
+        """Weights as an ``xarray.DataArray`` with the axes layer, head, query and key, less those that were chosen.
+
+        Its coordinates are numbers of layers and heads, positions, and the tokens (``query_token``, ``key_token``).
+
+        Args:
+            layer: number of a layer; all by default.
+            head: number of a head; all by default.
+
+        Raises:
+            RecordError: a layer or head that there is not; all layers where they have different numbers of heads.
+            HeadscopeError: without xarray.
+
+        Example:
+            >>> record["self"].to_xarray().sel(layer=2).mean("head")
+        """
+        return to_xarray(self, layer, head)
+
+    def to_pandas(self, layer: Any = None, head: Any = None) -> Any:
+        """Weights as a ``pandas.DataFrame``.
+
+        Of one head of one layer the square: a row for each query, a column for each key, named by position and token.
+        Otherwise a row for each weight, with the columns layer, head, query, query_token, key, key_token, weight.
+
+        Args:
+            layer: number of a layer; all by default.
+            head: number of a head; all by default.
+
+        Raises:
+            RecordError: as of `to_xarray`.
+            HeadscopeError: without pandas.
+
+        Example:
+            >>> record["self"].to_pandas(2, 0)
+            >>> record["self"].to_pandas().groupby(["layer", "head"])["weight"].max()
+        """
+        return to_pandas(self, layer, head)
+
+    def to_arrow(self, layer: Any = None, head: Any = None) -> Any:
+        """Weights as a ``pyarrow.Table`` with a row for each weight; columns and arguments as of `to_pandas`.
+
+        Raises:
+            RecordError: as of `to_xarray`.
+            HeadscopeError: without pyarrow.
+        """
+        return to_arrow(self, layer, head)
+
+    def __repr__(self) -> str:
+        """A line that says what there is; the arrays are in its layers."""
+        numbers = [layer.layer for layer in self.layers]
+        kinds = ", ".join(dict.fromkeys(layer.kind for layer in self.layers))
+        queries, keys = len(self.query), len(self.key)
+        tokens = f"{queries} tokens" if self.query == self.key else f"{queries} queries x {keys} keys"
+        missing = f"; {len(self.others)} without" if self.others else ""
+        return f"<Stack {self.name!r}: layers {_listed(numbers)} x {self.heads} heads ({kinds}), {tokens}{missing}>"
+
+    def scores(self, layer: Any, head: Any = None) -> Floating:
         """What goes into the softmax, ``[head query key]`` or ``[query key]``; -inf where a query may not look."""
         return self.layer(layer).scores_of(head)
 
-    def contributions(self, layer: int, kind: str = "attention") -> Floating:
+    def contributions(self, layer: Any, kind: str = "attention") -> Floating:
         """What each key adds to each query over all heads of a layer, ``[query key]``: a map of `Contributions`."""
         return self.layer(layer).contributions_of(kind)
 
-    def head_contributions(self, layer: int, head: int | None = None) -> Floating:
+    def head_contributions(self, layer: Any, head: Any = None) -> Floating:
         """``||a f(x_j)||`` of a layer ``[head query key]``, or of one head of it ``[query key]``."""
         return self.layer(layer).head_contributions_of(head)
 

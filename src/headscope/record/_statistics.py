@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
+from headscope.record._copied import Copied
+from headscope.record._stored import Array, array_field, held
 from headscope.record._tokens import Tokens
 
 OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
@@ -32,7 +34,7 @@ TOLERANCE = 5e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Statistics:
+class Statistics(Copied):
     """What the heads of one layer do in each row ``p`` of their weights, ``p_j = A[query, j]``.
 
     Everything is a share of the row's mass, 0 to 1, but the entropy, which is in nats. A query that may look at
@@ -60,28 +62,27 @@ class Statistics:
         RecordError: where the arrays do not fit together or hold what statistics of weights cannot be.
     """
 
-    entropy: np.ndarray
-    offsets: np.ndarray
-    first: np.ndarray
-    special: np.ndarray
-    segments: np.ndarray
-    largest: np.ndarray
-    received: np.ndarray
-    same_token: np.ndarray | None = None
-    top_keys: np.ndarray | None = None
-    top_weights: np.ndarray | None = None
-    rows: np.ndarray | None = None
+    entropy: Array = array_field(required=True)
+    offsets: Array = array_field(required=True)
+    first: Array = array_field(required=True)
+    special: Array = array_field(required=True)
+    segments: Array = array_field(required=True)
+    largest: Array = array_field(required=True)
+    received: Array = array_field(required=True)
+    same_token: Array | None = array_field()
+    top_keys: Array | None = array_field()
+    top_weights: Array | None = array_field()
+    rows: Array | None = array_field()
     queries: int | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            array = getattr(self, field.name)
-            if field.name != "queries" and array is not None:
-                object.__setattr__(self, field.name, frozen(np.asanyarray(array)))
-        if np.ndim(self.entropy) != 2:
-            raise RecordError(f"entropy has shape {np.shape(self.entropy)}; wanted are the axes [head row]")
+        for name in (*STATISTICS, "rows"):
+            if held(self, name) is not None:
+                object.__setattr__(self, name, frozen(held(self, name)))
+        if len(self._shape("entropy")) != 2:
+            raise RecordError(f"entropy has shape {self._shape('entropy')}; wanted are the axes [head row]")
         if self.rows is None and self.queries is None:
-            object.__setattr__(self, "queries", self.entropy.shape[1])
+            object.__setattr__(self, "queries", self._shape("entropy")[1])
         self._check_rows()
         self._check_shapes()
         self._check_values()
@@ -89,17 +90,17 @@ class Statistics:
     @property
     def heads(self) -> int:
         """Number of heads."""
-        return self.entropy.shape[0]
+        return self._shape("entropy")[0]
 
     @property
     def size(self) -> tuple[int, int]:
         """Number of queries of the text, whether covered or not, and of keys."""
-        return self.entropy.shape[1] if self.queries is None else self.queries, self.received.shape[1]
+        return self._shape("entropy")[1] if self.queries is None else self.queries, self._shape("received")[1]
 
     @property
     def sampled(self) -> bool:
         """Whether only some of the rows are covered, so that means are estimates with an `error`."""
-        return self.rows is not None
+        return held(self, "rows") is not None
 
     def mean(self, name: str) -> Float[np.ndarray, "head ..."]:
         """Mean over the rows covered: ``[head]``, or ``[head offset]``, ``[head segment]`` and ``[head top]``.
@@ -120,7 +121,7 @@ class Statistics:
             RecordError: where there is no such statistic of the rows.
         """
         values = self._of_rows(name)
-        if self.rows is None:
+        if not self.sampled:
             return np.zeros(values.shape[:1] + values.shape[2:])
         covered, count = values.shape[1], self.size[0]
         spread = values.std(axis=1, ddof=1, dtype=np.float64)
@@ -129,12 +130,17 @@ class Statistics:
     def _of_rows(self, name: str) -> np.ndarray:
         values = getattr(self, name) if name in OF_ROWS else None
         if values is None:
-            held = [known for known in OF_ROWS if getattr(self, known) is not None]
-            raise RecordError(f"These statistics hold {', '.join(held)} of every row, not {name!r}")
+            kept = [known for known in OF_ROWS if held(self, known) is not None]
+            raise RecordError(f"These statistics hold {', '.join(kept)} of every row, not {name!r}")
         return values
 
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Of an array, without reading it; () of one that is not there."""
+        array = held(self, name)
+        return () if array is None else array.shape
+
     def _check_rows(self) -> None:
-        covered, rows = self.entropy.shape[1], self.rows
+        covered, rows = self._shape("entropy")[1], self.rows
         if rows is None:
             if covered != self.queries:
                 raise RecordError(f"{covered} rows of {self.queries} queries are covered; say which with rows")
@@ -147,13 +153,13 @@ class Statistics:
             raise RecordError(f"rows must be two or more rising positions from 0 to {self.queries - 1}")
 
     def _check_shapes(self) -> None:
-        if (self.top_keys is None) != (self.top_weights is None):
+        if (held(self, "top_keys") is None) != (held(self, "top_weights") is None):
             raise RecordError("Give top_keys and top_weights together, or neither")
-        sizes = {"head": self.heads, "row": self.entropy.shape[1], "offset": len(OFFSETS)}
+        sizes = {"head": self.heads, "row": self._shape("entropy")[1], "offset": len(OFFSETS)}
         for axis, name in (("key", "received"), ("segment", "segments"), ("top", "top_weights")):
-            sizes[axis] = np.shape(getattr(self, name))[-1] if np.ndim(getattr(self, name)) else 0
+            sizes[axis] = (0, *self._shape(name))[-1]
         for name, axes in STATISTICS.items():
-            array, shape = getattr(self, name), tuple(sizes[axis] for axis in axes.split())
+            array, shape = held(self, name), tuple(sizes[axis] for axis in axes.split())
             if name != "top_keys" and array is not None:
                 check_floats(array, name, shape, axes)
             elif array is not None and (array.dtype.kind != "i" or array.shape != shape):
@@ -164,7 +170,7 @@ class Statistics:
         # a row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where that is below 1
         limits = {"entropy": (0.0, max(np.log(keys), min(keys / np.e, 1.0))), "top_keys": (-1, keys - 1)}
         for name in STATISTICS:
-            array = getattr(self, name)
+            array = held(self, name)
             if array is None or is_on_disk(array) or not array.size:
                 continue
             check_finite(array, name)

@@ -35,9 +35,13 @@ class Tokens:
         places: ``(row, column)`` of a patch in the grid of its picture; None for words, ``[CLS]``, registers.
         pictures: which of the grids a token belongs to; by default the first, for every token that has a place.
         times: ``(start, stop)`` of a frame of sound, in seconds.
+        roles: what the tokenizer has a token for: ``"bos"``, ``"cls"``, ``"sep"``, ``"eos"``, or None; without it,
+            records of earlier versions and bare pieces, that is told from the names of the pieces.
+        numbered: why the pieces are but numbers of positions; empty where they are tokens.
 
     Raises:
-        RecordError: where a list has another length than ``pieces``, offsets leave the text, or places the grid.
+        RecordError: where a list has another length than ``pieces``, offsets leave the text, or places the grid, or
+            for a role there is not.
     """
 
     pieces: tuple[str, ...]
@@ -52,6 +56,8 @@ class Tokens:
     places: tuple[tuple[int, int] | None, ...] | None = None
     pictures: tuple[int | None, ...] | None = None
     times: tuple[tuple[float, float] | None, ...] | None = None
+    roles: tuple[str | None, ...] | None = None
+    numbered: str = ""
 
     def __post_init__(self) -> None:
         for position, piece in enumerate(self.pieces):
@@ -73,9 +79,16 @@ class Tokens:
         self._check_offsets()
         self._check_places()
         self._check_times()
+        self._check_roles()
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+    def __repr__(self) -> str:
+        """The first tokens in a line."""
+        shown = " ".join(self.pieces[:REPR_TOKENS])
+        more = " ..." if len(self.pieces) > REPR_TOKENS else ""
+        return f"<Tokens: {len(self.pieces)}: {shown[:REPR_LENGTH]}{more}>"
 
     @property
     def grid(self) -> tuple[int, int] | None:
@@ -101,11 +114,8 @@ class Tokens:
 
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""
-
-        def pick(values: Sequence | None) -> Any:
-            return None if values is None else tuple(values[position] for position in kept)
-
-        return Tokens(texts=self.texts, grids=self.grids, **{name: pick(getattr(self, name)) for name in EACH})
+        lists = {name: _picked(getattr(self, name), kept) for name in EACH}
+        return Tokens(texts=self.texts, grids=self.grids, numbered=self.numbered, **lists)
 
     def _check_lengths(self) -> None:
         for name in EACH:
@@ -153,8 +163,18 @@ class Tokens:
             if time is not None and not 0 <= time[0] <= time[1]:
                 raise RecordError(f"Tokens: the times {time} of token {position} must be (start, stop) in seconds")
 
+    def _check_roles(self) -> None:
+        unknown = set(self.roles or ()) - {None, *ROLES}
+        if unknown:
+            raise RecordError(f"Tokens: the roles {sorted(map(str, unknown))} are not known; give {', '.join(ROLES)}")
 
-EACH = ("pieces", "ids", "offsets", "special", "segments", "words", "labels", "places", "pictures", "times")
+
+ROLES = ("bos", "cls", "sep", "eos")
+"""What tokenizers have special tokens for, as transformers names them."""
+REPR_TOKENS, REPR_LENGTH = 12, 200
+"""Tokens, and characters of them, that the representation shows."""
+
+EACH = ("pieces", "ids", "offsets", "special", "segments", "words", "labels", "places", "pictures", "times", "roles")
 """The lists that have one entry for each token."""
 
 
@@ -164,3 +184,7 @@ def _label(piece: str) -> str:
     for mark in SPACE_MARKS:
         piece = piece.replace(mark, " ")
     return piece.removeprefix(" ") or piece
+
+
+def _picked(values: Sequence | None, kept: Sequence[int]) -> Any:
+    return None if values is None else tuple(values[position] for position in kept)

@@ -1,7 +1,40 @@
 """Record and results to disk and back; loads without torch."""
 
 from headscope.storage._atomic import written_whole
-from headscope.storage._kept import load_kept, save_kept
-from headscope.storage._record_file import load, save
+from headscope.storage._document import PAIR, Finite, Seed, check_document
+from headscope.storage._kept import kind_of, load_kept, save_kept
+from headscope.storage._npz import (
+    MOST_PACKED_RATIO,
+    MOST_UNPACKED,
+    UNREADABLE,
+    array_of,
+    read_npz,
+    reading,
+    words_of,
+    write_npz,
+)
+from headscope.storage._record_file import check_record, load, save
+from headscope.storage._safetensors import RecordFile
 
-__all__ = ["load", "load_kept", "save", "save_kept", "written_whole"]
+__all__ = [
+    "MOST_PACKED_RATIO",
+    "MOST_UNPACKED",
+    "PAIR",
+    "UNREADABLE",
+    "Finite",
+    "RecordFile",
+    "Seed",
+    "array_of",
+    "check_document",
+    "check_record",
+    "kind_of",
+    "load",
+    "load_kept",
+    "read_npz",
+    "reading",
+    "save",
+    "save_kept",
+    "words_of",
+    "write_npz",
+    "written_whole",
+]

@@ -4,6 +4,7 @@ Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in
 Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``; format 1 kept packed bits.
 ``STACK.LAYER.value_norms`` and ``STACK.LAYER.contributions.KIND`` are there where norms were kept.
 The document holds ``generation`` where the model wrote the text itself.
+Its last entry, ``checksums``, has the `checksum_of` each tensor by name, and CRC-32 of what stands before it under "".
 It holds ``pictures``, how many there are, where they are known: ``pictures.NUMBER`` has the axes height, width, and a
 number ``red * 65536 + green * 256 + blue`` for each pixel.
 """
@@ -11,14 +12,15 @@ number ``red * 65536 + green * 256 + blue`` for each pixel.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import struct
+import tempfile
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from headscope.errors import FileError, RecordError
@@ -36,43 +38,65 @@ from headscope.record import (
     Rotary,
     Stack,
     Statistics,
+    StoredArrays,
     Tokens,
+    check_finite,
 )
-from headscope.storage._atomic import reason, written_whole
+from headscope.storage._atomic import written_whole
+from headscope.storage._document import check_document
+from headscope.storage._file_array import FileArray, checksum_of
+from headscope.storage._npz import UNREADABLE
+from headscope.storage._remote import fetched, is_address, uploaded
+from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
 
-FORMAT = 2
+RECORD_SUFFIX = ".safetensors"
 COLOURS = np.array([1 << 16, 1 << 8, 1], np.int32)
 """Whole numbers of a kind that earlier versions read too, which pass over pictures."""
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
 LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm", "latent")
-RARE_FACTS = ("changes", "turned")
+RARE_FACTS = ("changes", "partial", "turned", "verified_against", "verified_limit")
 """Written only where there is something to tell."""
 
 
-def save(record: Record, path: str | os.PathLike) -> Path:
+def _check_name(path: Path) -> None:
+    """Raise where a record would be called like a file of another kind; devices and links have names of their own."""
+    if path.suffix != RECORD_SUFFIX and (path.is_file() or not path.exists()):
+        raise FileError(f"A record is a {RECORD_SUFFIX} file, and the path is {path}; name it {_named(path)}")
+
+
+def _named(path: Path) -> Path:
+    return path.with_suffix(RECORD_SUFFIX) if path.name else path / f"record{RECORD_SUFFIX}"
+
+
+def save(record: Record, path: str | os.PathLike[str]) -> Path:
     """Write a record to one ``.safetensors`` file, whole or not at all.
 
     Args:
         record: what to keep.
-        path: where; a file that is there is replaced.
+        path: where; a file that is there is replaced. Also an address that fsspec knows, such as
+            ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
 
     Returns:
         The path.
 
     Raises:
-        FileError: where it cannot be written.
+        FileError: where it cannot be written, or is not called as a record is (``.safetensors``).
 
     Example:
         >>> save(record, "run.safetensors")
     """
+    if is_address(path):
+        with tempfile.TemporaryDirectory(prefix="headscope-") as folder:
+            name = os.fspath(path).rpartition("/")[2]
+            uploaded(save(record, Path(folder) / name), os.fspath(path))
+        return Path(path)
+    _check_name(Path(path))
     tensors, stacks = {}, []
     for stack in record.stacks.values():
         layers = []
         for layer in stack:
-            arrays = {
-                name: np.ascontiguousarray(getattr(layer, name)) for name in ARRAYS if getattr(layer, name) is not None
-            }
+            arrays = {name: np.ascontiguousarray(getattr(layer, name)) for name in ARRAYS if layer.has(name)}
             tensors |= {f"{stack.name}.{layer.layer}.{name}": array for name, array in (arrays | _runs(layer)).items()}
             tensors |= {f"{stack.name}.{layer.layer}.statistics.{name}": a for name, a in _counted(layer).items()}
             tensors |= {f"{stack.name}.{layer.layer}.contributions.{name}": a for name, a in _added(layer).items()}
@@ -83,8 +107,8 @@ def save(record: Record, path: str | os.PathLike) -> Path:
                 | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
             )
         tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
-        sides = {"query": dataclasses.asdict(stack.query)}
-        sides["key"] = "query" if stack.key == stack.query else dataclasses.asdict(stack.key)
+        sides: dict[str, Any] = {"query": _described(stack.query)}
+        sides["key"] = "query" if stack.key == stack.query else _described(stack.key)
         others = {str(number): what for number, what in stack.others.items()}
         routers = list(stack.routers)
         stacks.append({"name": stack.name, "layers": layers, "others": others, "routers": routers, **sides})
@@ -95,59 +119,97 @@ def save(record: Record, path: str | os.PathLike) -> Path:
         document["pictures"] = len(record.pictures)
         tensors |= {f"pictures.{number}": picture @ COLOURS for number, picture in enumerate(record.pictures)}
     with written_whole(path) as temporary:
-        save_file(tensors, temporary, metadata={"headscope": json.dumps(document)})
+        sums = {name: checksum_of(array) for name, array in tensors.items()}
+        try:
+            save_file(tensors, temporary, metadata={"headscope": told_with_sums(document, sums)})
+        except SafetensorError as error:  # such as a full disk
+            raise FileError(f"Cannot write {path}: {error}; choose another place") from None
     return Path(path)
 
 
-def load(path: str | os.PathLike) -> Record:
-    """Read a record; arrays stay on disk (memory-mapped) until they are used, so one head is read without the rest.
+def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
+    """Read a record; arrays stay in the file until they are used, so one head is read without the rest.
+
+    A file that is cut or overwritten while the record is open gives an error when more of it is read, never other
+    numbers; one that `save` writes anew leaves open records as they are.
 
     Args:
-        path: a file that `save` wrote.
+        path: a file that `save` wrote, or its address such as ``"hf://datasets/me/records/run.safetensors"``: it is
+            brought to this machine, and is there until the process ends.
+        check: whether to read all of it now and compare every array with its checksum. Files of earlier versions have
+            none: a warning says so, and that rows sum to 1 and numbers are finite is all that is checked.
 
     Raises:
         FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.
+
+    Example:
+        >>> load("run.safetensors", check=True)
     """
-    path = Path(path)
-    document = _document(path)
+    path = fetched(os.fspath(path)) if is_address(path) else Path(path)
     try:
-        tensors = _mapped(path)
-        model = ModelFacts(**document["model"])
-        stacks = [_stack(entry, tensors) for entry in document["stacks"]]
-        generation = _generation(document["generation"]) if "generation" in document else None
-        pictures = tuple(_picture(tensors[f"pictures.{number}"]) for number in range(document.get("pictures", 0)))
-        named = {stack.name: stack for stack in stacks}
-        return Record(stacks=named, model=model, generation=generation, pictures=pictures)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        file = RecordFile(path)
+        record = _record(file)
+    except UNREADABLE as error:
+        if isinstance(error, FileError):
+            raise
         detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
         raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
+    if check:
+        said = check_record(file, record)
+        if said:
+            warnings.warn(said, stacklevel=2)
+    return record
 
 
-def _document(path: Path) -> dict:
+def check_record(file: RecordFile, record: Record) -> str:
+    """Read everything and compare it with the checksums; gives a note where there are none.
+
+    Raises:
+        FileError: naming the first array that is not what was written.
+    """
+    for name, array in file.arrays.items():
+        if name in file.checksums and checksum_of(array.read()) != file.checksums[name]:
+            raise FileError(f"{file.path} is damaged: {name} is not what was written; capture the record again")
     try:
-        with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get("headscope")
-    except FileNotFoundError:
-        raise FileError(f"{path} is not there; headscope capture TEXT --out {path.name} makes one") from None
-    except OSError as error:
-        raise FileError(f"Cannot read {path}: {reason(error)}") from None
-    except SafetensorError as error:
-        raise FileError(f"{path} is cut or no .safetensors file ({error}); capture the record again") from None
-    if text is None:
-        raise FileError(f"{path} is a .safetensors file, but not a headscope record (a model's weights, perhaps?)")
-    try:
-        document = json.loads(text)
-        version = document["format"]
-    except (ValueError, KeyError, TypeError):
-        raise FileError(f"{path} is damaged: its headscope document cannot be read; capture the record again") from None
-    if version != FORMAT:
-        older = isinstance(version, int) and version < FORMAT
-        remedy = "capture the record again" if older else "update headscope"
-        raise FileError(f"{path} has format {version}, and this headscope reads format {FORMAT}; {remedy}")
-    return document
+        _check_values(record)
+    except RecordError as error:
+        raise FileError(f"{file.path} is damaged: {error}; capture the record again") from None
+    if file.checksums:
+        return ""
+    return (
+        f"{file.path} was written by an earlier headscope, without checksums: rows sum to 1 and numbers are finite, "
+        "but nobody can tell whether they are those that were written; headscope.save adds checksums"
+    )
 
 
-def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
+def _check_values(record: Record) -> None:
+    """Raise where an array holds what it cannot; one at a time, so that no more is in memory."""
+    for stack in record.stacks.values():
+        for layer in stack:
+            if layer.has("weights"):
+                for head in range(layer.heads):
+                    layer.weights_of(head)
+            for name in ARRAYS:
+                if layer.has(name) and name != "weights":
+                    check_finite(getattr(layer, name), f"{name} of layer {layer.layer}")
+
+
+def _record(file: RecordFile) -> Record:
+    document, tensors = file.document, file.arrays
+    check_document(document)
+    known = {each.name for each in dataclasses.fields(ModelFacts)}
+    model = ModelFacts(**{name: fact for name, fact in document["model"].items() if name in known})
+    stacks = [_stack(entry, tensors) for entry in document["stacks"]]
+    generation = _generation(document["generation"]) if "generation" in document else None
+    numbers = range(min(document.get("pictures", 0), len(tensors) + 1))  # no more than there can be
+    pictures = tuple(_picture(tensors[f"pictures.{number}"].read()) for number in numbers)
+    named = {stack.name: stack for stack in stacks}
+    if len(named) < len(stacks):
+        raise ValueError(f"two of its stacks are called {stacks[-1].name!r}")
+    return Record(stacks=named, model=model, generation=generation, pictures=pictures)
+
+
+def _stack(entry: dict, tensors: Mapping[str, FileArray]) -> Stack:
     query = _tokens(entry["query"])
     key = query if entry["key"] == "query" else _tokens(entry["key"])
     layers = []
@@ -158,7 +220,10 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
             Layer(
                 **{name: facts[name] for name in LAYER_FACTS},
                 changes=tuple(facts.get("changes", ())),
+                partial=bool(facts.get("partial", False)),
                 turned=facts.get("turned", ""),
+                verified_against=facts.get("verified_against", ""),
+                verified_limit=facts.get("verified_limit"),
                 **arrays,
                 visible=_mask(tensors, prefix, len(key)),
                 rotary=_rotary(facts["rotary"]),
@@ -172,15 +237,28 @@ def _stack(entry: dict, tensors: dict[str, np.ndarray]) -> Stack:
         key=key,
         layers=tuple(layers),
         others={int(number): what for number, what in entry["others"].items()},
-        routers={number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]},
+        routers=StoredArrays({number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]}),
     )
 
 
+def _described(tokens: Tokens) -> dict[str, Any]:
+    """The fields of tokens; roles and reasons only where there are some, so that earlier versions read the rest."""
+    fields = dataclasses.asdict(tokens)
+    if tokens.roles is None:
+        del fields["roles"]
+    if not tokens.numbered:
+        del fields["numbered"]
+    return fields
+
+
 def _tokens(entry: dict) -> Tokens:
-    fields: dict[str, Any] = {
-        name: None if values is None else tuple(tuple(value) if isinstance(value, list) else value for value in values)
-        for name, values in entry.items()
-    }
+    fields: dict[str, Any] = {"numbered": entry.get("numbered", "")}
+    for name, values in entry.items():
+        if name == "numbered":
+            continue
+        fields[name] = None
+        if values is not None:
+            fields[name] = tuple(tuple(part) if isinstance(part, list) else part for part in values)
     return Tokens(**fields)
 
 
@@ -215,7 +293,7 @@ def _counted(layer: Layer) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
 
 
-def _statistics(tensors: dict[str, np.ndarray], prefix: str, queries: int | None) -> Statistics | None:
+def _statistics(tensors: Mapping[str, FileArray], prefix: str, queries: int | None) -> Statistics | None:
     if queries is None:
         return None
     begin = f"{prefix}statistics."
@@ -237,7 +315,7 @@ def _said_of(contributions: Contributions | None) -> dict[str, Any]:
     return {"contributions": facts | {"missing": dict(contributions.missing)}}
 
 
-def _contributions(tensors: dict[str, np.ndarray], prefix: str, facts: dict | None) -> Contributions | None:
+def _contributions(tensors: Mapping[str, FileArray], prefix: str, facts: dict | None) -> Contributions | None:
     if facts is None:  # not kept, or written before there were any
         return None
     begin = f"{prefix}contributions."
@@ -247,24 +325,9 @@ def _contributions(tensors: dict[str, np.ndarray], prefix: str, facts: dict | No
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:
     mask = layer.visible
-    return {} if mask is None else {f"visible.{name}": getattr(mask, name) for name in MASK_ARRAYS}
+    return {} if mask.is_full else {f"visible.{name}": getattr(mask, name) for name in MASK_ARRAYS}
 
 
-def _mask(tensors: dict[str, np.ndarray], prefix: str, keys: int) -> Mask | None:
-    found = {name: tensors[f"{prefix}visible.{name}"] for name in MASK_ARRAYS if f"{prefix}visible.{name}" in tensors}
-    return Mask(keys=keys, **found) if found else None
-
-
-def _mapped(path: Path) -> dict[str, np.ndarray]:
-    """Every tensor as a window on the file; its header was checked by safetensors before."""
-    with path.open("rb") as file:
-        (size,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(size))
-    whole = np.memmap(path, mode="r", dtype=np.uint8)
-    dtypes = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I32": "<i4", "I64": "<i8"}
-    found = {}
-    for name, facts in header.items():
-        if name != "__metadata__":
-            start, stop = (8 + size + offset for offset in facts["data_offsets"])
-            found[name] = whole[start:stop].view(dtypes[facts["dtype"]]).reshape(facts["shape"])
-    return found
+def _mask(tensors: Mapping[str, FileArray], prefix: str, keys: int) -> Mask | None:
+    kept = {name: tensors[f"{prefix}visible.{name}"] for name in MASK_ARRAYS if f"{prefix}visible.{name}" in tensors}
+    return Mask(keys=keys, **{name: array.read() for name, array in kept.items()}) if kept else None

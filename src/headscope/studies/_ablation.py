@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Generator, Mapping
+import warnings
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, Literal, TypedDict
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing import random_twin
+from headscope.capturing._fingerprint import fingerprint_of
 from headscope.capturing._load import display_name
 from headscope.capturing._run import at_rest, unwrapped
-from headscope.errors import InterventionError, RecordError
+from headscope.capturing._threads import one_at_a_time
+from headscope.errors import HeadscopeError, InterventionError, RecordError
+from headscope.evidence import parse_groups
 from headscope.evidence._correction import CORRECTIONS
-from headscope.interventions import Intervention, Mean, Uniform, Zero
+from headscope.evidence._groups import group_of
+from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
 from headscope.interventions._plan import Plan
 from headscope.interventions._session import plan_on
-from headscope.studies._ablation_journal import Journal, fingerprint_of
+from headscope.studies._ablation_journal import Journal
 from headscope.studies._ablation_mean import averaged
 from headscope.studies._ablation_result import Ablation, Cell
 from headscope.studies._ablation_run import Run
@@ -28,6 +35,7 @@ from headscope.tasks import Task, parse_task
 
 By = Callable[..., Intervention]
 WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
+MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
 RANDOM = ".random"
 """What the name of the file that a run can go on from ends in, for random weights."""
 
@@ -41,12 +49,14 @@ class AblationOptions(TypedDict, total=False):
     """Layers that are disabled as a whole; all by default, none where False."""
     stack: str | None
     """Of which stack; all by default."""
-    resume: str | os.PathLike | None
+    resume: str | os.PathLike[str] | None
     """A file in which every value is kept as it is found; a run that was killed goes on from it."""
     share: bool
     """Compute the layers below the changed one once (True), or run the whole model every time."""
+    groups: Iterable[Any] | None
+    """The document that each example is of, so that intervals and tests are over documents; by default the task's."""
     confidence: float
-    """Of the bootstrap intervals over examples, 0.95."""
+    """Of the intervals over examples, or over their documents, 0.95."""
     alpha: float
     """Chance of any false change that is accepted, 0.05."""
     correction: Literal["holm", "benjamini-hochberg"]
@@ -55,6 +65,10 @@ class AblationOptions(TypedDict, total=False):
     """Do the same to this architecture with random weights, too: ``control`` of the result (False)."""
     progress: bool
     """Whether to show a bar on terminals."""
+    on_error: Callable[[int, HeadscopeError], None] | None
+    """Is called with number and error of an example whose score is not finite: it is left out. By default a warning."""
+    allow_unfit: bool
+    """Take a model whose head was not trained, or that sees the word it is to predict, all the same (False)."""
 
 
 def ablate(
@@ -67,8 +81,8 @@ def ablate(
     """Disable every head and every layer in turn and measure what that does to a score, example by example.
 
     ``change = mean_x score(x without the head) - score(x)``; negative where the head helps. Intervals are bootstrapped
-    over examples; each change is tested by flipping the signs of the paired differences, corrected over all heads, and
-    over all layers by themselves.
+    over examples, or over their documents (``groups``); each change is tested by flipping the signs of the paired
+    differences, those of a document together, corrected over all heads, and over all layers by themselves.
 
     Batch by batch: the model is run as it is and what every layer is given and returns is kept; then, for each head,
     layers that would be given the same again are passed over. That is tried without any change on the first batch, and
@@ -80,14 +94,17 @@ def ablate(
         model: with the head that the task needs; in evaluation mode meanwhile.
         task: a `headscope.tasks.Task`, an `Objective`, or a function of the model that gives a score for each example,
             in one run or several; higher is better.
-        by: ``"zero"`` (`Zero`), ``"uniform"`` (`Uniform`), ``"mean"`` (`Mean` over examples of the task), or whatever
-            makes an intervention of stack, layer and heads.
+        by: ``"zero"`` (`Zero`), ``"uniform"`` (`Uniform`), ``"mean attention"`` (`Mean`: the average map by position
+            over examples of the task), ``"mean output"`` (`MeanOutput`, one vector over examples and tokens: what the
+            field calls mean ablation), or whatever makes an intervention of stack, layer and heads. Means are taken
+            over the examples that are scored, up to 64 of them.
         **options: see `AblationOptions`.
 
     Raises:
         InterventionError: a task, head, layer or stack that is not there, or attention that cannot be changed.
         FileError: where a file to go on with belongs to another model or task.
         RecordError: an option that there is not.
+        ModelError: a model that is not fit for the task: its head was not trained, or it sees what it is to predict.
 
     Example:
         >>> found = ablate(model, headscope.tasks.next_word(tokenizer, texts), by="uniform", resume="ablation.jsonl")
@@ -95,6 +112,9 @@ def ablate(
     """
     _check(options)
     task, model = parse_task(task), unwrapped(model)
+    if not options.get("allow_unfit", False):
+        task.check(model)
+    task = task.grouped(options.get("groups"))
     found = _ablated(model, task, by, options)
     if not options.get("random_weights"):
         return found
@@ -104,7 +124,7 @@ def ablate(
 
 
 def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOptions) -> Ablation:
-    with at_rest(model), _without_cache(model):
+    with one_at_a_time(model), at_rest(model), _without_cache(model):
         plan = plan_on(model, lambda: task.values(model, 0))
         cells = _cells(plan, options)
         make = _parse_by(by, model, task)
@@ -113,23 +133,86 @@ def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOption
         run = Run(model, task, plan, make)
         with closing(Journal(options.get("resume"), header)) as journal:
             shared = run.all(cells, journal, share=options.get("share", True), progress=options.get("progress", False))
-            intact, *others = (
-                task.joined([journal[number, cell] for number in range(len(task.batches))]) for cell in (None, *cells)
+            values = np.stack(
+                [task.joined([journal[number, cell] for number in range(len(task.batches))]) for cell in (None, *cells)]
             )
+    if task.groups is not None:
+        parse_groups(task.groups, values.shape[1], "example")
+    scored = _scored(values, cells, task, options.get("on_error") or _warn)
+    # differences are paired: an example without a score with one head disabled counts with none of them
+    values[:, ~scored] = np.nan
+    intact, *others = values
+    groups = None
+    if task.groups is not None:
+        groups = tuple(group_of(group) for group, known in zip(task.groups, scored, strict=True) if known)
     return Ablation(
         cells,
-        np.stack([task.scores(values) for values in others], axis=1),
-        task.scores(intact),
+        np.stack([task.scores(own)[scored] for own in others], axis=1),
+        task.scores(intact)[scored],
         task=task.name,
         metric=task.metric,
         by=done,
         model=display_name(model),
-        totals={name: tuple(total(values) for values in (intact, *others)) for name, total in task.totals.items()},
+        totals={name: tuple(total(own) for own in values) for name, total in task.totals.items()},
         shared=shared,
+        groups=groups,
+        tokens=_median_length(task),
         confidence=options.get("confidence", 0.95),
         alpha=options.get("alpha", 0.05),
         correction=options.get("correction", "holm"),
     )
+
+
+def _scored(
+    values: Float[np.ndarray, "cell example column"],
+    cells: tuple[Cell, ...],
+    task: Task,
+    report: Callable[[int, HeadscopeError], None],
+) -> np.ndarray:
+    """Which examples have a finite score, whatever is disabled; the others are reported.
+
+    Args:
+        values: of the intact model, and without each cell.
+        cells: stack, layer and head of what was disabled.
+        task: that scored them.
+        report: is called with the number of an example, as the task was given them, and why it is left out.
+
+    Raises:
+        InterventionError: where no example has one.
+    """
+    known = np.array(np.isfinite(values).all(axis=2))
+    scored = np.array(known.all(axis=0))
+    given = [number for number in range(len(scored) + len(task.left_out)) if number not in task.left_out]
+    errors = {}
+    for number in np.flatnonzero(~scored).tolist():
+        cell = (None, *cells)[int(np.argmin(known[:, number]))]
+        where = "" if cell is None else f" with {_cell_name(cell)} disabled"
+        errors[given[number]] = InterventionError(f"The score of {task.name!r} is not finite{where}")
+    if not scored.any():
+        raise next(iter(errors.values()))
+    for number, error in errors.items():
+        report(number, error)
+    return scored
+
+
+def _cell_name(cell: Cell) -> str:
+    _, layer, head = cell
+    return f"layer {layer}" if head == -1 else f"head {layer}-{head}"
+
+
+def _warn(number: int, error: HeadscopeError) -> None:
+    warnings.warn(f"example {number} was left out: {error}", stacklevel=5)
+
+
+def _median_length(task: Task) -> float | None:
+    """Median length of the examples of a task, padding left out; None where they are no texts."""
+    lengths: list[int] = []
+    for batch in task.batches:
+        mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
+        if not isinstance(mask, torch.Tensor) or mask.ndim != 2:
+            return None
+        lengths += mask.sum(dim=1).tolist()
+    return float(np.median(lengths)) if lengths else None
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -164,7 +247,11 @@ def _cells(plan: Plan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
         if missing:
             raise InterventionError(f"There is no layer {missing[0]}; there are {sorted({c[1] for c in whole})}")
         whole = [cell for cell in whole if cell[1] in set(layers)]
-    found = (*(single if heads is not False else ()), *(whole if layers is not False else ()))
+    found: tuple[Cell, ...] = ()
+    if heads is not False:
+        found += tuple(single)
+    if layers is not False:
+        found += tuple(whole)
     if not found:
         raise InterventionError("Nothing is to be disabled; leave heads or layers as True, or name some")
     return found
@@ -181,12 +268,21 @@ def _parse_by(by: Any, model: nn.Module, task: Task) -> By:
         InterventionError: where there is no such way.
     """
     if by == "mean":
-        records = averaged(model, task)
-        return lambda **where: Mean(records=records, **where)
+        warnings.warn(
+            "by='mean' is called 'mean attention' now, since the field's mean ablation is of outputs ('mean output'); "
+            "the old name goes with version 0.3",
+            DeprecationWarning,
+            stacklevel=4,
+        )
+        by = "mean attention"
+    if isinstance(by, str) and by in MEANS:
+        records = averaged(model, task, values=by == "mean output")
+        return lambda **where: MEANS[by](records=records, **where)
     if isinstance(by, str) and by in WAYS:
         return WAYS[by]
     if isinstance(by, str) or not callable(by):
-        raise InterventionError(f"by is {by!r}; give 'zero', 'uniform', 'mean', or what makes an intervention")
+        ways = ", ".join(map(repr, (*WAYS, *MEANS)))
+        raise InterventionError(f"by is {by!r}; give {ways}, or what makes an intervention")
     return by
 
 

@@ -2,65 +2,64 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Mapping
+import zlib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from torch import nn
 
 from headscope.errors import FileError
-from headscope.storage._atomic import reason
+from headscope.storage import check_document
+from headscope.storage._atomic import fcntl, reason, regular_or_none
+from headscope.storage._npz import UNREADABLE
 
 FORMAT = "headscope ablation"
 VERSION = 1
-SAMPLE = 1024
-"""Numbers of each parameter that tell a model from another."""
+SUM = ', "sum": '
+ANEW = "remove the line, and it is computed anew, or name another file"
 
 Cell = tuple[str, int, int]
 
+ROW: dict[str, Any] = {"batch": int, "cell": ([str, int, int], None), "values": [[float]], "sum": int}
+
 
 class Journal:
-    """Values by batch and cell; kept in a file, where there is one, each on a line of its own.
+    """Values by batch and cell; kept in a file, where there is one, each on a line of its own with its checksum.
+
+    Several runs may share a file: a line is written, and a cut one removed, while nobody else writes.
 
     Args:
         path: of the file; made where it is not there.
         header: what the values belong to: model, task, and how heads are disabled.
 
     Raises:
-        FileError: where the file belongs to something else, is none of ours, or cannot be written.
+        FileError: where the file belongs to something else, is none of ours, was changed by hand, or cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike | None, header: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any]) -> None:
         self._found: dict[tuple[int, Cell | None], np.ndarray] = {}
+        self._shapes: dict[int, tuple[int, ...]] = {}
         self._file: Any = None
         if path is None:
             return
-        path, header = Path(path), {"format": FORMAT, "version": VERSION, **header}
+        self._path = Path(path)
+        header = {"format": FORMAT, "version": VERSION, **header, "has_sums": True}
         try:
-            kept = path.read_bytes() if path.exists() else b""
-            whole = kept[: kept.rfind(b"\n") + 1]  # the last line is cut where the run was killed in it
-            if whole:
-                _check(json.loads(whole.partition(b"\n")[0]), header, path)
-            elif kept and not json.dumps(header).encode().startswith(kept):
-                raise ValueError
-            for line in whole.splitlines()[1:]:
-                row = json.loads(line)
-                cell = None if row["cell"] is None else (row["cell"][0], row["cell"][1], row["cell"][2])
-                self._found[row["batch"], cell] = np.array(row["values"], np.float64)
-            self._file = path.open("ab")
-            self._file.truncate(len(whole))
-            if not whole:
-                self._write(header)
-        except OSError as error:
-            if isinstance(error, FileError):
+            regular_or_none(path)
+            self._file = self._path.open("a+b", buffering=0)
+            with self._alone():
+                self._take(self._whole(), header)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, FileError) or not isinstance(error, UNREADABLE):
                 raise
-            raise FileError(f"Cannot go on with {path}: {reason(error)}") from error
-        except (ValueError, KeyError, TypeError, IndexError):
+            if isinstance(error, OSError):
+                raise FileError(f"Cannot go on with {path}: {reason(error)}") from error
             raise FileError(f"{path} is no journal of an ablation; name another file to go on with") from None
 
     def __contains__(self, key: tuple[int, Cell | None]) -> bool:
@@ -75,40 +74,120 @@ class Journal:
         return sum(cell is not None for _, cell in self._found)
 
     def add(self, batch: int, cell: Cell | None, values: Float[np.ndarray, "example column"]) -> None:
-        """Note the values of a batch without a cell; None for the intact model. In the file when this returns."""
-        self._found[batch, cell] = values
+        """Note the values of a batch without a cell; None for the intact model. In the file when this returns.
+
+        Raises:
+            FileError: where the file holds values of another shape for this batch, or cannot be written.
+        """
+        self._note(batch, cell, values, "")
         if self._file is not None:
-            self._write({"batch": batch, "cell": cell, "values": values.tolist()})
+            try:
+                with self._alone():
+                    self._cut_off_part()
+                    self._write(_with_sum({"batch": batch, "cell": cell, "values": values.tolist()}))
+            except OSError as error:
+                raise FileError(f"Cannot write {self._path}: {reason(error)}") from error
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _take(self, kept: bytes, header: dict[str, Any]) -> None:
+        """Take what earlier runs found; begin the file where there was none."""
+        if not kept:
+            self._write(_with_sum(header))
+            return
+        first, *lines = kept.splitlines()
+        before = _row(first, f"Line 1 of {self._path}", summed=False)
+        _check(before, header, self._path)
+        for number, line in enumerate(lines, 2):
+            place = f"Line {number} of {self._path}"
+            row = _row(line, place, summed=bool(before.get("has_sums")))
+            check_document(row, ROW)
+            cell = None if row["cell"] is None else tuple(row["cell"])
+            values = np.array(row["values"], np.float64)
+            # rows of NaN are those of examples whose score was not finite
+            if values.ndim != 2 or np.isinf(values).any():
+                raise FileError(f"{place} holds no finite numbers [example column]; {ANEW}")
+            self._note(row["batch"], cell, values, place)
+
+    def _note(self, batch: int, cell: Any, values: np.ndarray, place: str) -> None:
+        shape = self._shapes.setdefault(batch, values.shape)
+        if values.shape != shape:
+            where = place or f"A line of {self._path}" if self._file is not None else "A value"
+            raise FileError(f"{where} has {list(values.shape)} values where {list(shape)} belong; {ANEW}")
+        self._found[batch, cell] = values
+
+    def _whole(self) -> bytes:
+        """All whole lines; the last one is cut where a run was killed in it, and is removed."""
+        self._file.seek(0)
+        kept = self._file.read()
+        whole = kept[: kept.rfind(b"\n") + 1]
+        if len(whole) < len(kept):
+            if not whole and not kept.startswith(b'{"format": "headscope ablation'[: len(kept)]):
+                raise ValueError("not ours, and not to be removed")
+            self._file.truncate(len(whole))
+        return whole
+
+    def _cut_off_part(self) -> None:
+        """Remove what another run that was killed left behind the last whole line."""
+        end = self._file.seek(0, os.SEEK_END)
+        self._file.seek(max(0, end - 1))
+        if self._file.read(1) not in (b"", b"\n"):
+            self._whole()
+
+    def _write(self, line: bytes) -> None:
+        """Write one line whole or not at all."""
+        end = self._file.seek(0, os.SEEK_END)
         try:
-            self._file.write(json.dumps(row).encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise FileError(f"Cannot write {self._file.name}: {reason(error)}") from error
+            left = memoryview(line)
+            while left:
+                left = left[self._file.write(left) :]
+        except BaseException:
+            self._file.truncate(end)
+            raise
+        os.fsync(self._file.fileno())
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """While this is open no other run writes to the file."""
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks: as good as it gets there
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if fcntl is not None:
+                with suppress(OSError):
+                    fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
-def fingerprint_of(model: nn.Module) -> str:
-    """Tells a model from others: by class, names, shapes and dtypes of its weights, and some numbers of each."""
-    found = hashlib.sha256(type(model).__qualname__.encode())
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        flat = tensor.detach().reshape(-1)
-        some = flat[:: max(1, len(flat) // SAMPLE)].double().cpu().numpy()
-        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        found.update(some.tobytes())
-    return found.hexdigest()
+def _with_sum(row: Mapping[str, Any]) -> bytes:
+    """A line that ends with CRC-32 of all that stands before it."""
+    told = json.dumps(row)[:-1]
+    return f"{told}{SUM}{zlib.crc32(told.encode())}}}\n".encode()
+
+
+def _row(line: bytes, place: str, *, summed: bool) -> dict[str, Any]:
+    """One line, compared with its sum; those of earlier versions have none.
+
+    Raises:
+        FileError: where it was changed.
+    """
+    row = json.loads(line)
+    told, mark, _ = line.rpartition(SUM.encode())
+    if not isinstance(row, dict):
+        raise TypeError(f"{place} is no object")
+    if (mark or summed or row.get("has_sums")) and row.get("sum") != zlib.crc32(told):
+        raise FileError(f"{place} was changed: its sum is not that of its values; {ANEW}")
+    return row
 
 
 def _check(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError
-    other = [name for name in wanted if found.get(name) != wanted[name]]
+    other = [name for name in wanted if name != "has_sums" and found.get(name) != wanted[name]]
     if other:
         raise FileError(
             f"{path} holds an ablation with another {' and '.join(other)}; give the same again, or name another file"

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._capture import _numbered
+from headscope.capturing._hooks import hook_before
 from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
 from headscope.capturing._origins import has_more_than_text, origins_of
@@ -18,11 +19,20 @@ from headscope.tasks import Task
 
 AVERAGED = 64
 """Examples whose attention is averaged; those of the last batch, the longest, come first."""
-KEEPING = Keeping(frozenset({"weights"}), auto=False)
+KEEPING = {
+    False: Keeping(frozenset({"weights"}), auto=False),
+    True: Keeping(frozenset({"weights", "values"}), auto=False),
+}
+"""What is kept of each example, without and with what heads hand on."""
 
 
-def averaged(model: nn.Module, task: Task) -> tuple[Record, ...]:
+def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Record, ...]:
     """Records of examples from all over the task.
+
+    Args:
+        model: in evaluation mode.
+        task: whose examples it reads.
+        values: whether values are kept, too, of which outputs are made.
 
     Raises:
         InterventionError: where what the task runs cannot be captured.
@@ -35,11 +45,11 @@ def averaged(model: nn.Module, task: Task) -> tuple[Record, ...]:
             for one in _singly(arguments):
                 if len(found) == AVERAGED:
                     return tuple(found)
-                found.append(_record(model, one))
+                found.append(_record(model, one, KEEPING[values]))
     return tuple(found)
 
 
-def _record(model: nn.Module, arguments: dict[str, torch.Tensor]) -> Record:
+def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: Keeping) -> Record:
     sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
     source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
     origins = origins_of(model, arguments) if has_more_than_text(arguments) else None
@@ -49,7 +59,7 @@ def _record(model: nn.Module, arguments: dict[str, torch.Tensor]) -> Record:
             "by=functools.partial(headscope.Mean, records=...) with records that you captured"
         )
     try:
-        return run(model, Inputs(arguments, source, target, origins), KEEPING)[0]
+        return run(model, Inputs(arguments, source, target, origins), keeping)[0]
     except CaptureError as error:
         raise InterventionError(f"The attention of the examples cannot be averaged: {error}") from error
 
@@ -77,7 +87,7 @@ def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torc
     def note(_: nn.Module, args: tuple, options: dict[str, Any]) -> None:
         found.append({name: value for name, value in options.items() if isinstance(value, torch.Tensor) and value.ndim})
 
-    handle = model.register_forward_pre_hook(note, with_kwargs=True)
+    handle = hook_before(model, note)
     try:
         task.values(model, number)
     finally:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from headscope.capturing._edit import unseen
+from headscope.capturing._hooks import hook_after, hook_before
 from headscope.interventions._plan import Place
 
 SCALARS = (bool, int, float, str, torch.dtype, torch.device, type(None))
@@ -59,13 +60,11 @@ class Prefix:
         self._inner = {place.module: projections_of(model, place) for place in places}
         self._kept: dict[str, list[_Kept]] = {}
         shared = any(place.visit for place in places)
-        self.reason = (
-            "layers share one module"
-            if shared
-            else "its layers are no list of modules that return tensors"
-            if len(self._blocks) < 2
-            else ""
-        )
+        self.reason = ""
+        if shared:
+            self.reason = "layers share one module"
+        elif len(self._blocks) < 2:
+            self.reason = "its layers are no list of modules that return tensors"
 
     @property
     def works(self) -> bool:
@@ -94,8 +93,8 @@ class Prefix:
         state = _State()
         others = [name for name in self._blocks if not f"{place.module}.".startswith(f"{name}.")]
         handles = [
-            self._model.register_forward_pre_hook(lambda *_: state.begin()),
-            self._model.get_submodule(place.module).register_forward_pre_hook(lambda *_: state.reach()),
+            hook_before(self._model, lambda *_: state.begin()),
+            hook_before(self._model.get_submodule(place.module), lambda *_: state.reach()),
         ]
         try:
             with (
@@ -186,7 +185,7 @@ def projections_of(model: nn.Module, place: Place) -> list[str]:
 def _outputs(model: nn.Module) -> Generator[list[Any]]:
     """The tensors that the model returns, call by call, while the block is open."""
     found: list[Any] = []
-    handle = model.register_forward_hook(lambda module, args, returned: found.append(_plain(returned)))
+    handle = hook_after(model, lambda module, args, options, returned: found.append(_plain(returned)))
     try:
         yield found
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,10 +14,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import FileError, RecordError
-from headscope.evidence import interval, p_flipped
+from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
 from headscope.evidence._correction import CORRECTIONS
 from headscope.patterns._table import Table, aligned
-from headscope.storage import written_whole
+from headscope.storage import Finite, array_of, check_document, read_npz, reading, write_npz, written_whole
 
 VERSION = 1
 FIELDS = ("stack", "layer", "head", "score", "change", "low", "high", "p", "corrected", "significant")
@@ -44,10 +43,12 @@ class Ablation(Table):
         model: name of the model.
         totals: what else is told, by name: of the intact model and then of each cell.
         shared: whether layers below the changed one were computed once; where not, why.
-        confidence: of the bootstrap intervals over examples.
+        confidence: of the intervals over examples, or over their documents.
         alpha: chance of any false change among the heads, and among the layers, that is accepted.
         correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads; over all layers by themselves.
         control: the same with random weights, where that was run.
+        groups: the document that each example is of; None where nobody knows.
+        tokens: median length of the examples; None where they are no tokens, or it was not kept.
     """
 
     cells: tuple[Cell, ...]
@@ -63,6 +64,14 @@ class Ablation(Table):
     alpha: float = 0.05
     correction: str = "holm"
     control: Ablation | None = None
+    groups: tuple[str | None, ...] | None = None
+    tokens: float | None = None
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that the examples are of; an example without one counts as its own."""
+        numbers = parse_groups(self.groups, self.examples)
+        return self.examples if numbers is None else len(np.unique(numbers))
 
     @property
     def examples(self) -> int:
@@ -76,8 +85,8 @@ class Ablation(Table):
 
     @cached_property
     def baseline_interval(self) -> Float[np.ndarray, " 2"]:
-        """Bootstrap interval of `baseline` over examples."""
-        return interval(self.intact[:, None], confidence=self.confidence)[0]
+        """Interval of `baseline` over examples, or over their documents; Wilson's where answers are right or wrong."""
+        return interval(self.intact[:, None], groups=self.groups, confidence=self.confidence)[0]
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -96,14 +105,22 @@ class Ablation(Table):
 
     @cached_property
     def intervals(self) -> Float[np.ndarray, "cell 2"]:
-        """Bootstrap intervals of `change`: examples are drawn anew, with and without the head together."""
-        return interval(self.changes, confidence=self.confidence)
+        """Intervals of `change`: examples, or documents, are drawn anew, with and without the head together."""
+        return interval(self.changes, groups=self.groups, method="expanded", confidence=self.confidence)
 
     @cached_property
     def p(self) -> Float[np.ndarray, " cell"]:
         """Paired test of each change by flipping signs, two-sided; see `headscope.evidence.p_flipped`."""
-        flips = max(LEAST_FLIPS, int(4 * len(self.cells) / self.alpha))
-        return p_flipped(self.changes, flips=flips)
+        return p_flipped(self.changes, groups=self.groups, flips=self._flips)
+
+    @property
+    def least_p(self) -> float:
+        """The least that `p` can be: of few documents, or by the number of random flips."""
+        return least_p(self.documents, flips=self._flips)
+
+    @property
+    def _flips(self) -> int:
+        return max(LEAST_FLIPS, int(4 * len(self.cells) / self.alpha))
 
     @cached_property
     def corrected(self) -> Float[np.ndarray, " cell"]:
@@ -155,9 +172,9 @@ class Ablation(Table):
         chosen = self._stack(stack)
         return sorted({layer for name, layer, _ in self.cells if name == chosen})
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """One row for each head and layer; the head of a layer is -1."""
-        found: dict[str, list] = dict(
+        found: dict[str, list[Any]] = dict(
             zip(("stack", "layer", "head"), map(list, zip(*self.cells, strict=True)), strict=True)
         )
         values = (self._values("score"), self.change, *self.intervals.T, self.p, self.corrected, self.significant)
@@ -166,7 +183,7 @@ class Ablation(Table):
             found["random_change"] = self.control.change.tolist()
         return found | {name: list(values[1:]) for name, values in self.totals.items()}
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep everything as one .npz file; the texts are not kept.
 
         Raises:
@@ -177,34 +194,23 @@ class Ablation(Table):
         arrays: dict[str, Any] = {"scores": self.scores, "intact": self.intact}
         if self.control is not None:
             arrays |= {"random_scores": self.control.scores, "random_intact": self.control.intact}
-        with written_whole(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, version=VERSION, **arrays, words=words)
+        with written_whole(path) as temporary:
+            write_npz(temporary, {"version": VERSION, **arrays, "words": words})
         return Path(path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Ablation:
+    def load(cls, path: str | os.PathLike[str]) -> Ablation:
         """A result that was kept.
 
         Raises:
             FileError: where the file is not there, is cut, or is none of ours.
         """
-        try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                version, scores, intact = int(kept["version"]), kept["scores"], kept["intact"]
-                words = json.loads(kept["words"].tobytes())
-                beside = [kept[f"random_{name}"] for name in ("scores", "intact") if f"random_{name}" in kept]
+        with reading(path, "ablation"):
+            kept = read_npz(path)
+            version, words = int(kept["version"]), json.loads(kept["words"].tobytes())
             if version > VERSION:
                 raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
-            cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
-            totals = {name: tuple(values) for name, values in words.pop("totals").items()}
-            control = cls(cells, *beside, **words) if beside else None
-            return cls(cells, scores, intact, totals=totals, **words, control=control)
-        except FileNotFoundError:
-            raise FileError(f"{path} is not there") from None
-        except FileError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise FileError(f"{path} is cut or holds no ablation: {error}") from None
+            return _ablation(words, kept)
 
     def figure(self, **options: Any) -> Any:
         """Maps of layers and heads around the intact score, and bars of layers; see `headscope.ablation_figure`."""
@@ -212,7 +218,7 @@ class Ablation(Table):
 
         return headscope.ablation_figure(self, **options)
 
-    def plot(self, path: str | os.PathLike, **options: Any) -> Path:
+    def plot(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Draw the figure to a file: .svg, .pdf or .png.
 
         Raises:
@@ -262,8 +268,9 @@ class Ablation(Table):
     def _summary(self) -> str:
         low, high = self.baseline_interval
         ends = "" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]"
+        examples = f"{self.examples} examples{self._of}{self._long}"
         lines = [
-            f"{self.model or 'a model'}: {self.task}, {self.examples} examples; disabled: {self.by}",
+            f"{self.model or 'a model'}: {self.task}, {examples}; disabled: {self.by}",
             f"intact: {self.metric} {self.baseline:.4g}{ends}"
             + "".join(f", {name} {values[0]:.4g}" for name, values in self.totals.items()),
         ]
@@ -275,6 +282,14 @@ class Ablation(Table):
                 f"(significantly for {counts['raise significantly']})"
             )
         return "\n".join(lines)
+
+    @property
+    def _of(self) -> str:
+        return "" if self.groups is None else f" of {self.documents} documents"
+
+    @property
+    def _long(self) -> str:
+        return "" if self.tokens is None else f", median {self.tokens:.0f} tokens"
 
     def _grid(self, stack: str) -> str:
         grid, bars = self.grid(stack=stack), self.by_layer(stack=stack)
@@ -327,7 +342,10 @@ class Ablation(Table):
             low, high = self.intervals[at]
             ends = "-" if np.isnan(low) else f"[{low:+.2g}, {high:+.2g}]"
             mark = " *" if self.significant[at] else ""
-            numbers = (f"{self.change[at]:+.2g}", ends, f"{self.p[at]:.2g}", f"{self.corrected[at]:.2g}{mark}")
+            least = self.least_p
+            family = int((self.of_layers == self.of_layers[at]).sum())
+            corrected = p_shown(self.corrected[at], least * (family if self.correction == "holm" else 1))
+            numbers = (f"{self.change[at]:+.2g}", ends, p_shown(self.p[at], least), f"{corrected}{mark}")
             rows.append((name if len(self.stacks) == 1 else f"{stack} {name}", *numbers))
         return rows
 
@@ -343,8 +361,49 @@ class Ablation(Table):
         return "\n".join(["The same architecture with random weights:", *lines, said])
 
     def _notes(self) -> str:
-        test = f"*: paired sign-flip test over examples, {self.correction} over all heads (and over all layers), "
+        over = "examples" if self.groups is None else "documents"
+        test = f"*: paired sign-flip test over {over}, {self.correction} over all heads (and over all layers), "
         return f"{test}alpha {self.alpha:g}; {self.shared}" if self.shared else f"{test}alpha {self.alpha:g}"
 
 
-TOLD = ("task", "metric", "by", "model", "shared", "confidence", "alpha", "correction")
+TOLD = ("task", "metric", "by", "model", "shared", "confidence", "alpha", "correction", "groups", "tokens")
+SAID: dict[str, Any] = {
+    "task": str,
+    "metric": str,
+    "by": str,
+    "model": str,
+    "shared": str,
+    "confidence": Finite,
+    "alpha": Finite,
+    "correction": str,
+    "groups": ([(str, None)], None),
+    "tokens": (float, None),
+    "totals": {str: [float]},
+    "cells": [[str, int, int]],
+}
+
+
+def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablation:
+    """One of what a file holds, where its parts fit together.
+
+    Raises:
+        ValueError: where they do not; and others of `headscope.storage.reading`.
+    """
+    check_document(words, SAID)
+    cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
+    totals = {name: tuple(values) for name, values in words.pop("totals").items()}
+    words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
+    if not cells or len(set(cells)) < len(cells) or any(len(each) != len(cells) + 1 for each in totals.values()):
+        raise ValueError("its heads, or the totals of these, are not of one ablation")
+    if not 0 < words["confidence"] < 1 or not 0 < words["alpha"] < 1 or words["correction"] not in CORRECTIONS:
+        raise ValueError("its options are none")
+    pairs = []
+    for beside in ("", "random_"):
+        if f"{beside}scores" in arrays:
+            intact = array_of(arrays, f"{beside}intact", "f", (None,))
+            scores = array_of(arrays, f"{beside}scores", "f", (len(intact), len(cells)))
+            if not len(intact) or len(words["groups"] or intact) != len(intact):
+                raise ValueError(f"it has {len(intact)} examples, and documents of {len(words['groups'] or ())}")
+            pairs.append((scores, intact))
+    control = Ablation(cells, *pairs[1], **words) if len(pairs) > 1 else None
+    return Ablation(cells, *pairs[0], totals=totals, **words, control=control)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from headscope._progress import Progress
 from headscope.errors import FileError
 from headscope.interventions import Intervention, intervene
 from headscope.interventions._importance import one_of
@@ -70,7 +71,7 @@ class Run:
             journal.add(number, None, found)
             return
         kept = journal[number, None]
-        if kept.shape != found.shape or not np.allclose(kept, found, rtol=CLOSE, atol=CLOSE):
+        if kept.shape != found.shape or not np.allclose(kept, found, rtol=CLOSE, atol=CLOSE, equal_nan=True):
             raise FileError(
                 f"The file to go on with holds other scores of the intact model on batch {number}; was the score "
                 "changed? Name another file"
@@ -87,11 +88,6 @@ class Run:
 
 @contextmanager
 def _bar(total: int, journal: Journal, progress: bool) -> Generator[Callable[[], Any]]:
-    """A bar on terminals, or nothing; gives what is called at every step."""
-    if not progress:
-        yield lambda: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, initial=journal.changed, desc="Disabling heads", unit="run", disable=None) as bar:
-        yield bar.update
+    """How far it has come, where that is to be shown; gives what is called at every step."""
+    with Progress("Disabling heads", "run", total, done=journal.changed, shows=progress) as shown:
+        yield shown.step

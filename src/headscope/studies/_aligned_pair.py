@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from headscope.errors import RecordError
 from headscope.measures._alignment import Link
@@ -22,6 +23,7 @@ class AlignedPair:
         sure: links that must be found, ``(source word, target word)``.
         possible: links that may be found.
         name: what tells it from all others; by default its number among those that are studied together.
+        group: the document that it is of; None where nobody says.
 
     Raises:
         RecordError: where a link names a word that is not there.
@@ -36,6 +38,7 @@ class AlignedPair:
     sure: frozenset[Link]
     possible: frozenset[Link] = frozenset()
     name: str = ""
+    group: Any = None
 
     def __post_init__(self) -> None:
         check_links(self.sure | self.possible, len(self.source.split()), len(self.target.split()))

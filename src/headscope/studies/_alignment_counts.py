@@ -73,7 +73,7 @@ def _maps(layer: Layer, by: str) -> list[tuple[np.ndarray, slice]]:
         weights = np.asarray(layer.weights_of(), np.float64)
         return [(weights, heads), (weights.mean(axis=0, keepdims=True), together)]
     added = layer.contributions
-    found = [] if layer.value_norms is None else [(np.asarray(layer.head_contributions_of()), heads)]
+    found = [] if not layer.has("value_norms") else [(np.asarray(layer.head_contributions_of()), heads)]
     if added is not None and added.attention is not None:
         found.append((np.asarray(added.attention)[None], together))
     return found

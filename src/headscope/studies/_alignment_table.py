@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headscope.evidence import length_said
 from headscope.patterns._table import aligned
 from headscope.studies._alignment import BY, STATES
 from headscope.studies._reading import percent, said_of
@@ -18,9 +19,9 @@ LEAST = 4
 """Sentences that make two halves, to choose on and to measure on."""
 
 
-def columns_of(study: AlignmentStudy) -> dict[str, list]:
+def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
     """See `AlignmentStudy.columns`."""
-    found: dict[str, list] = {name: [] for name in FIELDS}
+    found: dict[str, list[Any]] = {name: [] for name in FIELDS}
     for state in STATES:
         for by in BY:
             rates, ends = study.error_rates(by, state), study.intervals(by, state)
@@ -38,8 +39,9 @@ def printed(study: AlignmentStudy) -> str:
     """The table of layers, the baseline, the best places, and what was left out."""
     if not study.sentences:
         return "\n".join([repr(study), *_said(study)])
+    length = f"{length_said(study.lengths.values())} of the source"
     title = (
-        f"{study.model or 'a model'}: {study.sentences} sentences; alignment error rate in % "
+        f"{study.model or 'a model'}: {study.sentences} sentences ({length}); alignment error rate in % "
         f"[{study.confidence:.0%} interval over sentences], all heads of a layer together"
     )
     baseline = f"the diagonal, without any attention: {percent(study.baseline, study.baseline_interval)}"
@@ -69,7 +71,10 @@ def _chosen(study: AlignmentStudy) -> list[str]:
                 continue
             best = study.best(by, state, of_heads=of_heads)
             rate = percent(best.aer, best.interval)
-            lines.append(f"best by {by}, {state}: {best.place}, {rate} on {best.sentences[1]} sentences held out")
+            lines.append(
+                f"best by {by}, {state}: {best.place} ({best.chosen:.0%} of the choices), {rate} held out, "
+                f"{100 * best.spread:.1f} over splits"
+            )
     return lines
 
 

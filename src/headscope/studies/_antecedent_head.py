@@ -20,19 +20,25 @@ class AntecedentHead:
         layer: of the head that is best on all documents, measured on them too, as published numbers are.
         head: its number.
         accuracy: share of questions that it answers right.
-        low: lower end of the bootstrap interval over documents.
+        low: lower end of the interval over documents.
         high: its upper end.
         nearest: share that taking the nearest mention answers right.
         head_match: the nearest with the same head word, where there is one.
         sieves: see `headscope.linguistics.sieves`.
-        held_out_layer: of the head that is best on one half of the documents.
+        held_out_layer: of the head that is best on one half of the documents, most often over all splits.
         held_out_head: its number.
-        held_out_count: how many questions the other half has.
-        held_out_accuracy: share of these that it answers right.
-        held_out_low: lower end of its interval.
+        held_out_count: how many questions are measured in each split: all, each by the head of the other half.
+        held_out_accuracy: share of these that what was chosen on the other half answers right, mean over splits.
+        held_out_low: lower end of its interval over documents, the choices held fixed.
         held_out_high: upper end.
-        held_out_nearest: share that the nearest mention answers right there.
-        p: of that head not being above the nearest mention, paired t-test over the documents of the other half.
+        held_out_spread: standard deviation of the share over splits.
+        held_out_chosen: how often that head was chosen, of two choices a split.
+        held_out_above: how far the chosen heads are above the nearest mention, mean over splits.
+        held_out_above_low: lower end of the interval of that difference over documents.
+        held_out_above_high: upper end.
+        held_out_above_spread: standard deviation of the difference over splits.
+        held_out_nearest: share that the nearest mention answers right.
+        p: of the chosen heads not being above the nearest mention, paired t-test over documents.
         p_corrected: the same, corrected for all kinds tried.
     """
 
@@ -53,6 +59,12 @@ class AntecedentHead:
     held_out_accuracy: float
     held_out_low: float
     held_out_high: float
+    held_out_spread: float
+    held_out_chosen: float
+    held_out_above: float
+    held_out_above_low: float
+    held_out_above_high: float
+    held_out_above_spread: float
     held_out_nearest: float
     p: float
     p_corrected: float

@@ -18,7 +18,7 @@ def places_of(cells: Sequence[tuple[int, int]], best: int, held: int | None) -> 
     return {"layer": layer, "head": head, "held_out_layer": held_layer, "held_out_head": held_head}
 
 
-def columns_of(fields: Sequence[str], listed: Sequence[Any], twins: Sequence[Any] | None) -> dict[str, list]:
+def columns_of(fields: Sequence[str], listed: Sequence[Any], twins: Sequence[Any] | None) -> dict[str, list[Any]]:
     """Heads as a table, one list for each column.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from headscope.capturing._inputs import encode
+from headscope.capturing._items import parse_item
 from headscope.errors import TextError
 
 READ = ("input_ids", "token_type_ids")
@@ -32,13 +33,13 @@ class Text:
     pieces: tuple[str, ...]
 
     @classmethod
-    def of(cls, model: Any, tokenizer: Any, text: str | tuple[str, str], *, truncate: bool = False) -> Text:
+    def of(cls, model: Any, tokenizer: Any, text: Any, *, truncate: bool = False) -> Text:
         """A text, or a pair.
 
         Raises:
             TextError: where it is longer than the model's positions, or has fewer than two tokens to rank.
         """
-        parts = (text,) if isinstance(text, str) else tuple(text)
+        parts = parse_item(text).texts
         encoding = encode(model, tokenizer, parts[0], parts[1] if len(parts) > 1 else None, truncate=truncate)
         ids = encoding["input_ids"]
         special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import RecordError
+from headscope.evidence import parse_groups
+from headscope.evidence._groups import group_of
 from headscope.linguistics import Passage, read_coreference
 from headscope.studies._asking import asked
 from headscope.studies._coref_result import Coreference
@@ -17,7 +20,7 @@ from headscope.studies._source import parse_source
 def coref(
     model: Any,
     tokenizer: Any = None,
-    passages: Iterable[Passage] | str | os.PathLike | None = None,
+    passages: Iterable[Passage] | str | os.PathLike[str] | None = None,
     *,
     rows: str = "mean",
     random_weights: bool = False,
@@ -41,8 +44,9 @@ def coref(
         rows: how rows of a word's tokens become one: ``"mean"``, ``"first"`` or ``"max"``.
         random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
         reading: options of `headscope.linguistics.read_coreference` for a file.
-        **options: ``stack``, ``confidence``, ``correction`` and ``seed`` of `Coreference`; ``truncate``,
-            ``batch_tokens`` and ``progress`` of `headscope.capture_many`.
+        **options: ``groups``, the document of each passage where it is another than its own; ``stack``,
+            ``confidence``, ``correction``, ``seed`` and ``splits`` of `Coreference`; ``truncate``, ``batch_tokens`` and
+            ``progress`` of `headscope.capture_many`.
 
     Raises:
         FileError: where the file cannot be read, with the line and the reason.
@@ -61,6 +65,12 @@ def coref(
         raise RecordError(
             f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a list of Passage"
         )
+    groups = options.pop("groups", None)
+    if groups is not None:
+        groups = list(groups)
+        parse_groups(groups, len(listed), "passage")
+        pairs = zip(listed, groups, strict=True)
+        listed = tuple(replace(each, document=group_of(group) or each.name) for each, group in pairs)
     names = [each.name for each in listed]
     if twice := sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []:
         raise RecordError(f"Two passages are called {twice[0]!r}; give each a name of its own")
@@ -75,7 +85,7 @@ def coref(
     return asked(study, source, listed, random_weights=random_weights)
 
 
-def name_of(path: str | os.PathLike) -> str:
+def name_of(path: str | os.PathLike[str]) -> str:
     """What a file or folder is called in results; a folder's name alone says too little."""
     path = Path(path).resolve()
     return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from headscope.storage import load_kept, save_kept
+from headscope.linguistics._mentions import RULES
+from headscope.storage import array_of, check_document, load_kept, reading, save_kept
 from headscope.studies._coref_result import Coreference
-from headscope.studies._coref_tally import Answers
+from headscope.studies._coref_tally import CANDIDATES, Answers
 from headscope.studies._head_study import anew
 
 KIND = "coreference"
+SAID: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
 
 
 def save(coreference: Coreference, path: Path) -> Path:
@@ -29,19 +32,27 @@ def save(coreference: Coreference, path: Path) -> Path:
     return save_kept(path, KIND, said, arrays)
 
 
-def load_coref(path: str | os.PathLike) -> Coreference:
+def load_coref(path: str | os.PathLike[str]) -> Coreference:
     """Coreference that was kept, to go on with, or to add to others.
 
     Raises:
         FileError: where the file is not there, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
-    found = anew(Coreference, said)
-    found.data = said["data"]
-    place = 0
-    for name, document, kinds in said["passages"]:
-        asked = slice(place, place + len(kinds))
-        answered = (arrays["rules"][:, asked], arrays["heads"][..., asked])
-        found._read[name] = Answers(document, tuple(map(tuple, kinds)), *answered)
-        place += len(kinds)
+    with reading(path, KIND):
+        check_document(said, SAID)
+        found = anew(Coreference, said)
+        found.data = said["data"]
+        kept = said["passages"]
+        questions = sum(len(kinds) for _, _, kinds in kept)
+        if kept:
+            rules = array_of(arrays, "rules", "b", (len(RULES), questions))
+            heads = array_of(arrays, "heads", "b", (len(CANDIDATES), len(found.cells), questions))
+        place = 0
+        for name, document, kinds in kept:
+            asked = slice(place, place + len(kinds))
+            found._read[name] = Answers(document, tuple(map(tuple, kinds)), rules[:, asked], heads[..., asked])
+            place += len(kinds)
+        if len(found._read) != len(kept):
+            raise ValueError("two of its passages have one name")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -17,8 +18,8 @@ from headscope.studies._antecedent_head import FIELDS, AntecedentHead
 from headscope.studies._chosen_head import columns_of, places_of
 from headscope.studies._coref_table import plotted, printed
 from headscope.studies._coref_tally import ALL, CANDIDATES, Answers, answers_of
-from headscope.studies._head_study import HeadStudy, added, joined
-from headscope.studies._held_out import Counts, half_of, measured
+from headscope.studies._head_study import HeadStudy, Telling, added, joined
+from headscope.studies._held_out import Asked, halves_of, measured
 from headscope.studies._range_plot import range_plot
 
 
@@ -28,12 +29,11 @@ class Coreference(HeadStudy):
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         stack: which stack of the records; by default the first.
-        confidence: of the intervals.
-        correction: for trying many kinds, ``"holm"`` or ``"benjamini-hochberg"``.
-        seed: of how documents are split into halves.
+        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things, ``"holm"`` or
+            ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits`` of documents into halves.
 
     Raises:
-        RecordError: where confidence or correction are not what they may be.
+        RecordError: where confidence, correction or splits are not what they may be.
 
     Example:
         >>> Coreference()
@@ -50,11 +50,9 @@ class Coreference(HeadStudy):
         *,
         rows: str = "mean",
         stack: str | None = None,
-        confidence: float = 0.95,
-        correction: str = "holm",
-        seed: int = 0,
+        **telling: Unpack[Telling],
     ) -> None:
-        super().__init__(rows=rows, stack=stack, confidence=confidence, correction=correction, seed=seed)
+        super().__init__(rows=rows, stack=stack, **telling)
         self.data = ""
 
     def update(self, passage: Passage, record: Record) -> None:
@@ -103,7 +101,9 @@ class Coreference(HeadStudy):
     @property
     def kinds(self) -> tuple[str, ...]:
         """What can be asked for: all questions, kinds of mentions, groups of passages."""
-        found = dict.fromkeys(kind for each in self._listed for kinds in each.kinds for kind in kinds)
+        found: dict[str, None] = {}
+        for each in self._listed:
+            found |= dict.fromkeys(kind for kinds in each.kinds for kind in kinds)
         order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in found]
         return (*order, *sorted(set(found) - set(order)))
 
@@ -145,7 +145,7 @@ class Coreference(HeadStudy):
         self._asked(kind)
         return next(each for each in self.heads_of(candidates) if each.kind == kind)
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """The best head for every kind and both candidate sets as a table, one list for each column.
 
         With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
@@ -155,7 +155,7 @@ class Coreference(HeadStudy):
         twins = None if control is None else [control.best(each.kind, each.candidates) for each in listed]
         return columns_of(FIELDS, listed, twins)
 
-    def plot(self, path: str | os.PathLike, *, candidates: str = "mentions") -> Path:
+    def plot(self, path: str | os.PathLike[str], *, candidates: str = "mentions") -> Path:
         """Draw the held-out accuracy for every kind of mention with its interval, beside its baselines.
 
         Args:
@@ -167,7 +167,7 @@ class Coreference(HeadStudy):
         """
         return range_plot(Path(path), *plotted(self, candidates))
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep what was answered as one .npz file, to be gone on with by `load_coref`; without the random twin.
 
         Raises:
@@ -184,42 +184,41 @@ class Coreference(HeadStudy):
         return printed(self)
 
     def _heads_of(self, candidates: str) -> tuple[AntecedentHead, ...]:
-        hits, nearest = self._hits[_place(candidates)], self._rules[0]
-        everything = np.ones(len(self._documents), bool)
-        chosen, rows = [], []
-        for kind in self.kinds:
-            asked = self._asked(kind)
-            first = asked[self._choosing[self._documents[asked]]]
-            best = int(hits[:, asked].sum(axis=-1).argmax())
-            held = int(hits[:, first].sum(axis=-1).argmax()) if len(first) else None
-            chosen.append((kind, best, held))
-            right = (everything, hits[best], ~everything if held is None else hits[held], nearest)
-            rows.append([self._by_document(each, asked) for each in right])
-        wholes, same, held_out, baseline = (np.stack(each, axis=1) for each in zip(*rows, strict=True))
-        counts = Counts(
-            wholes=wholes,
-            same=same,
-            held=held_out,
-            baseline=baseline,
-            chosen=np.array([held is not None for _, _, held in chosen]),
-        )
-        numbers, shares = measured(counts, self._choosing, confidence=self.confidence, correction=self.correction)
-        return tuple(
-            AntecedentHead(
-                kind=kind,
-                candidates=candidates,
-                nearest=self.rule("nearest", kind),
-                head_match=self.rule("head match", kind),
-                sieves=self.rule("sieves", kind),
-                held_out_nearest=share,
-                **places_of(self.cells, best, held),
-                **each,
-            )
-            for (kind, best, held), each, share in zip(chosen, numbers, shares.tolist(), strict=True)
+        hits, nearest = self._hits[_place(candidates)], self._rules[:1]
+        asked = [self._asked_of(hits, nearest, self._asked(kind)) for kind in self.kinds]
+        halves = halves_of(self.documents, self.seed, self.splits)
+        numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
+        return tuple(self._head(kind, candidates, each) for kind, each in zip(self.kinds, numbers, strict=True))
+
+    def _head(self, kind: str, candidates: str, numbers: dict[str, Any]) -> AntecedentHead:
+        best, held = numbers.pop("best"), numbers.pop("held_best")
+        for name in ("rule", "held_rule", "rule_share"):
+            numbers.pop(name)  # there is one rule alone, the nearest mention
+        return AntecedentHead(
+            kind=kind,
+            candidates=candidates,
+            nearest=self.rule("nearest", kind),
+            head_match=self.rule("head match", kind),
+            sieves=self.rule("sieves", kind),
+            held_out_nearest=numbers.pop("held_out_rule"),
+            **places_of(self.cells, best, held),
+            **numbers,
         )
 
+    def _asked_of(self, hits: np.ndarray, nearest: np.ndarray, asked: np.ndarray) -> Asked:
+        every = np.ones((1, len(self._documents)), bool)
+        wholes, heads, rules = (self._by_document(each, asked) for each in (every, hits, nearest))
+        return Asked(wholes=wholes[0], hits=heads, baselines=rules)
+
     def _by_document(self, hits: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        return np.bincount(self._documents[asked], weights=hits[asked], minlength=len(self._choosing))
+        found = np.zeros((len(hits), self.documents))
+        np.add.at(found.T, self._documents[asked], hits[:, asked].T)
+        return found
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that questions are of."""
+        return int(self._documents.max()) + 1 if len(self._documents) else 0
 
     @cached_property
     def _listed(self) -> list[Answers]:
@@ -232,12 +231,6 @@ class Coreference(HeadStudy):
         """The document of every question."""
         names = [each.document for each in self._listed for _ in each.kinds]
         return np.unique(names, return_inverse=True)[1] if names else np.empty(0, int)
-
-    @cached_property
-    def _choosing(self) -> np.ndarray:
-        """The half of the documents that heads are chosen on."""
-        size = int(self._documents.max()) + 1 if len(self._documents) else 0
-        return half_of(size, self.seed)
 
     @cached_property
     def _hits(self) -> Bool[np.ndarray, "candidates head question"]:

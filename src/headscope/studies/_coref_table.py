@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headscope.evidence import p_shown
 from headscope.patterns._table import aligned
 from headscope.studies._antecedent_head import AntecedentHead
 from headscope.studies._coref_tally import CANDIDATES
 from headscope.studies._range_plot import Mark
-from headscope.studies._reading import p_shown, percent, said_of
+from headscope.studies._reading import above_of, percent, said_of
 
 if TYPE_CHECKING:
     from headscope.studies._coref_result import Coreference
@@ -19,12 +20,15 @@ def printed(found: Coreference) -> str:
     if not found.passages:
         return "\n".join([repr(found), *said_of(found.left_out, "passages are")])
     asked = found.questions
-    title = f"{titled(found)}: {len(found.cells)} heads, {found.passages} passages, {asked} questions"
+    passages = f"{found.passages} passages ({found.length_said})"
+    title = f"{titled(found)}: {len(found.cells)} heads, {passages}, {asked} questions"
     tables = [line for candidates in CANDIDATES for line in _table(found, candidates)]
     note = (
         "Accuracy in %: of mentions whose head word looks most at the right one. Held out: the head is chosen on "
-        f"one half of the documents, measured on the other; p of being no better than the nearest mention, "
-        f"{found.correction} over kinds. Heads are layer-head from 0."
+        f"one half of the documents and measured on the other, both ways; mean over {found.splits} splits, and the "
+        "head chosen most often. Above: points of head less nearest mention; splits: their standard deviation over "
+        f"splits, which the interval does not hold. p of being no better, {found.correction} over kinds. Heads are "
+        "layer-head from 0."
     )
     return "\n".join([title, *tables, note, *said_of(found.left_out, "passages are")])
 
@@ -46,13 +50,13 @@ def titled(found: Coreference) -> str:
 def _table(found: Coreference, candidates: str) -> list[str]:
     level = f"[{found.confidence:.0%}]"
     header = ["mention", "count", "head", f"accuracy {level}", "nearest", "head match", "sieves"]
-    header += ["held out", f"accuracy {level}", "nearest", "p"]
+    header += ["held out", f"accuracy {level}", "nearest", f"above {level}", "splits", "p"]
     rows = [tuple(header + ["random weights"] * (found.control is not None))]
     for each in found.heads_of(candidates):
         cells = [each.kind, str(each.count), each.place, percent(each.accuracy, (each.low, each.high))]
         cells += [percent(value) for value in (each.nearest, each.head_match, each.sieves)]
         cells += [each.held_out_place, percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
-        cells += [percent(each.held_out_nearest), p_shown(each.p_corrected)]
+        cells += [percent(each.held_out_nearest), *above_of(each), p_shown(each.p_corrected)]
         if found.control is not None:
             cells.append(percent(found.control.best(each.kind, candidates).held_out_accuracy))
         rows.append(tuple(cells))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +13,41 @@ import numpy as np
 import torch
 from torch import nn
 
+from headscope.capturing import MOST_UNKNOWN, check_known
 from headscope.capturing._capture import prepared
-from headscope.capturing._load import load_for
+from headscope.capturing._fitness import check_fit
+from headscope.capturing._hooks import hook_after
+from headscope.capturing._items import parse_item
+from headscope.capturing._load import head_of, load_for
+from headscope.capturing._loading import LOADING, check_not_loaded
+from headscope.capturing._many import OF_ONE_INPUT, reason_of
 from headscope.capturing._options import keeping_of
-from headscope.capturing._run import at_rest, run
+from headscope.capturing._run import at_rest, run, unwrapped
 from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
 from headscope.comparison._effect import OutputKind
 from headscope.comparison._stack import largest_of
-from headscope.errors import InterventionError, TextError
+from headscope.errors import HeadscopeError, InterventionError, TextError
+from headscope.evidence import parse_groups
 from headscope.interventions import Intervention
 from headscope.interventions._session import plan_on
 from headscope.record import Record
+from headscope.studies._source import check_texts
 
-ROUNDING = "rounding alone; give controls= for the like of this change"
+ROUNDING = "give controls= (--control) for the like of this change"
 Cells = Mapping[str, frozenset[tuple[int, int]]]
 Text = str | tuple[str, str]
+OnError = Callable[[int, HeadscopeError], None]
 
 
 def effect(
     model: Any,
     tokenizer: Any = None,
-    text: Text | Sequence[Text] | None = None,
+    text: Any = None,
     *,
     interventions: Sequence[Any],
     controls: Sequence[Sequence[Any]] = (),
     top: int = 5,
+    groups: Sequence[Any] | None = None,
     **options: Any,
 ) -> Effect:
     """What a change of some heads moves: the model's output, and where its other heads look.
@@ -48,8 +59,8 @@ def effect(
     al. 2019, section 6), in nats; heads in layers below the change move by exactly 0.
 
     What moves, moves by the computation alone, as both runs have the same input; whether it is more than what any such
-    change would do is told by ``controls``: the same done to other heads. A head then counts as moved where its
-    distance is larger than under each control.
+    change would do is told by ``controls``: the same done to other heads. A head above the changed ones then counts as
+    moved where its distance is larger than under each control. Without controls heads are ranked and no more.
 
     Args:
         model: a loaded model, or a hub name or folder, which is loaded with the head that it was kept with; or None for
@@ -59,12 +70,16 @@ def effect(
         interventions: what is done, such as ``[Zero(layer=2, heads=[0])]``.
         controls: changes to measure the spread by, each a list of interventions.
         top: how many of the most probable guesses to keep.
-        **options: as of `headscope.capture`, but ``interventions``.
+        groups: the document that each text is of, so that intervals are over documents.
+        **options: as of `headscope.capture`, but ``interventions``; ``allow_unfit``, for a model whose head was not
+            trained and texts that are mostly unknown tokens (False); ``on_error``, called with number and error of a
+            text that cannot be run: the rest goes on. By default that is a warning, and where no text is left an error.
 
     Raises:
         InterventionError: where there is nothing to be done, or a change cannot be made, or the model gives an output
             that is neither scores nor states.
-        TextError: an empty text, or one longer than the model's positions.
+        ModelError: a model whose head was not trained.
+        TextError: an empty text, one longer than the model's positions, or texts that are mostly unknown tokens.
         CaptureError: a model whose attention cannot be captured exactly.
 
     Example:
@@ -72,20 +87,82 @@ def effect(
         >>> found.moved  # [layer head], nats
     """
     _check(interventions, controls)
+    anyway, on_error = options.pop("allow_unfit", False), options.pop("on_error", None)
+    loading: dict[str, Any] = {name: options.pop(name) for name in LOADING if name in options}
+    texts = _texts(text, options)
+    groups = None if groups is None else list(groups)
+    parse_groups(groups, len(texts))
     if model is None or isinstance(model, str | Path):
-        given = {name: options.get(name) for name in ("image", "sound", "trust_remote_code")}
-        model, own = load_for(model, text, kept=True, **given)
+        first = next((each for each in texts if isinstance(each, str | tuple)), None)
+        given: dict[str, Any] = {name: options.get(name) for name in ("image", "sound")}
+        model, own = load_for(model, first, kept=True, allow_unfit=anyway, **given, **loading)
         tokenizer = own if tokenizer is None else tokenizer
-    runs = [_Runs((model, tokenizer), pair, options, top) for pair in _texts(text, options)]
-    outputs = [each.output(interventions) for each in runs]
-    intact, changed = [each.intact for each in runs], [each.records[-1] for each in runs]
-    found = compare(intact, changed, heads="number")
-    levels = [_control(runs, intact, control) for control in controls]
+    else:
+        check_not_loaded(model, loading)
+    if not anyway:
+        _check_fit(model, tokenizer, texts)
+    reading = _Reading((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
+    runs = reading.all(texts, (interventions, *controls), on_error)
+    read = list(runs.values())
+    intact, changed = [each.intact for each in read], [each.records[0] for each in read]
+    kept = None if groups is None else [groups[number] for number in runs]
+    found = compare(intact, changed, heads="number", groups=kept)
+    levels = [_control(read, intact, number, control) for number, control in enumerate(controls, 1)]
+    cells = [read[0].cells(each) for each in (interventions, *controls)]
     return Effect(
-        comparison=_with_changed(found, runs[0].cells(interventions), levels),
-        outputs=tuple(outputs),
+        comparison=_with_changed(found, cells[0], levels, reached=_reached(found, cells)),
+        outputs=tuple(each.moved() for each in read),
         done=tuple(dict.fromkeys(_done(changed[0]))),
     )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How inputs are read: one that cannot be run costs itself alone.
+
+    Args:
+        loaded: the model and its tokenizer.
+        options: of `headscope.capture`.
+        top: how many guesses to keep.
+        most_unknown: largest share of unknown tokens in a text.
+    """
+
+    loaded: tuple[Any, Any]
+    options: Any
+    top: int
+    most_unknown: float
+
+    def all(
+        self, texts: Sequence[Any], changes: Sequence[Sequence[Intervention]], on_error: OnError | None
+    ) -> dict[int, _Runs]:
+        """The inputs that can be run as they are and under each change, by number.
+
+        Raises:
+            HeadscopeError: why the first cannot, where none can.
+        """
+        found: dict[int, _Runs] = {}
+        failed: dict[int, HeadscopeError] = {}
+        for number, text in enumerate(texts):
+            try:
+                found[number] = self._one(text, changes)
+            except InterventionError:
+                raise  # of the change, which is the same for all texts
+            except OF_ONE_INPUT as error:
+                failed[number] = reason_of(error)
+        if not found:
+            raise next(iter(failed.values()))
+        for number, error in failed.items():
+            (on_error or _warn)(number, error)
+        return found
+
+    def _one(self, text: Any, changes: Sequence[Sequence[Intervention]]) -> _Runs:
+        runs = _Runs(self.loaded, _parsed(text), self.options, self.top)
+        ids = runs.inputs.arguments.get("input_ids")
+        if ids is not None and runs.tokenizer is not None:
+            check_known(runs.tokenizer, ids.reshape(-1).tolist(), "the text", self.most_unknown)
+        for change in changes:
+            runs.run(change)
+        return runs
 
 
 class _Runs:
@@ -103,16 +180,23 @@ class _Runs:
         self.tokenizer = getattr(loaded[1], "tokenizer", loaded[1])
         self.keeping, self.top = keeping_of(options), top
         self.records: list[Record] = []
+        self._change: OutputChange | None = None
         self.intact, self._before = self._run(())
 
-    def record(self, interventions: Sequence[Intervention]) -> Record:
-        """The record under some interventions."""
-        return self._run(interventions)[0]
-
-    def output(self, interventions: Sequence[Intervention]) -> OutputChange:
-        """How some interventions move the output; their record is the last of `records`."""
+    def run(self, interventions: Sequence[Intervention]) -> None:
+        """Run under some interventions; the record is put to `records`. The first of them is the change."""
         record, after = self._run(interventions)
+        if not self.records:
+            self._change = self._output(record, after)
         self.records.append(record)
+
+    def moved(self) -> OutputChange:
+        """How the change moved the output."""
+        if self._change is None:
+            raise InterventionError("Nothing was done to the model yet")
+        return self._change
+
+    def _output(self, record: Record, after: Any) -> OutputChange:
         kind, before = self._scores(self._before)
         after = self._scores(after)[1]
         labels = self._labels(record, len(before))
@@ -153,7 +237,9 @@ class _Runs:
                     f"{type(self.model).__name__} gives several labels at once, and effect takes the softmax of one "
                     "choice; take headscope.compare of two captures for its heads alone"
                 )
-            return ("number" if found.shape[1] == 1 else "classes" if logits.ndim == 2 else "tokens"), found
+            if found.shape[1] == 1:
+                return "number", found
+            return "classes" if logits.ndim == 2 else "tokens", found
         states = getattr(output, "last_hidden_state", None)
         if isinstance(states, torch.Tensor) and states.ndim == 3 and len(states) == 1:
             return "states", states[0].double()
@@ -198,23 +284,37 @@ def _last_output(model: nn.Module) -> Generator[list]:
     """What a model gives while the block is open; the last of them is what was asked for."""
     found: list[Any] = []
 
-    def note(_: nn.Module, __: tuple, output: Any) -> None:
+    def note(_: nn.Module, __: tuple, ___: dict, output: Any) -> None:
         found[:] = [output]
 
-    handle = model.register_forward_hook(note)
+    handle = hook_after(model, note)
     try:
         yield found
     finally:
         handle.remove()
 
 
-def _control(runs: Sequence[_Runs], intact: list[Record], control: Sequence[Intervention]) -> Comparison:
-    """How far heads move under a control; those that it changes itself are marked."""
-    found = compare(intact, [each.record(control) for each in runs], heads="number")
+def _control(runs: Sequence[_Runs], intact: list[Record], number: int, control: Sequence[Intervention]) -> Comparison:
+    """How far heads move under the control that was run as this one; those that it changes itself are marked."""
+    found = compare(intact, [each.records[number] for each in runs], heads="number")
     return _with_changed(found, runs[0].cells(control), ())
 
 
-def _with_changed(found: Comparison, cells: Cells, controls: Sequence[Comparison]) -> Comparison:
+def _reached(found: Comparison, cells: Sequence[Cells]) -> Cells:
+    """The heads that the change and all controls can move, by stack: of a changed stack those above the changes.
+
+    What is below a change computes the same to the last bit, and the other heads of its layer move by rounding alone.
+    """
+    reached: dict[str, frozenset[tuple[int, int]]] = {}
+    for name, stack in found.stacks.items():
+        highest = max((min(layer for layer, _ in own[name]) for own in cells if own.get(name)), default=-1)
+        reached[name] = frozenset(cell for cell in stack.cells if cell[0] > highest)
+    return reached
+
+
+def _with_changed(
+    found: Comparison, cells: Cells, controls: Sequence[Comparison], *, reached: Cells | None = None
+) -> Comparison:
     """With the heads that were changed marked, and the largest distance under the controls as spread.
 
     A control says nothing of the heads that it changes itself.
@@ -222,12 +322,16 @@ def _with_changed(found: Comparison, cells: Cells, controls: Sequence[Comparison
     stacks: dict[str, StackComparison] = {}
     for name, stack in found.stacks.items():
         told = largest_of(len(controls), "control") if controls else ROUNDING
-        spread = stack.spread
-        for control in controls:
-            own = control[name]
-            spread = np.maximum(spread, [0.0 if cell in own.changed else own.distance(*cell) for cell in own.cells])
-        stacks[name] = replace(stack, changed=cells.get(name, frozenset()), spread=spread, spread_of=told)
+        nulls = tuple(_null(control[name]) for control in controls)
+        spread = np.max([stack.spread, *map(np.nan_to_num, nulls)], axis=0)
+        changed, can_move = cells.get(name, frozenset()), None if reached is None else reached.get(name)
+        stacks[name] = replace(stack, changed=changed, spread=spread, spread_of=told, nulls=nulls, can_move=can_move)
     return replace(found, stacks=stacks)
+
+
+def _null(own: StackComparison) -> np.ndarray:
+    """How far each head moved under a control; NaN where it was changed itself."""
+    return np.array([np.nan if cell in own.changed else own.distance(*cell) for cell in own.cells])
 
 
 def _done(record: Record) -> Iterator[str]:
@@ -237,15 +341,47 @@ def _done(record: Record) -> Iterator[str]:
             yield from (f"layer {layer.layer}{of}: {change}" for change in layer.changes)
 
 
-def _texts(text: Any, options: Mapping) -> list[tuple[str | None, str | None]]:
+def _texts(text: Any, options: Mapping) -> list[Any]:
     if text is None and any(options.get(name) is not None for name in ("image", "sound")):
-        return [(None, None)]
+        return [None]
     if text is None:
         raise TextError("effect needs a text, a pair of texts, or a list of them")
     listed = [text] if isinstance(text, str | tuple) else list(text)
     if not listed:
         raise TextError("effect was given an empty list of texts; give at least one")
-    return [(each, None) if isinstance(each, str) else tuple(each) for each in listed]
+    # None stands for an input without a text from here on
+    return [float("nan") if each is None else each for each in listed]
+
+
+def _parsed(text: Any) -> tuple[str | None, str | None]:
+    """A text and its pair; none of both where a picture or a sound alone is read.
+
+    Raises:
+        HeadscopeError: where it is something else.
+    """
+    if text is None:
+        return None, None
+    item = parse_item(text)
+    if item.more:
+        raise TextError("effect takes pictures and sounds as image= and sound=, not in a list of texts")
+    return item.text, item.text_pair
+
+
+def _check_fit(model: Any, tokenizer: Any, texts: Sequence[Any]) -> None:
+    """Raise where the output is of a head that was not trained, or most of the texts are unknown to the tokenizer.
+
+    Raises:
+        ModelError: naming the weights.
+        TextError: with the share.
+    """
+    whole = unwrapped(model)
+    check_fit(whole, head_of(type(whole), getattr(whole, "config", None)))
+    if tokenizer is not None:
+        check_texts(tokenizer, [text for text in texts if text is not None])
+
+
+def _warn(number: int, error: HeadscopeError) -> None:
+    warnings.warn(f"text {number} was left out: {error}", stacklevel=4)
 
 
 def _check(interventions: Any, controls: Any) -> None:

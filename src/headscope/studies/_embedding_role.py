@@ -8,7 +8,7 @@ from typing import Any
 from headscope.errors import CaptureError, RecordError
 from headscope.patterns import Changes
 from headscope.patterns import heads as heads_of
-from headscope.studies._source import Source, parse_source, passed
+from headscope.studies._source import Source, parse_source, passed, warn_of_few
 
 
 def embedding_role(
@@ -35,8 +35,9 @@ def embedding_role(
         role: ``"position"`` or ``"segment"``.
         by: ``"zero"`` or ``"mean"``, see `without_embedding`.
         random_weights: whether the same is done to this architecture with random weights: ``control`` of the result.
-        **options: ``patterns``, ``stack``, ``confidence``, ``alpha`` and ``correction`` of `heads`, and ``truncate``,
-            ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
+        **options: ``groups``, the document that each text is of; ``patterns``, ``stack``, ``confidence``, ``alpha``
+            and ``correction`` of `heads`, and ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
+            `capture_many`.
 
     Raises:
         CaptureError: a model that has no such embedding, as those of rotary positions or ALiBi.
@@ -56,10 +57,12 @@ def embedding_role(
             "away; use a tokenizer that does"
         )
 
+    warn_of_few(source, options)
+
     def changes(source: Source) -> Changes:
         with without_embedding(source.model, role, by=by):
-            after = heads_of(source.records(on_error=passed), **options)
-        before = heads_of(source.records(), **options)
+            after = heads_of(**source.grouped(on_error=passed), **options)
+        before = heads_of(**source.grouped(), **options)
         return Changes(before, after, what=f"without the embedding of {role}s{' (its mean left)' * (by == 'mean')}")
 
     found = changes(source)

@@ -5,6 +5,7 @@ What comes out is reported; nothing is asserted about it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +14,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from headscope._progress import counted
+from headscope.capturing._fitness import CLASS, check_fit, check_known
 from headscope.capturing._load import display_name
+from headscope.capturing._many import OF_ONE_INPUT, reason_of
 from headscope.capturing._run import at_rest, unwrapped
-from headscope.errors import RecordError, TextError
-from headscope.evidence import interval
+from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
+from headscope.evidence import interval, length_said
 from headscope.patterns._table import Table
 from headscope.studies._classifier_text import Text
 from headscope.studies._explained import SIGNALS, Explained
@@ -39,10 +43,11 @@ class Faithfulness(Table):
 
     Args:
         texts: one by one.
-        confidence: of the bootstrap intervals over texts.
+        confidence: of the intervals over texts, or over their documents.
         model: its name.
         layer: whose attention was looked at; counted from the end where negative.
         control: the same of a classifier with random weights, where that was run.
+        groups: the document that each text is of; None where nobody knows.
     """
 
     texts: tuple[Explained, ...]
@@ -50,6 +55,7 @@ class Faithfulness(Table):
     model: str = ""
     layer: int = -1
     control: Faithfulness | None = None
+    groups: tuple[Any, ...] | None = None
 
     def agreement(self, first: str = "attention", second: str = "gradient") -> Float[np.ndarray, "text 2"]:
         """Kendall's tau-b and Spearman's rho of two signals on each text; NaN where one of them is all ties."""
@@ -79,7 +85,7 @@ class Faithfulness(Table):
     @cached_property
     def summary(self) -> dict[Name, tuple[float, float, float, float, int]]:
         """Of each of `values`: mean, standard deviation, lower and upper end of the interval, and number of texts."""
-        ends = interval(np.stack(list(self.values.values()), axis=1), confidence=self.confidence)
+        ends = self._interval(np.stack(list(self.values.values()), axis=1))
         return {
             name: (float(np.nanmean(column)), float(np.nanstd(column)), float(low), float(high), _count(column))
             for (name, column), (low, high) in zip(self.values.items(), ends, strict=True)
@@ -100,10 +106,13 @@ class Faithfulness(Table):
                 f"There is no {measure!r} by {signal!r}; there are {', '.join(ERASURE)} by {', '.join(self.signals)}"
             )
         values = np.stack([text.erased[signal][ERASURE.index(measure)] for text in self.texts])
-        ends = interval(values, confidence=self.confidence)
+        ends = self._interval(values)
         return np.concatenate([values.mean(axis=0)[:, None], ends], axis=1)
 
-    def columns(self) -> dict[str, list]:
+    def _interval(self, values: np.ndarray) -> np.ndarray:
+        return interval(values, groups=self.groups, method="expanded", confidence=self.confidence)
+
+    def columns(self) -> dict[str, list[Any]]:
         """The summary as a table, one list for each column."""
         rows = [(*name, *numbers) for name, numbers in self.summary.items()]
         found = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
@@ -122,7 +131,10 @@ class Faithfulness(Table):
         return f"<Faithfulness of {len(self.texts)} texts>"
 
     def __str__(self) -> str:
-        first = f"{len(self.texts)} texts; mean (standard deviation) [{self.confidence:.0%} interval over texts]"
+        over = "texts" if self.groups is None else "documents"
+        length = length_said(len(text.pieces) for text in self.texts)
+        texts = f"{len(self.texts)} texts, {length} without special ones"
+        first = f"{texts}; mean (standard deviation) [{self.confidence:.0%} interval over {over}]"
         blocks = [first, *self._tables()]
         blocks.append("\n".join(f"{name} is left out: {why}" for name, why in self.texts[0].missing.items()))
         if self.control is not None:
@@ -164,8 +176,8 @@ class Faithfulness(Table):
 
 def faithfulness(
     model: Any,
-    tokenizer: Any,
-    texts: Iterable[str | tuple[str, str]],
+    tokenizer: Any = None,
+    texts: Iterable[Any] | None = None,
     *,
     layer: int = -1,
     query: int = 0,
@@ -203,13 +215,15 @@ def faithfulness(
         query: whose row: the token that the classifier reads, 0 for [CLS] and -1 for the last token of a text.
         tampering: how attention is tampered with; by default 100 shuffles and no adversary, which is slow.
         confidence: of the intervals.
-        **options: ``truncate`` (False); ``random_weights``, for the same of this architecture with random weights,
-            ``control`` of the result (False); ``progress``, for a bar on terminals (False); ``on_error``, called with
-            number and error of a text that cannot be explained, which otherwise is raised.
+        **options: ``groups``, the document that each text is of, so that intervals are over documents; ``truncate``
+            (False); ``random_weights``, for the same of this architecture with random weights,
+            ``control`` of the result (False); ``progress``, for a bar on terminals (False); ``allow_unfit``, for a
+            classifier that was not trained (False); ``on_error``, called with number and error of a text that cannot be
+            explained: the rest goes on. By default that is a warning, and of a single text an error.
 
     Raises:
         TextError: a text of fewer than two tokens that are not special, or too long; or none is left.
-        ModelError: a model that is no classifier.
+        ModelError: a model that is no classifier, or whose classifier was not trained.
         InterventionError: a layer that is not there.
         RecordError: an option that there is not.
 
@@ -218,47 +232,62 @@ def faithfulness(
     """
     if not 0 < confidence < 1:
         raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
-    random_weights = options.pop("random_weights", False)
+    random_weights, anyway = options.pop("random_weights", False), options.get("allow_unfit", False)
     source = parse_source(model, tokenizer, () if texts is None else texts, options, load=_classifier)
     unknown = [*options, *({"batch_tokens"} & set(source.options if source else ()))]
     if source is None or unknown:
-        raise RecordError(f"faithfulness has no option {unknown}; it has truncate, random_weights, progress, on_error")
+        raise RecordError(
+            f"faithfulness has no option {unknown}; it has truncate, random_weights, allow_unfit, progress, on_error"
+        )
+    if not anyway:
+        check_fit(source.model, CLASS)
     how = tampering or Tampering()
-    found = _explained(source, (layer, query), how)
+    found, groups = _explained(source, (layer, query), how)
     if not found:
         raise TextError("None of the texts can be explained; give texts of two words or more")
-    beside = _explained(source.random_twin(), (layer, query), how) if random_weights else ()
-    control = Faithfulness(tuple(beside), confidence, RANDOM, layer) if beside else None
-    return Faithfulness(tuple(found), confidence, display_name(source.model), layer, control)
+    control = None
+    if random_weights:
+        beside, theirs = _explained(source.random_twin(), (layer, query), how)
+        control = Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs) if beside else None
+    return Faithfulness(tuple(found), confidence, display_name(source.model), layer, control, groups)
 
 
-def _explained(source: Source, at: tuple[int, int], how: Tampering) -> list[Explained]:
+def _explained(source: Source, at: tuple[int, int], how: Tampering) -> tuple[list[Explained], tuple | None]:
+    """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
-    found, on_error = [], options.get("on_error")
+    found, kept = [], []
+    on_error = options.get("on_error") or (_stop if len(source.texts) == 1 else _left_out)
     with at_rest(model):
-        for number, text in enumerate(_shown(source.texts) if options.get("progress") else source.texts):
+        texts = counted(source.texts, "Explaining", "text", shows=options.get("progress", False))
+        for number, text in enumerate(texts):
             try:
                 read = Text.of(model, tokenizer, text, truncate=options.get("truncate", False))
-            except TextError as error:
-                if on_error is None:
-                    raise
+                check_known(tokenizer, read.inputs["input_ids"].tolist(), "the text", options.get("max_unknown", 1.0))
+            except OF_ONE_INPUT as error:
+                on_error(number, reason_of(error))
+                continue
+            try:
+                found.append(Explaining(model, tokenizer, read, at).run(how, how.seed + number))
+            except (CaptureError, RecordError) as error:
                 on_error(number, error)
                 continue
-            found.append(Explaining(model, tokenizer, read, at).run(how, how.seed + number))
-    return found
+            kept.append(number)
+    return found, None if source.groups is None else tuple(source.groups[number] for number in kept)
 
 
-def _classifier(name: Any) -> tuple[Any, Any]:
+def _stop(_: int, error: HeadscopeError) -> None:
+    raise error
+
+
+def _left_out(number: int, error: HeadscopeError) -> None:
+    warnings.warn(f"text {number} was left out: {error}", stacklevel=4)
+
+
+def _classifier(name: Any, **loading: Any) -> tuple[Any, Any]:
     from headscope.capturing import load_classifier, load_tokenizer
 
-    return load_classifier(name), load_tokenizer(name)
+    return load_classifier(name, **loading), load_tokenizer(name, **loading)
 
 
 def _count(column: np.ndarray) -> int:
     return int(np.isfinite(column).sum())
-
-
-def _shown(texts: tuple) -> Iterable:
-    from tqdm import tqdm
-
-    return tqdm(texts, desc="Explaining", unit="text", disable=None)

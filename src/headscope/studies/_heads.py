@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from headscope.errors import RecordError
 from headscope.evidence import MapSum
 from headscope.patterns import PATTERNS, Heads, predictive_pattern, related_patterns
 from headscope.patterns import heads as heads_of
-from headscope.studies._source import Source, parse_source, passed
+from headscope.studies._battery import induction_battery
+from headscope.studies._source import Source, parse_source, passed, warn_of_few
 
 LIVE = ("random_weights", "position_mean")
 
@@ -45,9 +47,11 @@ def heads(
         predictive: whether to look for words that a word can be predicted from, too. The model must have a masked-word
             head that was trained, and runs n (n + 1) / 2 times on n words.
         related: whether to look for related words, too: those whose input embeddings lie near; see `related_patterns`.
-        **options: ``patterns``, ``stack``, ``distances``, ``confidence``, ``alpha`` and ``correction`` of
-            `headscope.patterns.heads`; with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
-            `capture_many`.
+        **options: ``groups``, the document that each text is of, by name or number, so that intervals and tests are
+            over documents; ``patterns``, ``stack``, ``distances``, ``confidence``, ``alpha``, ``correction`` and
+            ``margin`` of `headscope.patterns.heads`; with a model ``truncate``, ``batch_tokens``, ``progress`` and
+            ``on_error`` of `capture_many`, and ``battery=False`` to leave `induction` to the texts: by default runs of
+            repeated random tokens decide it (Olsson et al. 2022), since on prose parts of speech look much the same.
 
     Raises:
         RecordError: where there is no record, an option there is not, or one that needs a model.
@@ -57,24 +61,40 @@ def heads(
     Example:
         >>> found = heads("bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True)
     """
+    battery = options.pop("battery", None)
     source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
     wanted = [name for name, given in zip(LIVE, (random_weights, position_mean), strict=True) if given is True]
     if source is None:
-        wanted += [name for name, given in (("predictive", predictive), ("related", related)) if given]
+        more_asked = (("predictive", predictive), ("related", related), ("battery", battery))
+        wanted += [name for name, given in more_asked if given]
         if wanted:
             names = ", ".join(wanted)
             raise RecordError(f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)")
         given = random_weights if isinstance(random_weights, Heads) else None
         return heads_of(records, random_weights=given, position_mean=_array(position_mean), **options)
-    more = [*([_predictive(source)] if predictive else []), *(_related(source) if related else ())]
+    more = [_predictive(source)] if predictive else []
+    if related:
+        more += _related(source)
     if more:
         options["patterns"] = (*options.get("patterns", PATTERNS), *more)
+    warn_of_few(source, options)
     shared = {name: options[name] for name in ("patterns", "stack") if name in options}
     if random_weights is True:
-        random_weights = heads_of(source.random_twin().records(), **shared)
+        random_weights = heads_of(**source.random_twin().grouped(), **shared)
     mean = average_map(source, options.get("stack")) if position_mean is True else _array(position_mean)
     given = random_weights if isinstance(random_weights, Heads) else None
-    return heads_of(source.records(), random_weights=given, position_mean=mean, **options)
+    found = heads_of(**source.grouped(), random_weights=given, position_mean=mean, **options)
+    if battery is not False:
+        found.tally.battery = _battery(source, found, options.get("stack"))
+    return found
+
+
+def _battery(source: Source, found: Heads, stack: str | None) -> Any:
+    """Runs of repeated tokens through the model, for texts that are no pictures or sounds."""
+    if any(isinstance(text, Mapping) and not set(text) <= {"text", "text_b"} for text in source.texts):
+        return None
+    runs = induction_battery(source.model, source.tokenizer, found.tally.patterns, stack)
+    return runs if runs is not None and runs.cells == found.cells else None
 
 
 def average_map(source: Source, stack: str | None) -> np.ndarray:
@@ -105,10 +125,10 @@ def _related(source: Source) -> Any:
     return related_patterns(input_embeddings(source.model))
 
 
-def _masked(name: Any) -> tuple[Any, Any]:
+def _masked(name: Any, **loading: Any) -> tuple[Any, Any]:
     from headscope.capturing import load_masked_model, load_tokenizer
 
-    return load_masked_model(name), load_tokenizer(name)
+    return load_masked_model(name, **loading), load_tokenizer(name, **loading)
 
 
 def _array(mean: Any) -> np.ndarray | None:

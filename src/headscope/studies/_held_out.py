@@ -1,85 +1,160 @@
-"""Heads chosen on one half of the texts and measured on the other: halves, shares, intervals and tests."""
+"""Heads chosen on one half of the documents and measured on the other, both ways and over several splits."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope.evidence import p_above, redrawn_ratios
+from headscope.evidence import p_above, redrawn_interval, redrawn_ratios, share_interval
 from headscope.evidence._correction import CORRECTIONS
 
+SPLITS = 10
+"""How often documents are split by default: what a choice adds to the spread is then a third of one split's."""
 
-def half_of(count: int, seed: int) -> Bool[np.ndarray, " text"]:
-    """The half of the texts that heads are chosen on; of an odd number the smaller one."""
+
+def half_of(count: int, seed: int) -> Bool[np.ndarray, " document"]:
+    """One half of the documents; of an odd number the smaller one."""
     found = np.zeros(count, bool)
     found[np.random.default_rng(seed).permutation(count)[: count // 2]] = True
     return found
 
 
+def halves_of(count: int, seed: int, splits: int) -> Bool[np.ndarray, "split document"]:
+    """One half of the documents of every split; heads are chosen on it and then on the other."""
+    return np.stack([half_of(count, seed + number) for number in range(splits)])
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Counts:
-    """What was right in each text, a row for everything that was asked.
+class Asked:
+    """What was right in each document, of everything that was asked of one kind.
 
     Args:
         wholes: how much was asked.
-        same: right by the head that is best on all texts.
-        held: right by the head that is best on one half of them; 0 where it holds nothing to choose by.
-        baseline: right without any head.
-        chosen: whether there was anything to choose by.
+        hits: right by each head, or head and direction.
+        baselines: right by each rule that takes no head, of which the best is chosen, too.
     """
 
-    wholes: Float[np.ndarray, "text row"]
-    same: Float[np.ndarray, "text row"]
-    held: Float[np.ndarray, "text row"]
-    baseline: Float[np.ndarray, "text row"]
-    chosen: Bool[np.ndarray, " row"]
+    wholes: Float[np.ndarray, " document"]
+    hits: Float[np.ndarray, "choice document"]
+    baselines: Float[np.ndarray, "rule document"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Held:
+    """What the chosen head, and the chosen rule, got right on the documents they were not chosen on.
+
+    Args:
+        head: right in each document; a row for each split in which there was something to choose by on both halves.
+        rule: the same.
+        choices: how often each head and each rule was chosen, twice a split.
+    """
+
+    head: Float[np.ndarray, "split document"]
+    rule: Float[np.ndarray, "split document"]
+    choices: tuple[Counter[int], Counter[int]]
+
+    def most(self, which: int) -> int | None:
+        """The head (0) or rule (1) that was chosen most often; of equal ones the first. None where nothing was."""
+        ranked = sorted(self.choices[which].items(), key=lambda each: (-each[1], each[0]))
+        return ranked[0][0] if ranked else None
+
+    @property
+    def share_of_most(self) -> float:
+        """How often that head was chosen, of all choices."""
+        count = self.choices[0].total()
+        return max(self.choices[0].values()) / count if count else float("nan")
+
+
+def held_out(asked: Asked, halves: Bool[np.ndarray, "split document"]) -> Held:
+    """Choose on each half of every split and measure on the other."""
+    heads, rules = [], []
+    choices: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+    for half in halves:
+        if not asked.wholes[half].any() or not asked.wholes[~half].any():
+            continue
+        head, rule = np.zeros(len(half)), np.zeros(len(half))
+        for part in (half, ~half):
+            best, base = (int(each[:, part].sum(axis=1).argmax()) for each in (asked.hits, asked.baselines))
+            head[~part], rule[~part] = asked.hits[best, ~part], asked.baselines[base, ~part]
+            choices[0][best] += 1
+            choices[1][base] += 1
+        heads.append(head)
+        rules.append(rule)
+    shape = (len(heads), len(asked.wholes))
+    return Held(head=np.reshape(heads, shape), rule=np.reshape(rules, shape), choices=choices)
 
 
 def measured(
-    counts: Counts, choosing: Bool[np.ndarray, " text"], *, confidence: float, correction: str
-) -> tuple[list[dict[str, Any]], Float[np.ndarray, " row"]]:
-    """The numbers of every row by their names in results, and the share of the baseline on the other half.
+    asked: Sequence[Asked], halves: Bool[np.ndarray, "split document"], *, confidence: float, correction: str
+) -> list[dict[str, Any]]:
+    """The numbers of everything that was asked, by their names in results.
+
+    Those of the best head on all documents, measured on them too: ``accuracy``, ``low``, ``high``; and ``best`` and
+    ``rule``, the numbers of head and rule. Of heads that were chosen elsewhere ``held_out_accuracy``, mean over splits,
+    each measuring every document once; ``held_out_low`` and ``held_out_high``, over documents with the choices held
+    fixed; ``held_out_spread``, standard deviation over splits; and the same of what they are above the chosen rule.
 
     Args:
-        counts: of all texts.
-        choosing: the half that heads were chosen on.
-        confidence: of the bootstrap intervals over texts.
-        correction: for the number of rows.
+        asked: for each thing that was asked.
+        halves: one half of the documents of every split.
+        confidence: of the intervals over documents.
+        correction: of the tests, for the number of things asked.
     """
-    other = ~choosing
-    wholes, held, baseline = counts.wholes[other], counts.held[other], counts.baseline[other]
-    there = np.where(wholes > 0, 1.0, np.nan)
-    p = p_above(held * there, baseline * there)
-    ends, held_ends = _intervals(counts.same, counts.wholes, confidence), _intervals(held, wholes, confidence)
-    columns = {
-        "count": counts.wholes.sum(axis=0).astype(int),
-        "accuracy": _shares(counts.same, counts.wholes),
-        "low": ends[:, 0],
-        "high": ends[:, 1],
-        "held_out_count": wholes.sum(axis=0).astype(int),
-        "held_out_accuracy": np.where(counts.chosen, _shares(held, wholes), np.nan),
-        "held_out_low": held_ends[:, 0],
-        "held_out_high": held_ends[:, 1],
-        "p": p,
-        "p_corrected": CORRECTIONS[correction](p),
-    }
-    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows], _shares(baseline, wholes)
-
-
-def _shares(parts: np.ndarray, wholes: np.ndarray) -> Float[np.ndarray, " row"]:
-    sums = wholes.sum(axis=0)
-    return np.divide(parts.sum(axis=0), sums, out=np.full(sums.shape, np.nan), where=sums > 0)
-
-
-def _intervals(parts: np.ndarray, wholes: np.ndarray, confidence: float) -> Float[np.ndarray, "row 2"]:
-    """Bootstrap intervals of shares over texts; NaN for a row that fewer than two of them have."""
-    tails = ((1 - confidence) / 2, (1 + confidence) / 2)
-    found = np.full((parts.shape[1], 2), np.nan)
-    many = np.flatnonzero((wholes > 0).sum(axis=0) > 1)
-    if len(many):
-        found[many] = np.nanquantile(redrawn_ratios(parts[:, many], wholes[:, many]), tails, axis=0).T
+    held = [held_out(each, halves) for each in asked]
+    wholes = np.stack([each.wholes for each in asked], axis=1)
+    # mean over splits of what was right in each document
+    heads, rules = (np.stack([_mean(getattr(each, name)) for each in held], axis=1) for name in ("head", "rule"))
+    there = np.where((wholes > 0) & ~np.isnan(heads), 1.0, np.nan)
+    p = p_above(heads * there, rules * there)
+    tests = CORRECTIONS[correction](p)
+    best = [int(each.hits.sum(axis=1).argmax()) for each in asked]
+    same = np.stack([each.hits[number] for each, number in zip(asked, best, strict=True)], axis=1)
+    ends = share_interval(same, wholes, confidence=confidence)
+    held_ends = share_interval(np.nan_to_num(heads), wholes, confidence=confidence)
+    above = redrawn_interval(redrawn_ratios(np.nan_to_num(heads - rules), wholes), wholes, confidence=confidence)
+    found = []
+    for number, (each, own) in enumerate(zip(asked, held, strict=True)):
+        whole = float(each.wholes.sum())
+        shares = {name: getattr(own, name).sum(axis=1) / whole for name in ("head", "rule")}
+        chosen = own.most(0) is not None
+        rule = int(each.baselines.sum(axis=1).argmax())
+        found.append(
+            {
+                "best": best[number],
+                "rule": rule,
+                "rule_share": float(each.baselines[rule].sum() / whole),
+                "held_best": own.most(0),
+                "held_rule": own.most(1),
+                "count": int(whole),
+                "accuracy": float(same[:, number].sum() / whole),
+                "low": float(ends[number, 0]),
+                "high": float(ends[number, 1]),
+                "held_out_chosen": own.share_of_most,
+                "held_out_count": int(whole) if chosen else 0,
+                "held_out_accuracy": _over(shares["head"], np.mean),
+                "held_out_low": float(held_ends[number, 0]) if chosen else float("nan"),
+                "held_out_high": float(held_ends[number, 1]) if chosen else float("nan"),
+                "held_out_spread": _over(shares["head"], np.std),
+                "held_out_rule": _over(shares["rule"], np.mean),
+                "held_out_above": _over(shares["head"] - shares["rule"], np.mean),
+                "held_out_above_low": float(above[number, 0]) if chosen else float("nan"),
+                "held_out_above_high": float(above[number, 1]) if chosen else float("nan"),
+                "held_out_above_spread": _over(shares["head"] - shares["rule"], np.std),
+                "p": float(p[number]),
+                "p_corrected": float(tests[number]),
+            }
+        )
     return found
+
+
+def _over(values: np.ndarray, what: Any) -> float:
+    return float(what(values)) if len(values) else float("nan")
+
+
+def _mean(rows: Float[np.ndarray, "split document"]) -> Float[np.ndarray, " document"]:
+    return rows.mean(axis=0) if len(rows) else np.full(rows.shape[1], np.nan)

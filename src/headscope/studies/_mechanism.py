@@ -26,8 +26,9 @@ def mechanism(
         tokenizer: of the model; may be left out where that is named.
         texts: a text, or texts and pairs of them, for the model to read.
         random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
-        **options: ``at``, ``pattern``, ``stack``, ``share`` and ``confidence`` of `headscope.patterns.mechanism`; with
-            a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
+        **options: ``groups``, the document that each text is of, so that intervals are over documents; ``at``,
+            ``pattern``, ``stack``, ``share`` and ``confidence`` of `headscope.patterns.mechanism`; with a model
+            ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
 
     Raises:
         RecordError: where there is no record, head or pattern, queries and keys were not kept, or random weights are
@@ -42,7 +43,7 @@ def mechanism(
         if random_weights:
             raise RecordError("random_weights=True needs a model to run: mechanism(model, tokenizer, texts, ...)")
         return mechanism_of(records, **options)
-    found = mechanism_of(source.records(keep="qk"), **options)
+    found = mechanism_of(**source.grouped(keep="qk"), **options)
     if not random_weights:
         return found
-    return replace(found, control=mechanism_of(source.random_twin().records(keep="qk"), **options))
+    return replace(found, control=mechanism_of(**source.random_twin().grouped(keep="qk"), **options))

@@ -20,8 +20,11 @@ ROWS = (
     *(f"spearman: {name}" for name in (*CLASSES, ALL)),
     *(f"mixing {kind}: {name}" for kind in MIXINGS for name in (*CLASSES, ALL)),
     "expansion",
+    *(f"spearman within heads: {name}" for name in (*CLASSES, ALL)),
 )
 """The rows of values; see `norm_study`."""
+FIRST_ROWS = tuple(row for row in ROWS if not row.startswith("spearman within"))
+"""Those of files from before 0.2."""
 
 Classes = dict[str, Bool[np.ndarray, " token"]]
 
@@ -41,12 +44,13 @@ def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
     found = np.full((len(ROWS), len(stack) + 1), np.nan)
     ranked: list[tuple[np.ndarray, np.ndarray]] = []
     for column, layer in enumerate(stack):
-        if layer.value_norms is None:
+        if not layer.has("value_norms"):
             continue
         weights, lengths = np.asarray(layer.weights_of(), np.float64), np.asarray(layer.value_norms, np.float64)
         looked_at = _looked_at(weights, layer)
         ranked.append((looked_at, lengths))
         values = _shares(weights, lengths, keys) | _lengths(lengths, keys) | _agreement([ranked[-1]], keys)
+        values |= _within_heads(ranked[-1], keys)
         values |= _mixing(layer, weights, queries, is_self=stack.query == stack.key)
         found[:, column] = [values[row] for row in ROWS]
     whole = [~np.isnan(row[:-1]) for row in found]
@@ -78,7 +82,7 @@ def _lengths(lengths: Float[np.ndarray, "head key"], keys: Classes) -> dict[str,
 
 def _looked_at(weights: Float[np.ndarray, "head query key"], layer: Layer) -> Float[np.ndarray, "head key"]:
     """Mean weight that each key gets from the queries that may look at it."""
-    if layer.visible is None:
+    if layer.visible.is_full:
         return weights.mean(axis=1)
     seeing = np.maximum(layer.visible.dense().sum(axis=0), 1)
     return weights.sum(axis=1) / seeing
@@ -90,6 +94,19 @@ def _agreement(ranked: list[tuple[np.ndarray, np.ndarray]], keys: Classes) -> di
     for name, chosen in (*keys.items(), (ALL, np.ones_like(keys["other"]))):
         pairs = [np.concatenate([pair[part][:, chosen].ravel() for pair in ranked] or [[]]) for part in (0, 1)]
         found[f"spearman: {name}"] = spearman(pairs[0], pairs[1]) if len(pairs[0]) > 2 else np.nan
+    return found
+
+
+def _within_heads(pair: tuple[np.ndarray, np.ndarray], keys: Classes) -> dict[str, float]:
+    """Spearman of weight and length over the tokens of a class in each head by itself, mean over heads."""
+    found = {}
+    for name, chosen in (*keys.items(), (ALL, np.ones_like(keys["other"]))):
+        each = [np.nan]
+        if chosen.sum() > 2:
+            looked_at, lengths = (of[:, chosen] for of in pair)
+            each = [spearman(*head) for head in zip(looked_at, lengths, strict=True)]
+        known = [value for value in each if not np.isnan(value)]
+        found[f"spearman within heads: {name}"] = float(np.mean(known)) if known else np.nan
     return found
 
 

@@ -12,11 +12,13 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, interval, load_statistic
+from headscope.evidence import Statistic, interval, length_said, load_statistic
+from headscope.patterns._records import OneModel, with_groups
 from headscope.patterns._table import Table
 from headscope.record import Record, Stack
+from headscope.storage import reading
 from headscope.studies._norm_plot import plot
-from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
+from headscope.studies._norm_values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
 from headscope.studies._source import parse_source
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
@@ -26,7 +28,7 @@ LAYER = "layer "
 KEPT = ("weights", "norms")
 
 
-class NormStudy(Table):
+class NormStudy(OneModel, Table):
     """What was counted; prints itself as tables, is added to others of the same model, kept and gone on with.
 
     Args:
@@ -48,12 +50,13 @@ class NormStudy(Table):
         self.control: NormStudy | None = None
         self.statistic = Statistic((len(ROWS), 0))
 
-    def update(self, text: str, record: Record) -> None:
+    def update(self, text: str, record: Record, *, group: Any = None) -> None:
         """Count one text.
 
         Args:
             text: what tells it from all others.
             record: captured with ``keep=("weights", "norms")``.
+            group: the document that it is of, for intervals; None for a text that belongs to no other.
 
         Raises:
             RecordError: where norms were not kept, the text was counted before, or layers differ.
@@ -61,10 +64,11 @@ class NormStudy(Table):
         stack = record[self.stack or next(iter(record.stacks))]
         layers = tuple(layer.layer for layer in stack)
         self._check(text, stack, layers)
+        self._check_model(text, record, stack)
         if not self.layers:
             self.layers, self.model = layers, record.model.name
             self.statistic = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
-        self.statistic.update(text, values_of(stack))
+        self.statistic.update(text, values_of(stack), group=group, length=len(stack.query))
         self.__dict__.pop("intervals", None)
 
     def __add__(self, other: NormStudy) -> NormStudy:
@@ -77,6 +81,7 @@ class NormStudy(Table):
             return NotImplemented
         if not other.layers or not self.layers:
             return self if self.layers else other
+        self._check_models(other)
         found = NormStudy(stack=self.stack, confidence=self.confidence)
         found.statistic = self.statistic + other.statistic
         found.layers, found.model = self.layers, self.model or other.model
@@ -85,7 +90,7 @@ class NormStudy(Table):
             found.control = self.control + other.control
         return found
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep the values as one .npz file, to be gone on with by `load_norm_study`; texts themselves are not kept.
 
         Raises:
@@ -108,9 +113,10 @@ class NormStudy(Table):
 
     @cached_property
     def intervals(self) -> Float[np.ndarray, "row column 2"]:
-        """Bootstrap interval over texts of every mean."""
+        """Interval of every mean over texts, or over documents where these are known."""
         values = self.statistic.values
-        ends = interval(values.reshape(len(values), -1), confidence=self.confidence)
+        rows = values.reshape(len(values), -1)
+        ends = interval(rows, groups=self.statistic.groups, method="expanded", confidence=self.confidence)
         return ends.reshape(*self.statistic.shape, 2)
 
     def interval(self, row: str) -> Float[np.ndarray, "column 2"]:
@@ -127,13 +133,13 @@ class NormStudy(Table):
         there = [~np.isnan(self.mean(f"length of f: {name}")).all() for name in CLASSES]
         return tuple(name for name, is_there in zip(CLASSES, there, strict=True) if is_there)
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """Every mean with its interval as a table, one list for each column.
 
         With a model with random weights beside it, ``random_mean`` is its own.
         """
         means, counts = self.statistic.mean, self.statistic.count
-        found: dict[str, list] = {name: [] for name in FIELDS}
+        found: dict[str, list[Any]] = {name: [] for name in FIELDS}
         for number, row in enumerate(ROWS):
             quantity, _, of = row.partition(": ")
             for column, layer in enumerate((*self.layers, None)):
@@ -145,7 +151,7 @@ class NormStudy(Table):
             found["random_mean"] = self.control.statistic.mean.ravel().tolist()
         return found
 
-    def plot(self, path: str | os.PathLike) -> Path:
+    def plot(self, path: str | os.PathLike[str]) -> Path:
         """Draw the shares of the classes in every layer, by weight on the left and by norm on the right.
 
         Args:
@@ -179,16 +185,22 @@ class NormStudy(Table):
         return "\n\n".join(block for block in blocks if block)
 
     def _summary(self) -> str:
-        first = f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts"
-        level = f"{self.confidence:.0%} interval over texts"
+        length = length_said(self.statistic.lengths)
+        first = f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
+        over = "texts" if self.statistic.documents == self.texts else f"{self.statistic.documents} documents"
+        level = f"{self.confidence:.0%} interval over {over}"
         parts = []
         for by in BY:
             cells = [
                 f"{SHOWN[name]} {self._with_interval(f'share by {by}: {name}', percent=True)}" for name in self.classes
             ]
             parts.append(f"all layers by {by}: {', '.join(cells)}")
-        ranks = [f"{SHOWN.get(name, name)} {self._with_interval(f'spearman: {name}')}" for name in (*self.classes, ALL)]
-        return "\n".join([f"{first}; [{level}]", *parts, f"Spearman of weight and ||f||: {', '.join(ranks)}"])
+        for what, row in (("all heads pooled", "spearman"), ("within heads", "spearman within heads")):
+            names = [name for name in (*self.classes, ALL) if not np.isnan(self.mean(f"{row}: {name}")[-1])]
+            ranks = [f"{SHOWN.get(name, name)} {self._with_interval(f'{row}: {name}')}" for name in names]
+            if ranks:
+                parts.append(f"Spearman of weight and ||f||, {what}: {', '.join(ranks)}")
+        return "\n".join([f"{first}; [{level}]", *parts])
 
     def _main_table(self) -> str:
         shown = [SHOWN[name] for name in self.classes]
@@ -227,10 +239,10 @@ class NormStudy(Table):
             raise RecordError(
                 f"Text {text!r} has layers {layers}, the texts before it {self.layers}; one model at a time"
             )
-        if any(layer.value_norms is None and layer.contributions is None for layer in stack):
+        if any(not layer.has("value_norms") and layer.contributions is None for layer in stack):
             raise RecordError(f"Text {text!r} was captured without norms; capture with keep=('weights', 'norms')")
         for layer in stack:
-            if layer.value_norms is None and layer.contributions is not None:
+            if not layer.has("value_norms") and layer.contributions is not None:
                 self.refused[layer.layer] = layer.contributions.missing["attention"]
 
 
@@ -249,7 +261,8 @@ def norm_study(
     Of each text and layer: ``share by weight`` and ``share by norm``, the mean over heads and queries of a class's part
     in a row of a, and of ``||a f(x_j)||`` divided by the row's sum; ``length of f``, mean ``||f(x_j)||`` over heads and
     tokens; ``spearman``, rank correlation over heads and tokens of ``||f(x_j)||`` and the mean weight that a token gets
-    from those that may look at it; ``mixing``, mean mixing ratio by weights, Attn-N, AttnRes-N and AttnResLn-N;
+    from those that may look at it, and ``spearman within heads``, the same in each head by itself, mean over heads (the
+    first also sees that heads differ); ``mixing``, mean mixing ratio by weights, Attn-N, AttnRes-N and AttnResLn-N;
     ``expansion``. Then the mean over texts, each weighing the same. For all layers together shares are means and ranks
     are taken anew.
 
@@ -265,7 +278,8 @@ def norm_study(
         confidence: of the intervals.
         random_weights: whether the same architecture with random weights reads the texts, too: ``control`` of the
             result.
-        **options: with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
+        **options: ``groups``, the document that each text is of, so that intervals are over documents; with a model
+            ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
 
     Raises:
         RecordError: where there is no record, norms were not kept, or random weights are asked of records.
@@ -276,19 +290,20 @@ def norm_study(
         <NormStudy of 300 texts>
     """
     source = parse_source(records, tokenizer, texts, options)
+    groups = options.pop("groups", None)
     if options:
         raise RecordError(f"norm_study has no option {', '.join(options)}")
     if source is None:
         if random_weights:
             raise RecordError("random_weights=True needs a model to run: norm_study(model, tokenizer, texts, ...)")
-        return _counted([records] if isinstance(records, Record) else records, stack, confidence)
-    found = _counted(source.records(keep=KEPT), stack, confidence)
+        return _counted(records, groups, stack=stack, confidence=confidence)
+    found = _counted(**source.grouped(keep=KEPT), stack=stack, confidence=confidence)
     if random_weights:
-        found.control = _counted(source.random_twin().records(keep=KEPT), stack, confidence)
+        found.control = _counted(**source.random_twin().grouped(keep=KEPT), stack=stack, confidence=confidence)
     return found
 
 
-def load_norm_study(path: str | os.PathLike, *, stack: str | None = None, confidence: float = 0.95) -> NormStudy:
+def load_norm_study(path: str | os.PathLike[str], *, stack: str | None = None, confidence: float = 0.95) -> NormStudy:
     """A study that was kept, to go on with.
 
     Raises:
@@ -298,17 +313,31 @@ def load_norm_study(path: str | os.PathLike, *, stack: str | None = None, confid
     found = NormStudy(stack=stack, confidence=confidence)
     statistic = load_statistic(path)
     names = statistic.names
-    if names[: len(ROWS)] != ROWS:
+    rows = ROWS if names[: len(ROWS)] == ROWS else FIRST_ROWS
+    if names[: len(rows)] != rows:
         raise RecordError(f"{path} holds no study of norms")
-    found.layers = tuple(int(name.removeprefix(LAYER)) for name in names[len(ROWS) :] if name != ALL)
-    found.statistic = statistic
+    with reading(path, "study of norms"):
+        found.layers = tuple(int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL)
+        if names != (*rows, *_columns(found.layers)) or statistic.shape != (len(rows), len(found.layers) + 1):
+            raise ValueError(f"it has values {list(statistic.shape)} for {len(found.layers)} layers")
+    found.statistic = statistic if rows == ROWS else _filled(statistic, found.layers)
     return found
 
 
-def _counted(records: Iterable[Record], stack: str | None, confidence: float) -> NormStudy:
+def _filled(old: Statistic, layers: tuple[int, ...]) -> Statistic:
+    """What a file from before 0.2 holds, without a value in the rows that came later."""
+    found = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
+    for text, values in zip(old.texts, old.values, strict=True):
+        whole = np.full(found.shape, np.nan)
+        whole[: len(FIRST_ROWS)] = values
+        found.update(text, whole)
+    return found
+
+
+def _counted(records: Any, groups: Iterable[Any] | None, *, stack: str | None, confidence: float) -> NormStudy:
     found = NormStudy(stack=stack, confidence=confidence)
-    for number, record in enumerate(records):
-        found.update(f"{number:06}", record)
+    for number, (record, group) in enumerate(with_groups(records, groups, "norm_study")):
+        found.update(f"{number:06}", record, group=group)
     if not found.texts:
         raise RecordError("norm_study was given no record; capture at least one text")
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from headscope.record import Stack
 
@@ -33,8 +34,10 @@ def percent(value: float, ends: Sequence[float] | None = None) -> str:
     return shown if ends is None or math.isnan(ends[0]) else f"{shown} [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
 
 
-def p_shown(p: float) -> str:
-    """A probability as printed."""
-    if math.isnan(p):
-        return "-"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+def above_of(each: Any) -> tuple[str, str]:
+    """How far what was chosen is above its baseline, with its interval, and its spread over splits; as printed."""
+    if math.isnan(each.held_out_above):
+        return "-", "-"
+    ends = ", ".join(f"{100 * end:+.1f}" for end in (each.held_out_above_low, each.held_out_above_high))
+    interval = "" if math.isnan(each.held_out_above_low) else f" [{ends}]"
+    return f"{100 * each.held_out_above:+.1f}{interval}", f"{100 * each.held_out_above_spread:.1f}"

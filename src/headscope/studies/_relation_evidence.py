@@ -47,8 +47,9 @@ def heads_of(found: Relations, *, least: int, threshold: float) -> Heads:
         values[:, row], baseline = _shares(found.corpus, each)
         values[:, tally.rows.index(f"{each.relation}:position")] = baseline[:, None]
     tally.statistic = Statistic(values.shape[1:], tally.rows)
-    for name, of in zip(found.names, values, strict=True):
-        tally.statistic.update(name, of)
+    documents = [found._read[name].document for name in found.names]
+    for name, of, document in zip(found.names, values, documents, strict=True):
+        tally.statistic.update(name, of, group=document)
         tally.shown[name] = name
     levels = None
     if found.control is not None:

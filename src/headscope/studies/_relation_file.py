@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from headscope.storage import load_kept, save_kept
+from headscope.linguistics import DIRECTIONS
+from headscope.storage import array_of, check_document, load_kept, reading, save_kept
 from headscope.studies._head_study import anew
 from headscope.studies._relation_result import Relations
-from headscope.studies._relation_tally import Read
+from headscope.studies._relation_tally import DECODINGS, Read
 
 KIND = "relations"
+SAID: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
 
 
 def save(relations: Relations, path: Path) -> Path:
@@ -20,7 +23,9 @@ def save(relations: Relations, path: Path) -> Path:
     kept = [relations._read[name] for name in relations.names]
     said = relations._said() | {
         "treebank": relations.treebank,
-        "sentences": [[name, list(each.relations)] for name, each in zip(relations.names, kept, strict=True)],
+        "sentences": [
+            [name, list(each.relations), each.document] for name, each in zip(relations.names, kept, strict=True)
+        ],
     }
     arrays = {}
     if kept:
@@ -29,18 +34,35 @@ def save(relations: Relations, path: Path) -> Path:
     return save_kept(path, KIND, said, arrays)
 
 
-def load_relations(path: str | os.PathLike) -> Relations:
+def load_relations(path: str | os.PathLike[str]) -> Relations:
     """Relations that were kept, to go on with.
 
     Raises:
         FileError: where the file is not there, is cut, or is none of ours.
     """
     said, arrays = load_kept(path, KIND)
-    found = anew(Relations, said)
-    found.treebank = said["treebank"]
-    place = 0
-    for name, names in said["sentences"]:
-        words = slice(place, place + len(names))
-        found._read[name] = Read(tuple(names), arrays["heads"][words], arrays["predicted"][..., words])
-        place += len(names)
+    with reading(path, KIND):
+        check_document(said, SAID)
+        found = anew(Relations, said)
+        found.treebank = said["treebank"]
+        kept = said["sentences"]
+        words = sum(len(each[1]) for each in kept)
+        if kept:
+            heads = array_of(arrays, "heads", "i", (words,))
+            predicted = array_of(arrays, "predicted", "i", (len(DECODINGS), len(DIRECTIONS), len(found.cells), words))
+        place = 0
+        for name, names, *document in kept:  # files from before 0.2 have no documents
+            part = slice(place, place + len(names))
+            found._read[name] = Read(tuple(names), *_checked(heads[part], predicted[..., part]), *document)
+            place += len(names)
+        if len(found._read) != len(kept):
+            raise ValueError("two of its sentences have one name")
     return found
+
+
+def _checked(heads: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same, where they are words of their sentence."""
+    size = len(heads)
+    if not size or heads.min() < -1 or max(heads.max(), predicted.max(initial=-1)) >= size:
+        raise ValueError(f"a sentence of {size} words has heads that are not in it")
+    return heads, predicted

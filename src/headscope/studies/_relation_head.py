@@ -22,20 +22,26 @@ class RelationHead:
         head: its number.
         direction: who looks at whom.
         accuracy: share of words whose head it names.
-        low: lower end of the bootstrap interval over sentences.
+        low: lower end of the interval over documents; sentences where these are not known.
         high: its upper end.
         offset: the best fixed offset on all sentences.
         baseline: share of words whose head is there.
-        held_out_layer: of the head that is best on one half of the sentences.
+        held_out_layer: of the head that is best on one half of the documents, most often over all splits.
         held_out_head: its number.
         held_out_direction: who looks at whom.
-        held_out_count: how many words the other half has.
-        held_out_accuracy: share of these whose head it names.
-        held_out_low: lower end of its interval.
+        held_out_count: how many words are measured in each split: all of them, each by the head of the other half.
+        held_out_accuracy: share of these whose head is named by what was chosen on the other half, mean over splits.
+        held_out_low: lower end of its interval over documents, the choices held fixed.
         held_out_high: upper end.
-        held_out_offset: the best offset on the first half.
-        held_out_baseline: its share on the other half.
-        p: of that head not being above that offset, paired t-test over the sentences of the other half.
+        held_out_spread: standard deviation of the share over splits.
+        held_out_chosen: how often that head was chosen, of two choices a split.
+        held_out_above: how far the chosen heads are above the chosen offset, mean over splits.
+        held_out_above_low: lower end of the interval of that difference over documents.
+        held_out_above_high: upper end.
+        held_out_above_spread: standard deviation of the difference over splits.
+        held_out_offset: the best offset on one half, most often.
+        held_out_baseline: share of words whose head is at the offset of the other half, mean over splits.
+        p: of the chosen heads not being above the chosen offsets, paired t-test over documents.
         p_corrected: the same, corrected for all relations tried.
     """
 
@@ -58,6 +64,12 @@ class RelationHead:
     held_out_accuracy: float
     held_out_low: float
     held_out_high: float
+    held_out_spread: float
+    held_out_chosen: float
+    held_out_above: float
+    held_out_above_low: float
+    held_out_above_high: float
+    held_out_above_spread: float
     held_out_offset: int | None
     held_out_baseline: float
     p: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -15,12 +15,12 @@ from headscope.linguistics import DIRECTIONS, NEAREST_STANFORD, OFFSETS, Sentenc
 from headscope.patterns import Heads
 from headscope.record import Record
 from headscope.studies._chosen_head import columns_of, places_of
-from headscope.studies._head_study import HeadStudy, added, joined
-from headscope.studies._held_out import Counts, half_of, measured
+from headscope.studies._head_study import HeadStudy, Telling, added, joined
+from headscope.studies._held_out import halves_of, measured
 from headscope.studies._range_plot import range_plot
 from headscope.studies._relation_head import FIELDS, RelationHead
 from headscope.studies._relation_table import GROUPS, LEAST, plotted, printed
-from headscope.studies._relation_tally import SCORES, Chosen, Corpus, Read, chosen_for, corpus_of, read_heads
+from headscope.studies._relation_tally import SCORES, Corpus, Read, asked_of, corpus_of, read_heads
 
 COMMON = 100
 """How many words a relation has that is a label of heads."""
@@ -34,12 +34,11 @@ class Relations(HeadStudy):
         trees: whether the best trees are decoded, too.
         universal: whether subtypes of relations are left off.
         stack: which stack of the records; by default the first.
-        confidence: of the intervals.
-        correction: for trying many relations, ``"holm"`` or ``"benjamini-hochberg"``.
-        seed: of how sentences are split into halves.
+        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things, ``"holm"`` or
+            ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits`` of documents into halves.
 
     Raises:
-        RecordError: where confidence or correction are not what they may be.
+        RecordError: where confidence, correction or splits are not what they may be.
 
     Example:
         >>> Relations()
@@ -59,11 +58,9 @@ class Relations(HeadStudy):
         trees: bool = True,
         universal: bool = False,
         stack: str | None = None,
-        confidence: float = 0.95,
-        correction: str = "holm",
-        seed: int = 0,
+        **telling: Unpack[Telling],
     ) -> None:
-        super().__init__(rows=rows, stack=stack, confidence=confidence, correction=correction, seed=seed)
+        super().__init__(rows=rows, stack=stack, **telling)
         self.trees, self.universal = trees, universal
         self.treebank = ""
 
@@ -107,6 +104,11 @@ class Relations(HeadStudy):
         return len(self._read)
 
     @property
+    def documents(self) -> int:
+        """Number of documents that the sentences are of; one that nobody says counts as its own."""
+        return self.corpus.documents if self._read else 0
+
+    @property
     def words(self) -> int:
         """Number of words counted."""
         return sum(len(each.heads) for each in self._read.values())
@@ -144,7 +146,7 @@ class Relations(HeadStudy):
         self._words(relation)
         return next(each for each in self.heads_of(score) if each.relation == relation)
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """The best head of every relation by every score as a table, one list for each column.
 
         With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
@@ -154,7 +156,7 @@ class Relations(HeadStudy):
         twins = None if control is None else [control.best(each.relation, each.score) for each in listed]
         return columns_of(FIELDS, listed, twins)
 
-    def plot(self, path: str | os.PathLike, *, least: int = LEAST, score: str = "max") -> Path:
+    def plot(self, path: str | os.PathLike[str], *, least: int = LEAST, score: str = "max") -> Path:
         """Draw the held-out accuracy of every relation with its interval, beside its baseline.
 
         Args:
@@ -191,7 +193,7 @@ class Relations(HeadStudy):
         """The relations alone, without groups of words and the root."""
         return tuple(name for name in self.relations if name not in (*GROUPS, "root"))
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep what was read as one .npz file, to be gone on with by `load_relations`; without the random twin.
 
         Raises:
@@ -208,33 +210,27 @@ class Relations(HeadStudy):
         return printed(self)
 
     def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
-        corpus, hits, offsets = self.corpus, self._hits(score), self.corpus.offset_hits(score)
-        chosen = [chosen_for(corpus, (hits, offsets), words, self._choosing) for words in corpus.groups.values()]
-        counts = Counts(
-            chosen=np.array([each.held_best is not None for each in chosen]),
-            **{
-                name: np.stack([getattr(each, name) for each in chosen], axis=1)
-                for name in ("wholes", "same", "held", "baseline")
-            },
-        )
-        numbers, baselines = measured(counts, self._choosing, confidence=self.confidence, correction=self.correction)
-        rows = zip(corpus.groups, chosen, numbers, baselines.tolist(), strict=True)
-        return tuple(self._head((name, score), each, of, baseline) for name, each, of, baseline in rows)
+        corpus, hits = self.corpus, (self._hits(score), self.corpus.offset_hits(score))
+        asked = [asked_of(corpus, hits, words) for words in corpus.groups.values()]
+        halves = halves_of(corpus.documents, self.seed, self.splits)
+        numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
+        return tuple(self._head(relation, score, each) for relation, each in zip(corpus.groups, numbers, strict=True))
 
-    def _head(self, asked: tuple[str, str], each: Chosen, numbers: dict[str, Any], baseline: float) -> RelationHead:
-        relation, score = asked
-        held = each.held_best
+    def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
+        heads = len(self.cells)
+        best, held = numbers.pop("best"), numbers.pop("held_best")
+        offset, held_offset = numbers.pop("rule"), numbers.pop("held_rule")
         return RelationHead(
             relation=relation,
             score=score,
             stanford=NEAREST_STANFORD.get(relation, ""),
-            direction=DIRECTIONS[each.best[0]],
-            offset=OFFSETS[each.offset],
-            baseline=each.offset_share,
-            held_out_direction=None if held is None else DIRECTIONS[held[0]],
-            held_out_offset=None if each.held_offset is None else OFFSETS[each.held_offset],
-            held_out_baseline=float("nan") if held is None else baseline,
-            **places_of(self.cells, each.best[1], None if held is None else held[1]),
+            direction=DIRECTIONS[best // heads],
+            offset=OFFSETS[offset],
+            baseline=numbers.pop("rule_share"),
+            held_out_direction=None if held is None else DIRECTIONS[held // heads],
+            held_out_offset=None if held_offset is None else OFFSETS[held_offset],
+            held_out_baseline=numbers.pop("held_out_rule"),
+            **places_of(self.cells, best % heads, None if held is None else held % heads),
             **numbers,
         )
 
@@ -253,11 +249,6 @@ class Relations(HeadStudy):
         if not self._read:
             raise RecordError("No sentence was counted")
         return corpus_of((self._read[name] for name in self.names), universal=self.universal)
-
-    @cached_property
-    def _choosing(self) -> np.ndarray:
-        """The half of the sentences that heads are chosen on."""
-        return half_of(self.sentences, self.seed)
 
     @cached_property
     def _found(self) -> dict[str, tuple[RelationHead, ...]]:

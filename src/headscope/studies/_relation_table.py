@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headscope.evidence import p_shown
 from headscope.linguistics._dependencies import ALL, NO_PUNCT, NO_ROOT
 from headscope.patterns._table import aligned
 from headscope.studies._range_plot import Mark
-from headscope.studies._reading import p_shown, percent, said_of
+from headscope.studies._reading import above_of, percent, said_of
 from headscope.studies._relation_head import RelationHead
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def printed(found: Relations) -> str:
     """The table of relations, what trees give, what the numbers mean, and what was left out."""
     if not found.sentences:
         return "\n".join([repr(found), *said_of(found.left_out, "sentences are")])
-    title = f"{titled(found)}: {len(found.cells)} heads, {found.sentences} sentences, {found.words} words"
+    sentences = f"{found.sentences} sentences{_of(found)} ({found.length_said})"
+    title = f"{titled(found)}: {len(found.cells)} heads, {sentences}, {found.words} words"
     lines = [title, *aligned(_table(found)), *_rare(found), *_trees(found), _note(found)]
     return "\n".join([*lines, *said_of(found.left_out, "sentences are")])
 
@@ -45,7 +47,7 @@ def titled(found: Relations) -> str:
 def _table(found: Relations) -> list[tuple[str, ...]]:
     level = f"[{found.confidence:.0%}]"
     header = ["relation", "words", "head", "looks", f"accuracy {level}", "offset", "baseline"]
-    header += ["held out", "looks", f"accuracy {level}", "offset", "baseline", "p"]
+    header += ["held out", "looks", f"accuracy {level}", "offset", "baseline", f"above {level}", "splits", "p"]
     rows = [tuple(header + ["random weights"] * (found.control is not None))]
     for each in found.heads_of():
         if each.count < LEAST and each.relation not in GROUPS:
@@ -55,11 +57,15 @@ def _table(found: Relations) -> list[tuple[str, ...]]:
         cells += [each.held_out_place, each.held_out_direction or "-"]
         cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
         cells += ["-" if each.held_out_offset is None else f"{each.held_out_offset:+d}"]
-        cells += [percent(each.held_out_baseline), p_shown(each.p_corrected)]
+        cells += [percent(each.held_out_baseline), *above_of(each), p_shown(each.p_corrected)]
         if found.control is not None:
             cells.append(percent(found.control.best(each.relation).held_out_accuracy))
         rows.append(tuple(cells))
     return rows
+
+
+def _of(found: Relations) -> str:
+    return "" if found.documents == found.sentences else f" of {found.documents} documents"
 
 
 def _rare(found: Relations) -> list[str]:
@@ -87,8 +93,10 @@ def _trees(found: Relations) -> list[str]:
 def _note(found: Relations) -> str:
     return (
         "Accuracy in %: of words whose head the attention head looks at most. Held out: head and offset are chosen "
-        f"on one half of the sentences, measured on the other; p of being no better, {found.correction} over "
-        "relations. Heads are layer-head from 0."
+        f"on one half of the documents and measured on the other, both ways; mean over {found.splits} splits, and the "
+        "head chosen most often. Above: points of head less offset; splits: their standard deviation over splits, "
+        f"which the interval does not hold. p of being no better, {found.correction} over relations. Heads are "
+        "layer-head from 0."
     )
 
 

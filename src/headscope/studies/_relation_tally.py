@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from headscope.linguistics import OFFSETS, Sentence, decode_tree, offset_heads, predicted_heads
 from headscope.linguistics._dependencies import groups_of
+from headscope.studies._held_out import Asked
 
 SCORES = ("max", "max undirected", "tree", "tree undirected")
 """How heads are read: the largest value (Clark), the best tree (Htut); undirected, either end may name the other."""
@@ -26,11 +27,13 @@ class Read:
         relations: of each word.
         heads: of each word from 0; -1 for the root.
         predicted: of each word from 0 by the map of each head; negative for none.
+        document: that it is of; empty where nobody says.
     """
 
     relations: tuple[str, ...]
     heads: Int[np.ndarray, " word"]
     predicted: Int[np.ndarray, "decoding direction head word"]
+    document: str = ""
 
 
 def read_heads(sentence: Sentence, maps: Float[np.ndarray, "head word word"], *, trees: bool) -> Read:
@@ -39,7 +42,7 @@ def read_heads(sentence: Sentence, maps: Float[np.ndarray, "head word word"], *,
     both = np.concatenate([maps, maps.transpose(0, 2, 1)])
     decoded = decode_tree(both, sentence.root).reshape(largest.shape) if trees else np.full(largest.shape, NO_TREE)
     gold = np.array(sentence.heads, np.int16) - 1
-    return Read(sentence.relations, gold, np.stack([largest, decoded]).astype(np.int16))
+    return Read(sentence.relations, gold, np.stack([largest, decoded]).astype(np.int16), sentence.document)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,18 @@ class Corpus:
     def sentence_of(self) -> Int[np.ndarray, " word"]:
         """Which sentence a word is of."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @cached_property
+    def document_of_sentence(self) -> Int[np.ndarray, " sentence"]:
+        """Which document each sentence is of; one that nobody says is a document of its own."""
+        names = [each.document or ("", place) for place, each in enumerate(self.sentences)]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        return np.array([numbers[name] for name in names])
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return int(self.document_of_sentence.max()) + 1
 
     @cached_property
     def relations(self) -> np.ndarray:
@@ -102,9 +117,17 @@ class Corpus:
         undirected = score.endswith("undirected")
         return self._right(self.offsets, undirected) & ((self.gold >= 0) | (not undirected))
 
-    def by_sentence(self, hits: Bool[np.ndarray, " word"], words: Int[np.ndarray, " member"]) -> np.ndarray:
-        """How many of some words are hit in each sentence."""
-        return np.bincount(self.sentence_of[words], weights=hits[words], minlength=len(self.sizes))
+    def by_document(
+        self, hits: Bool[np.ndarray, "choice word"], words: Int[np.ndarray, " member"]
+    ) -> Float[np.ndarray, "choice document"]:
+        """How many of some words are hit in each document."""
+        document = self.document_of_sentence[self.sentence_of[words]]
+        order = np.argsort(document, kind="stable")
+        there, starts = np.unique(document[order], return_index=True)
+        found = np.zeros((len(hits), self.documents))
+        if len(words):
+            found[:, there] = np.add.reduceat(hits[:, words[order]], starts, axis=1, dtype=np.int64)
+        return found
 
     def _right(self, predicted: Int[np.ndarray, "*axes word"], undirected: bool) -> Bool[np.ndarray, "*axes word"]:
         found = predicted == self.gold
@@ -121,45 +144,12 @@ def corpus_of(sentences: Iterable[Read], *, universal: bool) -> Corpus:
     return Corpus(tuple(sentences), universal)
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The best head and offset of one relation, on all sentences and on one half; hits by sentence."""
-
-    best: tuple[int, int]
-    offset: int
-    offset_share: float
-    held_best: tuple[int, int] | None
-    held_offset: int | None
-    wholes: np.ndarray
-    same: np.ndarray
-    held: np.ndarray
-    baseline: np.ndarray
-
-
-def chosen_for(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray, choosing: np.ndarray) -> Chosen:
-    """Choose for some words, among the hits of heads and of offsets."""
+def asked_of(corpus: Corpus, hits: tuple[np.ndarray, np.ndarray], words: np.ndarray) -> Asked:
+    """What heads, by direction, and offsets get right of some words in each document."""
     of_heads, of_offsets = hits
-    best, offset = _best(of_heads, words), int(of_offsets[:, words].sum(axis=-1).argmax())
-    first = words[choosing[corpus.sentence_of[words]]]
-    held_best, held_offset = None, None
-    held = baseline = np.zeros(len(corpus.sizes))
-    if len(first):
-        held_best, held_offset = _best(of_heads, first), int(of_offsets[:, first].sum(axis=-1).argmax())
-        held = corpus.by_sentence(of_heads[held_best], words)
-        baseline = corpus.by_sentence(of_offsets[held_offset], words)
-    return Chosen(
-        best,
-        offset,
-        float(of_offsets[offset][words].mean()),
-        held_best,
-        held_offset,
-        corpus.by_sentence(np.ones(len(corpus.gold), bool), words),
-        corpus.by_sentence(of_heads[best], words),
-        held,
-        baseline,
+    every = np.ones((1, len(corpus.gold)), bool)
+    return Asked(
+        wholes=corpus.by_document(every, words)[0],
+        hits=corpus.by_document(of_heads.reshape(-1, of_heads.shape[-1]), words),
+        baselines=corpus.by_document(of_offsets, words),
     )
-
-
-def _best(hits: np.ndarray, words: np.ndarray) -> tuple[int, int]:
-    direction, head = np.unravel_index(hits[:, :, words].sum(axis=-1).argmax(), hits.shape[:2])
-    return int(direction), int(head)

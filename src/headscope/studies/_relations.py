@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from headscope.errors import RecordError, TextError
+from headscope.evidence import parse_groups
+from headscope.evidence._groups import group_of
 from headscope.linguistics import Sentence, Treebank, read_treebank
 from headscope.studies._asking import asked
 from headscope.studies._relation_result import Relations
@@ -18,7 +21,7 @@ TEXTS = ("words", "written")
 def relations(
     model: Any,
     tokenizer: Any = None,
-    treebank: Treebank | Iterable[Sentence] | str | os.PathLike | None = None,
+    treebank: Treebank | Iterable[Sentence] | str | os.PathLike[str] | None = None,
     *,
     text: str = "words",
     rows: str = "mean",
@@ -33,7 +36,8 @@ def relations(
     tokens cannot be aligned, is left out, counted and named.
 
     Source: Clark et al. 2019, section 4.2; Htut et al. 2019. There the best head is chosen and measured on the same
-    sentences; that number is given here, too, and beside it one of the half it was not chosen on.
+    sentences; that number is given here, too, and beside it one of documents that it was not chosen on: chosen on one
+    half and measured on the other, both ways, mean and spread over several splits.
 
     Args:
         model: loaded, its name or folder, or None for the demo model.
@@ -43,8 +47,9 @@ def relations(
         rows: how rows of a word's tokens become one: ``"mean"``, ``"first"`` or ``"max"``.
         trees: whether the best trees are decoded, too, from the gold root.
         random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
-        **options: ``universal``, ``stack``, ``confidence``, ``correction`` and ``seed`` of `Relations`; ``truncate``,
-            ``batch_tokens`` and ``progress`` of `headscope.capture_many`.
+        **options: ``groups``, the document of each sentence where the treebank does not say, or says it otherwise
+            (``# newdoc``); ``universal``, ``stack``, ``confidence``, ``correction``, ``seed`` and ``splits`` of
+            `Relations`; ``truncate``, ``batch_tokens`` and ``progress`` of `headscope.capture_many`.
 
     Raises:
         FileError: where the treebank cannot be read, with the line and the reason.
@@ -57,7 +62,7 @@ def relations(
     """
     if text not in TEXTS:
         raise RecordError(f"text is {text!r}; it may be {' or '.join(map(repr, TEXTS))}")
-    bank = parse_treebank(treebank)
+    bank = grouped(parse_treebank(treebank), options.pop("groups", None))
     readable, unreadable = [], {}
     for sentence in bank:
         try:
@@ -77,6 +82,21 @@ def relations(
         return found
 
     return asked(study, source, readable, random_weights=random_weights, unreadable=unreadable)
+
+
+def grouped(bank: Treebank, groups: Iterable[Any] | None) -> Treebank:
+    """The sentences with the documents that they are said to be of.
+
+    Raises:
+        RecordError: where there is not one for each sentence.
+    """
+    if groups is None:
+        return bank
+    listed = list(groups)
+    parse_groups(listed, len(bank), "sentence")
+    documents = [group_of(group) or "" for group in listed]
+    pairs = zip(bank, documents, strict=True)
+    return Treebank(bank.name, tuple(replace(sentence, document=document) for sentence, document in pairs))
 
 
 def parse_treebank(treebank: Any) -> Treebank:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import RecordError
+from headscope.evidence import parse_groups
 from headscope.record import Record
 
-CAPTURING = ("truncate", "batch_tokens", "progress", "on_error")
+CAPTURING = ("truncate", "batch_tokens", "batch_size", "progress", "on_error", "allow_unfit")
+LOADING = (
+    "device",
+    "dtype",
+    "revision",
+    "device_map",
+    "quantization_config",
+    "attn_implementation",
+    "trust_remote_code",
+)
+"""Names of `headscope.capturing.LoadOptions`, for studies of records, which do without torch."""
+HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which tokenizers stop at; such a text is left out when it is its turn."""
+FEW = "are too few to tell up to"
+"""What is said of too few texts, before the number of scores."""
+LOOKED_AT = 256
+"""So many texts are looked at for unknown tokens before any is run."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +42,14 @@ class Source:
         tokenizer: its tokenizer.
         texts: texts, pairs of them, or other inputs of `headscope.capture_many`.
         options: of `headscope.capture_many`.
+        groups: the document that each text is of; None where none was given.
     """
 
     model: Any
     tokenizer: Any
     texts: tuple
     options: dict[str, Any] = field(default_factory=dict)
+    groups: tuple | None = None
 
     def records(self, model: Any = None, **more: Any) -> Iterator[Record]:
         """The records of the model, or of another one that reads the same texts."""
@@ -35,11 +57,38 @@ class Source:
 
         return capture_many(self.model if model is None else model, self.tokenizer, self.texts, **(self.options | more))
 
+    def grouped(self, model: Any = None, **more: Any) -> dict[str, Any]:
+        """The records with the groups of those texts that could be captured: ``records`` and ``groups`` of a study.
+
+        Both are generators; the next group is to be asked for after the next record.
+        """
+        if self.groups is None:
+            return {"records": self.records(model, **more), "groups": None}
+        lost: set[int] = set()
+        groups = self.groups
+        on_error = {**self.options, **more}.get("on_error") or _warn
+
+        def lose(number: int, error: Any) -> None:
+            lost.add(number)
+            on_error(number, error)
+
+        more["on_error"] = lose
+
+        def left() -> Iterator[Any]:
+            # a text that is left out is told before any later record comes
+            yield from (group for number, group in enumerate(groups) if number not in lost)
+
+        return {"records": self.records(model, **more), "groups": left()}
+
     def random_twin(self) -> Source:
         """The same texts for the same architecture with random weights, which is silent on texts it cannot read."""
         from headscope.capturing import random_twin
 
         return replace(self, model=random_twin(self.model), options=self.options | {"on_error": passed})
+
+
+def _warn(number: int, error: Any) -> None:
+    warnings.warn(f"input {number} was left out: {error}", stacklevel=5)
 
 
 def passed(*_: Any) -> None:
@@ -52,26 +101,28 @@ def parse_source(
     texts: Any,
     options: dict[str, Any],
     *,
-    load: Callable[[Any], tuple[Any, Any]] | None = None,
+    load: Callable[..., tuple[Any, Any]] | None = None,
 ) -> Source | None:
     """A model and its texts; None where records were given.
 
-    Options that belong to capturing are taken out of ``options``.
+    Options that belong to capturing and loading, and ``groups`` of texts, are taken out of ``options``.
 
     Args:
         records: records, or a model: loaded, its name or folder, or None for the demo model.
         tokenizer: of the model; may be None where that is named.
         texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`; None for records.
         options: all that was given.
-        load: how a named model is loaded.
+        load: how a named model is loaded; takes `headscope.capturing.LoadOptions`.
 
     Raises:
         RecordError: where a tokenizer or options of capturing were given without texts, or there is no text.
         ModelError: where a named model cannot be loaded.
+        TextError: where the tokenizer does not know most of what is in the texts.
     """
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
+    loading = {name: options.pop(name) for name in LOADING if name in options}
     if texts is None:
-        given = [*(["tokenizer"] if tokenizer is not None else []), *capturing]
+        given = [*(["tokenizer"] if tokenizer is not None else []), *capturing, *loading]
         if given:
             raise RecordError(
                 f"{', '.join(given)} belong to a model and texts; give both, as (model, tokenizer, texts)"
@@ -80,23 +131,112 @@ def parse_source(
     model = records
     if isinstance(model, Record):
         raise RecordError("Texts are read by a model, and a record was given; give either the record or (model, texts)")
-    listed = (texts,) if isinstance(texts, str | Mapping) else tuple(texts) if isinstance(texts, Iterable) else ()
+    from headscope.capturing import rows_of
+
+    texts = rows_of(texts)
+    if isinstance(texts, str | Mapping):
+        listed = (texts,)
+    else:
+        listed = tuple(texts) if isinstance(texts, Iterable) else ()
+    groups = _grouped(options, len(listed)) if listed else None
     if model is None or isinstance(model, str | Path):
-        model, own = _loaded(model, listed, load)
+        model, own = _loaded(model, listed, load, loading)
         tokenizer = own if tokenizer is None else tokenizer
+    elif loading:
+        from headscope.capturing import check_not_loaded
+
+        check_not_loaded(model, loading)
     if tokenizer is None:
         raise RecordError(f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)")
     if not listed:
         raise RecordError(f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list of them")
-    return Source(model, tokenizer, listed, capturing)
+    if not capturing.pop("allow_unfit", False):
+        capturing["max_unknown"] = check_texts(tokenizer, listed)
+    return Source(model, tokenizer, listed, capturing, groups)
 
 
-def _loaded(name: str | Path | None, inputs: tuple, load: Callable[[Any], tuple[Any, Any]] | None) -> tuple[Any, Any]:
+def _grouped(options: dict[str, Any], count: int) -> tuple | None:
+    """The document of each text, taken out of the options.
+
+    Raises:
+        RecordError: where there are not as many as texts.
+    """
+    groups = options.pop("groups", None)
+    if groups is None:
+        return None
+    groups = tuple(groups)
+    parse_groups(groups, count)
+    return groups
+
+
+def check_texts(tokenizer: Any, texts: Iterable[Any], what: str = "the texts") -> float:
+    """Raise where most of the tokens of all texts together are unknown; returns how many may be in one text.
+
+    Args:
+        tokenizer: of the model, or its processor.
+        texts: texts, pairs of them, or mappings with them; what is none of these is passed over.
+        what: they are called in the message.
+
+    Raises:
+        TextError: with the share.
+    """
+    from headscope.capturing import MOST_UNKNOWN, check_known
+
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    ids = []
+    for text in islice(texts, LOOKED_AT):
+        parts = [text.get("text"), text.get("text_pair")] if isinstance(text, Mapping) else text
+        if isinstance(parts, str):
+            parts = [parts]
+        for part in parts if isinstance(parts, tuple | list) else ():
+            if isinstance(part, str) and not HALVES.search(part):
+                ids += tokenizer(part, verbose=False)["input_ids"]
+    check_known(tokenizer, ids, what, MOST_UNKNOWN)
+    return MOST_UNKNOWN
+
+
+def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
+    """That there are too few texts for any label of a head; empty where there are enough, or one, which gives none.
+
+    Args:
+        source: whose texts, or the documents that they are of, are counted.
+        options: of `headscope.patterns.heads`.
+    """
+    from headscope.patterns import PATTERNS
+    from headscope.patterns._label import texts_needed
+
+    config = getattr(source.model, "config", None)
+    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+    numbers = parse_groups(source.groups, len(source.texts))
+    count = len(source.texts) if numbers is None else len(set(numbers.tolist()))
+    if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
+        return ""
+    scores = layers * heads * len(options.get("patterns", PATTERNS))
+    needed = texts_needed(scores, options.get("alpha", 0.05), options.get("correction", "holm"))
+    what = "texts" if numbers is None else "documents"
+    if count >= needed:
+        return ""
+    return (
+        f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not hold; {needed} are enough"
+    )
+
+
+def warn_of_few(source: Source, options: Mapping[str, Any]) -> None:
+    """Warn before the work where there are too few texts for any label of a head."""
+    said = said_of_few(source, options)
+    if said:
+        warnings.warn(said, stacklevel=3)
+
+
+def _loaded(
+    name: str | Path | None, inputs: tuple, load: Callable[..., tuple[Any, Any]] | None, loading: dict[str, Any]
+) -> tuple[Any, Any]:
     """A named model and what it reads with: its processor where the first of its inputs holds a picture or a sound."""
     from headscope.capturing import load_for, load_model
 
     first = inputs[0] if inputs and isinstance(inputs[0], Mapping) else {}
     media = {kind: first[kind] for kind in ("image", "sound") if first.get(kind) is not None}
     if media and load is None:
-        return load_for(name, first.get("text"), **media)
-    return (load or load_model)(name)
+        return load_for(name, first.get("text"), **media, **loading)
+    return (load or load_model)(name, **loading)

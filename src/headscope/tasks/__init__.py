@@ -6,9 +6,10 @@ Everything here needs torch, which is loaded at the first use of a name.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headscope.tasks._rows import SUFFIXES, read_labelled, read_pairs, read_rows
+from headscope.tasks._rows import SUFFIXES, given_pairs, read_groups, read_labelled, read_pairs, read_rows
 
 if TYPE_CHECKING:
+    from headscope.tasks._batches import ReadingOptions
     from headscope.tasks._classification import classification, pictures
     from headscope.tasks._likeness import likeness
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headscope.tasks._task import Task, parse_task
 
 _PLACES = {
+    "_batches": ("ReadingOptions",),
     "_classification": ("classification", "pictures"),
     "_likeness": ("likeness",),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
@@ -29,8 +31,10 @@ _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "NAMES",
     "SUFFIXES",
+    "ReadingOptions",
     "Task",
     "classification",
+    "given_pairs",
     "likeness",
     "masked_word",
     "minimal_pairs",
@@ -38,6 +42,7 @@ __all__ = [
     "next_word",
     "parse_task",
     "pictures",
+    "read_groups",
     "read_labelled",
     "read_pairs",
     "read_rows",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
-from typing import Any
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypedDict
 
 import torch
 from torch import nn
 
-from headscope.errors import TextError
+from headscope.capturing import check_known, check_text
+from headscope.capturing._many import OF_ONE_INPUT, reason_of
+from headscope.errors import HeadscopeError, TextError
 
 AT_ONCE = 16
 """Examples in a batch: on one core all-MiniLM-L6-v2 takes 1.1 to 1.9 times as long with 32 to 256."""
@@ -16,35 +22,178 @@ NO_LIMIT = 10**6
 """Tokenizers without a limit say so by a huge number."""
 
 Text = str | tuple[str, str]
+Rows = tuple[dict[str, Any], ...]
 
 
-def ids_of(tokenizer: Any, texts: Sequence[Text], *, truncate: bool = False, least: int = 1) -> list[dict[str, Any]]:
-    """What the tokenizer makes of each text.
+class ReadingOptions(TypedDict, total=False):
+    """How the tasks of this package read their examples."""
+
+    batch: int
+    """How many examples at once, 16."""
+    truncate: bool
+    """Cut texts that are too long (False)."""
+    allow_unfit: bool
+    """Take texts that are mostly unknown tokens all the same (False)."""
+    on_error: Callable[[int, HeadscopeError], None] | None
+    """Is called with number and error of an example that cannot be read: it is left out, and the rest goes on. By
+    default that is a warning, and of a single example an error."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What could be read of the examples of a task.
+
+    Args:
+        numbers: of the examples that were read, as they were given.
+        rows: what the tokenizer made of each of their texts.
+        left_out: why the others could not be read, by number.
+    """
+
+    numbers: tuple[int, ...]
+    rows: tuple[Rows, ...]
+    left_out: dict[int, str]
+
+
+def read_examples(
+    tokenizer: Any, examples: Sequence[Any], read: Callable[[Any], Rows], options: ReadingOptions, *, sides: int = 2
+) -> Examples:
+    """What the tokenizer makes of each example; one that cannot be read costs itself alone.
+
+    Args:
+        tokenizer: of the model, which unknown tokens are told by.
+        examples: of the task.
+        read: gives the rows of one example.
+        options: of the task.
+        sides: in so many rows of each example unknown tokens are looked for.
+
+    Raises:
+        TextError: where there is no example, none can be read, or most of their tokens are unknown.
+    """
+    unknown = [name for name in options if name not in ReadingOptions.__annotations__]
+    if unknown:
+        raise TextError(f"A task has no option {unknown[0]!r}; it has {', '.join(ReadingOptions.__annotations__)}")
+    if not len(examples):
+        raise TextError("No text was given; give at least one")
+    rows, failed = {}, {}
+    for number, example in enumerate(examples):
+        try:
+            rows[number] = read(example)
+        except OF_ONE_INPUT as error:
+            failed[number] = reason_of(error)
+    if not options.get("allow_unfit", False):
+        failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
+    if len(failed) == len(examples):
+        first = next(iter(failed.values()))
+        raise first if len(examples) == 1 else TextError(f"None of the {len(examples)} texts can be read: {first}")
+    report = options.get("on_error") or _warn
+    for number, error in sorted(failed.items()):
+        report(number, error)
+    numbers = tuple(number for number in rows if number not in failed)
+    left_out = {number: str(error) for number, error in sorted(failed.items())}
+    return Examples(numbers, tuple(rows[number] for number in numbers), left_out)
+
+
+def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1) -> dict[str, Any]:
+    """What the tokenizer makes of a text or a pair.
 
     Args:
         tokenizer: of the model.
-        texts: texts, or pairs of them.
-        truncate: whether texts that are too long are cut.
+        text: a text, or a pair of them.
+        truncate: whether a text that is too long is cut.
         least: how many tokens a text must have.
 
     Raises:
-        TextError: where there is no text, or one is too long or too short.
+        TextError: where it is no text, is blank, or is too long or too short.
     """
-    if not texts:
-        raise TextError("No text was given; give at least one")
+    parts = text if isinstance(text, tuple) else (text,)
+    for part in parts:
+        check_text(part)
     limit = getattr(tokenizer, "model_max_length", None) or NO_LIMIT
-    found = []
-    for number, text in enumerate(texts):
-        parts = text if isinstance(text, tuple) else (text,)
-        cut = truncate and limit < NO_LIMIT
-        one = tokenizer(*parts, truncation=True, max_length=limit) if cut else tokenizer(*parts, verbose=False)
-        count = len(one["input_ids"])
-        if count > limit:
-            raise TextError(f"Text {number} has {count} tokens, and the model takes {limit}; cut it, or truncate=True")
-        if count < least:
-            raise TextError(f"Text {number} has {count} tokens; wanted are {least} at least: leave it out")
-        found.append({name: list(one[name]) for name in one if name in tokenizer.model_input_names})
+    cut = truncate and limit < NO_LIMIT
+    one = tokenizer(*parts, truncation=True, max_length=limit) if cut else tokenizer(*parts, verbose=False)
+    count = len(one["input_ids"])
+    if count > limit:
+        raise TextError(
+            f"The text has {count} tokens, and the model takes {limit}; cut it, or pass truncate=True (--truncate)"
+        )
+    if count < least:
+        raise TextError(f"The text has {count} tokens; wanted are {least} at least")
+    return {name: list(one[name]) for name in one if name in tokenizer.model_input_names}
+
+
+def encoded_pair(tokenizer: Any, pair: Any, *, truncate: bool = False, least: int = 1) -> Rows:
+    """The same of two texts that are read apart.
+
+    Raises:
+        TextError: where these are no two texts, or one of them cannot be read.
+    """
+    check_pair(pair)
+    return tuple(encoded(tokenizer, text, truncate=truncate, least=least) for text in pair)
+
+
+def label_of(given: Any, *, whole: bool = False) -> float:
+    """The label of an example.
+
+    Args:
+        given: a number, or the error that was met where one was looked for.
+        whole: whether it is the number of a class.
+
+    Raises:
+        TextError: where it is no number, or not finite.
+        HeadscopeError: that was given.
+    """
+    if isinstance(given, HeadscopeError):
+        raise given
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or (whole and number != int(number)):
+        wanted = "the number of a class" if whole else "a number"
+        raise TextError(f"The label is {given!r}; wanted is {wanted}")
+    return number
+
+
+def check_pair(pair: Any) -> None:
+    """Raise where something is no pair of texts.
+
+    Raises:
+        TextError: saying what it is.
+    """
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        given = "a single text" if isinstance(pair, str) else type(pair).__name__
+        raise TextError(f"An example is {given}; wanted is a pair of texts")
+
+
+def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeError]:
+    """The examples that are mostly unknown tokens.
+
+    Raises:
+        TextError: where most of the tokens of all examples are.
+    """
+    ids = {number: list(chain.from_iterable(row["input_ids"] for row in own)) for number, own in rows.items()}
+    check_known(tokenizer, chain.from_iterable(ids.values()), "the texts")
+    found: dict[int, HeadscopeError] = {}
+    for number, own in ids.items():
+        try:
+            check_known(tokenizer, own, "the text")
+        except TextError as error:
+            found[number] = error
     return found
+
+
+def _warn(number: int, error: HeadscopeError) -> None:
+    warnings.warn(f"text {number} was left out: {error}", stacklevel=4)
+
+
+def padded_pairs(sides: Sequence[Sequence[Mapping[str, Any]]], part: Sequence[int]) -> dict[str, torch.Tensor]:
+    """The first texts of some pairs as one padded batch, and below them the second ones.
+
+    Args:
+        sides: rows of all first texts, and of all second ones.
+        part: numbers of the pairs.
+    """
+    return padded([side[number] for side in sides for number in part])
 
 
 def by_length(lengths: Sequence[int], batch: int) -> list[list[int]]:

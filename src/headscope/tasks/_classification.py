@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from typing_extensions import Unpack
 
+from headscope.capturing._fitness import CLASS, logits_of
 from headscope.errors import TextError
-from headscope.tasks._batches import AT_ONCE, Text, by_length, check_counts, ids_of, padded, run
+from headscope.tasks._batches import (
+    AT_ONCE,
+    ReadingOptions,
+    Rows,
+    by_length,
+    check_counts,
+    encoded,
+    label_of,
+    padded,
+    read_examples,
+    run,
+)
 from headscope.tasks._task import Batch, Task, Values
 
 
 def classification(
     tokenizer: Any,
-    texts: Sequence[Text],
-    labels: Sequence[int],
+    texts: Sequence[Any],
+    labels: Sequence[Any],
     *,
     metric: str = "accuracy",
-    batch: int = AT_ONCE,
-    truncate: bool = False,
+    **reading: Unpack[ReadingOptions],
 ) -> Task:
     """Texts or pairs and their classes, for a model with a classification head.
 
@@ -32,25 +45,33 @@ def classification(
     Args:
         tokenizer: of the model.
         texts: texts, or pairs of them.
-        labels: number of each one's class.
+        labels: number of each one's class; an example whose label is none is left out.
         metric: which of the two is the score.
-        batch: how many at once.
-        truncate: whether texts that are too long are cut.
+        **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there are not as many labels as texts, or a text is too long.
+        TextError: where there are not as many labels as texts, no text can be read, or most tokens are unknown.
 
     Example:
         >>> task = classification(tokenizer, [("A man eats.", "Somebody eats.")], [0])
     """
     check_counts(texts, labels, "labels")
-    rows = ids_of(tokenizer, texts, truncate=truncate)
-    parts = by_length([len(row["input_ids"]) for row in rows], batch)
-    batches = [
-        {**padded([rows[number] for number in part]), "labels": torch.tensor([int(labels[number]) for number in part])}
-        for part in parts
-    ]
-    return _task(batches, "classification", metric, tuple(number for part in parts for number in part))
+    truncate = reading.get("truncate", False)
+
+    def row_of(example: tuple[Any, Any]) -> Rows:
+        text, label = example
+        label_of(label, whole=True)
+        return (encoded(tokenizer, text, truncate=truncate),)
+
+    read = read_examples(tokenizer, list(zip(texts, labels, strict=True)), row_of, reading)
+    rows, kept = [row for (row,) in read.rows], [int(labels[number]) for number in read.numbers]
+    parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
+    batches = []
+    for part in parts:
+        batch = padded([rows[number] for number in part])
+        batches.append({**batch, "labels": torch.tensor([kept[number] for number in part])})
+    task = _task(batches, "classification", metric, tuple(number for part in parts for number in part))
+    return replace(task, left_out=read.left_out)
 
 
 def pictures(pixel_values: Any, labels: Sequence[int], *, metric: str = "accuracy", batch: int = AT_ONCE) -> Task:
@@ -77,6 +98,7 @@ def pictures(pixel_values: Any, labels: Sequence[int], *, metric: str = "accurac
 
 def f1(values: Values) -> float:
     """``2 tp / (2 tp + fp + fn)`` of class 1; 0 where it is neither there nor told."""
+    values = values[np.isfinite(values).all(axis=1)]
     told, right = values[:, 2] == 1, values[:, 3] == 1
     both = 2 * int((told & right).sum())
     return both / max(both + int((told != right).sum()), 1)
@@ -89,7 +111,8 @@ def _task(batches: list[dict[str, Any]], name: str, metric: str, order: tuple[in
     first = kinds.index(metric)
 
     def score(model: nn.Module, batch: Batch) -> torch.Tensor:
-        logits, labels = run(model, batch, without=("labels",)).logits.float(), batch["labels"]
+        logits = logits_of(run(model, batch, without=("labels",)), model, CLASS).float()
+        labels = batch["labels"]
         if logits.ndim != 2 or int(labels.max()) >= logits.shape[1] or int(labels.min()) < 0:
             raise TextError(
                 f"The classes {int(labels.min())} to {int(labels.max())} were given, and the model gives "
@@ -101,7 +124,7 @@ def _task(batches: list[dict[str, Any]], name: str, metric: str, order: tuple[in
         return torch.stack([pair[first], pair[1 - first], told.to(likely), labels.to(likely)], dim=1)
 
     other = kinds[1 - first]
-    totals = {other: lambda values: float(values[:, 1].mean())}
+    totals = {other: lambda values: float(np.nanmean(values[:, 1]))}
     if max(int(batch["labels"].max()) for batch in batches) == 1:
         totals["F1"] = f1
-    return Task(batches, score, name, metric, (other, "told", "label"), order, totals=totals)
+    return Task(batches, score, name, metric, (other, "told", "label"), order, totals=totals, asks=CLASS)

@@ -9,20 +9,31 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from typing_extensions import Unpack
 
 from headscope.errors import TextError
-from headscope.tasks._batches import AT_ONCE, by_length, check_counts, ids_of, padded, run
+from headscope.tasks._batches import (
+    AT_ONCE,
+    ReadingOptions,
+    Rows,
+    by_length,
+    check_counts,
+    encoded_pair,
+    label_of,
+    padded_pairs,
+    read_examples,
+    run,
+)
 from headscope.tasks._task import Batch, Task, Values
 
 
 def likeness(
     tokenizer: Any,
-    pairs: Sequence[tuple[str, str]],
-    gold: Sequence[float | int],
+    pairs: Sequence[Any],
+    gold: Sequence[Any],
     *,
     pooling: Literal["mean", "first"] = "mean",
-    batch: int = AT_ONCE,
-    truncate: bool = False,
+    **reading: Unpack[ReadingOptions],
 ) -> Task:
     """Pairs of texts whose embeddings are set beside each other by their cosine.
 
@@ -35,26 +46,33 @@ def likeness(
     Args:
         tokenizer: of a model that gives hidden states.
         pairs: two texts each.
-        gold: 0 or 1, or how alike the two are.
+        gold: 0 or 1, or how alike the two are; a pair of which that is no number is left out.
         pooling: mean over the tokens, or the first one.
-        batch: how many pairs at once.
-        truncate: whether texts that are too long are cut.
+        **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there are not as many numbers as pairs, they are all the same, or a text is too long.
+        TextError: where there are not as many numbers as pairs, they are all the same, no pair can be read, or most
+            tokens are unknown.
 
     Example:
         >>> task = likeness(tokenizer, [("a cat", "one cat"), ("a cat", "two dogs")], [1, 0])
     """
     check_counts(pairs, gold, "numbers")
-    wanted = np.array(gold, float)
-    if not np.isfinite(wanted).all() or len(set(wanted.tolist())) < 2:
+    truncate = reading.get("truncate", False)
+
+    def rows_of(example: tuple[Any, Any]) -> Rows:
+        pair, alike = example
+        label_of(alike)
+        return encoded_pair(tokenizer, pair, truncate=truncate)
+
+    read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
+    wanted, sides = np.array([gold[number] for number in read.numbers], float), tuple(zip(*read.rows, strict=True))
+    if len(set(wanted.tolist())) < 2:
         raise TextError("How alike the pairs are must differ between them; give both pairs that are and that are not")
-    sides = [ids_of(tokenizer, [pair[side] for pair in pairs], truncate=truncate) for side in (0, 1)]
     parts = by_length(
-        [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in zip(*sides, strict=True)], batch
+        [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows], reading.get("batch", AT_ONCE)
     )
-    batches = [padded([side[number] for side in sides for number in part]) for part in parts]
+    batches = [padded_pairs(sides, part) for part in parts]
     order = tuple(number for part in parts for number in part)
 
     def score(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -63,9 +81,10 @@ def likeness(
         found = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
         return functional.cosine_similarity(*found.chunk(2), dim=-1)
 
-    if set(wanted.tolist()) == {0.0, 1.0}:
-        return Task(batches, score, "likeness", "accuracy", (), order, _told(wanted), {"mean cosine": _mean})
-    return Task(batches, score, "likeness", "Spearman's rho", (), order, _ranked(wanted), {"mean cosine": _mean})
+    told = set(wanted.tolist()) == {0.0, 1.0}
+    metric, finish = ("accuracy", _told(wanted)) if told else ("Spearman's rho", _ranked(wanted))
+    totals = {"mean cosine": _mean}
+    return Task(batches, score, "likeness", metric, (), order, finish, totals, left_out=read.left_out)
 
 
 def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
@@ -83,7 +102,11 @@ def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
 
 def _told(wanted: np.ndarray) -> Any:
     def finish(values: Values) -> np.ndarray:
-        return ((values[:, 0] >= threshold(values[:, 0], wanted)) == (wanted == 1)).astype(float)
+        cosines, known = values[:, 0], np.isfinite(values[:, 0])
+        scores = np.full(len(cosines), np.nan)
+        best = threshold(cosines[known], wanted[known])
+        scores[known] = (cosines[known] >= best) == (wanted[known] == 1)
+        return scores
 
     return finish
 
@@ -95,9 +118,14 @@ def _ranked(wanted: np.ndarray) -> Any:
         ranks = rankdata(numbers)
         return (ranks - ranks.mean()) / max(ranks.std(), 1e-30)
 
-    gold = standard(wanted)
-    return lambda values: standard(values[:, 0]) * gold
+    def finish(values: Values) -> np.ndarray:
+        cosines, known = values[:, 0], np.isfinite(values[:, 0])
+        scores = np.full(len(cosines), np.nan)
+        scores[known] = standard(cosines[known]) * standard(wanted[known])
+        return scores
+
+    return finish
 
 
 def _mean(values: Values) -> float:
-    return float(values[:, 0].mean())
+    return float(np.nanmean(values[:, 0]))

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from typing_extensions import Unpack
 
+from headscope.capturing import MOST_UNKNOWN, check_known, check_text
+from headscope.capturing._fitness import MASKED, NEXT, TRANSLATION, logits_of
 from headscope.errors import InterventionError, TextError
 from headscope.interventions._objective import IGNORED, _masked, _mean_loss, masking
-from headscope.tasks._batches import AT_ONCE, by_length, ids_of, padded, run
+from headscope.tasks._batches import (
+    AT_ONCE,
+    ReadingOptions,
+    Rows,
+    by_length,
+    check_pair,
+    encoded,
+    padded,
+    read_examples,
+    run,
+)
 from headscope.tasks._task import Batch, Task
 
 METRIC = "log likelihood"
@@ -19,38 +33,40 @@ COLUMNS = ("accuracy",)
 Score = Callable[[nn.Module, Batch], torch.Tensor]
 
 
-def next_word(tokenizer: Any, texts: Sequence[str], *, batch: int = AT_ONCE, truncate: bool = False) -> Task:
+def next_word(tokenizer: Any, texts: Sequence[Any], **reading: Unpack[ReadingOptions]) -> Task:
     """Mean log likelihood, in nats, of each token after the first given those before it: minus the next-word loss.
 
     Args:
         tokenizer: of a causal language model, loaded with its head.
         texts: one example each, of at least two tokens.
-        batch: how many at once.
-        truncate: whether texts that are too long are cut.
+        **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there is no text, or one is too short or too long.
+        TextError: where no text can be read, or most tokens are unknown.
 
     Example:
         >>> task = next_word(tokenizer, ["Once upon a time", "The cat sat"])
     """
-    rows = ids_of(tokenizer, texts, truncate=truncate, least=2)
-    parts = by_length([len(row["input_ids"]) for row in rows], batch)
+    truncate = reading.get("truncate", False)
+    read = read_examples(
+        tokenizer, texts, lambda text: (encoded(tokenizer, text, truncate=truncate, least=2),), reading
+    )
+    rows = [row for (row,) in read.rows]
+    parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
     batches = []
     for part in parts:
         found = padded([rows[number] for number in part])
         batches.append({**found, "labels": found["input_ids"].masked_fill(found["attention_mask"] == 0, IGNORED)})
-    return _task(batches, _shifted, "next word", tuple(number for part in parts for number in part))
+    return _task(batches, _shifted, NEXT, parts=parts, left_out=read.left_out)
 
 
 def masked_word(
     tokenizer: Any,
-    texts: Sequence[str],
+    texts: Sequence[Any],
     *,
     share: float = 0.15,
     seed: int = 0,
-    batch: int = AT_ONCE,
-    truncate: bool = False,
+    **reading: Unpack[ReadingOptions],
 ) -> Task:
     """Mean log likelihood, in nats, of tokens that are hidden behind the mask token: minus the masked-word loss.
 
@@ -59,27 +75,34 @@ def masked_word(
         texts: one example each.
         share: of the tokens that are hidden, special ones left out; at least one in each text.
         seed: of the choice.
-        batch: how many at once.
-        truncate: whether texts that are too long are cut.
+        **reading: see `ReadingOptions`.
 
     Raises:
         InterventionError: where the tokenizer has no mask token.
-        TextError: where there is no text, one of special tokens only, or one that is too long.
+        TextError: where no text can be read, or most tokens are unknown.
     """
     generator = masking(tokenizer, seed)
-    rows = ids_of(tokenizer, texts, truncate=truncate)
-    parts = by_length([len(row["input_ids"]) for row in rows], batch)
+    truncate, special = reading.get("truncate", False), set(tokenizer.all_special_ids)
+
+    def row_of(text: Any) -> Rows:
+        row = encoded(tokenizer, text, truncate=truncate)
+        if special.issuperset(row["input_ids"]):
+            raise TextError("The text holds nothing but special tokens")
+        return (row,)
+
+    read = read_examples(tokenizer, texts, row_of, reading)
+    rows = [row for (row,) in read.rows]
+    parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
     batches = [_masked(tokenizer, padded([rows[number] for number in part]), share, generator) for part in parts]
-    return _task(batches, _in_place, "masked word", tuple(number for part in parts for number in part))
+    return _task(batches, _in_place, MASKED, parts=parts, left_out=read.left_out)
 
 
 def translation(
     tokenizer: Any,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[Any],
     *,
     target_tokenizer: Any = None,
-    batch: int = AT_ONCE,
-    truncate: bool = False,
+    **reading: Unpack[ReadingOptions],
 ) -> Task:
     """Mean log likelihood, in nats, of each token of a translation, or summary, given the source and those before it.
 
@@ -87,21 +110,30 @@ def translation(
         tokenizer: of an encoder-decoder, loaded with its head.
         pairs: source and target of each example.
         target_tokenizer: of the target side, where it is another one.
-        batch: how many at once.
-        truncate: whether texts that are too long are cut.
+        **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there is no pair, or a text is too long.
+        TextError: where no pair can be read, or most tokens are unknown.
     """
-    rows = ids_of(tokenizer, [source for source, _ in pairs], truncate=truncate)
-    aims = [list(_target_ids(tokenizer, target_tokenizer, target)) for _, target in pairs]
-    parts = by_length([len(row["input_ids"]) + len(aim) for row, aim in zip(rows, aims, strict=True)], batch)
+    truncate, most = reading.get("truncate", False), 1.0 if reading.get("allow_unfit", False) else MOST_UNKNOWN
+
+    def rows_of(pair: Any) -> Rows:
+        check_pair(pair)
+        source, target = encoded(tokenizer, pair[0], truncate=truncate), check_text(pair[1], "target")
+        aim = list(_target_ids(tokenizer, target_tokenizer, target))
+        check_known(target_tokenizer or tokenizer, aim, "the target", most)
+        return source, {"input_ids": aim}
+
+    read = read_examples(tokenizer, pairs, rows_of, reading, sides=1)
+    rows, aims = [source for source, _ in read.rows], [target["input_ids"] for _, target in read.rows]
+    lengths = [len(row["input_ids"]) + len(aim) for row, aim in zip(rows, aims, strict=True)]
+    parts = by_length(lengths, reading.get("batch", AT_ONCE))
     batches = []
     for part in parts:
         longest = max(len(aims[number]) for number in part)
         labels = [[*aims[number], *[IGNORED] * (longest - len(aims[number]))] for number in part]
         batches.append({**padded([rows[number] for number in part]), "labels": torch.tensor(labels)})
-    return _task(batches, _translated, "translation", tuple(number for part in parts for number in part))
+    return _task(batches, _translated, TRANSLATION, parts=parts, left_out=read.left_out)
 
 
 def repeats(
@@ -139,7 +171,8 @@ def repeats(
         )
     rng = np.random.default_rng(seed)
     runs = np.stack([np.tile(rng.choice(tokens, period, replace=False), times) for _ in range(count)])
-    front = np.full((count, 0 if start is None else 1), 0 if start is None else start)
+    first = [] if start is None else [start]
+    front = np.tile(np.array(first, np.int64), (count, 1))
     ids = torch.from_numpy(np.concatenate([front, runs], axis=1)).long()
     labels = ids.clone()
     labels[:, : front.shape[1] + period] = IGNORED
@@ -152,15 +185,16 @@ def repeats(
         }
         for first in firsts
     ]
-    return _task(batches, _shifted, "repeats", None)
+    return _task(batches, _shifted, "repeats")
 
 
 def _shifted(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return _likely(run(model, batch, without=("labels",)).logits[:, :-1], batch["labels"][:, 1:])
+    logits = logits_of(run(model, batch, without=("labels",)), model, NEXT)
+    return _likely(logits[:, :-1], batch["labels"][:, 1:])
 
 
 def _in_place(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return _likely(run(model, batch, without=("labels",)).logits, batch["labels"])
+    return _likely(logits_of(run(model, batch, without=("labels",)), model, MASKED), batch["labels"])
 
 
 def _translated(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -171,7 +205,7 @@ def _translated(model: nn.Module, batch: Batch) -> torch.Tensor:
     fed = labels.roll(1, dims=1).masked_fill(labels.roll(1, dims=1) == IGNORED, 0)
     fed[:, 0] = start
     found = run(model, {**batch, "decoder_input_ids": fed}, without=("labels",))
-    return _likely(found.logits, labels)
+    return _likely(logits_of(found, model, TRANSLATION), labels)
 
 
 def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -187,6 +221,17 @@ def _target_ids(tokenizer: Any, target_tokenizer: Any, text: str) -> Sequence[in
     return tokenizer(text_target=text)["input_ids"]
 
 
-def _task(batches: list[dict[str, Any]], score: Score, name: str, order: tuple[int, ...] | None) -> Task:
+def _task(
+    batches: list[dict[str, Any]],
+    score: Score,
+    name: str,
+    *,
+    parts: Sequence[Sequence[int]] | None = None,
+    left_out: Mapping[int, str] | None = None,
+) -> Task:
+    """A task of batches that hold these examples."""
     totals = {"accuracy": lambda values: float(values[:, 1].mean())}
-    return Task(batches, score, name, METRIC, COLUMNS, order, totals=totals)
+    asks = NEXT if score is _shifted else name
+    order = None if parts is None else tuple(number for part in parts for number in part)
+    found = Task(batches, score, name, METRIC, COLUMNS, order, totals=totals, asks=asks)
+    return replace(found, left_out=left_out or {})

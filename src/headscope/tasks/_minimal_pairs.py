@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
+from typing_extensions import Unpack
 
-from headscope.tasks._batches import AT_ONCE, by_length, ids_of, padded, run
+from headscope.capturing._fitness import MASKED, NEXT, logits_of
+from headscope.tasks._batches import AT_ONCE, ReadingOptions, by_length, encoded_pair, padded_pairs, read_examples, run
 from headscope.tasks._task import Batch, Task
 
 
 def minimal_pairs(
     tokenizer: Any,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[Any],
     *,
     masked: bool | None = None,
-    batch: int = AT_ONCE,
-    truncate: bool = False,
+    **reading: Unpack[ReadingOptions],
 ) -> Task:
     """Pairs of a good and a bad sentence; the score is 1 where the good one is more likely, a tie counting half.
 
@@ -32,38 +34,43 @@ def minimal_pairs(
         tokenizer: of a language model, loaded with its head.
         pairs: the good sentence first.
         masked: whether the model guesses hidden tokens; by default where the tokenizer has a mask token.
-        batch: how many pairs at once.
-        truncate: whether texts that are too long are cut.
+        **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there is no pair, or a text is too long or too short.
+        TextError: where no pair can be read, or most tokens are unknown.
 
     Example:
         >>> task = minimal_pairs(tokenizer, [("The cats sleep.", "The cats sleeps.")])
     """
     masked = tokenizer.mask_token_id is not None if masked is None else masked
     least = 1 if masked else 2
-    sides = [ids_of(tokenizer, [pair[side] for pair in pairs], truncate=truncate, least=least) for side in (0, 1)]
-    lengths = [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in zip(*sides, strict=True)]
-    parts = by_length(lengths, batch)
-    batches = [padded([side[number] for side in sides for number in part]) for part in parts]
+    truncate = reading.get("truncate", False)
+    read = read_examples(
+        tokenizer, pairs, lambda pair: encoded_pair(tokenizer, pair, truncate=truncate, least=least), reading
+    )
+    sides = tuple(zip(*read.rows, strict=True))
+    lengths = [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows]
+    parts = by_length(lengths, reading.get("batch", AT_ONCE))
+    batches = [padded_pairs(sides, part) for part in parts]
     if masked:
         batches = [_each_hidden(one, tokenizer) for one in batches]
     score = _apart_masked if masked else _apart_causal
     totals = {"mean difference (nats)": lambda values: float(values[:, 1].mean())}
     order = tuple(number for part in parts for number in part)
-    return Task(batches, score, "minimal pairs", "accuracy", ("difference",), order, totals=totals)
+    columns, asks = ("difference",), MASKED if masked else NEXT
+    found = Task(batches, score, "minimal pairs", "accuracy", columns, order, totals=totals, asks=asks)
+    return replace(found, left_out=read.left_out)
 
 
 def _apart_causal(model: nn.Module, batch: Batch) -> torch.Tensor:
-    logits, ids = run(model, batch).logits[:, :-1].float(), batch["input_ids"][:, 1:]
+    logits, ids = logits_of(run(model, batch), model, NEXT)[:, :-1].float(), batch["input_ids"][:, 1:]
     losses = functional.cross_entropy(logits.transpose(1, 2), ids, reduction="none")
     return _scored(-(losses * batch["attention_mask"][:, 1:]).sum(1))
 
 
 def _apart_masked(model: nn.Module, batch: Batch) -> torch.Tensor:
     only = ("row", "place", "right", "sentences")
-    logits = run(model, batch, without=only).logits.float()
+    logits = logits_of(run(model, batch, without=only), model, MASKED).float()
     steps = torch.arange(len(logits), device=logits.device)
     likely = logits[steps, batch["place"]].log_softmax(-1)[steps, batch["right"]]
     sums = torch.zeros(batch["sentences"], dtype=likely.dtype, device=likely.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from headscope.tasks._classification import classification
 from headscope.tasks._likeness import likeness
 from headscope.tasks._loss import masked_word, next_word, repeats, translation
 from headscope.tasks._minimal_pairs import minimal_pairs
-from headscope.tasks._rows import read_labelled, read_pairs, read_rows
+from headscope.tasks._rows import given_labels, given_pairs, read_groups, read_rows
 from headscope.tasks._task import Task, parse_task
 
 NAMES: Mapping[str, str] = {
@@ -38,10 +39,10 @@ def named_task(
         tokenizer: of the model.
         path: of the examples; see `read_rows`.
         limit: how many examples are read at most.
-        **options: of the task.
+        **options: of the task; a row that holds no text is left out as there is said.
 
     Raises:
-        TextError: where there is no such task, or it needs a file.
+        TextError: where there is no such task, it needs a file, or no row can be read.
         FileError: where the file cannot be read.
     """
     if ":" in name:
@@ -56,32 +57,44 @@ def named_task(
     if path is None:
         raise TextError(f"The task {name!r} needs a file of examples: {NAMES[name]}")
     rows = read_rows(path)[:limit]
-    texts = read_pairs(rows, str(path))
+    texts = given_pairs(rows, str(path))
 
-    def pairs() -> list[tuple[str, str]]:
-        found = [text for text in texts if isinstance(text, tuple)]
-        if len(found) < len(texts):
+    def pairs() -> list[Any]:
+        if not any(isinstance(text, tuple) for text in texts):
             raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
-        return found
+        return texts
 
     makers: dict[str, Callable[[], Task]] = {
         "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
         "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
         "classification": lambda: classification(tokenizer, texts, _classes(rows, path, model), **options),
-        "likeness": lambda: likeness(tokenizer, pairs(), read_labelled(rows, str(path)), **options),
+        "likeness": lambda: likeness(tokenizer, pairs(), given_labels(rows, str(path)), **options),
         "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
         "translation": lambda: translation(tokenizer, pairs(), **options),
     }
-    return makers[name]()
+    return makers[name]().grouped(read_groups(rows))
 
 
-def _singles(texts: list) -> list[str]:
-    return [text if isinstance(text, str) else " ".join(text) for text in texts]
+def _singles(texts: list) -> list[Any]:
+    """Pairs joined to one text; what is no text stays as it is, and is left out where it is read."""
+    return [" ".join(text) if _is_pair(text) else text for text in texts]
 
 
-def _classes(rows: list, path: str | Path, model: Any) -> list[int]:
+def _is_pair(text: Any) -> bool:
+    return isinstance(text, tuple) and all(isinstance(part, str) for part in text)
+
+
+def _classes(rows: list, path: str | Path, model: Any) -> list[Any]:
+    """The class of each row; the error in place of one that the model does not have."""
     names = getattr(model.config, "label2id", None) or {}
-    return [int(label) for label in read_labelled(rows, str(path), names)]
+    count = getattr(model.config, "num_labels", None) or math.inf
+    labels = given_labels(rows, str(path), names)
+    for number, label in enumerate(labels):
+        if isinstance(label, float) and not (label.is_integer() and 0 <= label < count):
+            labels[number] = FileError(
+                f"{path}, row {number + 1} has the label {label:g}; the model has {count} classes"
+            )
+    return labels
 
 
 def _own(name: str) -> Callable[[Any, Any], Any]:

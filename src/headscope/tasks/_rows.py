@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError
+from headscope.storage import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
 
+ROWS_AT_ONCE = 1024
+"""Rows of a .parquet file that are unpacked together."""
 SUFFIXES = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
 FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "sentence_good", "source", "#1 String")
 SECOND = ("text_b", "sentence2", "hypothesis", "question2", "sentence_bad", "target", "summary", "#2 String")
+GROUP = "group"
 LABEL = ("label", "gold_label", "score", "similarity_score", "category", "Quality")
 
 Row = Mapping[str, Any]
@@ -37,7 +42,9 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
         raise FileError(
             f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv"
         ) from None
-    except (OSError, ValueError, csv.Error) as error:
+    except (*UNREADABLE, csv.Error) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"{path} cannot be read: {error}") from error
     if not found:
         raise FileError(f"{path} holds no example")
@@ -54,15 +61,33 @@ def read_pairs(rows: Sequence[Row], place: str) -> list[str | tuple[str, str]]:
     Raises:
         FileError: where a row has no text.
     """
-    first, second = _field(rows, FIRST, place), _field(rows, SECOND, "")
-    found: list[str | tuple[str, str]] = []
-    for number, row in enumerate(rows, 1):
-        parts = [row.get(name) for name in (first, second) if name]
-        if not isinstance(parts[0], str) or not parts[0].strip():
-            raise FileError(f'{place}, row {number} has no text in the field "{first}"')
-        given = [part for part in parts if isinstance(part, str) and part]
-        found.append((given[0], given[1]) if len(given) == 2 else given[0])
+    found = given_pairs(rows, place)
+    for number, given in enumerate(found, 1):
+        text = given[0] if isinstance(given, tuple) else given
+        if not isinstance(text, str) or not text.strip():
+            raise FileError(f'{place}, row {number} has no text in the field "{_field(rows, FIRST, place)}"')
     return found
+
+
+def given_pairs(rows: Sequence[Row], place: str) -> list[Any]:
+    """The same with whatever stands in place of a text (a number, null, blanks), for those who leave out such rows."""
+    first, second = _field(rows, FIRST, place), _field(rows, SECOND, "")
+    found: list[Any] = []
+    for row in rows:
+        other = row.get(second) if second else None
+        found.append((row.get(first), other) if isinstance(other, str) and other else row.get(first))
+    return found
+
+
+def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
+    """The document that each row is of, its field "group"; None where no row has one.
+
+    Example:
+        >>> read_groups([{"text": "a", "group": "novel"}, {"text": "b"}])
+        ('novel', None)
+    """
+    found = tuple(row.get(GROUP) for row in rows)
+    return found if any(group is not None and group != "" for group in found) else None
 
 
 def read_labelled(rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None) -> list[float]:
@@ -76,15 +101,38 @@ def read_labelled(rows: Sequence[Row], place: str, names: Mapping[str, int] | No
     Raises:
         FileError: where a row has no label, or one that is neither a number nor a name.
     """
+    labels = []
+    for label in given_labels(rows, place, names):
+        if isinstance(label, FileError):
+            raise label
+        labels.append(label)
+    return labels
+
+
+def given_labels(rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None) -> list[Any]:
+    """The same with the error in place of a label that is none, for those who leave out such rows.
+
+    Raises:
+        FileError: where no row has a label.
+    """
     field, known = _field(rows, LABEL, place), {name.lower(): number for name, number in (names or {}).items()}
-    return [_number(row.get(field), known, f"{place}, row {number}") for number, row in enumerate(rows, 1)]
+    labels: list[Any] = []
+    for number, row in enumerate(rows, 1):
+        try:
+            labels.append(_number(row.get(field), known, f"{place}, row {number}"))
+        except FileError as error:
+            labels.append(error)
+    return labels
 
 
 def _number(given: Any, known: Mapping[str, int], place: str) -> float:
     if isinstance(given, str) and given.strip().lower() in known:
         return float(known[given.strip().lower()])
     try:
-        return float(given)
+        number = float(given)
+        if math.isfinite(number):
+            return number
+        raise ValueError
     except (TypeError, ValueError):
         classes = f"one of {', '.join(known)}" if known else "a number"
         raise FileError(f"{place} has the label {given!r}; wanted is {classes}") from None
@@ -109,7 +157,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from None
         if isinstance(row, str):
             row = {"text": row}
@@ -124,18 +172,35 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
 
 def _csv(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from csv.DictReader(file)
+        yield from _cells(csv.DictReader(file))
 
 
 def _tsv(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        yield from _cells(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _cells(rows: csv.DictReader) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if None in row:
+            raise ValueError(f"line {rows.line_num} has more cells than the {len(rows.fieldnames or ())} fields")
+        yield row
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     from pyarrow import parquet
 
-    yield from parquet.read_table(path).to_pylist()
+    # batch by batch, so that a small file that unpacks to much is noticed on the way
+    most, unpacked = max(MOST_UNPACKED, MOST_PACKED_RATIO * path.stat().st_size), 0
+    with parquet.ParquetFile(path) as file:
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        if sum(group.total_byte_size for group in groups) > most:
+            raise ValueError("it unpacks to more than 100 times its size")
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+            unpacked += batch.nbytes
+            if unpacked > most:
+                raise ValueError("it unpacks to more than 100 times its size")
+            yield from batch.to_pylist()
 
 
 _READERS = {".txt": _lines, ".jsonl": _jsonl, ".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}

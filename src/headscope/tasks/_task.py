@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import nn
 
+from headscope.capturing._device import device_of
+from headscope.capturing._fitness import check_fit, first_ids
 from headscope.errors import InterventionError
 from headscope.interventions import Objective
 
 Batch = Mapping[str, Any]
-Values = Float[np.ndarray, "example column"]
+if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types
+    Values: TypeAlias = np.ndarray
+else:
+    Values = Float[np.ndarray, "example column"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +37,10 @@ class Task:
         order: number of each example, in the order of the batches; by default they come one after the other.
         finish: makes the scores ``[example]`` of the values of all examples; by default the first column.
         totals: what else is told of all values, by name, such as F1.
+        asks: what it needs the model's head for: ``"next word"``, ``"masked word"``, ``"class"`` or ``"translation"``;
+            empty where that is not known.
+        groups: the document that each example is of, in the order in which they were given; None where nobody knows.
+        left_out: why examples that were given could not be read and are not in the batches, by number.
 
     Example:
         >>> Task(batches, lambda model, batch: (model(**batch).logits.argmax(-1) == 1).float(), "ones", "share of ones")
@@ -45,14 +54,31 @@ class Task:
     order: tuple[int, ...] | None = None
     finish: Callable[[Values], np.ndarray] | None = None
     totals: Mapping[str, Callable[[Values], float]] = field(default_factory=dict)
+    asks: str = ""
+    groups: tuple[Any, ...] | None = None
+    left_out: Mapping[int, str] = field(default_factory=dict)
+
+    def grouped(self, groups: Iterable[Any] | None) -> Task:
+        """The task with the documents of all examples that were given; those of examples left out are passed over."""
+        if groups is None:
+            return self
+        return replace(self, groups=tuple(each for n, each in enumerate(groups) if n not in self.left_out))
+
+    def check(self, model: nn.Module) -> None:
+        """Raise where a model is not fit for the task: an untrained head, or one that sees the word it is to predict.
+
+        Raises:
+            ModelError: saying why.
+        """
+        check_fit(model, self.asks, first_ids(self.batches[0]))
 
     def values(self, model: nn.Module, number: int) -> Values:
-        """The values of the examples of one batch.
+        """The values of the examples of one batch; NaN in the row of an example of which one is not finite.
 
         Raises:
             InterventionError: where the score is not one number, or row of numbers, for each example.
         """
-        device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+        device = device_of(model)
         batch = {
             name: value.to(device) if isinstance(value, torch.Tensor) else value
             for name, value in self.batches[number].items()
@@ -65,8 +91,7 @@ class Task:
                 f"The score of {self.name!r} has the shape {list(found.shape)}; wanted is one number for each example, "
                 f"and {len(self.columns)} more"
             )
-        if not np.isfinite(rows).all():
-            raise InterventionError(f"The score of {self.name!r} is not finite on batch {number}")
+        rows[~np.isfinite(rows).all(axis=1)] = np.nan
         return rows
 
     def joined(self, batches: Sequence[np.ndarray]) -> Values:
@@ -102,8 +127,8 @@ def parse_task(given: Any) -> Task:
         InterventionError: where it is something else, or has no inputs.
     """
     if isinstance(given, Objective):
-        loss, name = given.loss, given.name
-        given = Task(given.batches, lambda model, batch: -loss(model, batch), name, f"-{name}")
+        loss, name, asks = given.loss, given.name, "" if given.allow_unfit else given.asks
+        given = Task(given.batches, lambda model, batch: -loss(model, batch), name, f"-{name}", asks=asks)
     elif not isinstance(given, Task) and callable(given):
         name = getattr(given, "__qualname__", type(given).__name__)
         given = Task(({},), lambda model, _, call=given: call(model), name)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from headscope.testing._architectures_seen import PAIRS, PICTURES, SEVERAL, SOUNDS
+from headscope.testing._architectures_seen import PAIRS, PICTURES, SERIES, SEVERAL, SOUNDS, VIDEOS
 from headscope.testing._architectures_text import DECODERS, ENCODER_DECODERS, ENCODERS, VOCABULARY, Sizes
 
 KINDS: dict[str, dict[str, Sizes]] = {
     "Text": ENCODERS | DECODERS | ENCODER_DECODERS,
     "Pictures": PICTURES,
+    "Video": VIDEOS,
     "Sound": SOUNDS,
+    "Time series": SERIES,
     "Pictures and text": SEVERAL,
     "Pairs of models": PAIRS,
 }

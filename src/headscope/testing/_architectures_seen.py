@@ -63,8 +63,31 @@ PICTURES: dict[str, Sizes] = {
     "pvt_v2": {"image_size": (32, 64), "num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1]}
     | {"hidden_sizes": [12, 24], "num_attention_heads": [2, 3], "mlp_ratios": [2, 2], "patch_sizes": [7, 3]}
     | {"strides": [4, 2]},
+    "glpn": {"num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1], "hidden_sizes": [12, 24]}
+    | {"num_attention_heads": [2, 3], "mlp_ratios": [2, 2], "patch_sizes": [7, 3], "strides": [4, 2]}
+    | {"decoder_hidden_size": 8},
     "siglip_vision_model": VISION | SQUARE,
+    "mobilevitv2": {"image_size": 64, "width_multiplier": 0.125, "n_attn_blocks": [1, 1, 1]}
+    | {"base_attn_unit_dims": [64, 64, 64]},
     "convnext": {"image_size": 32, "hidden_sizes": [8, 12], "depths": [1, 1], "num_stages": 2},
+}
+
+FRAMES: Sizes = SQUARE | {"num_frames": 4}
+"""Four frames of three rows of three patches; two frames make one layer of tubes."""
+
+VIDEOS: dict[str, Sizes] = {
+    "videomae": VISION | FRAMES | {"tubelet_size": 2},
+    "vivit": VISION | FRAMES | {"tubelet_size": [2, 4, 4]},
+    "vjepa2": LAYERS
+    | {"crop_size": 12, "patch_size": 4, "frames_per_clip": 4, "tubelet_size": 2, "mlp_ratio": 2}
+    | {"pred_hidden_size": 24, "pred_num_attention_heads": 3, "pred_num_hidden_layers": 3, "pred_num_mask_tokens": 2},
+}
+
+SERIES: dict[str, Sizes] = {
+    "patchtst": {"num_input_channels": 2, "context_length": 40, "patch_length": 8, "patch_stride": 8, "d_model": 24}
+    | {"num_attention_heads": 3, "num_hidden_layers": 2, "ffn_dim": 40},
+    "timesfm": {"patch_length": 8, "context_length": 40, "horizon_length": 8, "hidden_size": 24, "head_dim": 8}
+    | {"intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3},
 }
 
 SOUNDS: dict[str, Sizes] = {

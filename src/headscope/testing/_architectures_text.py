@@ -68,6 +68,10 @@ ENCODERS: dict[str, Sizes] = {
     "splinter": ENCODER,
     "luke": ENCODER | {"entity_vocab_size": 8, "entity_emb_size": 8},
     "canine": ENCODER,
+    "funnel": {"d_model": 24, "n_head": 3, "d_head": 8, "d_inner": 40, "num_decoder_layers": 2}
+    | {"block_sizes": [2, 2], "block_repeats": [1, 1], "architectures": ["FunnelModel"]},
+    "cpmant": {"hidden_size": 24, "num_attention_heads": 3, "dim_head": 8, "dim_ff": 40, "num_hidden_layers": 2}
+    | {"prompt_length": 4, "prompt_types": 4, "segment_types": 4},
     "yoso": ENCODER,
     "fnet": POSITIONS | {"hidden_size": 24, "num_hidden_layers": 2, "intermediate_size": 40},
 }

@@ -1,8 +1,9 @@
-"""What a model is given to try it out: random words, pictures and sounds."""
+"""What a model is given to try it out: random words, pictures, videos, sounds and time series."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ Inputs = dict[str, torch.Tensor]
 
 
 def made_up(model: Any) -> Inputs:
-    """Arguments of a forward of two examples: words, pictures or sounds, as far as the model reads them.
+    """Arguments of a forward of two examples: words, pictures, sounds ..., as far as the model reads them.
 
     The second text, and the second sound where the model knows about padding, is shorter than the first.
     """
@@ -27,6 +28,12 @@ def made_up(model: Any) -> Inputs:
         inputs |= _pictures(model)
     elif "input_features" in reads or "input_values" in reads:
         inputs |= _sounds(model)
+    elif "pixel_values_videos" in reads:
+        sizes = (model.config.in_chans, model.config.crop_size, model.config.crop_size)
+        frames = (EXAMPLES, model.config.frames_per_clip)
+        inputs["pixel_values_videos"] = torch.randn(*frames, *sizes, generator=_drawn(2))
+    elif "past_values" in reads:
+        inputs |= _series(model, reads)
     if "input_ids" in reads and (not inputs or "pixel_values" in inputs):
         inputs |= _words(model, inputs)
     if inputs and getattr(model.config, "is_encoder_decoder", False):
@@ -73,7 +80,18 @@ def _pictures(model: Any) -> Inputs:
         return {"pixel_values": pixels, "image_grid_thw": torch.tensor(sizes)}
     size = getattr(config, "image_size", 32)
     height, width = size if isinstance(size, list | tuple) else (size, size)
-    return {"pixel_values": torch.randn(EXAMPLES, channels, height, width, generator=_drawn(2))}
+    frames = [model.config.num_frames] if hasattr(model.config, "num_frames") else []
+    return {"pixel_values": torch.randn(EXAMPLES, *frames, channels, height, width, generator=_drawn(2))}
+
+
+def _series(model: Any, reads: Collection[str]) -> Inputs:
+    """Values of two time series, of several channels where the model reads several."""
+    channels = getattr(model.config, "num_input_channels", None)
+    shape = (EXAMPLES, model.config.context_length, *([] if channels is None else [channels]))
+    inputs = {"past_values": torch.randn(shape, generator=_drawn(4))}
+    if "freq" in reads:  # how often a value was taken: 0 is often
+        inputs |= {"past_values_padding": torch.zeros(shape), "freq": torch.zeros(EXAMPLES, 1, dtype=torch.long)}
+    return inputs
 
 
 def _sounds(model: Any) -> Inputs:

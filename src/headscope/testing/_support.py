@@ -134,7 +134,9 @@ def _matched(record: Record, output: Any) -> Iterator[tuple[Layer, torch.Tensor]
     for name, stack in record.stacks.items():
         if not name.startswith("stage"):
             only = not {"vision", "text"} <= set(record.stacks)
-            yield from zip(stack, _given(output, name, only=only), strict=False)
+            own = _given(output, name, only=only)
+            if name in OWN or name == "self" or len(own) == len(stack):  # else it is not known whose they are
+                yield from zip(stack, own, strict=False)
 
 
 def _given(output: Any, name: str, *, only: bool = True) -> list[torch.Tensor]:

@@ -1,18 +1,28 @@
-"""Record to something to look at."""
+"""Record to something to look at.
 
-from headscope.views._options import PageOptions
-from headscope.views._view import (
-    View,
-    head_view,
-    matrix_view,
-    model_view,
-    neuron_view,
-    pair_view,
-    scatter_view,
-    text_view,
-    view,
-)
-from headscope.views._view import view as page
+Loaded on first use: the command line takes the names of views and quantities from `_contract` for its help, which is
+read more often than anything is drawn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headscope.views._options import PageOptions
+    from headscope.views._view import (
+        View,
+        head_view,
+        matrix_view,
+        model_view,
+        neuron_view,
+        pair_view,
+        scatter_view,
+        text_view,
+        view,
+    )
+    from headscope.views._view import view as page
 
 __all__ = [
     "PageOptions",
@@ -27,3 +37,15 @@ __all__ = [
     "text_view",
     "view",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"headscope.views has no {name!r}; it has {', '.join(__all__)}")
+    place = "_options" if name == "PageOptions" else "_view"
+    module = importlib.import_module(f"headscope.views.{place}")
+    return getattr(module, "view" if name == "page" else name)
+
+
+def __dir__() -> list[str]:
+    return __all__

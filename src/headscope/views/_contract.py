@@ -15,11 +15,17 @@ from typing_extensions import TypedDict
 
 PAGE_FORMAT = 2
 
-ViewName = Literal["head", "model", "matrix", "text", "neuron", "pair", "scatter"]
+ViewName = Literal["overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"]
 Quantity = str
 """weight, score, or the name of one of the page's further quantities."""
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 Theme = Literal["auto", "light", "dark"]
+TileStyle = Literal["matrices", "lines"]
+TextDirection = Literal["received", "given"]
+NeuronOrder = Literal["model", "ranked", "pairs", "hidden"]
+NeuronVector = Literal["product", "query", "key", "hidden"]
+LinkDirection = Literal["dep->head", "head->dep"]
+LinkWords = Literal["both", "hits", "misses"]
 Dtype = Literal["uint8", "float16", "float32", "int32"]
 
 
@@ -54,6 +60,8 @@ class PageTokens(TypedDict):
     """True for [CLS], [SEP], <s> and their like."""
     segments: list[int]
     """0 for the first text and 1 for the second of a pair."""
+    written: NotRequired[int]
+    """The first token that the model wrote itself; all before it were given."""
     areas: NotRequired[list[str]]
     """Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty for other tokens."""
     runs: NotRequired[list[list[int]]]
@@ -119,12 +127,22 @@ class PageLayer(TypedDict):
     error: float
     """Largest absolute difference between a weight as this page has it and the exact one."""
     row_sums: Literal["one", "less"]
-    """less where part of a row's mass went to a learned sink that is no token."""
+    """less where part of a row's mass went to a learned sink that is no token, or was not kept."""
+    not_kept: NotRequired[float]
+    """Mean share of a row's weight that was cut before headscope saw it, where rows were cut."""
     value_norms: NotRequired[PageArray]
     """Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
     From it the page works out the quantity contribution: weight times value norm."""
     quantities: NotRequired[dict[str, PageArray]]
     """Further quantities of this layer by name; axes head, query, key, or query, key for all heads together."""
+
+
+class PageAbsent(TypedDict):
+    """A layer of the model that has no attention to show."""
+
+    layer: int
+    why: str
+    """What it does instead, or why its attention is not here."""
 
 
 class PageMoved(TypedDict):
@@ -142,6 +160,29 @@ class PageMoved(TypedDict):
     """True for heads that were changed on purpose."""
 
 
+KindName = Literal["next", "previous", "same", "own", "near", "broad", "resting", "none"]
+"""What a head does on the shown text; in the order in which they are listed."""
+HeadOrder = Literal["layer", "kind", "sharpness"]
+HeadMeasure = Literal[
+    "kind", "sharpness", "next", "previous", "itself", "same", "special", "top", "own", "near", "keys"
+]
+Pinned = Literal["mean", "sum"]
+Layout = Literal["auto", "columns", "rows"]
+
+
+class PageKinds(TypedDict):
+    """What each head does on the shown text: a description of one text, and no label."""
+
+    kinds: list[KindName]
+    """All that there are; a head's ``kind`` is a place among them."""
+    columns: list[str]
+    """Names of the numbers of a head: its ten numbers, the places and links that a sentence names, kind and score."""
+    values: PageArray
+    """Axes layer, head, column; NaN where a number has no meaning."""
+    causal: bool
+    """True where a query sees no later key, so that the first token stands for special ones."""
+
+
 class PageStack(TypedDict):
     """Layers that share their tokens: the only stack, or the encoder, the decoder, cross-attention."""
 
@@ -153,8 +194,12 @@ class PageStack(TypedDict):
     query: PageTokens
     key: PageTokens
     layers: list[PageLayer]
+    absent: NotRequired[list[PageAbsent]]
+    """Layers of the model without attention, or whose attention is not known; absent where there is none."""
     thumbs: PageArray
     """Axes layer, head, query, key: the largest weight of each block of the matrix."""
+    kinds: NotRequired[PageKinds]
+    """Absent where the page was written before there were any."""
     moved: NotRequired[PageMoved]
     """Where the page is of a comparison."""
 
@@ -191,18 +236,33 @@ class PageSelection(TypedDict):
     """Pinned query tokens."""
     key: list[int]
     """Pinned key tokens."""
+    pinned: Pinned
+    """Whether several pinned tokens are shown by the mean or by the sum of what they have."""
+    words: bool
+    """Pieces of a word are joined: summed over the word that is looked at, mean over the word that looks."""
+    mean_layers: list[int]
+    """Layers of which the mean is shown beside ``layer``; empty for that layer alone."""
     quantity: Quantity
     filter: Filter
     """Which text of a pair queries and keys come from: a the first, b the second."""
-    mute: bool
+    hide_special: bool
     """Special tokens take no part."""
     sinks: bool
     """Keys that take most of the mass are kept; False leaves them out and renormalises the rest."""
-    share: int | None
+    top_percent: int | None
     """Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn."""
+    order: HeadOrder
+    """How the overview orders heads: by layer and number, by kind, or by the largest weight of a row."""
+    kind: KindName | None
+    """Kind whose heads stand out in the overview; None for all."""
+    measure: HeadMeasure
+    """What a head is coloured by where it is too small for a matrix."""
+    layout: Layout
+    """Whether the tokens of the head view stand in two columns or in two rows; auto takes rows for Chinese and
+    Japanese."""
     label: str | None
     """Pattern whose heads stand out among the labels; None for all patterns."""
-    least: int
+    min_score: int
     """Percent that the score of a label must reach for its head to stand out."""
     sort: str | None
     """Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads."""
@@ -210,6 +270,29 @@ class PageSelection(TypedDict):
     """Measure of the scatter, from left to right; "map" for the map of heads, None for the usual one."""
     y: str | None
     """Measure of the scatter, from bottom to top."""
+    tiles: TileStyle
+    """How the heads of the model view are drawn; lines need tiles of 80 pixels."""
+    direction: TextDirection
+    """Whether the text view shows what tokens receive or what they give."""
+    neurons: NeuronOrder
+    """How the neuron view orders neurons: as in the model, by what they add, in frequency pairs; or hides them."""
+    vector: NeuronVector
+    """Which numbers of a pair the neuron view enlarges, or none of them."""
+    zoom: list[float] | None
+    """Part of the matrix that is seen: its first query and first key, and how many keys; None for all of it."""
+    stretch: bool
+    """The colours of the matrix end at its largest weight, and not at 1."""
+    per_head: bool
+    """The list beside a view names the strongest tokens of each head, and not of their mean."""
+    link_direction: LinkDirection
+    """Which end of a gold link is looked at from which."""
+    link_words: LinkWords
+    """Words of the list of gold links: all, those whose link is hit, or missed."""
+    tray: list[str]
+    """Pictures that view compare shows beside each other, six at most: layer and heads, and what is not as usual, such
+    as ``2-0 view=matrix query=3``."""
+    linked: bool
+    """Pointing at a token of one of them points at it in all that have the same tokens."""
     theme: Theme
 
 
@@ -279,6 +362,8 @@ class PageEvidence(TypedDict):
     model: str
     """The model of those texts."""
     texts: int
+    tokens: float | None
+    """Median length of the texts; None where it is not known."""
     confidence: float
     """Of the intervals."""
     alpha: float
@@ -289,7 +374,7 @@ class PageEvidence(TypedDict):
     """What keeps anything from being told; empty where nothing does."""
     patterns: list[PagePattern]
     status: PageArray
-    """Axes pattern, layer, head: 0 for no label, 1 for one seen on one text only, 2 for one that holds."""
+    """Axes pattern, layer, head: 0 for no label, 1 for a candidate, on one or too few texts, 2 for one that holds."""
     numbers: PageArray
     """Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts; NaN where unknown."""
     measures: list[PageMeasure]
@@ -335,6 +420,34 @@ class PageLinks(TypedDict):
     arcs: list[PageArc]
 
 
+class PageCandidate(TypedDict):
+    """A token that the model might have written."""
+
+    label: str
+    probability: float
+
+
+class PageGeneration(TypedDict):
+    """How the model wrote the text itself; every list has one entry for each token written.
+
+    Of the model's own distribution, before temperature, top-p or anything else changed it. The last token was never
+    read, so that no query and no key stands for it.
+    """
+
+    stack: str
+    """Whose query tokens were written."""
+    prompt: int
+    """How many of these were given; token ``t`` was chosen by query ``prompt + t - 1``."""
+    labels: list[str]
+    probabilities: list[float]
+    entropies: list[float]
+    """In nats."""
+    ranks: list[int]
+    """1 is the most probable."""
+    alternatives: list[list[PageCandidate]]
+    """The most probable candidates, in order; none where they were not kept."""
+
+
 class Page(TypedDict):
     """The header of a page: everything but the bytes of the arrays."""
 
@@ -344,12 +457,18 @@ class Page(TypedDict):
     title: str
     model: PageModel
     verified: float | None
-    """Largest difference between the recomputed and the model's own layer output; None for bare arrays."""
+    """Largest difference between what was recomputed and the model's own; None for bare arrays."""
     stacks: list[PageStack]
     quantities: NotRequired[list[PageQuantity]]
     """All that some layer has beside weights and scores; weights too, where they are called otherwise."""
     note: NotRequired[str]
     """What the page is a comparison of, and how its tokens were aligned."""
+    numbered: NotRequired[str]
+    """Why some of the tokens are but numbers of positions."""
+    checked: NotRequired[str]
+    """Against what the layers were checked, the largest difference and its limit."""
+    unseen: NotRequired[str]
+    """Layers whose attention was not seen."""
     selection: PageSelection
     pictures: NotRequired[list[PageArray]]
     """Axes row, column, channel: red, green and blue of the pictures that the patches are equal parts of."""
@@ -357,5 +476,7 @@ class Page(TypedDict):
     """Those of the record that this one is compared with, where they are others; as many, or none."""
     evidence: NotRequired[PageEvidence]
     """Where the page was given some."""
+    generation: NotRequired[PageGeneration]
+    """Where the model wrote the text itself."""
     links: NotRequired[PageLinks]
     """Where the page was given some."""

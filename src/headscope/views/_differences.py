@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -53,7 +53,7 @@ def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
     compared = found.comparison if isinstance(found, Effect) else found
     whole = all(_is_whole(compared, name) for name in compared.stacks)
     record = compared.b if whole else _on_spans(compared)
-    quantities: dict[str, dict[str, list]] = {DIFFERENCE: {}, EFFECT: {}, OTHER: {}}
+    quantities: dict[str, dict[str, list[Any]]] = {DIFFERENCE: {}, EFFECT: {}, OTHER: {}}
     for name, stack in compared.stacks.items():
         layers = [layer.layer for layer in record[name]]
         quantities[DIFFERENCE][name] = [stack.difference(layer) for layer in layers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -13,6 +13,12 @@ from headscope.views._differences import other_pictures
 from headscope.views._quantities import OTHER
 
 MEDIA_TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
+TEXTS = ("view", "stack", "quantity", "filter", "neurons", "x", "y", "theme", "title", "font")
+WHOLE_NUMBERS = ("layer", "head", "query", "key", "top_percent")
+NUMBERS = ("width", "font_size")
+SWITCHES = ("hide_special", "sinks", "colour")
+LISTS = ("heads", "layers")
+TEXT_LISTS = ("tray",)
 ONE_AT_A_TIME = Lock()
 """The settings of matplotlib belong to the whole process."""
 
@@ -34,10 +40,10 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
 
     if kind not in MEDIA_TYPES:
         raise FigureError(f"A figure can be svg, pdf or png, not {kind!r}")
-    if not isinstance(options, Mapping):
-        raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
+    check_sent_options(options)
     quantities = shown.get("quantities") or {}
-    given = {"quantities": quantities} if options.get("quantity") in quantities else {}
+    wanted = options.get("quantity") in quantities or (options.get("tray") and quantities)
+    given: dict[str, Any] = {"quantities": quantities} if wanted else {}
     if options.get("view") == "scatter":
         given["evidence"] = shown.get("evidence")
     compared = shown.get("comparison")
@@ -46,3 +52,42 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
         record = record if pictures is None else replace(record, pictures=pictures)
     with ONE_AT_A_TIME:
         return figure(record, **options, **given).to_bytes(kind)
+
+
+def check_sent_options(options: Any) -> None:
+    """Raise where options that came over a wire are not of the kinds that `figure` takes.
+
+    Raises:
+        FigureError: an option that a page cannot send, or a value of another kind.
+    """
+    if not isinstance(options, Mapping):
+        raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
+    for name, value in options.items():
+        wanted = _wanted(name)
+        if wanted is None:
+            known = (*TEXTS, *WHOLE_NUMBERS, *NUMBERS, *SWITCHES, *LISTS, *TEXT_LISTS)
+            raise FigureError(f"figure has no option {name!r} that a page could send; there are {', '.join(known)}")
+        words, fits = wanted
+        if value is not None and not fits(value):
+            raise FigureError(f"{name} must be {words}, not {value!r}")
+
+
+def _wanted(name: str) -> tuple[str, Callable[[Any], bool]] | None:
+    """What the value of an option must be, in words and as a test; None where there is no such option."""
+    if name in TEXTS:
+        return "a text", lambda value: isinstance(value, str)
+    if name in WHOLE_NUMBERS:
+        return "a whole number", _is_whole
+    if name in NUMBERS:
+        return "a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    if name in SWITCHES:
+        return "true or false", lambda value: isinstance(value, bool)
+    if name in LISTS:
+        return "a list of whole numbers", lambda value: isinstance(value, list | tuple) and all(map(_is_whole, value))
+    if name in TEXT_LISTS:
+        return "a list of texts", lambda value: isinstance(value, list) and all(isinstance(it, str) for it in value)
+    return None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.axes import HEAD, LAYER
 from headscope.errors import PageError
-from headscope.patterns import CLASSES, Heads, Label
+from headscope.patterns import CLASSES, RUNS, Heads, Label
 from headscope.record import Record
 from headscope.views._contract import (
     PageEvidence,
@@ -25,7 +25,7 @@ from headscope.views._payload import Chunks
 from headscope.views._valid import valid
 
 NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
-NONE, ONE_TEXT, HOLDS = 0, 1, 2
+NONE, CANDIDATE, HOLDS = 0, 1, 2
 MOST_SHOWN = 1000
 """Labels for which the page says what to look at; the highest scores first."""
 MAP = "map"
@@ -90,6 +90,7 @@ def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chu
         "stack": stack["name"],
         "model": valid(found.tally.model),
         "texts": found.texts,
+        "tokens": None if np.isnan(found.tokens) else found.tokens,
         "confidence": found.confidence,
         "alpha": found.alpha,
         "correction": found.correction,
@@ -137,8 +138,8 @@ def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> Non
 def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
     """Raise where something is chosen that only evidence has."""
     wanted: dict[str, str | int] = dict(chosen)
-    if selection["least"]:
-        wanted["least"] = selection["least"]
+    if selection["min_score"]:
+        wanted["min_score"] = selection["min_score"]
     if selection["view"] == "scatter":
         wanted["view"] = "scatter"
     if wanted:
@@ -172,7 +173,7 @@ def _pattern(found: Heads, number: int) -> PagePattern:
     against = next((label.against for label in found.all_labels if label.pattern == pattern.name), "")
     return {
         "name": valid(pattern.name),
-        "says": valid(pattern.says),
+        "says": valid(f"{pattern.says}, told of {RUNS}" if found.tally.is_by_battery(pattern) else pattern.says),
         "source": valid(pattern.source),
         "threshold": pattern.threshold,
         "against": against,
@@ -187,7 +188,10 @@ def _status(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
     names = [pattern.name for pattern in found.tally.patterns]
     status = np.full((len(names), len(cells.layers), len(cells.heads)), NONE, np.uint8)
     for label in labels:
-        value = HOLDS if label.holds else ONE_TEXT if label.only_one_text else NONE
+        if label.holds:
+            value = HOLDS
+        else:
+            value = CANDIDATE if label.candidate else NONE
         status[(names.index(label.pattern), *cells.place(label.layer, label.head))] = value
     return status
 
@@ -203,7 +207,7 @@ def _numbers(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
 
 def _shown(found: Heads, labels: Sequence[Label], texts: Texts, pairs: Pairs) -> list[PageShown]:
     names = [pattern.name for pattern in found.tally.patterns]
-    told = sorted((label for label in labels if label.holds or label.only_one_text), key=lambda label: -label.score)
+    told = sorted((label for label in labels if label.holds or label.candidate), key=lambda label: -label.score)
     shown: list[PageShown] = []
     for label in told[:MOST_SHOWN]:
         best = texts.best(label)

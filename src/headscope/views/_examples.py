@@ -24,6 +24,8 @@ PLACES: Mapping[str, Callable[[Sides], np.ndarray]] = {
     "positional-previous": lambda sides: _beside(sides, -1) & sides.own_sentence,
     "previous-token": lambda sides: _beside(sides, -1),
     "delimiter": lambda sides: np.broadcast_to(sides.delimiters, sides.words.shape),
+    "first-token": lambda sides: np.broadcast_to(np.arange(len(sides.key)) == 0, sides.words.shape),
+    "sink-elsewhere": lambda sides: np.broadcast_to(sides.later_sinks, sides.words.shape),
     "sink": lambda sides: np.broadcast_to(np.arange(len(sides.key)) == 0, sides.words.shape),
 }
 """Where heads of our patterns look that are no patterns of content; ``bag`` is shown by no single pair."""
@@ -50,7 +52,7 @@ class Texts:
         scores = self._values[:, self._rows[label.pattern], self._cells[label.layer, label.head]]
         order = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
         found = []
-        for place in order[: min(EXAMPLES, label.texts)]:
+        for place in order[: min(EXAMPLES, int((~np.isnan(scores)).sum()))]:
             text, score = self._texts[place], float(scores[place])
             cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\u2026"
             if cut in self._places or len(self._places) < MOST_TEXTS:

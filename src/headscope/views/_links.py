@@ -89,7 +89,10 @@ def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
 
 
 def _group(given: Any, link: Any, count: int) -> Group:
-    places = [given] if isinstance(given, Integral) else list(given) if isinstance(given, Sequence) else []
+    if isinstance(given, Integral):
+        places = [given]
+    else:
+        places = list(given) if isinstance(given, Sequence) else []
     if not places or not all(isinstance(each, Integral) and 0 <= int(each) < count for each in places):
         raise PageError(f"links= holds {link!r:.60}; its tokens are whole numbers from 0 to {count - 1}")
     return tuple(sorted({int(each) for each in places}))

@@ -11,12 +11,14 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from threading import Lock
 
 import numpy as np
 
 from headscope.axes import HEAD, KEY, QUERY
-from headscope.record import Layer, Record
+from headscope.patterns import COLUMNS, head_numbers, text_facts
+from headscope.record import Layer, Record, Stack
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.views._contract import Page, PageLayer, PageStack
 from headscope.views._options import PageOptions
@@ -42,7 +44,10 @@ OPENING = 600_000
 KEPT = 6
 """Prepared layers that are kept, beside what the record itself holds."""
 
-ENTIRE = ("layer", "visible", "value_norms", "quantity", "thumbs")
+MOST_DIGITS = 9
+"""Of the numbers in a chunk's name."""
+
+ENTIRE = ("layer", "visible", "value_norms", "quantity", "thumbs", "kinds")
 """Kinds of chunks that are asked for in one piece; of all others one part at a time."""
 
 
@@ -87,6 +92,8 @@ class OnDemand:
     _stacks: dict[str, PageStack] = field(init=False)
     _kept: OrderedDict[tuple[str, int], Prepared] = field(init=False, default_factory=OrderedDict)
     _lock: Lock = field(init=False, default_factory=Lock)
+    _small: dict[tuple[str, int], Small] = field(init=False, default_factory=dict)
+    _making: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self) -> None:
         self._given = given_quantities(self.record, self.options.get("quantities", {}))
@@ -111,7 +118,7 @@ class OnDemand:
         kind, _, rest = name.partition("/")
         kind, _, quantity = kind.partition("-")
         stack, *numbers = rest.rsplit("/", 1 if kind in ENTIRE else 2)
-        if stack not in self._stacks or not numbers or not all(map(str.isdecimal, numbers)):
+        if stack not in self._stacks or not numbers or not all(map(_is_place, numbers)):
             return None
         number, part = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else None)
         return Asked(kind, quantity, self._stacks[stack], number, part)
@@ -138,15 +145,34 @@ class OnDemand:
             self._kept.move_to_end(at)
             return self._kept[at]
 
+    def small(self, stack: PageStack, row: int) -> Small | None:
+        """What the overview shows of the layer in this row, made when first asked for; None where there is none."""
+        if row >= len(stack["layers"]):
+            return None
+        at = (stack["name"], row)
+        with self._making:  # thumbnails and kinds are asked for at the same time, and made only once
+            if at not in self._small:
+                of = self.record[stack["name"]]
+                layer = of.layer(stack["layers"][row]["layer"])
+                self._small[at] = _make_small(of, layer, _held(stack, layer), stack["thumbs"]["shape"][1:])
+            return self._small[at]
+
     def _open_small(self) -> None:
         """Let the page open with one head where all are much to send."""
         first = self.header["selection"]
         layer = self.record[first["stack"]].layer(first["layer"])
         queries, keys = layer.size
         weights = layer.heads * queries * keys
-        scores = weights if layer.queries is None or layer.keys is None else 2 * (layer.queries.size + layer.keys.size)
+        scores = weights
+        if layer.has("queries") and layer.has("keys"):
+            scores = 2 * (prod(layer.shape_of("queries")) + prod(layer.shape_of("keys")))
         if min(weights, scores) > OPENING:
             first["heads"] = self._stacks[first["stack"]]["head_numbers"][:1]
+
+
+def _is_place(number: str) -> bool:
+    """Whether a part of a chunk's name is a number that counts something; Python refuses to read very long ones."""
+    return number.isdecimal() and len(number) <= MOST_DIGITS
 
 
 def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepared:
@@ -235,16 +261,35 @@ def _quantity(given: OnDemand, asked: Asked) -> bytes | None:
     return None if stored is None else stored.numbers.tobytes()
 
 
+@dataclass(frozen=True)
+class Small:
+    """What the overview shows of a layer, made in one pass over the weights of its heads."""
+
+    thumbs: bytes
+    kinds: bytes
+
+
 def _thumbs(given: OnDemand, asked: Asked) -> bytes | None:
     """The thumbnails of all heads of the layer in this row."""
-    row, stack = asked.number, asked.stack
-    if asked.quantity or row >= len(stack["layers"]):
-        return None
-    layer = given.record[stack["name"]].layer(stack["layers"][row]["layer"])
-    made = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)
-    for at, head in enumerate(_held(stack, layer)):
-        made[at] = quantise(max_pooled(layer.weights_of(head)))
-    return made.tobytes()
+    made = None if asked.quantity else given.small(asked.stack, asked.number)
+    return None if made is None else made.thumbs
+
+
+def _kinds(given: OnDemand, asked: Asked) -> bytes | None:
+    """What the heads of the layer in this row do on the text."""
+    made = None if asked.quantity else given.small(asked.stack, asked.number)
+    return None if made is None else made.kinds
+
+
+def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) -> Small:
+    thumbs = np.zeros(shape, np.uint8)
+    kinds = np.full((shape[0], len(COLUMNS)), np.nan, np.float32)
+    facts = text_facts(stack)
+    for at, head in enumerate(heads):
+        weights = layer.weights_of(head)
+        thumbs[at] = quantise(max_pooled(weights))
+        kinds[at] = list(head_numbers(weights, layer.visible, facts).values())
+    return Small(thumbs.tobytes(), kinds.tobytes())
 
 
 def _row(given: OnDemand, asked: Asked) -> bytes | None:
@@ -268,32 +313,34 @@ def _row_of(quantity: str, layer: Layer, heads: list[int], query: int) -> np.nda
         return _weight_row(layer, heads, query)
     if quantity == "score":
         return _score_row(layer, heads, query)
-    norms = layer.value_norms
-    weights = None if quantity != CONTRIBUTION or norms is None else _weight_row(layer, heads, query)
-    return None if norms is None or weights is None else weights * np.asarray(norms)[heads]
+    if quantity != CONTRIBUTION or not layer.has("value_norms"):
+        return None
+    weights = _weight_row(layer, heads, query)
+    return None if weights is None else weights * layer.part("value_norms", heads)
 
 
 def _weight_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
-    if layer.weights is not None:
-        return np.asarray(layer.weights[heads, query])
+    if layer.has("weights"):
+        return layer.part("weights", heads, query)
     scores = _score_row(layer, heads, query)
-    sinks = None if layer.sinks is None else np.asarray(layer.sinks)[heads]
+    sinks = layer.part("sinks", heads) if layer.has("sinks") else None
     return None if scores is None else softmax_of(scores[:, None], sinks)[:, 0]
 
 
 def _score_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
-    if layer.queries is None or layer.keys is None:
+    if not layer.has("queries") or not layer.has("keys"):
         return None
-    bias = layer.bias
-    if bias is not None:
-        bias = bias[:, query : query + 1] if bias.shape[0] == 1 else bias[heads, query : query + 1]
+    bias = None
+    if layer.has("bias"):
+        shared = layer.shape_of("bias")[0] == 1
+        bias = layer.part("bias", [0] if shared else heads, slice(query, query + 1))
     return scores_of(
-        layer.queries[heads, query : query + 1],
-        layer.keys[layer.kv_head_of[heads]],
+        layer.part("queries", heads, slice(query, query + 1)),
+        layer.part("keys", layer.kv_head_of[heads]),
         scale=layer.scale,
         soft_cap=layer.soft_cap,
         bias=bias,
-        visible=None if layer.visible is None else layer.visible.dense(slice(query, query + 1)),
+        visible=None if layer.visible.is_full else layer.visible.dense(slice(query, query + 1)),
     )[:, 0]
 
 
@@ -303,6 +350,7 @@ ANSWERS: dict[str, Answer] = {
     "value_norms": _whole,
     "quantity": _quantity,
     "thumbs": _thumbs,
+    "kinds": _kinds,
     "row": _row,
 }
 """By the first word of a chunk's name; all others are a part of an array."""

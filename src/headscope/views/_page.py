@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 import numpy as np
 
 from headscope._version import __version__
 from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
+from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.views._contract import PAGE_FORMAT, Page, PageArray, PageLayer, PageStack, PageTokens
+from headscope.views._contract import PAGE_FORMAT, Page, PageAbsent, PageArray, PageLayer, PageStack, PageTokens
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
+from headscope.views._generation import put_generation
 from headscope.views._links import page_links
 from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
 from headscope.views._payload import Chunks, layer_facts, made_layer
@@ -27,8 +30,11 @@ from headscope.views._quantities import (
     seen_names,
 )
 from headscope.views._thumbs import MOST
+from headscope.views._tray import checked_tray
 from headscope.views._valid import valid
 
+NOT_GIVEN = "its attention is not in the record"
+KIND_AXES = (LAYER, HEAD, "column")
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
 ROOM = 20 * 2**20
@@ -47,7 +53,7 @@ def check_page(record: Record, options: PageOptions) -> None:
     for name, numbers in held.items():
         for number in numbers:
             layer = record[name].layer(number)
-            if layer.weights is None and (layer.queries is None or layer.keys is None):
+            if not layer.has("weights") and (not layer.has("queries") or not layer.has("keys")):
                 raise RecordError(
                     f"Layer {number} holds neither weights nor queries and keys; capture with keep='qk' or keep='auto'"
                 )
@@ -108,7 +114,9 @@ def page_header(
     stacks = [stack_of(record[name], layers[name], heads[name]) for name in held]
     compared = options.get("comparison")
     further = further_quantities(layers, heads, given, {} if compared is None else words_of(compared))
-    check_quantity(selection["quantity"], quantity_names(stacks, further))
+    names = quantity_names(stacks, further)
+    check_quantity(selection["quantity"], names)
+    selection["tray"] = checked_tray(options.get("tray") or (), stacks, names)
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
@@ -118,11 +126,18 @@ def page_header(
         "stacks": stacks,
         "selection": selection,
     }
+    if record.verification:
+        header["checked"] = record.verification
+    if record.unseen:
+        header["unseen"] = valid(f"The attention of some layers was not seen, and they are left out: {record.unseen}")
+    if record.numbered:
+        header["numbered"] = valid(record.numbered)
     if record.pictures:
         header["pictures"] = chunks.add_pictures("picture", record.pictures)
     if (found := options.get("evidence")) is not None:
         header["evidence"] = page_evidence(found, record, stacks, chunks)
     check_choice(selection, header.get("evidence"))
+    put_generation(header, record)
     if (links := options.get("links")) is not None:
         header["links"] = page_links(links, record, stacks, selection["stack"])
     if further:
@@ -148,22 +163,26 @@ def _check_size(shown: dict[str, list[Layer]], given: Mapping[str, Given], large
 
 def _least_bytes(layer: Layer) -> int:
     weights = layer.heads * layer.size[0] * layer.size[1]
-    if layer.queries is None or layer.keys is None:
+    if not layer.has("queries") or not layer.has("keys"):
         return weights
-    return min(weights, 2 * (layer.queries.size + layer.keys.size))
+    return min(weights, 2 * (prod(layer.shape_of("queries")) + prod(layer.shape_of("keys"))))
 
 
 def _stack(
     stack: Stack, layers: list[Layer], heads: list[int], *, given: Mapping[str, Given], chunks: Chunks
 ) -> PageStack:
-    made = [made_layer(stack.name, layer, _own(layer, heads), chunks, room=ROOM // len(layers)) for layer in layers]
+    facts, room = text_facts(stack), ROOM // len(layers)
+    made = [made_layer(stack.name, layer, _own(layer, heads), chunks, facts=facts, room=room) for layer in layers]
     thumbs = np.zeros((len(made), len(heads), *made[0].thumbs.shape[1:]), np.uint8)
-    for row, layer in zip(thumbs, made, strict=True):
+    kinds = np.full((len(made), len(heads), len(COLUMNS)), np.nan, np.float32)
+    for row, of_heads, layer in zip(thumbs, kinds, made, strict=True):
         row[: len(layer.thumbs)] = layer.thumbs
+        of_heads[: len(layer.kinds)] = layer.kinds
     for layer, put in zip(layers, made, strict=True):
         put_quantities(put.header, layer, _own(layer, heads), given[stack.name], stack=stack.name, chunks=chunks)
     shown = chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True)
-    return _described(stack, heads, [layer.header for layer in made], shown)
+    does = chunks.add(f"kinds/{stack.name}", kinds, KIND_AXES)
+    return _described(stack, heads, [layer.header for layer in made], thumbs=shown, kinds=does)
 
 
 def later_stack(stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]) -> PageStack:
@@ -182,10 +201,20 @@ def later_stack(stack: Stack, layers: list[Layer], heads: list[int], given: Mapp
         "encoding": "sqrt",
         "split": True,
     }
-    return _described(stack, heads, made, thumbs)
+    kinds: PageArray = {
+        "chunk": f"kinds/{stack.name}",
+        "axes": list(KIND_AXES),
+        "shape": [len(layers), len(heads), len(COLUMNS)],
+        "dtype": "float32",
+        "encoding": "plain",
+        "split": True,
+    }
+    return _described(stack, heads, made, thumbs=thumbs, kinds=kinds)
 
 
-def _described(stack: Stack, heads: list[int], layers: list[PageLayer], thumbs: PageArray) -> PageStack:
+def _described(
+    stack: Stack, heads: list[int], layers: list[PageLayer], *, thumbs: PageArray, kinds: PageArray
+) -> PageStack:
     return {
         "name": stack.name,
         "heads": len(heads),
@@ -193,8 +222,33 @@ def _described(stack: Stack, heads: list[int], layers: list[PageLayer], thumbs: 
         "query": page_tokens(stack.query),
         "key": page_tokens(stack.key),
         "layers": layers,
+        "absent": _absent(stack),
         "thumbs": thumbs,
+        "kinds": {
+            "kinds": list(KINDS),
+            "columns": list(COLUMNS),
+            "values": kinds,
+            "causal": text_facts(stack).causal,
+        },
     }
+
+
+def _absent(stack: Stack) -> list[PageAbsent]:
+    """The layers of the model that have no attention to show, and why."""
+    numbers = {layer.layer for layer in stack}
+    gaps = dict.fromkeys(set(range(max(numbers))) - numbers, NOT_GIVEN) | dict(stack.others)
+    return [{"layer": number, "why": valid(_reason(gaps[number]))} for number in sorted(gaps)]
+
+
+def _reason(what: str) -> str:
+    """Why a layer has no attention, from what a stack says of it: ``"linear (Mamba)"``."""
+    kind, _, of = what.partition(" ")
+    words = {
+        "unseen": "its attention has a form that headscope does not know",
+        "none": "it has no attention",
+        "linear": "it has linear attention, which has no weights",
+    }
+    return f"{words[kind]} {of}".strip() if kind in words else what
 
 
 def _own(layer: Layer, heads: list[int]) -> list[int]:

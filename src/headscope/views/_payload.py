@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.axes import FEATURE, HEAD, KEY, KV_HEAD, QUERY
+from headscope.patterns import TextFacts, head_numbers
 from headscope.record import Layer
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.views._contract import Dtype, PageArray, PageLayer, PageScores
@@ -70,18 +71,20 @@ class HalfScores:
     @classmethod
     def of(cls, layer: Layer, heads: list[int], *, single: bool = False) -> HalfScores | None:
         """None where the layer holds no queries and keys; all in single precision where that is wanted."""
-        if layer.queries is None or layer.keys is None:
+        if not layer.has("queries") or not layer.has("keys"):
             return None
         shorten = _single if single else _half
-        queries, query_factor = shorten(np.asarray(layer.queries)[heads])
-        keys, key_factor = shorten(np.asarray(layer.keys)[_shared(layer, heads)])
-        bias = layer.bias if layer.bias is None or layer.bias.shape[0] == 1 else layer.bias[heads]
+        queries, query_factor = shorten(layer.part("queries", heads))
+        keys, key_factor = shorten(layer.part("keys", _shared(layer, heads)))
+        bias = _bias(layer, heads)
+        if bias is not None:
+            bias = _short(bias, np.float32 if single else np.float16)
         return cls(
             queries=queries,
             keys=keys,
             scale=layer.scale * query_factor * key_factor,
-            bias=None if bias is None else _short(bias, np.float32 if single else np.float16),
-            sinks=None if layer.sinks is None else np.asarray(layer.sinks, np.float64)[heads],
+            bias=bias,
+            sinks=np.asarray(layer.part("sinks", heads), np.float64) if layer.has("sinks") else None,
         )
 
     @property
@@ -112,7 +115,7 @@ class HalfScores:
             scale=self.scale,
             soft_cap=layer.soft_cap,
             bias=bias,
-            visible=None if layer.visible is None else np.asarray(layer.visible, bool),
+            visible=None if layer.visible.is_full else np.asarray(layer.visible, bool),
         )
         return softmax_of(scores, None if self.sinks is None else self.sinks[position : position + 1])[0]
 
@@ -150,13 +153,14 @@ class Bytes:
 
 @dataclass(frozen=True)
 class MadeLayer:
-    """A layer's part of the header, and its thumbnails."""
+    """A layer's part of the header, its thumbnails, and what its heads do."""
 
     header: PageLayer
     thumbs: np.ndarray
+    kinds: Float[np.ndarray, "head column"]
 
 
-def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, room: int) -> MadeLayer:
+def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, facts: TextFacts, room: int) -> MadeLayer:
     """Put a layer into the chunks.
 
     Args:
@@ -164,15 +168,17 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, ro
         layer: the layer.
         heads: the heads that the page holds.
         chunks: where the bytes go.
+        facts: what the stack's tokens say, for what its heads do.
         room: bytes that queries and keys may take even where the weights are smaller.
     """
     half = HalfScores.of(layer, heads)
     fits = half is not None and half.size <= room
     stored = None if half is not None and (fits or _surely_smaller(half, layer)) else Bytes.empty(layer, heads)
-    thumbs, error = [], ROUNDING
+    thumbs, kinds, error = [], [], ROUNDING
     for position, head in enumerate(heads):
         exact = layer.weights_of(head)
         thumbs.append(quantise(max_pooled(exact)))
+        kinds.append(list(head_numbers(exact, layer.visible, facts).values()))
         if stored is not None:
             stored.put(position, exact)
         if half is not None:
@@ -187,7 +193,14 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, ro
     if not recompute and stored is not None:
         header["error"] = stored.error
         header["weights"] = chunks.add(f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True)
-    return MadeLayer(header, np.stack(thumbs))
+    return MadeLayer(header, np.stack(thumbs), np.array(kinds, np.float32))
+
+
+def _bias(layer: Layer, heads: list[int]) -> np.ndarray | None:
+    """Of these heads, or the one that all heads share."""
+    if not layer.has("bias"):
+        return None
+    return layer.part("bias", [0] if layer.shape_of("bias")[0] == 1 else heads)
 
 
 def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> PageLayer:
@@ -195,13 +208,15 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
     header: PageLayer = {
         "layer": layer.layer,
         "kind": layer.kind,
-        "kv_heads": len(heads) if layer.queries is None or layer.keys is None else len(_shared(layer, heads)),
+        "kv_heads": len(heads) if not layer.has("queries") or not layer.has("keys") else len(_shared(layer, heads)),
         "visible": _visible(stack, layer, chunks),
         "weights": None,
         "scores": None,
         "error": 0.0,
-        "row_sums": "one" if layer.sinks is None else "less",
+        "row_sums": "less" if layer.has("sinks") or layer.partial else "one",
     }
+    if layer.partial:
+        header["not_kept"] = layer.not_kept
     if layer.rotary is not None:
         rotary = layer.rotary
         frequencies = rotary.frequencies.tolist()
@@ -210,7 +225,7 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
 
 
 def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
-    if layer.visible is None:
+    if layer.visible.is_full:
         return None
     mask = layer.visible
     queries = np.repeat(np.arange(mask.shape[0], dtype=np.int32), np.diff(mask.firsts))

@@ -121,8 +121,8 @@ def put_quantities(
 
 def put_norms(header: PageLayer, layer: Layer, heads: list[int], *, stack: str, chunks: Chunks) -> None:
     """Put a layer's value norms into the chunks, where it has some, and name them in its header."""
-    if layer.value_norms is not None:
-        chosen = np.asarray(layer.value_norms)[heads].astype(np.float32)
+    if layer.has("value_norms"):
+        chosen = layer.part("value_norms", heads).astype(np.float32)
         header["value_norms"] = chunks.add(f"value_norms/{stack}/{layer.layer}", chosen, (HEAD, KEY))
 
 
@@ -149,7 +149,7 @@ def further_quantities(
             own = [head for head in heads[name] if head < layer.heads]
             for quantity, stored in stored_quantities(layer, own, given[name], place=f"{name}/{layer.layer}").items():
                 found.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
-            if layer.value_norms is not None:
+            if layer.has("value_norms"):
                 found.setdefault(CONTRIBUTION, [])
     order = list(KNOWN)
     names = sorted(found, key=lambda name: order.index(name) if name in KNOWN else len(order))
@@ -159,8 +159,8 @@ def further_quantities(
 
 def seen_names(layer: Layer, given: Given) -> list[str]:
     """All that is to be seen of a layer beside weights."""
-    scores = ["score"] if layer.queries is not None and layer.keys is not None else []
-    norms = [CONTRIBUTION] if layer.value_norms is not None else []
+    scores = ["score"] if layer.has("queries") and layer.has("keys") else []
+    norms = [CONTRIBUTION] if layer.has("value_norms") else []
     return list(dict.fromkeys([*scores, *norms, *quantities_of(layer, given)]))
 
 

@@ -10,6 +10,9 @@ from headscope.views._contract import Page, PageSelection, PageStack
 from headscope.views._evidence import check_choice
 from headscope.views._options import check_options
 from headscope.views._quantities import check_quantity, quantity_names
+from headscope.views._renamed import renamed
+from headscope.views._token_words import token_positions
+from headscope.views._tray import checked_tray
 
 
 def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str, Any]) -> PageSelection:
@@ -18,12 +21,12 @@ def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str
     Args:
         header: what the view holds.
         now: what is shown; another stack takes its pinned tokens away, and its layer where it has none of this number.
-        changes: options of `headscope.views.view`; None stands for all heads, and for the usual share.
+        changes: options of `headscope.views.view`; None stands for all heads, and for the usual percentage.
 
     Raises:
         PageError: an option that there is not or that cannot change, or a value that the view does not hold.
     """
-    changes = dict(changes)
+    changes = renamed(changes, stacklevel=4)
     check_options({name: value for name, value in changes.items() if value is not None})
     if "head" in changes:
         changes["heads"] = [changes.pop("head")]
@@ -34,10 +37,17 @@ def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str
     layers = [layer["layer"] for layer in stack["layers"]]
     if stack["name"] != now["stack"]:
         fits = now["layer"] if now["layer"] in layers else layers[0]
-        now = {**now, "stack": stack["name"], "layer": fits, "heads": None, "query": [], "key": []}
+        now = {**now, "stack": stack["name"], "layer": fits, "heads": None, "query": [], "key": [], "mean_layers": []}
     found: dict[str, Any] = {**now, **changes}
-    check_quantity(found["quantity"], quantity_names(header["stacks"], header.get("quantities", [])))
+    names = quantity_names(header["stacks"], header.get("quantities", []))
+    check_quantity(found["quantity"], names)
+    found["tray"] = checked_tray(found.get("tray") or (), header["stacks"], names)
     _check("layer", [found["layer"]], layers)
+    found["mean_layers"] = sorted(set(found["mean_layers"]))
+    _check("mean_layers", found["mean_layers"], layers)
+    for name, side in (("query", stack["query"]), ("key", stack["key"])):
+        words = (side["labels"], side["continues"])
+        found[name] = token_positions(name, found[name], side["pieces"], words)
     for name, held in (("query", stack["query"]), ("key", stack["key"]), ("heads", stack["head_numbers"])):
         found[name] = _numbers(name, found[name], held if isinstance(held, list) else range(len(held["pieces"])))
     selection = cast(PageSelection, found)

@@ -1,42 +1,44 @@
 """The viewer over HTTP: the header is sent at once, arrays are made and sent when the page asks for them.
 
-Whoever knows the token may read, and nobody else: it is in the address that is opened first, and from then on in a
-cookie that scripts cannot read and other sites do not cause to be sent. The server binds the loopback address only. A
-request whose ``Host`` is not this machine (DNS rebinding), or whose ``Origin`` is another page, is refused whatever it
-knows.
+Whoever knows the token may read, and nobody else: it is in the address that is opened first, and from then on our
+script keeps it for its tab and sends it in a header. The server binds the loopback address only. A request whose
+``Host`` is not this machine (DNS rebinding), or that the page of another site or port has caused, is refused whatever
+it knows: see `_guard`.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from headscope.errors import HeadscopeError
+from headscope.errors import FileError, HeadscopeError
 from headscope.views import _html
 from headscope.views._download import MEDIA_TYPES, figure_file
+from headscope.views._guard import Guard
 from headscope.views._on_demand import OnDemand
 
 if TYPE_CHECKING:
     from headscope.views._view import View
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""The names that a browser on this machine, or at the other end of a forwarded port, calls the server by."""
-
 STARTER = 'import { serve } from "./live.js"; await serve(document.getElementById("headscope"));'
+POLICY = (
+    f"default-src 'none'; script-src 'self' '{_html.script_hash(STARTER)}'; style-src 'unsafe-inline'; "
+    "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+CHUNKS_AT_ONCE = 4
+"""More threads would only wait for each other: most of a chunk is made under Python's lock."""
+MOST_FIGURES_WAITING = 8
+"""One figure is drawn at a time, and takes a second or more."""
 
 
-def application(shown: View, token: str) -> Starlette:
+def application(shown: View, token: str) -> Guard:
     """The application that serves one view.
 
     Args:
@@ -45,18 +47,24 @@ def application(shown: View, token: str) -> Starlette:
     """
     given = OnDemand(shown.record, shown.options)
     starter = f'<script type="module">{STARTER}</script>'
-    page = _html.document(given.header["title"], head='<link rel="icon" href="data:,">', body=starter)
+    # the title comes with the header: this page is sent to who does not know the token too
+    page = _html.document("headscope", head='<link rel="icon" href="data:,">', body=starter)
     header = json.dumps(given.header, ensure_ascii=False)
     script = _html.bundle("live.js")
+    chunks = anyio.CapacityLimiter(CHUNKS_AT_ONCE)
+    figures = anyio.CapacityLimiter(1)
 
     def answer(request: Request) -> Response:
-        data = given.chunk(request.path_params["name"])
+        try:
+            data = given.chunk(request.path_params["name"])
+        except FileError as error:  # the record was changed since it was opened
+            return PlainTextResponse(str(error), 409)
         if data is None:
             return PlainTextResponse("There is no such chunk", 404)
         return _answer(request, data, "application/octet-stream")
 
     async def chunk(request: Request) -> Response:
-        return await run_in_threadpool(answer, request)
+        return await anyio.to_thread.run_sync(answer, request, limiter=chunks)
 
     def draw(request: Request) -> Response:
         kind = request.path_params["kind"]
@@ -65,10 +73,22 @@ def application(shown: View, token: str) -> Starlette:
             data = figure_file(shown.record, kind, options, shown.options)
         except (HeadscopeError, ValueError) as error:
             return PlainTextResponse(str(error), 400)
+        except RecursionError:
+            return PlainTextResponse("Options of a figure are not nested", 400)
         return _answer(request, data, MEDIA_TYPES[kind])
 
+    asked_figures = 0
+
     async def figure(request: Request) -> Response:
-        return await run_in_threadpool(draw, request)
+        # a thread and a queue of their own: figures that wait for each other must not keep chunks waiting
+        nonlocal asked_figures
+        if asked_figures > MOST_FIGURES_WAITING:
+            return PlainTextResponse("Many figures are being drawn; ask again when they are done", 503)
+        asked_figures += 1
+        try:
+            return await anyio.to_thread.run_sync(draw, request, limiter=figures)
+        finally:
+            asked_figures -= 1
 
     routes = [
         Route("/", lambda request: _answer(request, page.encode(), "text/html; charset=utf-8")),
@@ -77,71 +97,7 @@ def application(shown: View, token: str) -> Starlette:
         Route("/chunk/{name:path}", chunk),
         Route("/figure/{kind}", figure),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token))])
-
-
-Next = Callable[[Request], Awaitable[Response]]
-
-
-def _guard(token: str) -> Callable[[Request, Next], Awaitable[Response]]:
-    """Refuses who comes from elsewhere or does not know the token, and adds the headers that keep the page closed."""
-    policy = (
-        f"default-src 'none'; script-src 'self' '{_html.script_hash(STARTER)}'; style-src 'unsafe-inline'; "
-        "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    headers = {
-        "Content-Security-Policy": policy,
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-store",
-    }
-
-    async def guard(request: Request, answer: Next) -> Response:
-        refused = _refusal(request)
-        if refused:
-            response: Response = PlainTextResponse(refused, 403)
-        elif not _knows(request, token):
-            response = PlainTextResponse("Open the address that `headscope serve` printed: it carries the token", 403)
-        else:
-            response = await answer(request)
-            if request.query_params.get("token"):
-                response.set_cookie(_cookie(request), token, httponly=True, samesite="strict")
-        response.headers.update(headers)
-        return response
-
-    return guard
-
-
-def _refusal(request: Request) -> str:
-    """Why this request is none of our page's; empty where it may be."""
-    host = request.headers.get("host", "")
-    if _place(host)[0] not in LOOPBACK:
-        return "This server answers to localhost only"
-    origin = request.headers.get("origin")
-    if origin is not None and origin != f"http://{host}":
-        return "This server answers to its own page only"
-    return ""
-
-
-def _knows(request: Request, token: str) -> bool:
-    given = (request.query_params.get("token"), request.cookies.get(_cookie(request)))
-    return any(secrets.compare_digest(each.encode(), token.encode()) for each in given if each)
-
-
-def _cookie(request: Request) -> str:
-    """Cookies know no ports, so that another server on this machine needs another name."""
-    return f"headscope-{_place(request.headers['host'])[1]}"
-
-
-def _place(host: str) -> tuple[str | None, int]:
-    """Name and port of a ``Host`` header; no name where it is none."""
-    try:
-        parts = urlsplit(f"//{host}")
-        return parts.hostname, parts.port or 80
-    except ValueError:
-        return None, 80
+    return Guard(Starlette(routes=routes), token, POLICY)
 
 
 def _answer(request: Request, data: bytes, media_type: str) -> Response:

@@ -8,12 +8,12 @@ import webbrowser
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import Unpack
 
 from headscope.comparison import Comparison, Effect
-from headscope.errors import HeadscopeError, PageError
+from headscope.errors import FileError, HeadscopeError, PageError
 from headscope.record import Record
 from headscope.storage import written_whole
 from headscope.views._contract import Page, ViewName
@@ -22,9 +22,15 @@ from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
 from headscope.views._options import PageOptions
 from headscope.views._page import check_page, page_parts
+from headscope.views._renamed import renamed
 
 if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget
+
+
+BERTVIZ = ("head_view", "model_view")
+"""Those that BertViz has, too."""
+PAGES = (".html", ".htm", ".xhtml")
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,12 +78,14 @@ class View:
         """
         return page_html(self.header, self.chunks)
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, whole or not at all.
 
         Raises:
-            FileError: where it cannot be written.
+            FileError: where it cannot be written, or is not called as a page is (``.html``).
         """
+        if Path(path).suffix.lower() not in PAGES:
+            raise FileError(f"A view is a page, and the path is {path}; name it {Path(path).with_suffix(PAGES[0])}")
         text = self.html
         with written_whole(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -127,14 +135,16 @@ class View:
         return f"<View of {self.record.summary}>"
 
 
-def view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """The viewer with this record in it: shows itself in a notebook, saves itself as one page, opens in a browser.
 
     Weights travel as queries and keys in half precision, from which the page recomputes them, or as one byte each on
     a square-root scale, whichever a larger page is smaller with; the page states the largest error of a weight.
 
     Args:
-        record: what to show; of a comparison or an effect the second record, with how it differs from the first.
+        record: what to show: a `Record`, or what `compare` or `effect` gave; of these the second record, with how it
+            differs from the first.
+        *others: refused, with the way to show weights and tokens as BertViz takes them.
         **options: see `PageOptions`.
 
     Raises:
@@ -145,45 +155,47 @@ def view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -
     Example:
         >>> view(record, layer=2, head=0).save("page.html")
     """
+    options = cast(PageOptions, renamed(options))
+    record = _shown((record, *others), "view")
     if isinstance(record, Record):
         return View(record, options)
     shown, more = difference_page(record)
     return View(shown, {**more, **options, "quantities": {**more["quantities"], **options.get("quantities", {})}})
 
 
-def head_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def head_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """Tokens in two columns and a line for each weight, as `view`."""
-    return _named("head", record, options)
+    return _named("head", (record, *others), options)
 
 
-def model_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def model_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """A thumbnail of every head, layers x heads, as `view`."""
-    return _named("model", record, options)
+    return _named("model", (record, *others), options)
 
 
-def matrix_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def matrix_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """One head as a picture of queries x keys, as `view`."""
-    return _named("matrix", record, options)
+    return _named("matrix", (record, *others), options)
 
 
-def text_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def text_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """The text itself, coloured by the attention that it gives or receives, as `view`."""
-    return _named("text", record, options)
+    return _named("text", (record, *others), options)
 
 
-def neuron_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def neuron_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """What a head's scores are made of, query and key feature by feature, as `view`."""
-    return _named("neuron", record, options)
+    return _named("neuron", (record, *others), options)
 
 
-def pair_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def pair_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """One query and one key in all heads of all layers, as `view`."""
-    return _named("pair", record, options)
+    return _named("pair", (record, *others), options)
 
 
-def scatter_view(record: Record | Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+def scatter_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     """Heads as dots by two of their measures, or on the map of like heads, as `view`; needs ``evidence=``."""
-    return _named("scatter", record, options)
+    return _named("scatter", (record, *others), options)
 
 
 def open_page(address: str) -> None:
@@ -196,9 +208,32 @@ def open_page(address: str) -> None:
         raise HeadscopeError(f"No browser could be opened; open {address} yourself")
 
 
-def _named(name: ViewName, record: Record | Comparison | Effect, options: PageOptions) -> View:
+def _shown(given: tuple[Any, ...], name: str) -> Record | Comparison | Effect:
+    """The one thing that is shown.
+
+    Raises:
+        PageError: where it is no record, or there is more.
+    """
+    kinds = [type(each).__name__ for each in given]
+    if len(given) > 1 or isinstance(given[0], tuple | list):
+        raise PageError(
+            f"{name} shows one Record, and was given {', '.join(kinds)}; for weights and tokens as BertViz takes them "
+            f"use headscope.bertviz.{name if name in BERTVIZ else 'head_view'}(attention, tokens), or "
+            f"{name}(headscope.from_weights(attention, tokens))"
+        )
+    if isinstance(given[0], Record | Comparison | Effect):
+        return given[0]
+    if hasattr(given[0], "view"):
+        raise PageError(f"{name} shows one Record, and was given a {kinds[0]}, which has a view of its own: .view()")
+    raise PageError(
+        f"{name} shows a Record, and was given a {kinds[0]}; capture one: "
+        f"{name}(headscope.capture(model, tokenizer, text))"
+    )
+
+
+def _named(name: ViewName, given: tuple[Any, ...], options: PageOptions) -> View:
     if options.get("view", name) != name:
         raise PageError(
             f"{name}_view cannot show view={options['view']!r}; call view(record, view={options['view']!r})"
         )
-    return view(record, **(options | {"view": name}))
+    return view(_shown(given, f"{name}_view"), **(options | {"view": name}))

@@ -1,5 +1,7 @@
 """A generated text, joined from its steps, equals one full pass over it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -40,7 +42,8 @@ def test_so_are_weights_that_were_kept(family, tokenizer):
 def test_what_is_read_off_the_model_is_read_off_its_first_step(family, tokenizer):
     model, record = written(family, tokenizer)
     whole = full_pass(model, record)[0]
-    assert record.model == whole.model
+    # written with a cache, captured without one
+    assert record.model == dataclasses.replace(whole.model, called_with=record.model.called_with)
     assert record["self"].others == whole["self"].others
     for ours, theirs in zip(record["self"], whole["self"], strict=True):
         assert (ours.norm, ours.latent, ours.rotary is None) == (theirs.norm, theirs.latent, theirs.rotary is None)

@@ -21,13 +21,14 @@ NOT_THERE = {
 """Architectures of which not even the norms of attention are there, and why."""
 WITHOUT_RESIDUAL = {
     ("mobilebert", "self"): "nothing had been read by a part of the model before",
+    ("prophetnet", "decoder"): "nothing is added to its output",
     ("siglip_vision_model", "probe"): "nothing is added to its output",
     ("siglip", "probe"): "nothing is added to its output",
     ("paligemma", "probe"): "nothing is added to its output",
 }
-WITHOUT_NORM = {"olmo2", "exaone4", "swinv2"}
-"""Architectures whose norms stand on what is added and not on the sum."""
-NO_ATTENTION = {"big_bird (sparse)", "canine", "prophetnet", "yoso", "fnet", "mamba", "rwkv", "convnext"}
+WITHOUT_NORM = {"olmo2", "exaone4", "swinv2", "patchtst"}
+"""Architectures whose norms stand on what is added and not on the sum, or are norms over a batch (PatchTST)."""
+NO_ATTENTION = {"big_bird (sparse)", "yoso", "fnet", "mamba", "rwkv", "mobilevitv2", "convnext"}
 PARALLEL = {"gptj", "gpt_neox", "codegen", "falcon", "falcon (alibi)", "phi", "cohere"}
 POST_NORM = {"bert", "roberta", "distilbert", "albert", "electra", "deberta", "deberta-v2", "xlm", "openai-gpt", "bart"}
 

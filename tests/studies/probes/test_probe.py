@@ -124,7 +124,7 @@ def test_sentences_are_drawn_by_the_first_seed(tiny, sentences):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"depth": 3}, "no option depth; it has sentences"),
+        ({"depth": 3}, "no option depth; it has .*sentences"),
         ({"split": (0.5, 0.5, 0.5)}, "split is three shares above 0 that sum to 1"),
         ({"seeds": ()}, "seeds is empty"),
         ({"confidence": 2.0}, "confidence is a number between 0 and 1, not 2.0"),
@@ -185,3 +185,38 @@ def test_the_command_says_what_is_wrong(folder, tmp_path, capsys):
     assert "none.conllu is not there" in capsys.readouterr().err
     assert run(["probe", "--treebank", "a.conllu", "--plot", str(tmp_path / "a.gif")]) == 1
     assert "--plot is" in capsys.readouterr().err
+
+
+def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
+    model, tokenizer = tiny
+    token = tokenizer("z cat")["input_ids"][1]
+    given = [sentences[0], Sentence(words=("z", "cat"), heads=(0, 1), relations=("root", "obj")), sentences[1]]
+    assert [token in tokenizer(each.text)["input_ids"] for each in given] == [False, True, False]
+    wanted = with_states(model, tokenizer, given, on_error=fails)
+
+    def stop(_, args, more):
+        if (more["input_ids"] == token).any():
+            raise RuntimeError("no kernel for this one")
+
+    told = {}
+    handle = model.register_forward_pre_hook(stop, with_kwargs=True)
+    try:
+        found = with_states(model, tokenizer, given, on_error=told.__setitem__)
+    finally:
+        handle.remove()
+    assert set(found) == {0, 2}
+    assert "no kernel for this one" in str(told.pop(1))
+    assert not told
+    for number, item in found.items():
+        np.testing.assert_allclose(item.states, wanted[number].states, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["attention", "structural"])
+def test_sentences_of_unknown_tokens_are_refused_but_where_they_are_meant(kind, tiny, sentences):
+    unknown = [Sentence(words=("1", "2"), heads=(0, 1), relations=("root", "obj"), name=f"u{n}") for n in range(2)]
+    with pytest.raises(TextError, match=r"of the tokens of the texts are \[UNK\].*allow_unfit"):
+        hs.probe(*tiny, unknown * 20, kind=kind, **QUICK)
+    found = hs.probe(*tiny, [*sentences[:20], unknown[0]], kind=kind, **QUICK)
+    assert set(found.left_out) == {"u0"}
+    found = hs.probe(*tiny, [*sentences[:20], unknown[0]], kind=kind, **QUICK, allow_unfit=True)
+    assert found.left_out == {}

@@ -87,6 +87,6 @@ def test_sentences_of_the_same_words_stay_together(sentences):
     for part in parts:
         assert {number % len(sentences) for number in part} == {n for n in part if n < len(sentences)}
     assert parts_of(doubled, (0.6, 0.2, 0.2), 4) != parts
-    with pytest.raises(TextError, match="2 different sentences are too few"):
+    with pytest.raises(TextError, match="2 different documents or sentences are too few"):
         parts_of(sentences[:2], (0.6, 0.2, 0.2), 0)
     assert np.isclose(len(parts.train), 0.6 * len(doubled), atol=3)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from headscope.errors import RecordError
-from headscope.evidence import redrawn_ratios
+from headscope.evidence import redrawn_interval, redrawn_ratios
 from headscope.studies.probes import Probing, Score
 from headscope.studies.probes._score import over_seeds
 
@@ -24,7 +24,8 @@ def test_a_ratio_is_redrawn_as_evidence_does(hits):
     assert found.value == hits[:, 0].sum() / hits[:, 1].sum()
     wanted = redrawn_ratios(hits[:, :1], hits[:, 1:])[:, 0]
     assert found.redrawn == pytest.approx(wanted, abs=1e-12)
-    assert found.interval(0.9) == pytest.approx(tuple(np.quantile(wanted, [0.05, 0.95])))
+    ends = redrawn_interval(wanted[:, None], hits[:, 1:], confidence=0.9)[0]
+    assert found.interval(0.9) == pytest.approx(tuple(ends))
 
 
 def test_over_lengths_every_length_from_5_to_50_weighs_the_same():
@@ -92,3 +93,11 @@ def test_scores_are_found_by_name(probing):
     assert list(probing.per_layer(TASK, MEASURE)) == [0]
     with pytest.raises(RecordError, match="no score of 'distances' for task None and measure None; there are 'control"):
         probing.score("distances")
+
+
+def test_documents_are_drawn_and_not_their_sentences(hits):
+    groups = tuple(str(place // 6) for place in range(30))
+    found = score("probe", hits, groups=groups)
+    assert found.value == score("probe", hits).value
+    assert found.redrawn == pytest.approx(redrawn_ratios(hits[:, :1], hits[:, 1:], groups=groups)[:, 0])
+    assert np.isnan(score("probe", hits, groups=("one",) * 30).interval(0.95)).all()

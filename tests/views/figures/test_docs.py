@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import headscope as hs
-from draw_figures import commands
 from headscope.cli import run
 from headscope.testing import random_record
+from page_blocks import blocks_of, commands_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -17,8 +17,12 @@ pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="the documentation is 
 
 def test_every_command_makes_a_picture_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for line in commands((DOCS / "figures.md").read_text(encoding="utf-8")):
-        assert run(line) == 0, capsys.readouterr().err
+    for block in blocks_of("figures"):
+        if block.language != "sh":
+            continue
+        for _, words in commands_of(block):
+            if words[1] in ("capture", "figure"):
+                assert run(words[1:]) == 0, capsys.readouterr().err
     made = {path.name for path in tmp_path.glob("*.png")}
     shown = set(re.findall(r"\(pictures/(.*?)\)", (DOCS / "figures.md").read_text(encoding="utf-8")))
     assert made == shown

@@ -103,3 +103,10 @@ def test_one_text_has_no_whiskers(found):
     )
     assert "mean over 1 text;" in text
     assert "whiskers" not in text
+
+
+def test_what_cutting_any_tokens_does_is_the_zero_line_of_erasure(found):
+    axes = hs.faithfulness_figure(found).matplotlib.axes[0]
+    upright = [line for line in axes.lines if line.get_linewidth() == 1.0 and len(set(line.get_xdata())) == 1]
+    assert len(upright) == 2
+    assert any("the zero line" in text.get_text() for text in axes.texts)

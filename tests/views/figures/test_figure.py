@@ -194,7 +194,7 @@ def test_what_looks_like_markup_is_written_as_it_is(rng, see):
     record = hs.from_weights(
         cross=random_weights(rng, (2, 3, 6, 5)), decoder_tokens=tokens, encoder_tokens=list("klmno")
     )
-    figure = hs.figure(record, title="$\\alpha$ <b>\x00")
+    figure = hs.figure(record, title="$\\alpha$ <b>\x00", width=170)  # wide enough for the token in any font
     svg = ET.fromstring(figure.to_bytes("svg"))
     written = {"".join(node.itertext()) for node in svg.iter("{http://www.w3.org/2000/svg}text")}
     assert {*tokens, "$\\alpha$ <b>⟨U+0000⟩"} <= written & set(see(figure).texts)
@@ -226,8 +226,12 @@ def test_font_size_is_in_points(grouped):
     ("options", "error", "message"),
     [
         ({"vieww": "head"}, FigureError, "figure has no option 'vieww'; there are view, stack"),
-        ({"view": "heads"}, FigureError, "view must be one of 'head', 'model', .* not 'heads'"),
-        ({"view": "model", "share": 5}, FigureError, "View 'model' has no option 'share'; it has view, stack"),
+        ({"view": "heads"}, FigureError, "view must be one of 'overview', 'head', .* not 'heads'"),
+        (
+            {"view": "model", "top_percent": 5},
+            FigureError,
+            "View 'model' has no option 'top_percent'; it has view, stack",
+        ),
         ({"view": "neuron", "query": 1, "quantity": "score"}, FigureError, "View 'neuron' has no option 'quantity'"),
         ({"view": "neuron"}, FigureError, r"View 'neuron' shows one query; give its position with query="),
         ({"view": "pair", "query": 1}, FigureError, "View 'pair' shows one key"),
@@ -245,7 +249,7 @@ def test_font_size_is_in_points(grouped):
         ({"key": -1}, FigureError, "0 to 6"),
         ({"key": True}, FigureError, "0 to 6"),
         ({"filter": "ab"}, FigureError, "not of a pair of texts"),
-        ({"share": 0}, FigureError, "share must be a number from 1 to 100, not 0"),
+        ({"top_percent": 0}, FigureError, "top_percent must be a number from 1 to 100, not 0"),
         ({"width": 30}, FigureError, "width must be a number from 40 to 1000, not 30"),
         ({"width": "85"}, FigureError, "not '85'"),
         ({"font_size": 3}, FigureError, "font_size must be a number from 4 to 24"),
@@ -262,8 +266,8 @@ def test_what_is_not_there_cannot_be_drawn(options, error, message):
 
 def test_only_special_tokens_leave_nothing(rng):
     record = hs.from_weights(random_weights(rng, (1, 2, 2, 2)), ["[CLS]", "[SEP]"])
-    with pytest.raises(FigureError, match="leave mute= out"):
-        hs.figure(record, mute=True)
+    with pytest.raises(FigureError, match="drop hide_special="):
+        hs.figure(record, hide_special=True)
 
 
 def test_dots_are_checked():

@@ -62,7 +62,7 @@ def test_heads_leave_a_token_in_order_and_in_their_colours(see):
 def test_the_share_that_is_printed_is_the_share_that_is_drawn(see, rng):
     weights = random_weights(rng, (1, 2, 5, 7))
     record = hs.from_weights(cross=weights, decoder_tokens=list("abcde"), encoder_tokens=list("tuvwxyz"))
-    seen = see(hs.figure(record, share=50))
+    seen = see(hs.figure(record, top_percent=50))
     ordered = -np.sort(-weights[0].astype(float), axis=-1)
     before = np.cumsum(ordered, -1) - ordered
     kept = before < 0.5
@@ -74,7 +74,7 @@ def test_the_share_that_is_printed_is_the_share_that_is_drawn(see, rng):
 def test_no_more_lines_than_can_be_printed_unless_asked(see, monkeypatch):
     monkeypatch.setattr(_lines, "BUDGET", 20)
     record = random_record(queries=5, keys=7)
-    few, many = see(hs.figure(record)), see(hs.figure(record, share=100))
+    few, many = see(hs.figure(record)), see(hs.figure(record, top_percent=100))
     assert len(few.curves) <= 20 < len(many.curves)
     assert "of each row" in few.said
     assert "of each row" not in many.said
@@ -96,7 +96,7 @@ def test_one_token_has_its_lines_and_their_numbers(see, side, count):
 def test_a_pair_has_its_brackets_filter_and_mute(pair, see):
     assert {"A", "B", "–berries"} <= set(see(hs.figure(pair)).texts)
     weights = pair["self"].weights(0).astype(float)
-    seen = see(hs.figure(pair, filter="ab", mute=True, share=100))
+    seen = see(hs.figure(pair, filter="ab", hide_special=True, top_percent=100))
     drawn = weights[:, 1:3, 4:6]
     drawn = drawn[drawn > 0.0025]
     assert f"{drawn.size} lines, {100 * drawn.sum() / 21:.0f} % of the attention of 3 heads" in seen.said
@@ -141,7 +141,7 @@ def test_a_real_head_that_looks_at_the_next_word(shared, see):
     weights = np.load(shared / "attention" / "bert-base-uncased_store-strawberries.npz")["all"]
     text = "[CLS] i went to the store . [SEP] at the store , i bought fresh straw ##berries . [SEP]"
     record = hs.from_weights(weights, text.split(), sentence_b_start=8)
-    seen = see(hs.figure(record, layer=2, head=0, mute=True, share=90))
+    seen = see(hs.figure(record, layer=2, head=0, hide_special=True, top_percent=90))
     assert len(seen.curves) == 14
     rises = seen.curves[:, 3, 1] - seen.curves[:, 0, 1]
     assert rises == pytest.approx(rises[0])

@@ -123,7 +123,9 @@ def test_tokens_are_text_in_figures(view, hostile, see):
 def neighbours(hostile):
     """Two by two, with what stands for each in a figure."""
     tokens = [(token, shown.figure) for token, shown in hostile.items()]
-    return list(zip(tokens[::2], [*tokens[1::2], tokens[0]], strict=True))
+    if len(tokens) % 2:
+        tokens.append(tokens[0])
+    return list(zip(tokens[::2], tokens[1::2], strict=True))
 
 
 def test_chosen_tokens_and_names_of_models_are_text(neighbours, see):

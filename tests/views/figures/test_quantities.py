@@ -76,11 +76,11 @@ def test_heads_change_nothing_of_a_map_of_all_together(record):
 
 def test_numbers_of_your_own_have_both_signs(record, see, rng):
     mine = [rng.choice([-1, 1], (3, 15, 15)) * (0.5 + rng.random((3, 15, 15))) for _ in record["self"]]
-    figure = hs.figure(record, view="head", heads=[1], quantity="mine", quantities={"mine": mine}, share=100)
+    figure = hs.figure(record, view="head", heads=[1], quantity="mine", quantities={"mine": mine}, top_percent=100)
     seen = see(figure)
     assert seen.dashed == (mine[0][1] < 0).sum()
     assert "dashed lines are below 0" in seen.said
-    assert figure.recipe["call"].endswith("quantity='mine', share=100, quantities=...)")
+    assert figure.recipe["call"].endswith("quantity='mine', top_percent=100, quantities=...)")
     legend = see(hs.figure(record, view="matrix", quantity="mine", quantities={"mine": mine}))
     assert short_score(-np.abs(mine[0].mean(axis=0)).max()) in legend.texts
 

@@ -83,7 +83,7 @@ def test_more_cells_than_print_can_hold_are_max_pooled(rng, see, monkeypatch):
 
 
 def test_mute_and_filter_cut_rows_and_columns(pair, see):
-    seen = see(hs.figure(pair, view="matrix", head=1, mute=True, filter="ba"))
+    seen = see(hs.figure(pair, view="matrix", head=1, hide_special=True, filter="ba"))
     weights = pair["self"].weights(0, 1).astype(float)[4:6, 1:3]
     wanted = STYLE.weight_scale(weights.max(), "#a00b27").rgb(weights)
     assert np.array_equal(cells(seen.images[0], 2, 2), wanted)
@@ -260,7 +260,7 @@ def test_many_patches_have_no_names_and_stay_on_the_paper(see, rng):
 
 
 def test_muted_words_have_no_heat_and_are_left_out_of_the_mean(pair, see):
-    seen = see(hs.figure(pair, view="text", head=0, mute=True))
+    seen = see(hs.figure(pair, view="text", head=0, hide_special=True))
     assert len(seen.rounded()) == 4
     weights = pair["self"].weights(0, 0).astype(float)
     heat = weights[[1, 2, 4, 5]].mean(axis=0)[[1, 2, 4, 5]]

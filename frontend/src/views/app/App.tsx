@@ -1,26 +1,33 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentType } from "preact";
+import { AllHeads } from "../../parts/AllHeads";
 import { HeadCard } from "../../parts/HeadCard";
 import { Loading } from "../../parts/Loading";
 import type { ViewParts } from "../../parts/mount";
-import { Overview } from "../../parts/Overview";
 import { QuantityNote } from "../../parts/QuantityNote";
 import type { View } from "../../state/selection";
+import { CompareView } from "../compare/CompareView";
+import { Written } from "../generation/Written";
 import { HeadView } from "../head/HeadView";
 import { LinksPanel } from "../links/LinksPanel";
 import { MatrixView } from "../matrix/MatrixView";
 import { ModelView } from "../model/ModelView";
 import { NeuronView } from "../neuron/NeuronView";
+import { OverviewView } from "../overview/OverviewView";
 import { PairView } from "../pair/PairView";
 import { ScatterView } from "../scatter/ScatterView";
 import { TextView } from "../text/TextView";
 import { Footer } from "./Footer";
+import { Help } from "./Help";
+import { Hint } from "./Hint";
 import { Inspector } from "./Inspector";
+import { Search } from "./Search";
 import { SinkStrip } from "./SinkStrip";
 import { Title } from "./Title";
 import { Toolbar } from "./Toolbar";
 
 const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
+  overview: OverviewView,
   head: HeadView,
   model: ModelView,
   matrix: MatrixView,
@@ -28,37 +35,85 @@ const VIEWS: Readonly<Record<View, ComponentType<ViewParts>>> = {
   neuron: NeuronView,
   pair: PairView,
   scatter: ScatterView,
+  compare: CompareView,
 };
 
 /** Views that need the whole width: their numbers are in them. */
-const WIDE: readonly View[] = ["model", "neuron", "scatter"];
+const WIDE: readonly View[] = ["model", "neuron", "scatter", "compare"];
+
+/** Views that are alone on the page. */
+const ALONE: readonly View[] = ["model", "compare"];
 
 /** Height of what is said of a quantity. */
 const NOTE = 56;
 
+/** Height of what the model wrote. */
+const WRITTEN = 108;
+
 /** All views of a record, linked by one selection, with the map of all heads beside them. */
 export function App({ store, room }: ViewParts) {
   const view = store.view.value;
-  const { links } = store.page;
-  const View = VIEWS[view];
-  const left = useComputed(() => room.value - (store.quantity.value.name === "weight" ? 0 : NOTE));
+  const { links, generation } = store.page;
+  const tells = () => generation && !["model", "scatter", "compare"].includes(store.view.value);
+  const high = useComputed(() => room.value - (tells() ? WRITTEN : 0));
+  const left = useComputed(() => high.value - (store.quantity.value.name === "weight" ? 0 : NOTE));
   return (
     <>
+      <button type="button" class="skip" onClick={skip}>
+        Skip to the picture
+      </button>
       <Title store={store} />
+      {store.searching.value && <Search store={store} />}
       <Toolbar store={store} />
-      <div class="body" data-view={view} data-wide={WIDE.includes(view) || undefined}>
-        {view !== "model" && <Overview store={store} />}
-        <section class="card stage" id="view" role="tabpanel" aria-label={`${view} view`}>
-          <SinkStrip store={store} />
-          <View store={store} room={left} />
+      {generation && tells() && <Written store={store} written={generation} />}
+      <Hint store={store} />
+      {view === "overview" ? (
+        <section id="view" class="stage-bare" role="tabpanel" aria-label="overview view">
+          <OverviewView store={store} room={high} />
           <QuantityNote store={store} />
         </section>
-        {!WIDE.includes(view) && <Inspector store={store} />}
-        {view !== "model" && <HeadCard store={store} />}
-      </div>
-      {links && !["model", "scatter"].includes(view) && <LinksPanel store={store} links={links} />}
+      ) : (
+        <Stage store={store} room={left} />
+      )}
+      {links && !["overview", "model", "scatter", "compare"].includes(view) && (
+        <LinksPanel store={store} links={links} />
+      )}
       <Footer store={store} />
       <Loading store={store} />
+      {store.help.value && <Help store={store} />}
+      <p class="spoken" role="status" data-said>
+        {store.said.value}
+      </p>
     </>
+  );
+}
+
+/** To the first token or head of the picture, past all buttons. */
+function skip(event: Event): void {
+  event.preventDefault();
+  const root = (event.currentTarget as Element).closest("[data-headscope]");
+  root?.querySelector<HTMLElement>('#view [tabindex="0"], #view button')?.focus();
+}
+
+/** One view in a card, with the map of all heads and the numbers of what is looked at beside it. */
+function Stage({ store, room }: ViewParts) {
+  const view = store.view.value;
+  const View = VIEWS[view];
+  return (
+    <div
+      class="body"
+      data-view={view}
+      data-wide={WIDE.includes(view) || undefined}
+      data-alone={ALONE.includes(view) || undefined}
+    >
+      {!ALONE.includes(view) && <AllHeads store={store} />}
+      <section class="card stage" id="view" role="tabpanel" aria-label={`${view} view`}>
+        <SinkStrip store={store} />
+        <View store={store} room={room} />
+        <QuantityNote store={store} />
+      </section>
+      {!WIDE.includes(view) && <Inspector store={store} />}
+      {!ALONE.includes(view) && <HeadCard store={store} />}
+    </div>
   );
 }

@@ -7,6 +7,7 @@ import { PageError } from "../../source/errors";
 import type { FigureKind } from "../../source/source";
 import { figureCall, figureCommand, figureOptions } from "../../state/figure";
 import type { Store } from "../../state/store";
+import { queryShown } from "../neuron/table";
 import { chosenPair } from "../pair/chosen";
 
 const KINDS: readonly FigureKind[] = ["svg", "pdf", "png"];
@@ -32,7 +33,7 @@ export function FigureMenu({ store }: { store: Store }) {
     }
   };
   const picture = async () => {
-    const stage = menu.current?.closest("[data-headscope]")?.querySelector<HTMLElement>(".stage");
+    const stage = menu.current?.closest("[data-headscope]")?.querySelector<HTMLElement>(".stage, .stage-bare");
     if (!stage) throw new PageError("There is nothing to be seen yet.");
     return withWords(await snapshot(stage), words(store, call));
   };
@@ -109,13 +110,12 @@ function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (te
 function optionsOf(store: Store) {
   const { selection, dark, page, heads, stack } = store;
   const pair = chosenPair(store) ?? { query: 0, key: 0 };
-  const pinned = selection.value.query[0];
   return figureOptions({
     selection: selection.value,
     dark: dark.value,
     several: page.stacks.length > 1,
     head: stack.value.head_numbers[heads.value[0] ?? 0],
-    pair: selection.value.view === "neuron" ? { ...pair, query: pinned ?? 0 } : pair,
+    pair: selection.value.view === "neuron" ? { ...pair, query: queryShown(store) } : pair,
   });
 }
 

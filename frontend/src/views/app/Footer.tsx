@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { largest } from "../../draw/values";
 import { pythonCall } from "../../state/call";
 import type { Shown, Store } from "../../state/store";
-import { bound, magnitude } from "../../state/words";
+import { bound } from "../../state/words";
 
 /** The Python call that opens this picture, for copying, and how exact the page is. */
 export function Footer({ store }: { store: Store }) {
@@ -40,7 +40,7 @@ export function Footer({ store }: { store: Store }) {
 }
 
 function finePrint({ page, shown }: Store): string {
-  const checked = page.verified === null ? [] : [`checked against the model: ${magnitude(page.verified)}`];
+  const checked = page.checked ? [page.checked] : [];
   if (!shown.value) return checked.join();
   const { layer, quantity } = shown.value;
   const form = layer.weights ? "8-bit square roots" : "from float16 q, k";

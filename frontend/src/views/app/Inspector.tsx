@@ -1,4 +1,4 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed } from "@preact/signals";
 import { textOn } from "../../draw/color";
 import { barOf, received, strongest, type TokenAttention } from "../../draw/focus";
 import { isPair } from "../../draw/mask";
@@ -6,16 +6,21 @@ import { type Focus, otherSide, type Place } from "../../draw/place";
 import { largest } from "../../draw/values";
 import { Patch } from "../../parts/Patch";
 import { readable } from "../../state/label";
+import { numberList } from "../../state/numbers";
 import { valueText } from "../../state/quantity";
 import { barColors, type Store } from "../../state/store";
-import { counted } from "../../state/words";
+import { count, counted, shortWeight } from "../../state/words";
 
 const MOST_TOKENS = 12;
 const MOST_PER_HEAD = 3;
+/** Weights that are printed as less than a thousandth are no rows. */
+const LEAST_LISTED = 0.0005;
+/** With more heads than this bars have one colour. */
+const MOST_COLOURED = 4;
 
 /** The picture as a list: what the token in focus attends to, or which tokens receive most. */
 export function Inspector({ store }: { store: Store }) {
-  const perHead = useSignal(false);
+  const perHead = store.selection.value.per_head;
   const overall = useComputed(() => {
     const [values, mask] = [store.values.value, store.mask.value];
     return values && mask && received(values, store.maps.value, mask);
@@ -24,10 +29,10 @@ export function Inspector({ store }: { store: Store }) {
   const attention = store.attention.value ?? overall.value;
   if (!attention) return <aside class="card inspector" />;
   const together = store.quantity.value.per === "layer";
-  const listed = perHead.value && !together;
+  const listed = perHead && !together;
   return (
     <aside class="card inspector" aria-label="Numbers" data-inspector>
-      {focus ? <TokenHeading store={store} focus={focus} /> : <LayerHeading store={store} />}
+      <Heading store={store} focus={focus} attention={attention} />
       <div class="list-head">
         <span>{listed ? "strongest of each head" : meanOf(store)}</span>
         {!together && (
@@ -35,10 +40,8 @@ export function Inspector({ store }: { store: Store }) {
             type="button"
             class="quiet"
             data-per-head
-            aria-pressed={perHead.value}
-            onClick={() => {
-              perHead.value = !perHead.value;
-            }}
+            aria-pressed={perHead}
+            onClick={() => store.choose({ per_head: !perHead })}
           >
             per head
           </button>
@@ -53,49 +56,87 @@ export function Inspector({ store }: { store: Store }) {
   );
 }
 
-function LayerHeading({ store }: { store: Store }) {
+/** What is chosen, and what it does with its attention in a sentence. */
+function Heading({ store, focus, attention }: { store: Store; focus: Focus | null; attention: TokenAttention }) {
+  const place = focus && { side: focus.side, token: focus.tokens[0] };
+  const { text, standIn } = place ? labelOf(store, place) : { text: "", standIn: false };
   return (
     <div class="heading">
-      <small>{isWeight(store) ? "most attended keys" : `keys with most ${wordOf(store)}`}, mean over queries</small>
-      <strong>Layer {store.shown.value?.layer.layer}</strong>
+      <strong data-chosen>{chosenName(store)}</strong>
+      {place && (
+        <span class="chosen-token">
+          {place.side === "query" ? "from" : "to"}{" "}
+          <strong data-stand-in={standIn || undefined}>
+            <bdi>{text}</bdi>
+          </strong>{" "}
+          <small>{placeWords(store, place, focus.tokens.length - 1)}</small>
+        </span>
+      )}
+      <p class="sentence" data-sentence>
+        {sentence(store, focus, attention)}
+      </p>
     </div>
   );
 }
 
-function TokenHeading({ store, focus }: { store: Store; focus: Focus }) {
-  const place = { side: focus.side, token: focus.tokens[0] };
-  const { text, standIn } = labelOf(store, place);
+/** "Head 2-0", "Layer 2, heads 1, 3", "Layers 0, 2, all 12 heads". */
+function chosenName({ shown, heads, selection, quantity }: Store): string {
+  const { layer, stack } = shown.value ?? {};
+  if (!layer || !stack) return "";
+  const mean = selection.value.mean_layers;
+  const layers = [...new Set([layer.layer, ...mean])].sort((a, b) => a - b);
+  const on = heads.value.map((head) => stack.head_numbers[head]);
+  if (quantity.value.per === "layer") return `Layer ${layer.layer}, all heads together`;
+  if (layers.length === 1 && on.length === 1) return `Head ${layers[0]}-${on[0]}`;
+  const of = layers.length === 1 ? `Layer ${layers[0]}` : `Layers ${numberList(layers)}`;
+  if (on.length === stack.head_numbers.length)
+    return `${of}, ${on.length === 1 ? "its head" : `all ${on.length} heads`}`;
+  return `${of}, ${on.length > 6 ? `${on.length} heads` : `head${on.length > 1 ? "s" : ""} ${numberList(on)}`}`;
+}
+
+function placeWords(store: Store, { side, token }: Place, more: number): string {
   const stack = store.shownStack.value;
-  const more = focus.tokens.length - 1;
-  const segment = stack && isPair(stack) ? ` · text ${stack[place.side].segments[place.token] === 0 ? "A" : "B"}` : "";
-  return (
-    <div class="heading">
-      <small>
-        {wordOf(store)} {place.side === "query" ? "from" : "to"}
-      </small>
-      <strong data-stand-in={standIn || undefined}>
-        <bdi>{text}</bdi>
-      </strong>
-      <small>
-        token {place.token}
-        {segment}
-        {more > 0 && ` and ${more} more, mean`}
-        {store.pins.value[focus.side].includes(place.token) && " · pinned"}
-      </small>
-    </div>
-  );
+  const words = [`${store.merged.value ? "word" : "token"} ${token}`];
+  if (stack && isPair(stack)) words.push(`text ${stack[side].segments[token] === 0 ? "A" : "B"}`);
+  if (more > 0) words.push(`and ${more} more, their ${store.selection.value.pinned}`);
+  if (store.pins.value[side].includes(token)) words.push("pinned");
+  return words.join(" · ");
+}
+
+/** Where most of it goes, and what is left for all others. */
+function sentence(store: Store, focus: Focus | null, { mean }: TokenAttention): string {
+  if (!isWeight(store)) {
+    const what = focus ? "" : ", mean over queries";
+    return `${focus ? "tokens" : "keys"} with most ${wordOf(store)}${what}`;
+  }
+  const side = listedSide(store);
+  const print = valueText(store.quantity.value);
+  const [first] = strongest(mean, 1);
+  if (first === undefined) return "Nothing that is shown.";
+  const others = mean.reduce((count, value) => count + (value > 0 ? 1 : 0), 0) - 1;
+  const rest = mean.reduce((sum, value) => sum + value, 0) - mean[first];
+  const name = `“\u2068${labelOf(store, { side, token: first }).text}\u2069” ${print(mean[first])}`;
+  const left = others > 0 ? `; ${count(others)} other${others > 1 ? "s" : ""} together ${shortWeight(rest)}` : "";
+  if (focus?.side === "key") return `Most comes from ${name}${left}.`;
+  return `${focus ? "Most goes to" : "Most goes to, mean over queries:"} ${name}${left}.`;
 }
 
 function TokenList({ store, attention }: { store: Store; attention: TokenAttention }) {
-  const tokens = strongest(attention.mean, MOST_TOKENS, orderOf(store));
+  // Rows of "<.001" say nothing: what is left is told in the sentence.
+  const least = isWeight(store) && !store.quantity.value.even ? LEAST_LISTED : 0;
+  const all = strongest(attention.mean, MOST_TOKENS, orderOf(store));
+  const tokens = all.filter((token, at) => at < 3 || attention.mean[token] >= least);
   const most = largest(tokens.map((token) => attention.mean[token]));
-  const full = isWeight(store) ? Math.max(most, 0.1) : most;
-  const colors = barColors(store);
+  const full = isWeight(store) ? Math.max(most, store.quantity.value.even ? 0 : 0.1) : most;
+  // Bars of many colours, two pixels each, cannot be read: one colour for the mean.
+  const many = attention.byHead.length > MOST_COLOURED && isWeight(store);
+  const colors = many ? { maps: ["var(--accent)"] } : barColors(store);
+  const shown = many ? { ...attention, byHead: [attention.mean] } : attention;
   const side = listedSide(store);
   return (
     <ol class="token-list">
       {tokens.map((token, at) => {
-        const { length, parts } = barOf(attention, token, full, colors);
+        const { length, parts } = barOf(shown, token, full, colors);
         return (
           <li key={at} data-listed={token}>
             <ListedToken store={store} place={{ side, token }} />

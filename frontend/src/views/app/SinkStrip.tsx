@@ -10,8 +10,12 @@ const WITH_SINKS: readonly View[] = ["head", "matrix", "text"];
 export function SinkStrip({ store }: { store: Store }) {
   // The sinks last: they need all heads of the layer, which other views may never ask for.
   const stack = store.shownStack.value;
-  const sinks = stack && WITH_SINKS.includes(store.view.value) ? store.sinks.value : [];
-  if (!stack || sinks.length === 0) return null;
+  if (!WITH_SINKS.includes(store.view.value)) return null;
+  const sinks = store.sinks.value;
+  // Its place is kept, so that the stage stands still from layer to layer.
+  if (!stack || sinks.length === 0) {
+    return <div class="sink-strip">{stack && "No key takes most of the attention of these heads."}</div>;
+  }
   const kept = store.keepSinks.value;
   const weights = store.quantity.value.name === "weight";
   const part = sinks.reduce((sum, sink) => sum + sink.part, 0);
@@ -21,7 +25,7 @@ export function SinkStrip({ store }: { store: Store }) {
         class="sink-word"
         title="Keys that receive at least 10 % of all attention of the chosen heads, and four times the mean"
       >
-        {counted(sinks.length, "key")} {sinks.length === 1 ? "takes" : "take"} {percent(part)}
+        {counted(sinks.length, "sink")} {sinks.length === 1 ? "takes" : "take"} {percent(part)}
         {!weights && " of the weight"}
       </span>
       <span class="sink-bars">
@@ -34,7 +38,7 @@ export function SinkStrip({ store }: { store: Store }) {
       </span>
       <label
         class="choice"
-        title={weights ? "Leave these keys out and renormalise the rest of each row" : "Leave these keys out"}
+        title={weights ? "Exclude these keys and renormalise the rest of each row" : "Exclude these keys"}
       >
         <input
           type="checkbox"
@@ -45,7 +49,7 @@ export function SinkStrip({ store }: { store: Store }) {
             store.select((now) => ({ ...now, sinks }));
           }}
         />
-        <span>leave out</span>
+        <span>exclude {sinks.length === 1 ? "this sink" : "these sinks"}</span>
       </label>
       {!kept && weights && <small data-removed>{percent(part)} removed, the rest renormalised</small>}
     </div>

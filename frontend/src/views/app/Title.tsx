@@ -12,6 +12,18 @@ export function Title({ store }: { store: Store }) {
       <h1>{page.model.name || page.title || "attention"}</h1>
       <span class="facts">{facts(store)}</span>
       <ViewChoice store={store} />
+      <button
+        type="button"
+        class="icon help-button"
+        data-help-open
+        aria-label="Help: keys and marks (?)"
+        title="Help: keys and marks (?)"
+        onClick={() => {
+          store.help.value = !store.help.value;
+        }}
+      >
+        ?
+      </button>
       <FigureMenu store={store} />
       <ThemeButton store={store} />
       {page.note && (
@@ -19,15 +31,32 @@ export function Title({ store }: { store: Store }) {
           {page.note}
         </p>
       )}
+      {page.numbered && (
+        <p class="note" data-numbered>
+          Some positions have no names and are numbered: {page.numbered}
+        </p>
+      )}
+      {page.unseen && (
+        <p class="note" data-unseen>
+          {page.unseen}
+        </p>
+      )}
     </header>
   );
 }
 
-function ViewChoice({ store: { page, view, select } }: { store: Store }) {
+function ViewChoice({ store: { page, stack, view, selection, select } }: { store: Store }) {
+  const { length } = selection.value.tray;
+  const there = (name: View) => {
+    if (name === "compare") return length > 0;
+    return name === "scatter" ? page.evidence : name !== "overview" || stack.value.kinds;
+  };
   return (
     <Segmented
       label="View"
-      options={page.evidence ? VIEWS : VIEWS.filter((name) => name !== "scatter")}
+      tabsOf="view"
+      options={VIEWS.filter(there)}
+      labels={{ compare: `compare ${length}` }}
       chosen={view.value}
       onChoose={(chosen) => select((now) => ({ ...now, view: chosen as View }))}
     />

@@ -2,10 +2,13 @@ import { FILTERS, type Filter, hasSpecial, isPair } from "../../draw/mask";
 import { SHARES } from "../../draw/share";
 import { HeadChips } from "../../parts/HeadChips";
 import { LayerStepper } from "../../parts/LayerStepper";
+import { canFreeze } from "../../parts/mount";
+import { QuantityChoice } from "../../parts/QuantityChoice";
 import { Segmented } from "../../parts/Segmented";
 import { allHeads, chooseLayer, chooseStack, soloHead, stepLayer, toggleHead, type View } from "../../state/selection";
-import type { Store } from "../../state/store";
+import { freeze, type Store } from "../../state/store";
 import { percent } from "../../state/words";
+import { More } from "./More";
 
 const FILTER_WORDS: Readonly<Record<Filter, string>> = {
   all: "all tokens",
@@ -18,58 +21,50 @@ const FILTER_WORDS: Readonly<Record<Filter, string>> = {
 export function Toolbar({ store }: { store: Store }) {
   const stack = store.shownStack.value ?? store.stack.value;
   const view = store.view.value;
+  if (view === "compare") return null;
+  if (view === "overview") return <OverviewToolbar store={store} />;
   return (
     <div class="toolbar">
       <StackChoice store={store} />
       <LayerChoice store={store} />
       <HeadChoice store={store} />
       {WITH_MASK.includes(view) && isPair(stack) && <FilterChoice store={store} />}
-      {WITH_MASK.includes(view) && hasSpecial(stack) && <MuteChoice store={store} />}
+      {WITH_MASK.includes(view) && hasSpecial(stack) && <SpecialChoice store={store} />}
       {view === "head" && <ShareChoice store={store} />}
       {store.quantities.value.length > 1 && <QuantityChoice store={store} />}
+      {canFreeze(store) && <FreezeButton store={store} />}
+      <More store={store} />
+    </div>
+  );
+}
+
+/** Keeps what is shown as a picture of the tray. */
+export function FreezeButton({ store }: { store: Store }) {
+  return (
+    <button
+      type="button"
+      class="quiet"
+      data-freeze
+      title="Keep this picture, to compare it with others side by side (a)"
+      onClick={() => freeze(store)}
+    >
+      + compare
+    </button>
+  );
+}
+
+/** The overview shows all layers and heads: only what they are heads of can be chosen. */
+function OverviewToolbar({ store }: { store: Store }) {
+  if (store.page.stacks.length < 2) return null;
+  return (
+    <div class="toolbar">
+      <StackChoice store={store} />
     </div>
   );
 }
 
 /** Views of some tokens, not of all or of a pair. */
 const WITH_MASK: readonly View[] = ["head", "matrix", "text"];
-
-/** Quantities whose names have more letters than this do not stand beside each other. */
-const MOST_BESIDE = 48;
-
-function QuantityChoice({ store: { quantities, selection, select } }: { store: Store }) {
-  if (quantities.value.reduce((letters, { label }) => letters + label.length, 0) > MOST_BESIDE) {
-    return (
-      <label class="choice">
-        <select
-          data-quantities
-          aria-label="Quantity"
-          value={selection.value.quantity}
-          onChange={(event) => {
-            const quantity = event.currentTarget.value;
-            select((now) => ({ ...now, quantity }));
-          }}
-        >
-          {quantities.value.map(({ name, label, explanation }) => (
-            <option key={name} value={name} title={explanation}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
-    );
-  }
-  const labels = Object.fromEntries(quantities.value.map(({ name, label }) => [name, label]));
-  return (
-    <Segmented
-      label="Quantity"
-      options={Object.keys(labels)}
-      labels={labels}
-      chosen={selection.value.quantity}
-      onChoose={(quantity) => select((now) => ({ ...now, quantity }))}
-    />
-  );
-}
 
 function StackChoice({ store: { page, selection, select } }: { store: Store }) {
   if (page.stacks.length < 2) return null;
@@ -102,9 +97,13 @@ function HeadChoice({ store: { stack, shownStack, palette, heads, select } }: { 
       colors={colors}
       numbers={now.head_numbers}
       on={heads.value}
-      onToggle={(head) => select((selection) => toggleHead(selection, head, now))}
+      onToggle={(head) =>
+        select((selection) => (selection.view === "neuron" ? soloHead : toggleHead)(selection, head, now))
+      }
       onSolo={(head) => select((selection) => soloHead(selection, head, now))}
-      onAll={() => select(allHeads)}
+      onChoose={(chosen) =>
+        select((selection) => (chosen.length === 0 ? allHeads(selection) : { ...selection, heads: [...chosen] }))
+      }
     />
   );
 }
@@ -131,35 +130,38 @@ function FilterChoice({ store: { selection, select } }: { store: Store }) {
   );
 }
 
-function MuteChoice({ store: { selection, select, mutedPart } }: { store: Store }) {
-  const { mute } = selection.value;
+function SpecialChoice({ store: { selection, select, mutedPart } }: { store: Store }) {
+  const { hide_special: hidden } = selection.value;
   return (
-    <label class="choice" title="Leave out tokens such as [CLS] and [SEP], which often take most of the attention">
+    <label class="choice" title="Hide tokens such as [CLS] and [SEP], which often take most of the attention">
       <input
         type="checkbox"
-        data-mute
-        checked={mute}
+        data-hide-special
+        checked={hidden}
         onChange={(event) => {
           const { checked } = event.currentTarget;
-          select((now) => ({ ...now, mute: checked }));
+          select((now) => ({ ...now, hide_special: checked }));
         }}
       />
-      <span>mute [special]</span>
-      {mute && <small data-muted-part>hides {percent(mutedPart.value)}</small>}
+      <span>hide special tokens</span>
+      {hidden && <small data-hidden-part>hides {percent(mutedPart.value)}</small>}
     </label>
   );
 }
 
 function ShareChoice({ store: { selection, select, step } }: { store: Store }) {
   const share = SHARES[step.value];
-  const automatic = selection.value.share === null;
+  const automatic = selection.value.top_percent === null;
   return (
-    <div class="choice" title="Of each token and head only the strongest lines, up to this share of its attention">
+    <div
+      class="choice"
+      title="Of each token and head only its strongest lines, which together make up so much of its attention"
+    >
       <label class="choice">
-        <span>top share</span>
+        <span>show top</span>
         <input
           type="range"
-          data-share
+          data-top-percent
           min={SHARES[0]}
           max={100}
           step={SHARES[1] - SHARES[0]}
@@ -167,17 +169,17 @@ function ShareChoice({ store: { selection, select, step } }: { store: Store }) {
           aria-valuetext={`${share} %`}
           onInput={(event) => {
             const wanted = Number(event.currentTarget.value);
-            select((now) => ({ ...now, share: wanted }));
+            select((now) => ({ ...now, top_percent: wanted }));
           }}
         />
-        <output class="share">{share} %</output>
+        <output class="share">{share} % of attention</output>
       </label>
       <button
         type="button"
         class="quiet"
         aria-pressed={automatic}
-        title="As much as can be drawn quickly"
-        onClick={() => select((now) => ({ ...now, share: automatic ? share : null }))}
+        title="As many lines as can be told apart: about ten for each token"
+        onClick={() => select((now) => ({ ...now, top_percent: automatic ? share : null }))}
       >
         auto
       </button>

@@ -3,10 +3,13 @@ import controls from "../../styles/controls.css";
 import evidence from "../../styles/evidence.css";
 import grid from "../../styles/grid.css";
 import loading from "../../styles/loading.css";
+import compare from "../compare/compare.css";
+import written from "../generation/written.css";
 import head from "../head/head.css";
 import links from "../links/links.css";
 import matrix from "../matrix/matrix.css";
 import neuron from "../neuron/neuron.css";
+import overview from "../overview/overview.css";
 import pair from "../pair/pair.css";
 import scatter from "../scatter/scatter.css";
 import text from "../text/text.css";
@@ -27,7 +30,10 @@ export const styles = withBase(
   links,
   matrix,
   neuron,
+  overview,
   pair,
   scatter,
   text,
+  compare,
+  written,
 );

@@ -17,19 +17,28 @@ export function Summary({ store }: { store: Store }) {
 }
 
 /** What stands above the keys, and what their strips are. */
-export function NormName({ store }: { store: Store }) {
+export function NormName({ store, received = false }: { store: Store; received?: boolean }) {
   const norms = store.valueNorms.value;
-  if (!norms) return <span>to (key)</span>;
+  if (!norms) return <span>to (key){received && <small> · share each gets</small>}</span>;
   return (
     <span title="Length of what a key adds when it has all the weight, mean of the chosen heads">
-      to (key) <small data-norm-name>‖f(x)‖ ≤ {amount(norms.most)}</small>
+      to (key) <small data-norm-name>value norm, up to {amount(norms.most)}</small>
     </span>
   );
 }
 
 /** Says when a query's weights do not sum to 1. */
 export function SinkNote({ store }: { store: Store }) {
-  if (store.shown.value?.layer.row_sums !== "less") return null;
+  const layer = store.shown.value?.layer;
+  if (layer?.row_sums !== "less") return null;
+  if (layer.not_kept !== undefined) {
+    return (
+      <p class="note" data-sink-note>
+        Not kept: on average {percent(layer.not_kept)} of each query’s weight. It was cut before it came here, and is
+        not drawn.
+      </p>
+    );
+  }
   return (
     <p class="note" data-sink-note>
       Weights of a query sum to less than 1 here: the rest went to a learned sink that is no token.

@@ -14,8 +14,18 @@ export interface Geometry {
   readonly key: Column;
 }
 
-/** How the picture is laid out: from the number of tokens, the room there is and how far it is scrolled. */
-export function createLayout(store: Store, room: ReadonlySignal<number>) {
+/** Height of a token that a finger can hit. */
+const TOUCHED = 32;
+
+function coarse(): boolean {
+  return matchMedia("(pointer: coarse)").matches;
+}
+
+/**
+ * How the picture is laid out: from the number of tokens, the room there is along them and how far it is scrolled.
+ * It is worked out for columns; rows are the same with both axes exchanged.
+ */
+export function createLayout(store: Store, room: ReadonlySignal<number>, rows: ReadonlySignal<boolean>) {
   const scroll = signal(0);
   /** Width of the part with the lines, and device pixels in one CSS pixel. */
   const lineArea = signal({ width: 0, density: 1 });
@@ -23,7 +33,7 @@ export function createLayout(store: Store, room: ReadonlySignal<number>) {
     const stack = store.shownStack.value ?? store.stack.value;
     const counts: Record<Side, number> = { query: stack.query.labels.length, key: stack.key.labels.length };
     const most = Math.max(counts.query, counts.key, 1);
-    const pitch = pitchFor(most, room.value);
+    const pitch = pitchFor(most, room.value, coarse() ? TOUCHED : undefined);
     const longest = most * pitch;
     const height = Math.min(longest, room.value);
     const column = (side: Side): Column => {
@@ -32,7 +42,7 @@ export function createLayout(store: Store, room: ReadonlySignal<number>) {
     };
     return { height, longest, pitch, query: column("query"), key: column("key") };
   });
-  return { scroll, lineArea, geometry };
+  return { scroll, lineArea, geometry, rows };
 }
 
 export type Layout = ReturnType<typeof createLayout>;

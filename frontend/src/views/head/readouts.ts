@@ -1,6 +1,6 @@
 import { visibleTokens } from "../../draw/columns";
 import { barOf, type TokenAttention } from "../../draw/focus";
-import { otherSide, type Side } from "../../draw/place";
+import { type Focus, otherSide, type Side } from "../../draw/place";
 import { largest } from "../../draw/values";
 import { LONG_LABEL } from "../../parts/TokenColumn";
 import { valueText } from "../../state/quantity";
@@ -47,8 +47,13 @@ export function markFocus(root: HTMLElement, store: Store): void {
 }
 
 /** Writes bar and number beside every visible token of the other side, and takes away those that were there. */
-export function writeReadouts(root: HTMLElement, store: Store, geometry: Geometry, attention: TokenAttention | null) {
-  const focus = store.focus.value;
+export function writeReadouts(
+  root: HTMLElement,
+  store: Store,
+  geometry: Geometry,
+  focus: Focus | null,
+  attention: TokenAttention | null,
+) {
   const lit = new Set<HTMLElement>();
   if (focus && attention) {
     const side = otherSide(focus.side);
@@ -94,7 +99,7 @@ export function writeNorms(elements: readonly HTMLElement[], norms: Store["value
     element.style.setProperty("--norm", norms ? String(norms.values[key] / (norms.most || 1)) : "0");
     const label = element.querySelector(".label")?.textContent ?? "";
     const cut = label.length > LONG_LABEL ? label : "";
-    element.title = norms ? `${label} · ‖f(x)‖ ${amount(norms.values[key])}` : cut;
+    element.title = norms ? `${label} · value norm ${amount(norms.values[key])}` : cut;
   });
 }
 

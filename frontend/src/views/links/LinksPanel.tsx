@@ -1,9 +1,9 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed } from "@preact/signals";
 import type { PageLinks } from "../../contract/page";
 import { Segmented } from "../../parts/Segmented";
 import { readable } from "../../state/label";
 import { type Choice, choicesOf, DIRECTIONS, type Direction, pairOf, sideOf, wordMap } from "../../state/links";
-import { pinPair } from "../../state/selection";
+import { LINK_WORDS, pinPair } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { counted, percent, shortWeight } from "../../state/words";
 import { Arcs } from "./Arcs";
@@ -12,7 +12,6 @@ const ASKED: Readonly<Record<Direction, string>> = {
   "dep->head": "dependent looks at head",
   "head->dep": "head looks at dependent",
 };
-const FILTERS = ["both", "hits", "misses"] as const;
 
 /** What the parts of the panel share. */
 export interface LinkParts {
@@ -27,14 +26,17 @@ export interface LinkParts {
 
 /** Gold links over the words beside what the chosen heads look at most, and both as a list. */
 export function LinksPanel({ store, links }: { store: Store; links: PageLinks }) {
-  const direction = useSignal<Direction>("dep->head");
-  const filter = useSignal<(typeof FILTERS)[number]>("both");
+  const { link_direction: direction, link_words: filter } = store.selection.value;
   const choices = useComputed(() => {
     const shown = store.shown.value;
     if (shown?.stack.name !== links.stack) return null;
-    return choicesOf(links, wordMap(shown.weights, store.heads.value, links.words), direction.value);
+    return choicesOf(
+      links,
+      wordMap(shown.weights, store.heads.value, links.words),
+      store.selection.value.link_direction,
+    );
   });
-  const parts = linkParts(store, links, direction.value);
+  const parts = linkParts(store, links, direction);
   const found = choices.value;
   const [hits, misses] = [true, false].map((wanted) => found?.filter(({ hit }) => hit === wanted) ?? []);
   return (
@@ -46,34 +48,30 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
           label="Who looks"
           options={DIRECTIONS}
           labels={ASKED}
-          chosen={direction.value}
-          onChoose={(option) => {
-            direction.value = option as Direction;
-          }}
+          chosen={direction}
+          onChoose={(option) => store.choose({ link_direction: option as Direction })}
         />
       </div>
       <p aria-live="polite" data-links-told>
         {found
-          ? told(store, links, [hits.length, found.length], direction.value)
+          ? told(store, links, [hits.length, found.length], direction)
           : `These links are within “${links.stack}”.`}
       </p>
       {found && (
         <>
-          <Arcs parts={parts} choices={found} side={sideOf(direction.value)} />
+          <Arcs parts={parts} choices={found} side={sideOf(direction)} />
           <div class="view-bar">
             <Segmented
               label="Which words"
-              options={FILTERS}
+              options={LINK_WORDS}
               labels={{ both: "all words", hits: `hits ${hits.length}`, misses: `misses ${misses.length}` }}
-              chosen={filter.value}
-              onChoose={(option) => {
-                filter.value = option as typeof filter.value;
-              }}
+              chosen={filter}
+              onChoose={(option) => store.choose({ link_words: option as typeof filter })}
             />
             <small class="view-note">Above gold, below most looked at; dashed: missed. Click to pin.</small>
           </div>
           <ol class="links-list" onPointerLeave={() => parts.store.preview({})}>
-            {{ both: found, hits, misses }[filter.value].map((choice) => (
+            {{ both: found, hits, misses }[filter].map((choice) => (
               <Row key={choice.word} parts={parts} choice={choice} />
             ))}
           </ol>

@@ -1,4 +1,4 @@
-import type { ReadonlySignal, Signal } from "@preact/signals-core";
+import type { ReadonlySignal } from "@preact/signals-core";
 import { levelFor } from "../../draw/heat";
 import { weightRamp } from "../../draw/ramps";
 import { density } from "../../parts/canvas";
@@ -14,7 +14,7 @@ interface LegendProps {
   picture: Picture | null;
   view: ReadonlySignal<View>;
   /** Whether the scale ends at the strongest weight of the picture in place of 1. */
-  stretch: Signal<boolean>;
+  stretch: ReadonlySignal<boolean>;
 }
 
 /** The scale of a matrix, its looks without colour, and what was put together. */
@@ -39,21 +39,21 @@ export function Legend({ store, picture, view, stretch }: LegendProps) {
           </small>
         ))}
         <small class="look" data-look="near zero">
-          near zero
+          almost 0
         </small>
       </span>
-      {facts.name === "weight" && (
+      {facts.name === "weight" && !facts.even && (
         <button
           type="button"
           class="quiet"
           data-stretch
           aria-pressed={stretch.value}
-          title="Let the scale end at the strongest value of this picture"
+          title="Let the colours end at the largest value of this picture in place of 1"
           onClick={() => {
-            stretch.value = !stretch.value;
+            store.choose({ stretch: !stretch.value });
           }}
         >
-          stretch
+          end at the largest
         </button>
       )}
       <Scale

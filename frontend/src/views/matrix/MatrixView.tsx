@@ -1,6 +1,6 @@
-import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useComputed, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { PageTokens } from "../../contract/page";
+import type { PageStack, PageTokens } from "../../contract/page";
 import { heat } from "../../draw/heat";
 import { density, putPixels } from "../../parts/canvas";
 import type { ViewParts } from "../../parts/mount";
@@ -19,8 +19,7 @@ import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewp
 export function MatrixView({ store, room }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root, ".matrix");
-  const wanted = useSignal<View | null>(null);
-  const stretch = useSignal(false);
+  const stretch = useComputed(() => store.selection.value.stretch);
   const picture = useComputed((): Picture | null => createPicture(store, stretch.value));
   const size = useComputed((): Room => {
     const { query, key } = store.shownStack.value ?? store.stack.value;
@@ -34,7 +33,14 @@ export function MatrixView({ store, room }: ViewParts) {
     const { cell } = fitted(full);
     return { ...full, height: Math.max(40, Math.min(full.height, rows * cell)) };
   });
-  const view = useComputed(() => (wanted.value ? clamped(wanted.value, size.value) : fitted(size.value)));
+  const zoomKey = useComputed(() => store.selection.value.zoom?.join());
+  const view = useComputed(() => {
+    const [top, left, columns] = zoomKey.value?.split(",").map(Number) ?? [];
+    if (columns === undefined) return fitted(size.value);
+    return clamped({ top, left, cell: size.value.width / columns }, size.value);
+  });
+  const move = ({ top, left, cell }: View) =>
+    store.choose({ zoom: [top, left, size.value.width / cell].map((number) => Math.round(1000 * number) / 1000) });
   const planeWidth = useComputed(() => Math.min(size.value.width, size.value.columns * view.value.cell));
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");
@@ -48,13 +54,20 @@ export function MatrixView({ store, room }: ViewParts) {
   });
   const zoom = (factor: number) => {
     const { width, height } = size.value;
-    wanted.value = zoomed(view.value, factor, { x: width / 2, y: height / 2 }, size.value);
+    move(zoomed(view.value, factor, { x: width / 2, y: height / 2 }, size.value));
   };
   const reveal = (query: number, key: number) => {
+    const next = withCell(view.value, { query, key }, size.value);
+    if (next.left !== view.value.left || next.top !== view.value.top) move(next);
     store.preview({ query, key });
-    wanted.value = withCell(view.value, { query, key }, size.value);
   };
-  const pin = (query: number, key: number) => store.select((now) => pinPair(now, { query, key }));
+  const pin = (query: number, key: number) => {
+    const pair = {
+      query: store.pieceAt({ side: "query", token: query }),
+      key: store.pieceAt({ side: "key", token: key }),
+    };
+    store.select((now) => pinPair(now, pair));
+  };
   const stack = store.shownStack.value ?? store.stack.value;
   const { height } = size.value;
   return (
@@ -68,13 +81,7 @@ export function MatrixView({ store, room }: ViewParts) {
           <button type="button" class="step" aria-label="Zoom in" onClick={() => zoom(1.6)}>
             +
           </button>
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => {
-              wanted.value = null;
-            }}
-          >
+          <button type="button" class="quiet" onClick={() => store.choose({ zoom: null })}>
             fit
           </button>
         </span>
@@ -96,11 +103,12 @@ export function MatrixView({ store, room }: ViewParts) {
           // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows, plus and minus work here
           tabIndex={0}
           aria-label="Matrix: arrows move, Enter pins, plus and minus zoom"
-          {...gestures({ store, view, size, wanted, zoom, reveal, pin })}
+          {...gestures({ store, view, size, move, zoom, reveal, pin })}
         >
           <div aria-hidden="true">
             <canvas data-canvas="matrix" />
           </div>
+          <WrittenRules stack={stack} view={view.value} />
           <Cross store={store} view={view} size={size} />
         </div>
         <NormStrip store={store} view={view} width={planeWidth} />
@@ -114,6 +122,20 @@ export function MatrixView({ store, room }: ViewParts) {
 function axisSize({ labels }: PageTokens, most: number): number {
   const longest = labels.reduce((length, label) => Math.max(length, label.length), 0);
   return Math.min(most, 18 + 7 * longest);
+}
+
+/** Lines between the prompt and what the model wrote after it. */
+function WrittenRules({ stack: { query, key }, view: { left, top, cell } }: { stack: PageStack; view: View }) {
+  return (
+    <>
+      {query.written !== undefined && (
+        <span class="written-rule" style={{ inset: `${(query.written - top) * cell}px 0 auto`, height: "2px" }} />
+      )}
+      {key.written !== undefined && (
+        <span class="written-rule" style={{ inset: `0 auto 0 ${(key.written - left) * cell}px`, width: "2px" }} />
+      )}
+    </>
+  );
 }
 
 interface CrossProps {

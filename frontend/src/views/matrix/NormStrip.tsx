@@ -33,7 +33,7 @@ export function NormStrip({ store, view, width: room }: NormStripProps) {
   return (
     <>
       <small class="norm-name" title="Length of what a key adds when it has all the weight">
-        ‖f(x)‖ ≤ {amount(norms.most)}
+        value norm, up to {amount(norms.most)}
       </small>
       <div class="norm-strip" aria-hidden="true">
         <canvas ref={canvas} data-canvas="norms" />

@@ -1,8 +1,8 @@
 import { readable } from "../../state/label";
 import { pairValues } from "../../state/pair";
-import { valueText } from "../../state/quantity";
+import { amongMany, valueText, WEIGHT_FACTS } from "../../state/quantity";
 import type { Store } from "../../state/store";
-import { shortWeight, signedNumber } from "../../state/words";
+import { signedNumber } from "../../state/words";
 
 /** The pair that is looked at, in words. */
 export function Status({ store }: { store: Store }) {
@@ -17,7 +17,7 @@ export function Status({ store }: { store: Store }) {
   return (
     <span class="status" aria-live="polite" data-status>
       <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
-      <b>{shortWeight(values.weight)}</b>
+      <b>{valueText(amongMany(WEIGHT_FACTS, stack.key.labels.length))(values.weight)}</b>
       {values.score !== null && <small>score {signedNumber(values.score)}</small>}
       {further && values.value !== null && (
         <small>

@@ -1,4 +1,4 @@
-import type { ReadonlySignal, Signal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
 import type { Store } from "../../state/store";
 import { panned, type Room, type View, zoomed } from "./viewport";
 
@@ -6,7 +6,7 @@ interface GestureOptions {
   store: Store;
   view: ReadonlySignal<View>;
   size: ReadonlySignal<Room>;
-  wanted: Signal<View | null>;
+  move: (view: View) => void;
   zoom: (factor: number) => void;
   reveal: (query: number, key: number) => void;
   pin: (query: number, key: number) => void;
@@ -25,7 +25,7 @@ const ARROWS: Readonly<Record<string, readonly [query: number, key: number]>> = 
 };
 
 /** Point, drag, turn the wheel, press keys: what they do in a matrix. */
-export function gestures({ store, view, size, wanted, zoom, reveal, pin }: GestureOptions) {
+export function gestures({ store, view, size, move, zoom, reveal, pin }: GestureOptions) {
   let drag: { x: number; y: number; moved: number } | null = null;
   const pointAt = (event: PlaneEvent<MouseEvent>) => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -47,7 +47,7 @@ export function gestures({ store, view, size, wanted, zoom, reveal, pin }: Gestu
         const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
         const moved = drag.moved + Math.abs(dx) + Math.abs(dy);
         if (moved > CLICK && drag.moved <= CLICK) event.currentTarget.setPointerCapture(event.pointerId);
-        wanted.value = panned(view.value, dx, dy, size.value);
+        move(panned(view.value, dx, dy, size.value));
         drag = { x: event.clientX, y: event.clientY, moved };
         return;
       }
@@ -64,7 +64,7 @@ export function gestures({ store, view, size, wanted, zoom, reveal, pin }: Gestu
       const root = event.currentTarget.getRootNode() as Document | ShadowRoot;
       if (!event.ctrlKey && root.activeElement !== event.currentTarget) return;
       event.preventDefault();
-      wanted.value = zoomed(view.value, Math.exp(-event.deltaY / 400), pointAt(event), size.value);
+      move(zoomed(view.value, Math.exp(-event.deltaY / 400), pointAt(event), size.value));
     },
     onKeyDown(event: PlaneEvent<KeyboardEvent>) {
       const { query, key } = store.pair.value;

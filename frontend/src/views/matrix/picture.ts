@@ -4,6 +4,7 @@ import { keyLooks, type Look, type LookRules, looksOf, paddedTokens } from "../.
 import { type Level, pyramid } from "../../draw/pyramid";
 import { pixelOf, signedRamp, stretched, weightRamp } from "../../draw/ramps";
 import { tileOf } from "../../draw/tiles";
+import { toByte } from "../../draw/weights";
 import type { Store } from "../../state/store";
 
 /** All that a matrix is drawn from. */
@@ -34,13 +35,15 @@ export function createPicture(store: Store, stretch: boolean): Picture | null {
   };
   const looks = looksOf(rules);
   const [ground, ink] = EMPTY[dark ? "dark" : "light"].map((hex) => pixelOf(parseHex(hex)));
-  const { signed } = store.quantity.value;
+  const { signed, even } = store.quantity.value;
   const tile = tileOf(values, maps);
   const levels = pyramid(tile, signed ? "signed" : "plain");
   if (signed) return { levels, colors: { ramp: signedRamp(dark), ground, ink }, rules, looks, top: tile.top };
   const strongest = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
   // A weight is told by its part of 1; other scales have no end that means something.
-  const last = stretch || values.free ? strongest : 255;
-  const ramp = stretched(weightRamp(dark), last);
+  const last = stretch || values.free || even ? strongest : 255;
+  // Of many keys the even share is as pale as nothing.
+  const first = even ? Math.min(last - 1, toByte(even)) : 0;
+  const ramp = stretched(weightRamp(dark), last, first);
   return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };
 }

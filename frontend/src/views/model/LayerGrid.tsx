@@ -3,7 +3,7 @@ import type { ReadonlySignal } from "@preact/signals-core";
 import { useRef } from "preact/hooks";
 import { gridPixels, thumbPeak } from "../../draw/thumbs";
 import { density, putPixels } from "../../parts/canvas";
-import { type GridThumbs, thumbPixels } from "../../parts/HeadGrid";
+import { type GridThumbs, styleAt, thumbPixels } from "../../parts/HeadGrid";
 import { useWidth } from "../../parts/useWidth";
 import { valueText } from "../../state/quantity";
 import { chooseLayer } from "../../state/selection";
@@ -15,7 +15,7 @@ interface LayerGridProps {
   /** Height that the thumbnails may take. */
   room: ReadonlySignal<number>;
   onOpen: () => void;
-  onDrawn: (canvas: HTMLElement) => void;
+  onDrawn: (canvas: HTMLElement, side: number) => void;
 }
 
 const GAP = 26;
@@ -38,8 +38,8 @@ export function LayerGrid({ store, thumbs, room, onOpen, onDrawn }: LayerGridPro
     if (!now || !canvas || width.value === 0) return;
     const scale = density();
     const grid = { rows, columns, pitch: pitch * scale, size: Math.max(2, Math.round((pitch - GAP) * scale)) };
-    putPixels(canvas, thumbPixels(store, now, grid), gridPixels(grid));
-    onDrawn(canvas);
+    putPixels(canvas, thumbPixels(store, { ...now, style: styleAt(pitch - GAP, now.style) }, grid), gridPixels(grid));
+    onDrawn(canvas, pitch - GAP);
   });
   const text = valueText(store.quantity.value);
   const now = thumbs.value?.complete && thumbs.value.values;

@@ -1,25 +1,26 @@
-import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useComputed, useSignal } from "@preact/signals";
 import { signedRamp, weightRamp } from "../../draw/ramps";
 import { THUMB_SHARE } from "../../draw/thumbs";
-import { type LayerValues, topOf } from "../../draw/values";
+import { topOf } from "../../draw/values";
 import { AxisChoice, EvidenceBar } from "../../parts/EvidenceBar";
-import { type GridThumbs, HeadGrid, type ThumbStyle, weightThumbs } from "../../parts/HeadGrid";
+import { type GridThumbs, HeadGrid, LEAST_LINES, styleAt, type ThumbStyle } from "../../parts/HeadGrid";
 import type { ViewParts } from "../../parts/mount";
 import { RankedGrid } from "../../parts/RankedGrid";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { reportDrawn } from "../../parts/Themed";
 import { ticksOf } from "../../state/quantity";
+import { TILES } from "../../state/selection";
 import { LayerGrid } from "./LayerGrid";
-import { thumbLoader } from "./thumbs";
+import { useQuantityThumbs } from "./useQuantityThumbs";
 
 /** Sides of a thumbnail and the distance between two, in pixels. */
 const [LEAST, MOST, GAP] = [34, 200, 8];
 
 /** All heads of all layers as thumbnails; a click opens one in the head view. */
 export function ModelView({ store, room }: ViewParts) {
-  const style = useSignal<ThumbStyle>("lines");
+  const style = useComputed((): ThumbStyle => store.selection.value.tiles);
+  const side = useSignal(0);
   const evidence = store.evidence.value;
   const { sort } = store.selection.value;
   const thumbs = useQuantityThumbs(store, style);
@@ -28,7 +29,10 @@ export function ModelView({ store, room }: ViewParts) {
     store,
     thumbs,
     onOpen: () => store.select((now) => ({ ...now, view: "head" as const })),
-    onDrawn: (canvas: HTMLElement) => store.shown.value && reportDrawn(canvas, store, store.shown.value),
+    onDrawn: (canvas: HTMLElement, size: number) => {
+      side.value = size;
+      if (store.shown.value) reportDrawn(canvas, store, store.shown.value);
+    },
   };
   const rows = store.stack.value.layers.length;
   return (
@@ -39,13 +43,16 @@ export function ModelView({ store, room }: ViewParts) {
       <div class="view-bar">
         <Segmented
           label="Thumbnails"
-          options={["lines", "matrices"]}
+          options={TILES}
           chosen={style.value}
-          onChoose={(option) => {
-            style.value = option as ThumbStyle;
-          }}
+          onChoose={(option) => store.choose({ tiles: option as ThumbStyle })}
         />
-        <ThumbNote store={store} thumbs={thumbs.value} style={style.value} />
+        <ThumbNote store={store} thumbs={thumbs.value} style={styleAt(side.value, style.value)} />
+        {side.value > 0 && styleAt(side.value, style.value) !== style.value && (
+          <small class="view-note" data-too-small>
+            lines need tiles of {LEAST_LINES} pixels, and these have {Math.round(side.value)}
+          </small>
+        )}
       </div>
       {together ? (
         <LayerGrid {...common} room={room} />
@@ -86,27 +93,6 @@ function SortChoice({ store }: { store: ViewParts["store"] }) {
       )}
     </>
   );
-}
-
-/** The thumbnails of the chosen quantity; null until they are made. */
-function useQuantityThumbs(store: ViewParts["store"], style: { readonly value: ThumbStyle }) {
-  const made = useSignal<{ values: LayerValues; name: string; complete: boolean } | null>(null);
-  const load = useRef(
-    thumbLoader(store, (values, complete) => {
-      made.value = { values, name: store.quantity.peek().name, complete };
-    }),
-  );
-  useSignalEffect(() => {
-    const [quantity, stack] = [store.quantity.value, store.stack.value];
-    if (quantity.name !== "weight") load.current(stack, quantity).catch(store.fail);
-  });
-  return useComputed((): GridThumbs | null => {
-    const quantity = store.quantity.value;
-    if (quantity.name === "weight") return weightThumbs(store, style.value);
-    const now = made.value;
-    if (now?.name !== quantity.name) return null;
-    return { values: now.values, quantity, style: style.value, complete: now.complete };
-  });
 }
 
 interface ThumbNoteProps {

@@ -9,13 +9,13 @@ import { valueText } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { shortWeight, signedNumber } from "../../state/words";
 import { layoutOf, neuronPixels, PITCH, type Sizes } from "./paint";
-import type { NeuronTable } from "./table";
+import { type NeuronTable, neuronTable, queryShown } from "./table";
 
 interface KeyRowsProps {
   store: Store;
   room: ReadonlySignal<number>;
-  table: ReadonlySignal<NeuronTable | null>;
-  open: boolean;
+  /** The query whose keys these are; the one that is looked at where not given. */
+  query?: number;
 }
 
 const HEADING = 58;
@@ -23,12 +23,11 @@ const HEADING = 58;
 const FURTHER = 120;
 
 /** One row for each key: its numbers, their products with those of the query, and what follows from them. */
-export function KeyRows({ store, room, table, open }: KeyRowsProps) {
+export function KeyRows({ store, room, query }: KeyRowsProps) {
   const root = useRef<HTMLDivElement>(null);
   const scroll = useSignal(0);
   const width = useWidth(root);
-  const opened = useSignal(open);
-  opened.value = open;
+  const table = useComputed(() => neuronTable(store, store.selection.value.neurons, query ?? queryShown(store)));
   const keys = (store.shownStack.value ?? store.stack.value).key;
   const count = keys.labels.length;
   const sizes = useComputed((): Sizes => {
@@ -37,7 +36,7 @@ export function KeyRows({ store, room, table, open }: KeyRowsProps) {
     const first = Math.max(0, Math.floor(scroll.value / PITCH));
     const end = Math.min(count, Math.ceil((scroll.value + height) / PITCH) + 1);
     return {
-      ...layoutOf(width.value - (table.value?.further ? FURTHER : 0), features, opened.value),
+      ...layoutOf(width.value - (table.value?.further ? FURTHER : 0), features),
       height,
       first,
       end,
@@ -56,16 +55,15 @@ export function KeyRows({ store, room, table, open }: KeyRowsProps) {
   const now = table.value;
   if (!now) return null;
   const { first, end, height, cell, gap } = sizes.value;
-  const band = open ? cell * now.features : 0;
+  const band = cell * now.features;
   return (
     <div
       class="key-rows"
       ref={root}
-      data-open={open || undefined}
       data-further={now.further !== null || undefined}
       style={{
         "--band": `${band}px`,
-        "--band-gap": `${open ? gap : 0}px`,
+        "--band-gap": `${gap}px`,
         "--pitch": `${PITCH}px`,
         "--heading": `${HEADING}px`,
       }}
@@ -74,9 +72,11 @@ export function KeyRows({ store, room, table, open }: KeyRowsProps) {
         <canvas data-canvas="neurons" style={{ height: `${height + HEADING}px` }} />
       </div>
       <div class="key-heading key-row" aria-hidden="true">
-        <span class="query-name">{open && <bdi>{readable(labelAt(store, now.query)).text}</bdi>}</span>
-        <span class="band-name">{open && "query q, key k"}</span>
-        <span class="band-name">{open && "q × k"}</span>
+        <span class="query-name">
+          <bdi>{readable(labelAt(store, now.query)).text}</bdi>
+        </span>
+        <span class="band-name">query q, key k</span>
+        <span class="band-name">q × k</span>
         <span>q · k</span>
         <span>score</span>
         <span>softmax</span>
@@ -109,7 +109,11 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
   const [dot, score, weight] = [table.dots[token], table.scores[token], table.weights[token]];
   const masked = score === Number.NEGATIVE_INFINITY;
   const pinned = store.pins.value.key.includes(token);
-  const toggle = () => store.select((now) => ({ ...now, query: [table.query], key: pinned ? [] : [token] }));
+  const toggle = () => {
+    const { query } = store.selection.peek();
+    const kept = query.includes(table.query) ? query : [table.query];
+    store.choose({ query: kept, key: pinned ? [] : [token], vector: pinned ? "hidden" : "product" });
+  };
   return (
     <li
       class="key-row"

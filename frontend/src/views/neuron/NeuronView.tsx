@@ -1,23 +1,32 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed } from "@preact/signals";
 import { signedRamp } from "../../draw/ramps";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
+import { reportDrawn } from "../../parts/Themed";
 import { percent } from "../../state/words";
+import { Picture } from "../head/Picture";
 import { KeyRows } from "./KeyRows";
 import { PairDetail } from "./PairDetail";
 import { QueryList } from "./QueryList";
-import { countFor, type NeuronTable, neuronTable, ORDERS, type Order } from "./table";
+import { countFor, type NeuronTable, neuronTable, type Order, queryShown } from "./table";
 
-/** Height of what stands above the rows, and of what is shown below for a pinned key. */
-const [AROUND, DETAIL] = [110, 150];
+/** Height of what stands above the rows. */
+const AROUND = 116;
+/** Queries whose rows stand below each other, at most. */
+const MOST_STACKED = 6;
+
+const ORDERS = ["model", "ranked", "pairs"] as const;
+const ORDER_WORDS = { model: "as they are", ranked: "by what they add", pairs: "frequency pairs" };
 
 /** From the numbers of a query and its keys to the weights: q, k, q × k, q · k, score, softmax. */
 export function NeuronView({ store, room }: ViewParts) {
-  const order = useSignal<Order>("as they are");
-  const open = useSignal(true);
-  const table = useComputed(() => neuronTable(store, order.value));
-  const rows = useComputed(() => room.value - AROUND - (store.pins.value.key.length > 0 ? DETAIL : 0));
+  const { neurons } = store.selection.value;
+  const open = neurons !== "hidden";
+  const table = useComputed(() => neuronTable(store, store.selection.value.neurons, queryShown(store)));
+  const stacked = store.pins.value.query.slice(0, MOST_STACKED);
+  const high = useComputed(() => room.value - AROUND);
+  const rows = useComputed(() => high.value / Math.max(1, Math.min(MOST_STACKED, store.pins.value.query.length)));
   const now = table.value;
   if (!now) {
     return (
@@ -28,54 +37,64 @@ export function NeuronView({ store, room }: ViewParts) {
       </p>
     );
   }
-  const orders: readonly Order[] = store.shown.value?.layer.rotary ? [...ORDERS, "frequency pairs"] : ORDERS;
+  const orders = ORDERS.filter((order) => order !== "pairs" || store.shown.value?.layer.rotary);
   const number = store.shown.value?.stack.head_numbers[now.head];
   return (
     <div class="neuron-view">
       <div class="view-bar">
         <small class="view-note">
-          layer {store.shown.value?.layer.layer} · head {number}
-          {store.heads.value.length > 1 && " (the first chosen)"} · {now.features} neurons
+          layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
         </small>
         <button
           type="button"
           class="quiet expand"
-          aria-expanded={open.value}
+          aria-expanded={open}
           data-expand
-          onClick={() => {
-            open.value = !open.value;
-          }}
+          onClick={() => store.choose({ neurons: open ? "hidden" : "model" })}
         >
-          {open.value ? "− hide neurons" : "+ show neurons"}
+          {open ? "− hide neurons" : "+ show neurons"}
         </button>
-        {open.value && (
+        {open && (
           <Segmented
             label="Order of neurons"
             options={orders}
-            chosen={order.value}
-            onChoose={(option) => {
-              order.value = option as Order;
-            }}
+            labels={ORDER_WORDS}
+            chosen={neurons}
+            onChoose={(option) => store.choose({ neurons: option as Order })}
           />
         )}
-        <Scale
-          ramp={signedRamp(store.dark.value)}
-          ticks={[
-            [0, "negative"],
-            [0.5, "0"],
-            [1, "positive"],
-          ]}
-          label="each column to its own maximum"
-        />
+        {open && (
+          <Scale
+            ramp={signedRamp(store.dark.value)}
+            ticks={[
+              [0, "negative"],
+              [0.5, "0"],
+              [1, "positive"],
+            ]}
+            label="scaled by column"
+          />
+        )}
       </div>
-      <p class="note neuron-note" data-carried>
-        {carriedNote(now)}
-      </p>
-      <div class="neuron-body">
-        <QueryList store={store} room={rows} />
-        <KeyRows store={store} room={rows} table={table} open={open.value} />
-      </div>
-      <PairDetail store={store} table={now} />
+      {open ? (
+        <>
+          <p class="note neuron-note" data-carried>
+            {carriedNote(now)}
+          </p>
+          <div class="neuron-body">
+            <QueryList store={store} room={high} />
+            <div>
+              {stacked.length > 1 ? (
+                stacked.map((query) => <KeyRows key={query} store={store} room={rows} query={query} />)
+              ) : (
+                <KeyRows store={store} room={rows} />
+              )}
+            </div>
+          </div>
+          <PairDetail store={store} table={now} />
+        </>
+      ) : (
+        <Picture store={store} room={high} onDrawn={(canvas, shown) => reportDrawn(canvas, store, shown)} />
+      )}
     </div>
   );
 }

@@ -1,51 +1,100 @@
 import { added, carried, ranked } from "../../draw/neurons";
 import { scoreByDistance } from "../../draw/rotary";
 import { biasAt } from "../../draw/scores";
+import { largest } from "../../draw/values";
 import { readable } from "../../state/label";
 import type { Store } from "../../state/store";
 import { percent, shortWeight, signedNumber } from "../../state/words";
 import { countFor, type NeuronTable } from "./table";
 
-/** The pinned key of a query: how its score is made up, neuron by neuron. */
+/** The numbers of a pair, as they are called. */
+const NAMES = { product: "q × k × scale", query: "query q", key: "key k" } as const;
+type Enlarged = keyof typeof NAMES;
+
+/** A drawer for the pair that is looked at: query, key and what each neuron adds to their score. */
 export function PairDetail({ store, table }: { store: Store; table: NeuronTable }) {
-  const [key] = store.pins.value.key;
+  const { vector } = store.selection.value;
+  const key = store.pair.value.key ?? (table.query === store.words.value?.query ? store.words.value.key : undefined);
   const shown = store.shown.value;
-  if (key === undefined || !shown?.scores) {
+  if (key === undefined || !shown?.scores || vector === "hidden") {
     return <p class="note">The + beside a key shows what each neuron adds to its score.</p>;
   }
   const parts = shown.scores;
   const contributions = added(parts, table.head, table.query, key);
   const order = ranked(contributions);
   const shares = carried(contributions, order);
-  const most = Math.abs(contributions[order[0]]);
+  const vectors = { query: table.q, key: table.keyAt(key), product: contributions };
   const [from, to] = [shown.stack.query.labels[table.query], shown.stack.key.labels[key]].map(
     (it) => readable(it).text,
   );
   return (
     <section class="pair-detail" aria-label="Neurons of one pair" data-pair-detail>
+      <button
+        type="button"
+        class="quiet drawer-close"
+        aria-label="Close the pair"
+        onClick={() => store.choose({ key: [], vector: "hidden" })}
+      >
+        ×
+      </button>
       <p class="formula">
         <bdi>{from}</bdi> → <bdi>{to}</bdi>: {formula(store, table, key)}
       </p>
-      <div class="contributions" aria-hidden="true">
-        {order.map((feature) => (
-          <span key={feature} title={`neuron ${feature}: ${signedNumber(contributions[feature])}`}>
-            <i
-              data-negative={contributions[feature] < 0 || undefined}
-              style={{ "--part": Math.abs(contributions[feature]) / most }}
-            />
-          </span>
-        ))}
-      </div>
+      {(["query", "key", "product"] as const).map((name) => (
+        <VectorBars
+          key={name}
+          name={name}
+          values={vectors[name]}
+          order={order}
+          large={name === vector}
+          onEnlarge={() => store.choose({ vector: name })}
+        />
+      ))}
       <p class="note" data-pair-carried>
         The first 4 of {table.features} neurons carry {percent(shares[3] ?? 1)} of all that is added to this score, 80 %
-        needs {countFor(0.8, shares)}; largest:{" "}
-        {order
-          .slice(0, 4)
-          .map((feature) => `${feature} (${signedNumber(contributions[feature])})`)
-          .join(", ")}
+        needs {countFor(0.8, shares)}; neurons stand in this order
       </p>
       {store.shown.value?.layer.rotary && <ByDistance store={store} table={table} at={key} />}
     </section>
+  );
+}
+
+interface VectorBarsProps {
+  name: Enlarged;
+  values: Float32Array;
+  order: readonly number[];
+  /** Whether it has its numbers, and an axis. */
+  large: boolean;
+  onEnlarge: () => void;
+}
+
+/** One vector as bars, by neuron: small, or enlarged with numbers and an axis. */
+function VectorBars({ name, values, order, large, onEnlarge }: VectorBarsProps) {
+  const most = largest(values) || 1;
+  return (
+    <div class="vector" data-vector={name} data-large={large || undefined}>
+      <button type="button" class="quiet" aria-pressed={large} title="Enlarge, with its numbers" onClick={onEnlarge}>
+        {NAMES[name]}
+      </button>
+      <span class="vector-axis" aria-hidden="true">
+        {large && [most, 0, -most].map((value) => <small key={value}>{signedNumber(value)}</small>)}
+      </span>
+      <div class="contributions">
+        {order.map((feature) => (
+          <span key={feature} title={`neuron ${feature}: ${signedNumber(values[feature])}`}>
+            <i
+              data-negative={values[feature] < 0 || undefined}
+              style={{ "--part": Math.abs(values[feature]) / most }}
+            />
+            {large && (
+              <small data-neuron={feature}>
+                <b>{feature}</b> {signedNumber(values[feature])}
+              </small>
+            )}
+          </span>
+        ))}
+      </div>
+    </div>
   );
 }
 

@@ -3,25 +3,30 @@ import { useEffect, useRef } from "preact/hooks";
 import { readable } from "../../state/label";
 import { togglePin } from "../../state/selection";
 import type { Store } from "../../state/store";
+import { queryShown } from "./table";
 
 /** The queries, one of which is looked at. */
 export function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number> }) {
   const { query } = store.shownStack.value ?? store.stack.value;
-  const chosen = Math.min(query.labels.length - 1, store.pair.value.query ?? 0);
+  const pins = store.pins.value.query;
+  const chosen = Math.min(query.labels.length - 1, queryShown(store));
   const root = useRef<HTMLDivElement>(null);
-  const pinned = store.pins.value.query[0] ?? null;
+  const pinned = pins[0] ?? null;
   useEffect(() => {
     const option = pinned === null ? null : root.current?.querySelector<HTMLElement>(`[data-token="${pinned}"]`);
     if (root.current && option) bringIntoSight(root.current, option);
   }, [pinned]);
-  const choose = (token: number) => store.select((now) => togglePin(now, { side: "query", token }));
+  const choose = (token: number, add: boolean) => store.select((now) => togglePin(now, { side: "query", token }, add));
   return (
     <div class="query-list">
-      <small class="view-note">query</small>
+      <small class="view-note" title="Shift-click stacks the rows of several queries">
+        query
+      </small>
       <div
         class="query-scroll"
         role="listbox"
         aria-label="Query tokens"
+        aria-multiselectable="true"
         ref={root}
         style={{ maxHeight: `${Math.max(150, room.value)}px` }}
         onPointerLeave={() => store.preview({})}
@@ -35,7 +40,7 @@ export function QueryList({ store, room }: { store: Store; room: ReadonlySignal<
               class="query-option"
               role="option"
               tabIndex={token === chosen ? 0 : -1}
-              aria-selected={token === chosen}
+              aria-selected={token === chosen || pins.includes(token)}
               data-side="query"
               data-token={token}
               data-special={query.special[token] || undefined}
@@ -43,11 +48,11 @@ export function QueryList({ store, room }: { store: Store; room: ReadonlySignal<
               data-stand-in={standIn || undefined}
               onPointerOver={() => store.preview({ query: token })}
               onFocus={() => store.preview({ query: token })}
-              onClick={() => choose(token)}
+              onClick={(event) => choose(token, event.shiftKey)}
               onKeyDown={(event) => {
                 if (event.key === "Enter" || event.key === " ") {
                   event.preventDefault();
-                  choose(token);
+                  choose(token, event.shiftKey);
                 }
               }}
             >

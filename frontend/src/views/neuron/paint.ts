@@ -19,21 +19,19 @@ export interface Sizes {
   readonly offset: number;
 }
 
-export const NAME = 132;
+export const NAME = 112;
 /** Width of all that stands right of the neurons. */
-const NUMBERS = { wide: 84 + 66 + 130, narrow: 44 + 54 + 60 };
+const NUMBERS = { wide: 60 + 52 + 88, narrow: 44 + 54 + 60 };
 /** Width of the view below which they stand closer. */
 const NARROW = 540;
 const GAP = 14;
-const LARGEST_CELL = 9;
+const LARGEST_CELL = 16;
+/** Keys that the query may not look at are so many times fainter. */
+const MASKED = 4;
 
-export function layoutOf(
-  width: number,
-  features: number,
-  open: boolean,
-): Pick<Sizes, "cell" | "bands" | "gap" | "width"> {
+export function layoutOf(width: number, features: number): Pick<Sizes, "cell" | "bands" | "gap" | "width"> {
   const free = width - NAME - NUMBERS[width < NARROW ? "narrow" : "wide"] - 4 * GAP;
-  const cell = open ? Math.max(1, Math.min(LARGEST_CELL, Math.floor(free / (2 * features)))) : 0;
+  const cell = Math.max(1, Math.min(LARGEST_CELL, free / (2 * features)));
   return { cell, bands: [NAME, NAME + cell * features + GAP], gap: GAP, width };
 }
 
@@ -52,24 +50,23 @@ export function neuronPixels(table: NeuronTable, sizes: Sizes, scale: number, da
   const pixels = new Uint32Array(Math.max(1, width) * Math.max(1, height));
   const ramp = signedRamp(dark);
   const draw = (band: Band) => drawBand(pixels, { width, height }, band, table.order, sizes.cell, scale, ramp, heading);
-  if (sizes.cell > 0) {
-    const [keys, products] = sizes.bands;
-    for (let key = sizes.first; key < sizes.end; key++) {
-      const top = heading + key * PITCH - sizes.offset;
-      draw({ left: keys, top, height: PITCH, values: table.keyAt(key), most: table.most.k });
-      draw({ left: products, top, height: PITCH, values: table.productAt(key), most: table.most.product });
-    }
-    drawBand(
-      pixels,
-      { width, height },
-      { left: keys, top: heading - PITCH - 6, height: PITCH, values: table.q, most: table.most.q },
-      table.order,
-      sizes.cell,
-      scale,
-      ramp,
-      0,
-    );
+  const [keys, products] = sizes.bands;
+  for (let key = sizes.first; key < sizes.end; key++) {
+    const top = heading + key * PITCH - sizes.offset;
+    const weaker = table.scores[key] === Number.NEGATIVE_INFINITY ? MASKED : 1;
+    draw({ left: keys, top, height: PITCH, values: table.keyAt(key), most: weaker * table.most.k });
+    draw({ left: products, top, height: PITCH, values: table.productAt(key), most: weaker * table.most.product });
   }
+  drawBand(
+    pixels,
+    { width, height },
+    { left: keys, top: heading - PITCH - 6, height: PITCH, values: table.q, most: table.most.q },
+    table.order,
+    sizes.cell,
+    scale,
+    ramp,
+    0,
+  );
   return { pixels: new Uint8ClampedArray(pixels.buffer), width: Math.max(1, width), height: Math.max(1, height) };
 }
 

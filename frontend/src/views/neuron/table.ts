@@ -2,10 +2,10 @@ import { added, addedOverall, carried, keyOf, queryOf, ranked } from "../../draw
 import { byPair } from "../../draw/rotary";
 import { scoreRow } from "../../draw/scores";
 import { largest } from "../../draw/values";
+import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
 
-export const ORDERS = ["as they are", "by what they add"] as const;
-export type Order = (typeof ORDERS)[number] | "frequency pairs";
+export type Order = Selection["neurons"];
 
 /** What the neurons of one head make of one query. */
 export interface NeuronTable {
@@ -40,12 +40,17 @@ export interface NeuronTable {
   readonly carried: readonly number[];
 }
 
-/** The table of the first chosen head and the query that is looked at; null where the page holds no neurons. */
-export function neuronTable(store: Store, order: Order): NeuronTable | null {
+/** The query that is looked at where none is pinned or pointed at: of the two words that are joined most. */
+export function queryShown({ pair, words }: Store): number {
+  return pair.value.query ?? words.value?.query ?? 0;
+}
+
+/** The table of the first chosen head and a query; null where the page holds no neurons. */
+export function neuronTable(store: Store, order: Order, wanted: number): NeuronTable | null {
   const [shown, head] = [store.shown.value, store.heads.value[0]];
   const parts = shown?.scores;
   if (!shown || !parts) return null;
-  const query = Math.min(parts.queries - 1, store.pair.value.query ?? 0);
+  const query = Math.min(parts.queries - 1, wanted);
   const q = queryOf(parts, head, query);
   const keys = [...Array(parts.keys).keys()];
   const dots = Float32Array.from(keys, (key) => keyOf(parts, head, key).reduce((sum, k, i) => sum + k * q[i], 0));
@@ -55,11 +60,7 @@ export function neuronTable(store: Store, order: Order): NeuronTable | null {
   const biggest = ranked(overall);
   const rotary = shown.layer.rotary;
   const ordered =
-    order === "by what they add"
-      ? biggest
-      : order === "frequency pairs" && rotary
-        ? byPair(rotary, parts.features)
-        : [...q.keys()];
+    order === "ranked" ? biggest : order === "pairs" && rotary ? byPair(rotary, parts.features) : [...q.keys()];
   const productAt = (key: number) => added(parts, head, query, key);
   const further =
     store.quantity.value.name === "weight"

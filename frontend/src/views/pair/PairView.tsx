@@ -69,7 +69,7 @@ function TokenChoice({ store, side, tokens, chosen }: TokenChoiceProps) {
         value={String(chosen)}
         onChange={(event) => {
           const token = Number(event.currentTarget.value);
-          store.select((now) => ({ ...now, [side]: [token] }));
+          store.select((now) => ({ ...now, [side]: [store.pieceAt({ side, token })] }));
         }}
       >
         {tokens.labels.map((label, token) => (

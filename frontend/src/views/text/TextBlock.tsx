@@ -6,13 +6,14 @@ import type { PageTokens } from "../../contract/page";
 import { textOn } from "../../draw/color";
 import { boxOf, pictureOf, pixelsOf, type Raster, rowStep } from "../../draw/patches";
 import type { Side } from "../../draw/place";
-import { rampCss, rampOn, signedByte } from "../../draw/ramps";
+import { rampCss, rampOn } from "../../draw/ramps";
 import { Part } from "../../parts/Patch";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
 import { valueText } from "../../state/quantity";
-import { togglePin } from "../../state/selection";
+import { directionOf } from "../../state/script";
 import type { Store } from "../../state/store";
+import { heatByte } from "./heat";
 import type { Heat } from "./TextView";
 
 interface TextBlockProps {
@@ -61,7 +62,7 @@ export function TextBlock({ store, side, tokens, pictures, title, heat, both }: 
   };
   const preview = (token: number | null) => store.preview(token === null ? {} : { [side]: token });
   const pin = (token: number | null, add: boolean) => {
-    if (token !== null) store.select((now) => togglePin(now, { side, token }, add));
+    if (token !== null) store.pin({ side, token }, add);
   };
   return (
     <div class="text-block">
@@ -104,6 +105,7 @@ function Words({ side, tokens, pictures, title }: WordsProps) {
       data-short={tokens.labels.length <= SHORT || undefined}
       data-several={(tokens.grids?.length ?? 0) > 1 || undefined}
       role="listbox"
+      dir={directionOf(tokens)}
       aria-label={`Text, ${title || `${side} tokens`}`}
       aria-orientation="horizontal"
     >
@@ -182,6 +184,7 @@ function Word({ side, token, label, tokens }: WordProps) {
       data-special={tokens.special[token] || undefined}
       data-continues={tokens.continues[token] || undefined}
       data-stand-in={standIn || undefined}
+      data-rule={token === tokens.written || undefined}
       style={{ gridArea: tokens.areas?.[token] }}
     >
       <bdi class="label">{text}</bdi>
@@ -221,17 +224,13 @@ function colour(element: HTMLElement, heat: Heat | null, token: number): void {
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }
 
-function heatByte(value: number, { most, facts }: Heat): number {
-  if (facts.signed) return Number.isFinite(value) ? signedByte(value, most) : 128;
-  return Math.round(255 * Math.sqrt(Math.min(1, value / most)));
-}
-
 function moveToken(event: KeyboardEvent & { currentTarget: HTMLElement }, tokens: PageTokens): void {
   const elements = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
   const at = elements.indexOf(event.target as HTMLElement);
+  const back = event.currentTarget.querySelector("[dir=rtl]") ? 1 : -1;
   const to = {
-    ArrowLeft: at - 1,
-    ArrowRight: at + 1,
+    ArrowLeft: at + back,
+    ArrowRight: at - back,
     ArrowUp: rowStep(tokens, at, -1),
     ArrowDown: rowStep(tokens, at, 1),
   }[event.key];

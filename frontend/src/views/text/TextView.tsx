@@ -1,5 +1,8 @@
-import { useComputed, useSignal } from "@preact/signals";
-import type { PageQuantity, PageStack } from "../../contract/page";
+import { useComputed, useSignalEffect } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { PageStack } from "../../contract/page";
 import type { RGB } from "../../draw/color";
 import { received } from "../../draw/focus";
 import { otherSide, type Side } from "../../draw/place";
@@ -10,13 +13,14 @@ import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { NO_PICTURES } from "../../source/pictures";
 import { readable } from "../../state/label";
-import { ticksOf } from "../../state/quantity";
+import { type Quantity, ticksOf } from "../../state/quantity";
+import { type Selection, TEXT_DIRECTIONS } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { amount, counted } from "../../state/words";
+import { Minimap } from "./Minimap";
 import { TextBlock } from "./TextBlock";
 
-const DIRECTIONS = ["received", "given"] as const;
-type Direction = (typeof DIRECTIONS)[number];
+type Direction = Selection["direction"];
 const PINNED = "pinned";
 
 /** How strongly each token of one side is coloured. */
@@ -25,7 +29,7 @@ export interface Heat {
   readonly values: Float32Array;
   /** The value that has the full colour. */
   readonly most: number;
-  readonly facts: PageQuantity;
+  readonly facts: Quantity;
   readonly ramp: Ramp;
   /** The byte of the ramp that stands for nothing, and the colour that it has behind words. */
   readonly none: number;
@@ -33,12 +37,12 @@ export interface Heat {
 }
 
 /** The words themselves, with heat by the attention that they receive or give. */
-export function TextView({ store }: ViewParts) {
-  const direction = useSignal<Direction>("received");
-  const heat = useComputed(() => heatOf(store, direction.value));
+export function TextView({ store, room }: ViewParts) {
+  const { direction } = store.selection.value;
+  const heat = useComputed(() => heatOf(store, store.selection.value.direction));
   const stack = store.shownStack.value ?? store.stack.value;
   const pinned = pinnedName(store);
-  const acting: Side = direction.value === "received" ? "query" : "key";
+  const acting: Side = direction === "received" ? "query" : "key";
   const sides = sameText(stack) ? [acting] : (["query", "key"] as const);
   // Words without a picture are the same for both records.
   const sets = stack.query.areas || stack.key.areas ? store.pictures.value : NO_PICTURES;
@@ -47,33 +51,82 @@ export function TextView({ store }: ViewParts) {
       <div class="view-bar">
         <Segmented
           label="Direction"
-          options={pinned ? [...DIRECTIONS, PINNED] : DIRECTIONS}
+          options={pinned ? [...TEXT_DIRECTIONS, PINNED] : TEXT_DIRECTIONS}
           labels={{ [PINNED]: pinned ?? "" }}
-          chosen={pinned ? PINNED : direction.value}
+          chosen={pinned ? PINNED : direction}
           onChoose={(option) => {
-            if (option === PINNED) return;
-            direction.value = option as Direction;
-            store.release();
+            if (option !== PINNED) store.choose({ direction: option as Direction, query: [], key: [] });
           }}
         />
-        <small class="view-note">{noteOf(store, direction.value)}</small>
+        <small class="view-note">{noteOf(store, direction)}</small>
         <NormNote store={store} />
         {heat.value && <HeatScale heat={heat.value} />}
       </div>
-      {sets.map((pictures, number) =>
-        sides.map((side) => (
-          <TextBlock
-            key={`${stack.name}-${side}-${number}`}
-            store={store}
-            side={side}
-            tokens={stack[side]}
-            pictures={pictures}
-            title={[sets.length > 1 && "AB"[number], sides.length > 1 && `${side} tokens`].filter(Boolean).join(" · ")}
-            heat={heat}
-            both={sides.length === 1}
-          />
-        )),
-      )}
+      <Scrolling
+        long={!stack.query.areas && Math.max(...sides.map((side) => stack[side].labels.length)) >= LONG}
+        store={store}
+        heat={heat}
+        height={room.value - 20}
+      >
+        {sets.map((pictures, number) =>
+          sides.map((side) => (
+            <TextBlock
+              key={`${stack.name}-${side}-${number}`}
+              store={store}
+              side={side}
+              tokens={stack[side]}
+              pictures={pictures}
+              title={[sets.length > 1 && "AB"[number], sides.length > 1 && `${side} tokens`]
+                .filter(Boolean)
+                .join(" · ")}
+              heat={heat}
+              both={sides.length === 1}
+            />
+          )),
+        )}
+      </Scrolling>
+    </div>
+  );
+}
+
+/** From so many tokens on a text has a box of its own that scrolls. */
+const LONG = 200;
+
+interface ScrollingProps {
+  store: Store;
+  heat: ReadonlySignal<Heat | null>;
+  long: boolean;
+  height: number;
+  children: ComponentChildren;
+}
+
+/** A long text in a box that scrolls, with the whole of it as a strip beside it. */
+function Scrolling({ store, heat, long, height, children }: ScrollingProps) {
+  const root = useRef<HTMLDivElement>(null);
+  const show = () => {
+    const box = root.current?.querySelector(".text-scroll");
+    if (!box || !root.current) return;
+    root.current.style.setProperty("--from", `${(100 * box.scrollTop) / box.scrollHeight}%`);
+    root.current.style.setProperty("--seen", `${(100 * box.clientHeight) / box.scrollHeight}%`);
+  };
+  useEffect(show);
+  // Brings a pinned token into sight, as when it was found or a link is opened.
+  useSignalEffect(() => {
+    const { query, key } = store.pins.value;
+    const [token] = query.length > 0 ? query : key;
+    const box = root.current?.querySelector(".text-scroll");
+    const word = token === undefined ? null : box?.querySelector<HTMLElement>(`[data-token="${token}"]`);
+    if (!box || !word) return;
+    const top = word.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    if (top < 0 || top > box.clientHeight - 40) box.scrollTop += top - box.clientHeight / 2;
+  });
+  if (!long) return <>{children}</>;
+  return (
+    <div class="text-frame" ref={root}>
+      <section class="text-scroll" aria-label="The text" style={{ height: `${height}px` }} onScroll={show}>
+        {children}
+      </section>
+      <Minimap heat={heat} height={height} />
     </div>
   );
 }
@@ -109,7 +162,8 @@ function heatOf(store: Store, direction: Direction): Heat | null {
   return {
     side,
     values: heat,
-    most: largest(heat) || 1e-6,
+    // All that is near the even share is as pale as that: it has not much to say.
+    most: Math.max(largest(heat) || 1e-6, 2 * (facts.even ?? 0)),
     facts,
     ramp: over ? veiled(ramp, none) : ramp,
     none,
@@ -146,13 +200,13 @@ function NormNote({ store: { valueNorms } }: { store: Store }) {
   if (!valueNorms.value) return null;
   return (
     <small class="norm-note" title="Length of what a key adds when it has all the weight, mean of the chosen heads">
-      under the words: ‖f(x)‖ ≤ {amount(valueNorms.value.most)}
+      under the words: value norm, up to {amount(valueNorms.value.most)}
     </small>
   );
 }
 
 function HeatScale({ heat: { most, facts, ramp } }: { heat: Heat }) {
   const ticks = ticksOf(facts, most);
-  const few = facts.signed ? ticks : [ticks[0], ticks[2], ticks[4]];
+  const few = ticks.length < 5 ? ticks : [ticks[0], ticks[2], ticks[4]];
   return <Scale ramp={ramp} ticks={few} label={facts.label} />;
 }

@@ -141,7 +141,8 @@ def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]
         Scores, and the epoch that each probe is from.
     """
     maps, words = data.items[0].maps, data.items[0].vectors
-    count, features = 0 if maps is None else len(maps), 0 if words is None else words.shape[1]
+    count = 0 if maps is None else len(maps)
+    features = 0 if words is None else words.shape[1]
 
     def probe() -> nn.Module:
         return AttentionOnly(count) if words is None else AttentionWords(count, features)

@@ -92,6 +92,12 @@ class Data:
         return {"probe": self.items} | ({} if self.twin is None else {"random weights": self.twin})
 
     @property
+    def documents(self) -> tuple[str | None, ...] | None:
+        """The document of each sentence reported on; None where none has one."""
+        found = tuple(item.sentence.document or None for item in self.test)
+        return found if any(found) else None
+
+    @property
     def test(self) -> list[Item]:
         """The sentences reported on."""
         return [self.items[number] for number in self.parts.test]
@@ -103,25 +109,41 @@ class Data:
 
 
 def parts_of(sentences: Sequence[Sentence], shares: tuple[float, float, float], seed: int) -> Parts:
-    """Draw which sentences are learnt from, set aside and reported on; sentences of the same words stay together.
+    """Draw which documents are learnt from, set aside and reported on; no document lies in two parts.
+
+    Sentences of one document stay together, and so do equal sentences that are of none. A sentence of which an equal
+    one of another document lies in an earlier part is left out of the later ones: nothing is reported on that was
+    learnt from.
 
     Args:
         sentences: to be divided.
-        shares: of the three parts; they sum to 1.
+        shares: of the sentences that each of the three parts is to have; they sum to 1.
         seed: of the draw.
 
     Raises:
         TextError: where a part would be empty.
     """
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for number, sentence in enumerate(sentences):
-        alike.setdefault(tuple(word.lower() for word in sentence.words), []).append(number)
-    groups = list(alike.values())
+    forms = [tuple(word.lower() for word in sentence.words) for sentence in sentences]
+    together: dict[object, list[int]] = {}
+    for number, (sentence, words) in enumerate(zip(sentences, forms, strict=True)):
+        together.setdefault(sentence.document or words, []).append(number)
+    groups = list(together.values())
     order = np.random.default_rng(seed).permutation(len(groups))
-    ends = np.rint(np.cumsum(shares)[:2] * len(groups)).astype(int)
-    divided = [tuple(sorted(n for at in part for n in groups[at])) for part in np.split(order, ends)]
+    # documents differ in length: parts end where their share of sentences does
+    done = np.cumsum([len(groups[at]) for at in order])
+    ends = np.searchsorted(done, np.cumsum(shares)[:2] * len(sentences) - 1e-9) + 1
+    # a long document must not take the place of the parts after it: each part has one document at least
+    ends = np.minimum(ends, [len(groups) - 2, len(groups) - 1])
+    ends[1] = max(ends[1], ends[0] + 1)
+    seen: set[tuple[str, ...]] = set()
+    divided = []
+    for part in np.split(order, ends):
+        own = [number for at in part for number in groups[at] if forms[number] not in seen]
+        divided.append(tuple(sorted(own)))
+        seen |= {forms[number] for number in own}
     if not all(divided):
         raise TextError(
-            f"{len(groups)} different sentences are too few to be divided into {', '.join(f'{s:.0%}' for s in shares)}"
+            f"{len(groups)} different documents or sentences are too few to be divided into "
+            f"{', '.join(f'{share:.0%}' for share in shares)}"
         )
     return Parts(*divided)

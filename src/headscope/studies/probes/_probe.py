@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
-from headscope.capturing import random_twin
+from headscope.capturing import LOADING, MOST_UNKNOWN, LoadOptions, random_twin
 from headscope.capturing._facts import facts_of
 from headscope.capturing._run import unwrapped
 from headscope.errors import HeadscopeError, RecordError, TextError
@@ -37,8 +37,8 @@ TRAININGS = {
 }
 
 
-class ProbeOptions(TypedDict, total=False):
-    """How `probe` reads, trains and reports."""
+class ProbeOptions(LoadOptions, total=False):
+    """How `probe` loads a model that is named, reads, trains and reports."""
 
     sentences: int | None
     """How many of the treebank's sentences, drawn by the first seed; all by default."""
@@ -52,7 +52,7 @@ class ProbeOptions(TypedDict, total=False):
     """At most; by default 20 to 30. The one that did best on sentences set aside is kept."""
     rate: float | None
     """Of Adam."""
-    vectors: str | os.PathLike | None
+    vectors: str | os.PathLike[str] | None
     """Words of ``attention-words``: a file in GloVe's text format; by default the model's own input embeddings."""
     layer: int | None
     """The layer of ``structural``, 0 the embeddings; by default all, and the best on sentences set aside."""
@@ -66,6 +66,8 @@ class ProbeOptions(TypedDict, total=False):
     """Of the intervals; 0.95 by default."""
     progress: bool
     """Whether to show bars on terminals."""
+    allow_unfit: bool
+    """Whether sentences that are mostly unknown tokens are read all the same; False by default."""
     on_error: Callable[[str, HeadscopeError], None] | None
     """Is called with name and error of a sentence that is left out; the result names them in any case."""
 
@@ -80,13 +82,14 @@ class Plan:
     seeds: tuple[int, ...] = (0,)
     epochs: int | None = None
     rate: float | None = None
-    vectors: str | os.PathLike | None = None
+    vectors: str | os.PathLike[str] | None = None
     layer: int | None = None
     rank: int = 64
     least: int = 50
     layers: bool = True
     confidence: float = 0.95
     progress: bool = False
+    allow_unfit: bool = False
     on_error: Callable[[str, HeadscopeError], None] | None = None
 
     def __post_init__(self) -> None:
@@ -111,7 +114,7 @@ class Plan:
 def probe(
     model: Any,
     tokenizer: Any,
-    treebank: str | os.PathLike | Iterable[Sentence],
+    treebank: str | os.PathLike[str] | Iterable[Sentence],
     *,
     kind: Kind = "attention",
     random_weights: bool = False,
@@ -131,8 +134,9 @@ def probe(
 
     Controls: majority, or the best single offset; distances only, or words with distances; the control task, whose
     selectivity is the probe's score less its own (Hewitt and Liang 2019: labels drawn for each word type); the
-    embeddings for hidden states; and the same architecture with random weights. Sentences are divided, never words or
-    pairs, and equal sentences stay together. A text's words are read with a space between them.
+    embeddings for hidden states; and the same architecture with random weights. Documents are divided (sentences where
+    the treebank names none), never words or pairs, and no sentence is reported on that was learnt from. A text's words
+    are read with a space between them.
 
     Where ours differs: papers train on the Penn Treebank with Stanford or 30 relations and on far more sentences; the
     epoch is chosen on sentences set aside; Coenen's pairs are divided as pairs; Tenney's labels are independent.
@@ -148,17 +152,21 @@ def probe(
 
     Raises:
         RecordError: a kind or option there is not.
-        TextError: too few sentences.
+        TextError: too few sentences, or most of their tokens are unknown to the tokenizer.
         CaptureError: a model whose attention, or hidden states, cannot be read.
         FileError: a treebank or table of vectors that cannot be read.
 
     Example:
         >>> print(probe(None, None, "en_ewt-ud-train.conllu", kind="structural", sentences=2000))
     """
-    plan = _plan(kind, options)
+    given: dict[str, Any] = dict(options)
+    loading = {name: given.pop(name) for name in LOADING if name in given}
+    plan = _plan(kind, given)
     bank = tuple(read_treebank(treebank) if isinstance(treebank, str | os.PathLike) else treebank)
     sentences = _drawn([sentence for sentence in bank if len(sentence) <= plan.most_words], plan)
-    source = parse_source(model, tokenizer, [sentence.text for sentence in sentences], {})
+    source = parse_source(
+        model, tokenizer, [sentence.text for sentence in sentences], {"allow_unfit": plan.allow_unfit, **loading}
+    )
     if source is None:
         raise RecordError("probe needs a model and sentences: probe(model, tokenizer, treebank)")
     left_out: dict[str, str] = {}
@@ -171,6 +179,7 @@ def probe(
         "model": facts_of(unwrapped(source.model)).name,
         "seeds": plan.seeds,
         "confidence": plan.confidence,
+        "words": float(np.median([len(item.sentence) for item in data.test])),
     }
     return Probing(scores=scores, sentences=counts, facts=facts, left_out=left_out, **shown)
 
@@ -226,7 +235,8 @@ def _read(
     kind: str, model: tuple[Any, Any], sentences: Sequence[Sentence], plan: Plan, *, note: LeftOut
 ) -> dict[int, Item]:
     """The items of the sentences that can be read, in order."""
-    how = {"on_error": note, "progress": plan.progress}
+    most = 1.0 if plan.allow_unfit else MOST_UNKNOWN
+    how: dict[str, Any] = {"on_error": note, "progress": plan.progress, "max_unknown": most}
     read = with_states if kind in ("structural", "edge") else with_maps
     found = read(*model, sentences, **how)
     if not found:
@@ -247,7 +257,8 @@ def _trained(kind: str, data: Data, plan: Plan) -> tuple[tuple[Score, ...], dict
         scores, told = _scores(kind, data, plan, seed)
         runs.append({(score.task, score.measure, score.of): score for score in scores})
         facts.append(told)
-    scores = tuple(over_seeds([run[key] for run in runs]) for key in runs[0])
+    documents = data.documents
+    scores = tuple(replace(over_seeds([run[key] for run in runs]), groups=documents) for key in runs[0])
     return scores, facts[0] | ({"layers of the seeds": tuple(told["layer"] for told in facts)} if _many(facts) else {})
 
 

@@ -29,9 +29,10 @@ class Probing(Table):
         scores: each one's; the probe's is called ``"probe"``.
         sentences: how many were learnt from, set aside and reported on.
         seeds: the seeds that probes were trained with; scores are means over them.
-        confidence: of the bootstrap intervals over sentences.
+        confidence: of the bootstrap intervals, over documents where sentences name theirs, else over sentences.
         facts: what else there is to say: epochs, layers, labels.
         left_out: sentences that could not be read, by name, and why.
+        words: median length of the sentences reported on; None where it is not known.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class Probing(Table):
     confidence: float = 0.95
     facts: Mapping[str, Any] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    words: float | None = None
 
     def score(self, of: str = PROBE, *, task: str | None = None, measure: str | None = None) -> Score:
         """One of the scores; without task or measure the first.
@@ -84,7 +86,7 @@ class Probing(Table):
             if each.task == task and each.measure == measure and each.of.startswith(PER_LAYER)
         }
 
-    def columns(self) -> dict[str, list]:
+    def columns(self) -> dict[str, list[Any]]:
         """Every score with its interval as a table, one list for each column."""
         rows = []
         for each in (*self.scores, *self.selectivity):
@@ -93,7 +95,7 @@ class Probing(Table):
             rows.append((*named, each.value, *each.interval(self.confidence), deviation, len(each.hits)))
         return {name: [row[place] for row in rows] for place, name in enumerate(FIELDS)}
 
-    def plot(self, path: str | os.PathLike) -> Path:
+    def plot(self, path: str | os.PathLike[str]) -> Path:
         """Draw the probe beside its controls, with intervals; and, where layers were probed, the layers.
 
         Args:
@@ -113,9 +115,11 @@ class Probing(Table):
     def __str__(self) -> str:
         learnt, aside, test = self.sentences
         trained = f"{'seed' if len(self.seeds) == 1 else 'seeds'} {', '.join(map(str, self.seeds))}"
+        of = "documents" if any(each.groups for each in self.scores) else "sentences"
+        length = "" if self.words is None else f" (median {self.words:.0f} words)"
         first = (
             f"{self.kind} probe of {self.model or 'a model'}: learnt from {learnt} sentences, {aside} set aside, "
-            f"scores of {test} others; {trained}; [{self.confidence:.0%} interval over sentences]"
+            f"scores of {test} others{length}; {trained}; [{self.confidence:.0%} interval over {of}]"
         )
         told = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
         if self.left_out:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing import capture_many
+from headscope._progress import counted
+from headscope.capturing import capture_many, check_known
+from headscope.capturing._device import device_of
 from headscope.capturing._inputs import encode
+from headscope.capturing._many import OF_ONE_INPUT, reason_of
 from headscope.capturing._run import at_rest, unwrapped
 from headscope.capturing._tokens import tokens_from_encoding
 from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError
@@ -26,7 +29,13 @@ LeftOut = Callable[[int, HeadscopeError], None]
 
 
 def with_maps(
-    model: Any, tokenizer: Any, sentences: Sequence[Sentence], *, on_error: LeftOut, progress: bool = False
+    model: Any,
+    tokenizer: Any,
+    sentences: Sequence[Sentence],
+    *,
+    on_error: LeftOut,
+    progress: bool = False,
+    max_unknown: float = 1.0,
 ) -> dict[int, Item]:
     """Attention between the words of each sentence, of all heads of all layers; by number of the sentence.
 
@@ -36,6 +45,7 @@ def with_maps(
         sentences: to be read, the words with a space between them.
         on_error: is called with number and error of a sentence that is left out.
         progress: whether to show a bar on terminals.
+        max_unknown: largest share of unknown tokens in a sentence; one with more of them is left out.
     """
     failed: set[int] = set()
 
@@ -43,9 +53,8 @@ def with_maps(
         failed.add(number)
         on_error(number, error)
 
-    records = capture_many(
-        model, tokenizer, [sentence.text for sentence in sentences], progress=progress, on_error=note
-    )
+    texts = [sentence.text for sentence in sentences]
+    records = capture_many(model, tokenizer, texts, progress=progress, on_error=note, max_unknown=max_unknown)
     found, number = {}, -1
     for record in records:
         number += 1
@@ -59,7 +68,13 @@ def with_maps(
 
 
 def with_states(
-    model: Any, tokenizer: Any, sentences: Sequence[Sentence], *, on_error: LeftOut, progress: bool = False
+    model: Any,
+    tokenizer: Any,
+    sentences: Sequence[Sentence],
+    *,
+    on_error: LeftOut,
+    progress: bool = False,
+    max_unknown: float = 1.0,
 ) -> dict[int, Item]:
     """The hidden states of each sentence as transformers returns them, in half precision; see `with_maps`.
 
@@ -71,15 +86,17 @@ def with_states(
     for number, sentence in enumerate(sentences):
         try:
             encoding = encode(model, tokenizer, sentence.text, None, truncate=False)
+            check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
             encoded[number] = dict(encoding), _words(sentence, _tokens(tokenizer, encoding, sentence))
-        except HeadscopeError as error:
-            on_error(number, error)
+        except OF_ONE_INPUT as error:
+            on_error(number, reason_of(error))
     order = sorted(encoded, key=lambda number: len(encoded[number][0]["input_ids"]))
     batches = [order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)]
     found = {}
     with at_rest(model):
-        for batch in _shown(batches, progress):
-            for number, states in zip(batch, _states(model, [encoded[each][0] for each in batch]), strict=True):
+        for batch in counted(batches, "Reading", "batch", shows=progress):
+            read = _batch_states(model, {each: encoded[each][0] for each in batch}, on_error)
+            for number, states in read.items():
                 found[number] = Item(sentence=sentences[number], states=states, pieces=encoded[number][1].tokens)
     return found
 
@@ -129,7 +146,9 @@ def _mapped(sentence: Sentence, record: Record) -> Item:
     for layer in stack:
         among = word_attention(np.asarray(layer.weights_of(), np.float64), words)
         maps.append(among[:, places][:, :, places])
-        outer = [0 if places[0] > 0 else None, among.shape[1] - 1 if places[-1] < among.shape[1] - 1 else None]
+        last = among.shape[1] - 1
+        first_end = 0 if places[0] > 0 else None
+        outer = [first_end, last if places[-1] < last else None]
         none = np.zeros((len(among), len(places)))
         out = [none if end is None else among[:, end][:, places] for end in outer]
         back = [none if end is None else among[:, :, end][:, places] for end in outer]
@@ -151,26 +170,45 @@ def _tokens(tokenizer: Any, encoding: Any, sentence: Sentence) -> Tokens:
     return tokens_from_encoding(tokenizer, encoding, (sentence.text,))
 
 
+def _batch_states(model: Any, encodings: dict[int, dict[str, list[int]]], on_error: LeftOut) -> dict[int, np.ndarray]:
+    """The hidden states of a batch by number; one that fails as a whole is run again one by one.
+
+    Raises:
+        CaptureError: where the model returns none, which no sentence is to blame for.
+    """
+    try:
+        states = dict(zip(encodings, _states(model, list(encodings.values())), strict=True))
+    except CaptureError:
+        raise
+    except OF_ONE_INPUT:
+        states = {}
+        for number, encoding in encodings.items():
+            try:
+                states[number] = _states(model, [encoding])[0]
+            except OF_ONE_INPUT as error:
+                on_error(number, reason_of(error))
+    found = {}
+    for number, own in states.items():
+        if np.isfinite(own).all():
+            found[number] = own
+        else:
+            on_error(number, RecordError("the hidden states of the sentence are not finite in half precision"))
+    return found
+
+
 def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.ndarray]:
     """Hidden states ``[layer piece feature]`` of each, padding cut off."""
     sizes = [len(encoding["input_ids"]) for encoding in encodings]
     longest = max(sizes)
+    device = device_of(model)
     arguments = {
-        name: torch.tensor([each[name] + [0] * (longest - len(each[name])) for each in encodings], device=model.device)
+        name: torch.tensor([each[name] + [0] * (longest - len(each[name])) for each in encodings], device=device)
         for name in encodings[0]
     }
-    arguments["attention_mask"] = torch.tensor([[1] * size + [0] * (longest - size) for size in sizes]).to(model.device)
+    arguments["attention_mask"] = torch.tensor([[1] * size + [0] * (longest - size) for size in sizes], device=device)
     outputs = model(**arguments, output_hidden_states=True)
     states = getattr(outputs, "hidden_states", None)
     if states is None:
         raise CaptureError(f"{type(model).__name__} returns no hidden_states; a probe of hidden states needs them")
     together = torch.stack([layer.half() for layer in states]).cpu().numpy()
     return [together[:, number, :size] for number, size in enumerate(sizes)]
-
-
-def _shown(batches: Sequence[list[int]], progress: bool) -> Iterable[list[int]]:
-    if not progress:
-        return batches
-    from tqdm import tqdm
-
-    return tqdm(batches, desc="Reading", unit="batch", disable=None)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
+from headscope.evidence import parse_groups, redrawn_interval
 from headscope.linguistics._probe_scores import LENGTHS
 
 RESAMPLES = 2000
@@ -33,6 +34,7 @@ class Score:
             the ratio over all sentences.
         seeds: the value with each seed, where several were trained.
         less: hits of what is taken off.
+        groups: the document that each sentence is of, which are drawn together; None where nobody says.
     """
 
     task: str
@@ -42,6 +44,7 @@ class Score:
     lengths: Int[np.ndarray, " sentence"] | None = None
     seeds: tuple[float, ...] = ()
     less: Float[np.ndarray, "sentence 2"] | None = None
+    groups: tuple[str | None, ...] | None = None
 
     @cached_property
     def value(self) -> float:
@@ -50,19 +53,27 @@ class Score:
 
     @cached_property
     def redrawn(self) -> Float[np.ndarray, " resample"]:
-        """Over sentences drawn anew with replacement."""
-        rng, count = np.random.default_rng(SEED), len(self.hits)
+        """Over documents, or sentences where these are not known, drawn anew with replacement."""
+        rng, document = np.random.default_rng(SEED), self._documents
+        count = int(document.max(initial=-1)) + 1
         sizes = [min(AT_ONCE, RESAMPLES - first) for first in range(0, RESAMPLES, AT_ONCE)]
         drawn = (rng.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64) for size in sizes)
-        return np.concatenate([self._values(times) for times in drawn])
+        return np.concatenate([self._values(times[:, document]) for times in drawn])
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Lower and upper end of the percentile bootstrap interval over sentences; NaN for fewer than two of them."""
-        known = self.redrawn[~np.isnan(self.redrawn)]
-        if len(self.hits) < 2 or not len(known):
-            return float("nan"), float("nan")
-        low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+        """Lower and upper end of the interval over documents or sentences; NaN for fewer than two of them.
+
+        Quantiles as of `headscope.evidence.interval`.
+        """
+        sizes = np.bincount(self._documents, weights=self.hits[:, 1])[:, None]
+        low, high = redrawn_interval(self.redrawn[:, None], sizes, confidence=confidence)[0]
         return float(low), float(high)
+
+    @property
+    def _documents(self) -> Int[np.ndarray, " sentence"]:
+        """The number of each sentence's document; without documents each is its own."""
+        numbers = parse_groups(self.groups, len(self.hits), "sentence")
+        return np.arange(len(self.hits)) if numbers is None else numbers
 
     def minus(self, other: Score, of: str) -> Score:
         """The difference of two scores over the same sentences.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from headscope._progress import counted
 
 LEAST_GAIN = 1e-4
 
@@ -69,7 +71,7 @@ def fit(
         best, best_epoch, kept = _mean_loss(module, aside, loss), 0, copy.deepcopy(module.state_dict())
         optimiser, since = _adam(module, how, how.rate), 0
         rate = how.rate
-        for epoch in _shown(range(1, how.epochs + 1), name, how.progress):
+        for epoch in counted(range(1, how.epochs + 1), name, "epoch", shows=how.progress, stays=False):
             module.train()
             for number in torch.randperm(len(learnt)).tolist():
                 optimiser.zero_grad(set_to_none=True)
@@ -97,11 +99,3 @@ def _mean_loss(module: nn.Module, batches: Sequence[Any], loss: Callable[[Any, A
     module.eval()
     with torch.no_grad():
         return sum(float(loss(module, batch)) for batch in batches) / len(batches)
-
-
-def _shown(epochs: Iterable[int], name: str, progress: bool) -> Iterable[int]:
-    if not progress:
-        return epochs
-    from tqdm import tqdm
-
-    return tqdm(epochs, desc=name, unit="epoch", leave=False, disable=None)

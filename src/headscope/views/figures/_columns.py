@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from headscope.record import Tokens
 from headscope.views.figures._frame import spaced, token_size
+from headscope.views.figures._generation import first_written
 from headscope.views.figures._options import Plan
 from headscope.views.figures._sheet import Sheet
 
@@ -56,13 +57,16 @@ def place_columns(sheet: Sheet, plan: Plan, y: float) -> Columns:
     most = max(len(stack.query), len(stack.key))
     pitch = min(PITCH * style.em, TALLEST / most)
     size = token_size(pitch, style.size)
-    words = ("from (query)", "to (key)")
+    narrow = plan.panel is not None and plan.panel.narrow
+    words = ("from", "to") if narrow else ("from (query)", "to (key)")
     names = tuple(
         max(_name_width(sheet, tokens, size), sheet.width_of(title, style.small))
         for tokens, title in zip((stack.query, stack.key), words, strict=True)
     )
     pair = {0, 1} in ({*stack.query.segments}, {*stack.key.segments})
-    margin = 1.3 * style.em if pair else 0.0
+    margin = 0.0
+    if pair:
+        margin = (0.7 if narrow else 1.3) * style.em
     bars = bar_width(sheet) + sheet.width_of("<.001", style.small) + GAP * style.em
     left = margin + names[0] + GAP * style.em + (bars if plan.key is not None else 0.0)
     right = sheet.width - margin - names[1] - GAP * style.em - (bars if plan.query is not None else 0.0)
@@ -93,7 +97,21 @@ def write_names(sheet: Sheet, plan: Plan, columns: Columns) -> int:
                 bold=focused,
             )
         _brackets(sheet, plan, columns, side)
+        _rule(sheet, plan, columns, side)
     return every
+
+
+def _rule(sheet: Sheet, plan: Plan, columns: Columns, side: str) -> None:
+    """A line between the prompt and what the model wrote after it."""
+    tokens: Tokens = getattr(plan.stack, side)
+    first = first_written(plan, tokens)
+    if first is None:
+        return
+    y = columns.middle(len(tokens))[first] - columns.pitch / 2
+    gap = GAP * plan.style.em
+    left = side == "query"
+    start = columns.left - gap - columns.names[0] if left else columns.right + gap
+    sheet.line((start, start + columns.names[not left]), (y, y), colour=plan.style.accent, line=0.9)
 
 
 def _name_width(sheet: Sheet, tokens: Tokens, size: float) -> float:
@@ -124,11 +142,15 @@ def _brackets(sheet: Sheet, plan: Plan, columns: Columns, side: str) -> None:
     if {*tokens.segments} != {0, 1}:
         return
     middles, style = columns.middle(len(tokens)), plan.style
-    x = 0.95 * style.em if side == "query" else sheet.width - 0.95 * style.em
+    narrow = plan.panel is not None and plan.panel.narrow
+    inset = (0.3 if narrow else 0.95) * style.em
+    x = inset if side == "query" else sheet.width - inset
     edges = [0, *(at for at in range(1, len(tokens)) if tokens.segments[at] != tokens.segments[at - 1]), len(tokens)]
     for start, end in pairwise(edges):
         ends = (middles[start] - 0.4 * columns.pitch, middles[end - 1] + 0.4 * columns.pitch)
         sheet.line((x, x), ends, colour=style.edge, line=0.6)
+        if narrow:
+            continue
         letter = "AB"[tokens.segments[start]]
         outer = 0.0 if side == "query" else sheet.width
         anchor = "left" if side == "query" else "right"

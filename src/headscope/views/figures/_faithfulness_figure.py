@@ -70,8 +70,8 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Agreement of each signal with gradient and leaving out, and what erasing tokens in its order does.
 
     Filled marks are Spearman's rho (or the mean over the shares of tokens), hollow ones Kendall's tau-b; whiskers are
-    bootstrap intervals over texts. Below, what the answer loses by the share of tokens. The random draw is the
-    baseline.
+    intervals over texts. Below, what the answer loses by the share of tokens. What tokens in random order do is a line
+    in the panels of erasure: the zero line of all others.
 
     Source: Jain and Wallace 2019 (agreement); DeYoung et al. 2020 (erasure).
 
@@ -97,9 +97,12 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
         notes = ["agreement: rank correlation over the tokens of a text, filled Spearman’s rho, hollow Kendall’s tau-b"]
         notes.append("comprehensiveness and sufficiency: what the curves below are in the mean")
         if len(found.texts) > 1:
-            notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over texts")
+            over = "texts" if found.groups is None else "documents"
+            notes.append(f"whiskers: {found.confidence:.0%} interval over {over}")
         if "random" in colours:
-            notes.append("random: one random draw for each text")
+            notes.append(
+                "random: one random draw for each text; its line, what any cut of tokens does, is the zero line"
+            )
         sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
     recipe = result_recipe(
         "faithfulness",
@@ -139,6 +142,7 @@ def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
         sheet.text(start, y + 0.6 * style.em, sheet.fitted(words, wide + 0.8 * gap))
         axis = _axis(found, measures, PANELS[number - number % 2 : number - number % 2 + 2], (start, start + wide))
         _grid(sheet, axis, top, bottom)
+        _zero_line(sheet, _random(found, measures), axis, (top, bottom))
         for row in range(1, len(colours)):
             sheet.line([start, start + wide], [top + row * pitch] * 2, colour=style.edge, line=0.3)
         for row, (name, colour) in enumerate(colours.items()):
@@ -169,8 +173,20 @@ def _grid(sheet: Sheet, axis: Axis, top: float, bottom: float) -> None:
     style = sheet.style
     for tick in axis.ticks():
         x, is_zero = axis.at(tick), abs(tick) < 1e-9
-        sheet.line([x, x], [top, bottom], colour=style.muted if is_zero else style.edge, line=0.7 if is_zero else 0.4)
+        colour, line = (style.muted, 0.7) if is_zero else (style.edge, 0.4)
+        sheet.line([x, x], [top, bottom], colour=colour, line=line)
         sheet.note(x, bottom + 0.8 * style.em, _number(tick), anchor="center")
+
+
+def _random(found: Any, measures: Sequence[str]) -> list[float]:
+    """What cutting tokens in random order does, of measures of erasure; none of others."""
+    names = [(measure, "random", "") for measure in measures]
+    return [found.summary[name][0] for name in names if name in found.summary]
+
+
+def _zero_line(sheet: Sheet, values: Sequence[float], axis: Axis, ends: tuple[float, float]) -> None:
+    for value in values:
+        sheet.line([axis.at(value)] * 2, list(ends), colour=sheet.style.ink, line=1.0)
 
 
 def _mark(sheet: Sheet, found: Any, name: tuple[str, str, str], axis: Axis, *, y: float, colour: str) -> None:

@@ -13,20 +13,24 @@ from typing_extensions import Unpack
 from headscope.errors import FigureError
 from headscope.record import Record
 from headscope.storage import written_whole
+from headscope.views._renamed import renamed
 from headscope.views.figures._frame import Drawing
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._options import FigureOptions, between, parse_options, plain_options
+from headscope.views.figures._options import FigureOptions, between, check_names, parse_options, plain_options
+from headscope.views.figures._overview import draw_overview
 from headscope.views.figures._pair import draw_pair
 from headscope.views.figures._recipe import Recipe, metadata, recipe_of
 from headscope.views.figures._scatter import draw_scatter
-from headscope.views.figures._sheet import our_settings
+from headscope.views.figures._sheet import drawing_onto, our_settings, size_of
 from headscope.views.figures._text import draw_text
+from headscope.views.figures._tray import draw_tray
 
 FORMATS = ("svg", "pdf", "png")
 DRAWINGS: dict[str, Drawing] = {
+    "overview": draw_overview,
     "head": draw_head,
     "model": draw_model,
     "matrix": draw_matrix,
@@ -51,7 +55,7 @@ class Figure:
     recipe: Recipe
     missing: str = ""
 
-    def save(self, path: str | os.PathLike, *, dpi: float | int = 300) -> Path:
+    def save(self, path: str | os.PathLike[str], *, dpi: float | int = 300) -> Path:
         """Write the figure, whole or not at all; the same record and options give the same bytes.
 
         Args:
@@ -83,11 +87,12 @@ class Figure:
         return text[text.index("<svg") :]
 
 
-def figure(record: Record, **options: Unpack[FigureOptions]) -> Figure:
+def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> Figure:
     """A view of a record as a figure for print: millimetres, points, real text, its recipe in the metadata.
 
     Args:
         record: what to draw.
+        ax: matplotlib axes of yours to draw into, whose width then is the drawing's; by default a figure of its own.
         **options: see `FigureOptions`.
 
     Raises:
@@ -96,9 +101,37 @@ def figure(record: Record, **options: Unpack[FigureOptions]) -> Figure:
 
     Example:
         >>> figure(record, view="head", layer=2, head=0).save("fig.pdf")
+        >>> _, (left, right) = plt.subplots(1, 2, figsize=(7, 4))
+        >>> figure(record, view="matrix", layer=2, head=0, ax=left)
     """
-    with our_settings():
-        given = plain_options(options)
-        plan = parse_options(record, given)
-        sheet = DRAWINGS[plan.view](plan)
+    if not isinstance(record, Record):
+        raise FigureError(_not_drawn(record))
+    given = plain_options(renamed(options))
+    if ax is not None:
+        if "width" in given:
+            raise FigureError("width= is that of the axes where ax= is given; leave one of them out")
+        given["width"] = size_of(ax)[0]
+    with our_settings(), drawing_onto(ax):
+        if check_names(given) == "compare":
+            if ax is not None:
+                raise FigureError("A tray is a figure of its own and fits into no axes; leave ax= out")
+            sheet, plan = draw_tray(record, given, DRAWINGS)
+        else:
+            plan = parse_options(record, given)
+            sheet = DRAWINGS[plan.view](plan)
     return Figure(sheet.matplotlib, recipe_of(plan, given), "".join(sorted(sheet.missing)))
+
+
+def _not_drawn(given: Any) -> str:
+    """What to do with what is no record."""
+    if hasattr(given, "stacks"):
+        return (
+            f"A {type(given).__name__} has a page and no figure: give it to headscope.view(...), or draw one of its "
+            "records, figure(comparison.b)"
+        )
+    if hasattr(given, "figure"):
+        return f"A {type(given).__name__} draws itself: found.figure()"
+    return (
+        f"figure draws a Record, and was given a {type(given).__name__}; capture one: "
+        "figure(headscope.capture(model, tokenizer, text))"
+    )

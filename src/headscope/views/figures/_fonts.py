@@ -70,9 +70,12 @@ def _faces(names: tuple[str, ...]) -> tuple[Any, frozenset[int]]:
 def writable(text: str, names: tuple[str, ...]) -> tuple[str, frozenset[str]]:
     """The text with a square for each character that no font has, and these characters."""
     _, known = _faces(names)
-    shown = "".join(
-        character if ord(character) in known else "" if character in INVISIBLE else STAND_IN for character in text
-    )
+    shown = ""
+    for character in text:
+        if ord(character) in known:
+            shown += character
+        elif character not in INVISIBLE:
+            shown += STAND_IN
     return shown, frozenset(text) - set(map(chr, known)) - INVISIBLE
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import parse_hex
+from headscope.views.figures._panel import Panel
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import LEADING, Sheet
 from headscope.views.figures._sinks import find_sinks
@@ -25,6 +26,8 @@ def heading(sheet: Sheet, plan: Plan, title: str) -> float:
     if not wanted:
         return 0.35 * style.em
     pitch = 1.5 * style.em
+    if plan.panel is not None:
+        return _panel_heading(sheet, plan.panel, wanted)
     shown = sheet.fitted(sheet.shown(wanted), sheet.width, style.size * 1.08)
     sheet.text(0, pitch / 2, shown, bold=True)
     model = sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2]) if plan.record.model.name else ""
@@ -36,6 +39,28 @@ def heading(sheet: Sheet, plan: Plan, title: str) -> float:
         sheet.note(x, y, fitted, anchor="right" if beside else "left")
         pitch *= 1 if beside else 2
     return pitch + 0.5 * style.em
+
+
+def _panel_heading(sheet: Sheet, panel: Panel, wanted: str) -> float:
+    """The letter of a picture of a row and its title, in two lines where one is too narrow; give the next y."""
+    letter = panel.letter
+    style = sheet.style
+    pitch = 1.5 * style.em
+    left = sheet.width_of(letter, style.size * 1.08) + 0.7 * style.em
+    sheet.text(0, pitch / 2, letter, bold=True)
+    parts = title_lines(sheet, sheet.shown(wanted), sheet.width - left)[: panel.lines]
+    for at, part in enumerate(parts):
+        sheet.text(left, (at + 0.5) * pitch, part)
+    return panel.lines * pitch + 0.3 * style.em
+
+
+def title_lines(sheet: Sheet, text: str, room: float) -> list[str]:
+    """A title in two lines at most, parted before a dot."""
+    if sheet.width_of(text) <= room:
+        return [text]
+    parts = text.split(" · ")
+    cut = next((at for at in range(len(parts) - 1, 0, -1) if sheet.width_of(" · ".join(parts[:at])) <= room), 1)
+    return [sheet.fitted(" · ".join(part), room) for part in (parts[:cut], parts[cut:]) if part]
 
 
 def where(plan: Plan) -> str:
@@ -76,6 +101,9 @@ def closing(sheet: Sheet, plan: Plan, y: float, notes: Iterable[str]) -> None:
         )
         if note
     ]
+    if plan.panel is not None:
+        plan.panel.notes.extend(said)
+        said = []
     sheet.finish(sheet.paragraph(y, said) + 0.3 * sheet.style.em)
 
 
@@ -97,8 +125,13 @@ def most_note(sheet: Sheet, plan: Plan) -> str:
 
 def sinks_note(plan: Plan) -> str:
     """Says where rows do not sum to 1."""
-    layers = plan.layers if plan.view in ("model", "pair") else (plan.layer,)
-    if all(layer.sinks is None for layer in layers) or not plan.shown.weights or plan.view == "scatter":
+    layers = plan.layers if plan.view in ("overview", "model", "pair") else (plan.layer,)
+    if not plan.shown.weights or plan.view == "scatter":
+        return ""
+    cut = [layer.not_kept for layer in layers if layer.partial]
+    if cut:
+        return f"not kept: {percent(sum(cut) / len(cut))} of the attention, cut before it came here"
+    if all(not layer.has("sinks") for layer in layers):
         return ""
     return "rows sum to less than 1: the rest goes to a learned sink that is no token"
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from headscope.views.figures._columns import GAP, Columns, bar_width, place_columns, write_names
 from headscope.views.figures._frame import closing, heading, heads_in_words, quoted, where
+from headscope.views.figures._generation import draw_generation, generation_notes
 from headscope.views.figures._lines import Lines, draw_lines, draw_samples, lines_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import parse_hex, text_on
@@ -16,7 +17,7 @@ from headscope.views.figures._words import counted, ordinal, percent
 
 def draw_head(plan: Plan) -> Sheet:
     """Lines between two columns of tokens, colour = head, opacity = weight."""
-    sheet = Sheet(plan.width, plan.style)
+    sheet = Sheet(plan.width, plan.style, plan.panel)
     y = heading(sheet, plan, where(plan))
     if len(plan.maps) > 1:
         y = _chips(sheet, plan, y)
@@ -26,6 +27,7 @@ def draw_head(plan: Plan) -> Sheet:
     every = write_names(sheet, plan, columns)
     _readouts(sheet, plan, lines, columns)
     y = draw_samples(sheet, plan, lines, columns.top + columns.height + 0.7 * plan.style.em)
+    y = draw_generation(sheet, plan, y)
     closing(sheet, plan, y, _notes(sheet, plan, lines, every))
     return sheet
 
@@ -92,4 +94,4 @@ def _notes(sheet: Sheet, plan: Plan, lines: Lines, every: int) -> list[str]:
         notes.append("dashed lines are below 0")
     if every > 1:
         notes.append(f"every {ordinal(every)} token is named")
-    return notes
+    return [*notes, *generation_notes(plan)]

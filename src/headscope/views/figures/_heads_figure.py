@@ -17,6 +17,7 @@ from headscope.views.figures._heads_plane import (
     draw_legend,
     draw_map,
     label_colours,
+    shows_candidates,
     told,
 )
 from headscope.views.figures._palette import parse_hex, text_on
@@ -69,9 +70,13 @@ def heads_figure(
         sheet = Sheet(width, style)
         title = options.get("title", found.tally.model or "Heads")
         texts = "1 text: what it shows says nothing of others" if found.texts == 1 else f"{found.texts} texts"
+        if not np.isnan(found.tokens):
+            texts += f", median {found.tokens:.0f} tokens"
         y = result_heading(sheet, title, f"{len(found.cells)} heads over {texts}")
         wants_map = found.tally.distances is not None if mds is None else bool(mds)
         notes = [] if found.texts > 1 else ["one text gives no label: what it shows"]
+        if shows_candidates(found):
+            notes.append("no label holds: candidates, on too few texts to tell")
         if axes is not None:
             y = draw_by_measures(sheet, found, axes, y)
         elif mds != "only":

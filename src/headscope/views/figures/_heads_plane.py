@@ -27,11 +27,16 @@ Point = tuple[float, float]
 
 
 def told(found: Heads) -> dict[tuple[int, int], str]:
-    """The label that says most of each head: that which fewest heads hold. One text alone gives what it shows."""
-    held = [label for label in found.all_labels if label.holds or label.only_one_text]
+    """The label that says most of each head: that which fewest heads hold. Where no label holds, the candidates."""
+    held = found.labels or found.candidates
     counts = Counter(label.pattern for label in held)
     order = sorted(held, key=lambda label: (-counts[label.pattern], label.score))
     return {(label.layer, label.head): label.pattern for label in order}
+
+
+def shows_candidates(found: Heads) -> bool:
+    """Whether `told` gives candidates, of several texts that are too few to tell."""
+    return found.texts > 1 and not found.labels and bool(found.candidates)
 
 
 def label_colours(found: Heads, sheet: Sheet) -> dict[str, str]:

@@ -107,12 +107,16 @@ def draw_samples(sheet: Sheet, plan: Plan, lines: Lines, y: float) -> float:
     sheet.note(0, y + 0.7 * size * POINT, plan.shown.label)
     x = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
     colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
-    for mark, words in marks:
+    narrow = plan.panel is not None and plan.panel.narrow
+    length = 3.0 if narrow else 4.8
+    for mark, words in marks[-2:] if narrow else marks:
+        if x + length + 0.7 + sheet.width_of(words, size) > sheet.width:
+            break
         opacity = float(1 - np.exp(-lines.gain * mark**lines.gamma))
-        points = np.array([[[x + step * 1.6, y + 0.7 * size * POINT] for step in range(4)]])
+        points = np.array([[[x + step * length / 3, y + 0.7 * size * POINT] for step in range(4)]])
         sheet.curves(points, colour=colour, line=1.1, opacity=opacity, layer=2)
-        sheet.note(x + 5.5, y + 0.7 * size * POINT, words)
-        x += 5.5 + sheet.width_of(words, size) + 1.1 * style.em
+        sheet.note(x + length + 0.7, y + 0.7 * size * POINT, words)
+        x += length + 0.7 + sheet.width_of(words, size) + 1.1 * style.em
     return y + LEADING * size * POINT + 0.1 * style.em
 
 

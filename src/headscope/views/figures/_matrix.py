@@ -9,6 +9,7 @@ import numpy as np
 
 from headscope.record import Tokens
 from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words, spaced, token_size, where
+from headscope.views.figures._generation import draw_generation, first_written, generation_notes
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of, pooled
 from headscope.views.figures._options import Plan
 from headscope.views.figures._sheet import Sheet
@@ -54,7 +55,7 @@ class Grid:
 
 def draw_matrix(plan: Plan) -> Sheet:
     """Rows are queries, columns are keys; colour is the number."""
-    sheet = Sheet(plan.width, plan.style)
+    sheet = Sheet(plan.width, plan.style, plan.panel)
     values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))[plan.from_][:, plan.to]
     largest = largest_of(values)
     colour = plan.colours[plan.head] if plan.head is not None else None
@@ -68,11 +69,13 @@ def draw_matrix(plan: Plan) -> Sheet:
     _borders(sheet, plan, grid)
     y = grid.top + grid.size[1] + 0.8 * plan.style.em
     y = colour_bar(sheet, scale, plan.shown.label, y=y, masked=bool(np.isnan(values).any()))
+    y = draw_generation(sheet, plan, y)
     if shown is not values:
         notes.append(f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}")
     if plan.head is None:
         notes.append(heads_in_words(plan, mean=True))
     notes.append(scale.words)
+    notes += generation_notes(plan)
     closing(sheet, plan, y, notes)
     return sheet
 
@@ -150,6 +153,12 @@ def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
     """Thin lines between the texts of a pair."""
     width, height = grid.size
     for side, positions in (("query", grid.rows), ("key", grid.columns)):
+        first = first_written(plan, getattr(plan.stack, side))
+        if first is not None and 0 < (at := sum(position < first for position in positions)) < len(positions):
+            edge = at * grid.cell
+            ends = (grid.left, grid.left + width) if side == "query" else (grid.left + edge,) * 2
+            heights = (grid.top + edge,) * 2 if side == "query" else (grid.top, grid.top + height)
+            sheet.line(ends, heights, colour=plan.style.accent, line=0.9)
         segments = [getattr(plan.stack, side).segments[position] for position in positions]
         for index, (before, after) in enumerate(pairwise(segments), start=1):
             if before == after:

@@ -105,7 +105,7 @@ def ordered(found: Neurons, layer: Layer, order: str) -> np.ndarray:
 def draw_neuron(plan: Plan) -> Sheet:
     """Query, keys, their products, and the dot product, score and weight that follow."""
     found = neurons_of(plan.layer, plan.heads[0], plan.query or 0)
-    sheet = Sheet(plan.width, plan.style)
+    sheet = Sheet(plan.width, plan.style, plan.panel)
     style = plan.style
     y = heading(sheet, plan, f"{where(plan)} · query {quoted(sheet, plan, 'query')}")
     table = _table(sheet, plan, y)
@@ -138,10 +138,10 @@ def neurons_of(layer: Layer, head: int, query: int) -> Neurons:
         RecordError: where queries and keys were not kept.
     """
     scores = layer.scores_of(head)[query]
-    if layer.queries is None or layer.keys is None:
+    if not layer.has("queries") or not layer.has("keys"):
         raise RecordError(f"Layer {layer.layer} keeps no queries and keys; capture with keep='qk' or keep='auto'")
-    looking = np.asarray(layer.queries[head, query], np.float64)
-    keys = np.asarray(layer.keys[head // (layer.heads // layer.kv_heads)], np.float64)
+    looking = np.asarray(layer.part("queries", head, query), np.float64)
+    keys = np.asarray(layer.part("keys", int(layer.kv_head_of[head])), np.float64)
     hidden = ~np.isfinite(scores)
     products = np.where(hidden[:, None], np.nan, looking * keys)
     return Neurons(
@@ -242,7 +242,7 @@ def _notes(plan: Plan, found: Neurons, every: int) -> Iterator[str]:
     formula = f"score = q · k × {layer.scale:.3g}"
     if layer.soft_cap is not None:
         formula += f", capped at {layer.soft_cap:g}"
-    if layer.bias is not None:
+    if layer.has("bias"):
         formula += " + bias"
     yield f"{len(found.query)} features, {ORDERS[plan.neurons]}"
     few = min(4, len(found.query))

@@ -25,7 +25,7 @@ def numbers_of(layer: Layer, heads: tuple[int, ...], shown: Shown, without: tupl
         RecordError: scores of a layer that keeps no queries and keys.
     """
     values = shown.of(layer, heads)
-    if layer.visible is not None:
+    if not layer.visible.is_full:
         values[:, ~np.asarray(layer.visible, bool)] = np.nan
     values[np.isinf(values)] = np.nan
     return without_keys(values, without) if without and shown.weights else values

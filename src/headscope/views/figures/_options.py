@@ -9,17 +9,19 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 from jaxtyping import Bool
 
-from headscope.errors import FigureError
+from headscope.errors import FigureError, PageError
 from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
+from headscope.views._token_words import token_positions
 from headscope.views.figures._fonts import installed
 from headscope.views.figures._labels import readable
+from headscope.views.figures._panel import Panel
 from headscope.views.figures._quantity import Shown, shown_quantity
 from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import Style, style_for
 from headscope.views.figures._words import percent
 
-View = Literal["head", "model", "matrix", "neuron", "text", "pair", "scatter"]
+View = Literal["overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 FigureTheme = Literal["light", "dark"]
 Neurons = Literal["model", "ranked", "pairs"]
@@ -34,21 +36,22 @@ class FigureOptions(TypedDict, total=False):
     """Options of `figure`; those that the page has too mean the same there."""
 
     view: View
-    """``"head"`` (default), ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``, ``"pair"`` or ``"scatter"``."""
+    """``"head"`` (default), ``"overview"``, ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``, ``"pair"``,
+    ``"scatter"`` or ``"compare"``, which needs ``tray``."""
     stack: str
     """Stack that is drawn; by default the first one."""
     layer: int
-    """Layer that is drawn; by default the first one. Views ``model`` and ``pair`` draw a frame around it, and
-    ``scatter`` rings around its heads."""
+    """Layer that is drawn; by default the first one. Views ``overview``, ``model`` and ``pair`` draw a frame
+    around it, and ``scatter`` rings around its heads."""
     heads: Sequence[int]
     """Heads that are drawn; by default all. Where a view shows one number for several heads it is their mean."""
     head: int
     """One head: short for ``heads=[head]``. View ``neuron`` needs it; by default head 0."""
     layers: Sequence[int]
-    """Layers in the grid of views ``model`` and ``pair``; by default all."""
-    query: int
+    """Layers in the grid of views ``overview``, ``model`` and ``pair``; by default all."""
+    query: int | str
     """Position of the token that looks, from 0; views ``neuron`` and ``pair`` need it."""
-    key: int
+    key: int | str
     """Position of the token that is looked at, from 0; view ``pair`` needs it."""
     quantity: str
     """``"weight"`` (default), ``"score"``: what goes into the softmax, ``"contribution"`` or another that the record
@@ -57,15 +60,16 @@ class FigureOptions(TypedDict, total=False):
     """More numbers to show in place of weights, as for a view: by name a list of one array for each layer."""
     filter: Filter
     """Queries and keys of one text of a pair: ``"ab"`` is from the first to the second; by default ``"all"``."""
-    mute: bool
-    """Leave special tokens out."""
+    hide_special: bool
+    """Hide special tokens."""
     sinks: bool
     """Whether keys that take most of the mass are kept; else the rest of each row is renormalised. By default kept."""
     neurons: Neurons
     """View ``neuron``: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add to what sets the
     attended keys apart, or ``"pairs"`` as rotary positions turn them, fastest first."""
-    share: int
-    """View ``head``: percent of each row's mass that is drawn, 1 to 100; by default as much as can be printed."""
+    top_percent: int
+    """View ``head``: percent of each row's attention that is drawn, the strongest first,
+    1 to 100; by default as much as can be printed."""
     evidence: Heads
     """View ``scatter`` needs it: what `headscope.heads` found."""
     x: str
@@ -73,12 +77,15 @@ class FigureOptions(TypedDict, total=False):
     pattern, ``"class vertical"`` and so on, ``"layer"``; or ``"map"`` for the map of like heads."""
     y: str
     """The same from bottom to top; ``"entropy"`` by default."""
+    tray: Sequence[str | Mapping[str, Any]] | Literal["kinds"]
+    """Up to six pictures in a row: lines such as ``"2-0"`` or ``"7-3 query=store view=matrix"``, or dicts of options,
+    which may name another ``"record"``; or ``"kinds"`` for the clearest head of each kind on this text."""
     theme: FigureTheme
     """``"light"`` (default) or ``"dark"``."""
     title: str
     """Title over the figure; by default what is shown. ``""`` for none, as where a caption stands below it."""
     width: float
-    """Width in millimetres, 40 to 1000; by default 85, one column of most journals."""
+    """Width in millimetres, 40 to 1000; by default 85, one column of most journals, or 174, two, for a tray."""
     font_size: float
     """Size of text in points, 4 to 24; by default 8. Tokens are smaller where many stand close, down to 4."""
     font: str
@@ -90,15 +97,28 @@ class FigureOptions(TypedDict, total=False):
 KNOWN = tuple(FigureOptions.__annotations__)
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 OWN: Mapping[str, tuple[str, ...]] = {
-    "head": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "mute", "sinks", "share"),
-    "model": ("heads", "head", "layers", "quantity", "quantities", "filter", "mute"),
-    "matrix": ("heads", "head", "quantity", "quantities", "filter", "mute", "sinks"),
+    "overview": ("heads", "head", "layers", "filter", "hide_special"),
+    "head": (
+        "heads",
+        "head",
+        "query",
+        "key",
+        "quantity",
+        "quantities",
+        "filter",
+        "hide_special",
+        "sinks",
+        "top_percent",
+    ),
+    "model": ("heads", "head", "layers", "quantity", "quantities", "filter", "hide_special"),
+    "matrix": ("heads", "head", "quantity", "quantities", "filter", "hide_special", "sinks"),
     "neuron": ("head", "query", "neurons"),
-    "text": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "mute", "sinks"),
+    "text": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "hide_special", "sinks"),
     "pair": ("heads", "head", "layers", "query", "key", "quantity", "quantities"),
     "scatter": ("heads", "head", "evidence", "x", "y"),
+    "compare": ("tray", "quantities"),
 }
-NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key")}
+NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key"), "compare": ("tray",)}
 AXES = ("distance", "entropy")
 
 
@@ -128,6 +148,7 @@ class Plan:
         title: None for what is shown, ``""`` for none.
         width: in millimetres.
         style: colours and type.
+        panel: where in a row of pictures this one stands; None where it stands alone.
     """
 
     record: Record
@@ -151,6 +172,7 @@ class Plan:
     title: str | None
     width: float
     style: Style
+    panel: Panel | None = None
 
     @property
     def head(self) -> int | None:
@@ -183,8 +205,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
         FigureError: an option or value that there is not, or that the view does not have.
         RecordError: a stack, layer or head that the record does not have.
     """
-    view = _one_of("view", options.get("view", "head"), get_args(View))
-    _check_names(view, options)
+    view = check_names(options)
     stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
     layer = stack.layer(options["layer"]) if "layer" in options else stack.layers[0]
     from_, to, hiding = _parts(stack, options)
@@ -193,7 +214,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
     without, words = _without(stack, layer, heads, options)
     to = to & ~np.isin(np.arange(len(to)), without)
     if not to.any():
-        raise FigureError("All keys are left out; leave mute= and sinks= out")
+        raise FigureError("All keys are left out; drop hide_special= and sinks=")
     return Plan(
         record=record,
         view=view,
@@ -210,7 +231,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
         hiding=(*hiding, *words),
         without=without,
         neurons=_neurons(layer, options),
-        share=None if "share" not in options else int(between("share", options["share"], 1, 100)),
+        share=None if "top_percent" not in options else int(between("top_percent", options["top_percent"], 1, 100)),
         evidence=_evidence(view, stack, options),
         axes=(options.get("x", AXES[0]), options.get("y", AXES[1])),
         title=options.get("title"),
@@ -219,8 +240,17 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
     )
 
 
-def _check_names(view: str, options: Mapping[str, Any]) -> None:
-    known = (*EVERY, *OWN[view])
+def check_names(options: Mapping[str, Any]) -> View:
+    """The view, where its options are those that it has.
+
+    Raises:
+        FigureError: a view or an option that there is not, or that the view does not have.
+    """
+    usual = "compare" if "tray" in options else "head"
+    view = _one_of("view", options.get("view", usual), get_args(View))
+    # A picture of a row says itself what it is of.
+    everywhere = [name for name in EVERY if view != "compare" or name not in ("stack", "layer")]
+    known = (*everywhere, *OWN[view])
     for name in options:
         if name not in KNOWN:
             raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
@@ -228,11 +258,14 @@ def _check_names(view: str, options: Mapping[str, Any]) -> None:
             raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
     for name in NEEDED.get(view, ()):
         if name not in options:
+            if name == "tray":
+                raise FigureError('View \'compare\' shows a tray; give tray=["2-0", "7-3"] (--tray 2-0 7-3)')
             raise FigureError(f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0")
     if "head" in options and "heads" in options:
         raise FigureError(
             f"head={options['head']} and heads={list(options['heads'])} were both given; give one of them"
         )
+    return view
 
 
 def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | None:
@@ -310,9 +343,17 @@ def _layers(stack: Stack, wanted: Sequence[int] | None) -> tuple[Layer, ...]:
     return tuple(stack.layer(number) for number in sorted(set(wanted)))
 
 
-def _position(name: str, wanted: int | None, tokens: Tokens) -> int | None:
+def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
     if wanted is None:
         return None
+    if isinstance(wanted, str):
+        try:
+            places = token_positions(name, wanted, tokens.pieces, (tokens.labels, tokens.continues))
+        except PageError as error:
+            raise FigureError(str(error)) from None
+        if len(places) > 1:
+            raise FigureError(f"{name}={wanted!r} is the tokens {places}; give the position of one of them")
+        wanted = places[0]
     if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or not 0 <= wanted < len(tokens):
         raise FigureError(f"{name}={wanted!r}: give the position of a token, 0 to {len(tokens) - 1}")
     return int(wanted)
@@ -329,12 +370,12 @@ def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.nda
         from_ &= np.array(stack.query.segments) == "ab".index(wanted[0])
         to &= np.array(stack.key.segments) == "ab".index(wanted[1])
         hiding.append(f"only from text {wanted[0].upper()} to text {wanted[1].upper()}")
-    if options.get("mute", False):
+    if options.get("hide_special", False):
         from_ &= ~np.array(stack.query.special, bool)
         to &= ~np.array(stack.key.special, bool)
         hiding.append("without special tokens")
     if not from_.any() or not to.any():
-        raise FigureError("All tokens are special ones, and mute=True leaves these out; leave mute= out")
+        raise FigureError("All tokens are special ones, and hide_special=True hides these; drop hide_special=")
     return from_, to, tuple(hiding)
 
 

@@ -24,12 +24,24 @@ DARK = {
     #97b52d #a6d6ac #75b79c #96c0cf #4b997b""",
 }
 
+KIND_COLOURS = {
+    "next": ("#2c1f9d", "#0ba3fb"),
+    "previous": ("#69370e", "#ec6103"),
+    "same": ("#960438", "#d1b068"),
+    "own": ("#17830b", "#c5ea90"),
+    "near": ("#084b6a", "#79f5f1"),
+    "broad": ("#a747ba", "#c66ac1"),
+    "resting": ("#586474", "#a5b2c4"),
+    "none": ("#6f695d", "#989285"),
+}
+"""Of kinds of heads, on light and on dark paper; those of frontend/src/draw/kinds.ts."""
+
 Colours = UInt8[np.ndarray, "step 3"]
 
 
 def head_colours(heads: int, *, dark: bool) -> list[str]:
     """One colour for each head of a layer; beyond 32 heads colours are used again."""
-    size = 12 if heads <= 12 else 16 if heads <= 16 else 32
+    size = next((size for size in (12, 16) if heads <= size), 32)
     colours = (DARK if dark else LIGHT)[size].split()
     return [colours[head % len(colours)] for head in range(heads)]
 

@@ -44,12 +44,12 @@ class Recipe(TypedDict):
 def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model = plan.record.model
-    arguments = "".join(f", {name}={value!r}" for name, value in options.items() if name not in TOO_LONG)
+    arguments = "".join(f", {name}={_literal(value)}" for name, value in options.items() if name not in TOO_LONG)
     arguments += "".join(f", {name}=..." for name in TOO_LONG if name in options)
-    grid = plan.view in ("model", "pair", "scatter")
+    grid = plan.view in ("overview", "model", "pair", "scatter")
     return {
         "call": f"headscope.figure(record{arguments})",
-        "view": plan.view,
+        "view": "compare" if plan.panel is not None else plan.view,
         "stack": plan.stack.name,
         "layers": [layer.layer for layer in (plan.layers if grid else (plan.layer,))],
         "heads": list(range(plan.stack.heads)) if grid else list(plan.heads),
@@ -66,6 +66,19 @@ def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
         "fonts": list(plan.style.families[:2]),
         "versions": dict(model.versions) | {"headscope": __version__, "matplotlib": version("matplotlib")},
     }
+
+
+def _literal(value: Any) -> str:
+    """A value as it is written in a call; another record in a tray is only named."""
+    if isinstance(value, Record):
+        return "..."
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name!r}: {_literal(of)}" for name, of in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if isinstance(value, tuple):
+        return "(" + "".join(f"{_literal(of)}, " for of in value).rstrip(" ") + ")"
+    return repr(value)
 
 
 def text_hash(record: Record) -> str:

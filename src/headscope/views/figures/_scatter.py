@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.errors import FigureError
 from headscope.views.figures._frame import closing, heading
-from headscope.views.figures._heads_plane import MAP, draw_by_measures, draw_legend, draw_map
+from headscope.views.figures._heads_plane import MAP, draw_by_measures, draw_legend, draw_map, shows_candidates
 from headscope.views.figures._options import Plan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import counted
@@ -24,6 +24,8 @@ def draw_scatter(plan: Plan) -> Sheet:
         y = draw_by_measures(sheet, found, plan.axes, y, chosen=chosen)
     y = draw_legend(sheet, found, y, (), plain=plan.style.faint)
     notes = ["seen on one text only, which says nothing of others"] if found.texts == 1 else []
+    if shows_candidates(found):
+        notes.append("candidates only: too few texts to tell")
     rings = ["rings: the chosen heads"] if chosen else []
     closing(sheet, plan, y, [*notes, *rings])
     return sheet

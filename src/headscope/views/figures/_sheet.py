@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from headscope.errors import FigureError
 from headscope.views.figures._fonts import em_width, writable
 from headscope.views.figures._labels import readable
 from headscope.views.figures._palette import parse_hex
+from headscope.views.figures._panel import Panel
 from headscope.views.figures._style import POINT, Style
 
 Anchor = Literal["left", "center", "right"]
@@ -31,6 +33,33 @@ HATCH, HATCH_LINE = 1.1, 0.16
 """Millimetres from line to line, and of a line, where a query may not look."""
 MARGIN = 1.2
 """Millimetres of paper around everything."""
+INCH = 25.4
+
+_onto: ContextVar[Any] = ContextVar("onto", default=None)
+"""The reader's own axes, where a figure is drawn into them."""
+
+
+@contextmanager
+def drawing_onto(axes: Any) -> Generator[None]:
+    """Draw sheets into these axes, and not on paper of their own."""
+    token = _onto.set(axes)
+    try:
+        yield
+    finally:
+        _onto.reset(token)
+
+
+def size_of(axes: Any) -> tuple[float, float]:
+    """Width and height of axes in millimetres.
+
+    Raises:
+        FigureError: where they are none of matplotlib's.
+    """
+    if not hasattr(axes, "get_window_extent") or not hasattr(axes, "add_patch"):
+        raise FigureError(f"ax must be matplotlib Axes, such as plt.subplots() gives, not {type(axes).__name__}")
+    place = axes.get_position()
+    width, height = axes.get_figure(root=True).get_size_inches()
+    return place.width * width * INCH, place.height * height * INCH
 
 
 @contextmanager
@@ -68,24 +97,59 @@ class Sheet:
     Args:
         width: of the paper in millimetres.
         style: colours and type.
+        panel: the row of pictures that this one is part of; it then is placed by `put`.
     """
 
-    def __init__(self, width: float, style: Style) -> None:
+    def __init__(self, width: float, style: Style, panel: Panel | None = None) -> None:
         from matplotlib.figure import Figure
 
         self.width = width - 2 * MARGIN
+        self.height = 0.0
         self.style = style
         self.missing: set[str] = set()
-        self.matplotlib: Any = Figure(figsize=(width / 25.4, 1), facecolor=style.paper)
-        self._axes = self.matplotlib.add_axes((0, 0, 1, 1))
+        self.panel = panel
+        given = _onto.get()
+        self._room: float | None = None if given is None else size_of(given)[1]
+        if panel is not None:
+            self.matplotlib: Any = panel.matplotlib
+            self._axes = self.matplotlib.add_axes((0, 0, 1, 1), label=panel.letter)
+        elif given is None:
+            self.matplotlib = Figure(figsize=(width / INCH, 1), facecolor=style.paper)
+            self._axes = self.matplotlib.add_axes((0, 0, 1, 1))
+        else:
+            self.matplotlib, self._axes = given.get_figure(root=True), given
         self._axes.set_axis_off()
         self._axes.set_xlim(-MARGIN, width - MARGIN)
         self._axes.set_autoscale_on(False)
 
     def finish(self, height: float) -> None:
-        """Set the height of what is drawn, in millimetres."""
-        self.matplotlib.set_size_inches((self.width + 2 * MARGIN) / 25.4, (height + 2 * MARGIN) / 25.4)
+        """Set the height of what is drawn, in millimetres.
+
+        Raises:
+            FigureError: where it is more than the reader's own axes have.
+        """
+        if self._room is not None:
+            self._finish_within(height + 2 * MARGIN, self._room)
+            return
+        self.height = height + 2 * MARGIN
         self._axes.set_ylim(height + MARGIN, -MARGIN)
+        if self.panel is None:
+            self.matplotlib.set_size_inches((self.width + 2 * MARGIN) / 25.4, self.height / 25.4)
+
+    def put(self, left: float, top: float, paper: tuple[float, float]) -> None:
+        """Place a finished picture of a row, in millimetres from the upper left corner of a paper of this size."""
+        width, height = paper
+        part = (self.width + 2 * MARGIN) / width
+        self._axes.set_position((left / width, 1 - (top + self.height) / height, part, self.height / height))
+
+    def _finish_within(self, height: float, room: float) -> None:
+        """In axes of a height that is given the drawing begins at their upper edge."""
+        if height > room + 0.05:
+            raise FigureError(
+                f"The drawing is {height:.0f} mm high and the axes {room:.0f} mm; make the figure higher, or the "
+                "drawing lower (font_size=, fewer heads or tokens)"
+            )
+        self._axes.set_ylim(room - MARGIN, -MARGIN)
 
     def shown(self, token: str) -> str:
         """A token as it can be written with the fonts of this machine."""

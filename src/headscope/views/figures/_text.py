@@ -12,6 +12,7 @@ from jaxtyping import Float
 from headscope.errors import FigureError
 from headscope.record import Tokens
 from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words, quoted, where
+from headscope.views.figures._generation import draw_generation, first_written, generation_notes
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import text_on
@@ -42,7 +43,7 @@ def draw_text(plan: Plan) -> Sheet:
     """Running text; the colour behind a word is what it receives, or what one query gives it, or it gives one key."""
     if plan.query is not None and plan.key is not None:
         raise FigureError("View 'text' shows one query or one key, and both were given; view 'pair' shows both")
-    sheet = Sheet(plan.width, plan.style)
+    sheet = Sheet(plan.width, plan.style, plan.panel)
     style = plan.style
     side = "query" if plan.key is not None else "key"
     tokens: Tokens = getattr(plan.stack, side)
@@ -68,8 +69,12 @@ def draw_text(plan: Plan) -> Sheet:
         if word.token == chosen:
             height = 1.36 * style.em
             sheet.rect(word.x, word.y - height / 2, word.width, height, edge=style.ink, line=0.9, round=0.2 * style.em)
+        if word.token == first_written(plan, tokens):
+            ends = (word.y - 0.8 * style.em, word.y + 0.8 * style.em)
+            sheet.line((word.x - 0.1 * style.em,) * 2, ends, colour=style.accent, line=1.2)
     y = colour_bar(sheet, scale, plan.shown.label, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
-    closing(sheet, plan, y, _notes(plan, scale))
+    y = draw_generation(sheet, plan, y)
+    closing(sheet, plan, y, [*_notes(plan, scale), *generation_notes(plan)])
     return sheet
 
 
@@ -189,6 +194,12 @@ def _draw(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> N
     sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
 
 
+def _place_of(plan: Plan) -> str:
+    if plan.query is not None:
+        return f"query {plan.query}"
+    return f"key {plan.key}" if plan.key is not None else ""
+
+
 def _notes(plan: Plan, scale: Scale) -> list[str]:
     over = "" if plan.query is not None or plan.key is not None else f", mean over {int(plan.from_.sum())} queries"
     place = where(plan).rpartition(" · ")[0]
@@ -196,5 +207,5 @@ def _notes(plan: Plan, scale: Scale) -> list[str]:
         f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
         scale.words,
         "what is large hides more of the picture" if isinstance(scale, Veil) else "",
-        f"query {plan.query}" if plan.query is not None else f"key {plan.key}" if plan.key is not None else "",
+        _place_of(plan),
     ]

@@ -24,7 +24,10 @@ def two_digits(weight: float) -> str:
 def short_score(score: float) -> str:
     """``"12"``, ``"3.4"``, ``"−0.21"``, with a true minus."""
     size = abs(score)
-    digits = 0 if size >= 9.95 else 1 if size >= 0.995 else 2
+    if size >= 9.95:
+        digits = 0
+    else:
+        digits = 1 if size >= 0.995 else 2
     text = f"{size:.{digits}f}"
     return f"−{text}" if score < 0 and float(text) else text
 

@@ -1,15 +1,15 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed } from "@preact/signals";
 import type { PageMoved } from "../contract/page";
 import { weightRamp } from "../draw/ramps";
 import { topOf } from "../draw/values";
 import { movedFacts, movedThumbs } from "../state/moved";
 import { ticksOf } from "../state/quantity";
 import type { Store } from "../state/store";
-import { type GridThumbs, HeadGrid, type ThumbStyle, weightThumbs } from "./HeadGrid";
+import { type GridThumbs, HeadGrid, weightThumbs } from "./HeadGrid";
 import { Scale, WEIGHT_TICKS } from "./Scale";
 
 /** The map of all heads beside the views: of a comparison how far they moved, else their weights. */
-export function Overview({ store }: { store: Store }) {
+export function AllHeads({ store }: { store: Store }) {
   const { moved } = store.stack.value;
   const compared = moved && !["weight", "score"].includes(store.quantity.value.name);
   return compared ? <MovedMap store={store} moved={moved} /> : <WeightMap store={store} />;
@@ -25,7 +25,7 @@ function MovedMap({ store, moved }: { store: Store; moved: PageMoved }) {
   const top = thumbs.value ? topOf(thumbs.value.values, 0) : 1;
   const changed = moved.changed.some((row) => row.includes(true));
   return (
-    <section class="card overview" aria-label="All heads" data-moved>
+    <section class="card all-heads" aria-label="All heads" data-moved>
       <div class="card-head">
         <strong>
           All heads<small class="view-note"> · how far they moved</small>
@@ -43,28 +43,17 @@ function MovedMap({ store, moved }: { store: Store; moved: PageMoved }) {
 
 /** The map: all heads of all layers, small. */
 function WeightMap({ store }: { store: Store }) {
-  const style = useSignal<ThumbStyle>("lines");
-  const thumbs = useComputed(() => weightThumbs(store, style.value));
-  const other = style.value === "lines" ? "matrices" : "lines";
+  const thumbs = useComputed(() => weightThumbs(store, "matrices"));
   return (
-    <section class="card overview" aria-label="All heads">
+    <section class="card all-heads" aria-label="All heads">
       <div class="card-head">
         <strong>
           All heads
           {store.quantity.value.name !== "weight" && <small class="view-note"> · weights</small>}
         </strong>
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => {
-            style.value = other;
-          }}
-        >
-          as {other}
-        </button>
       </div>
       <HeadGrid store={store} thumbs={thumbs} most={34} gap={2} />
-      {style.value === "matrices" && <Scale ramp={weightRamp(store.dark.value)} ticks={WEIGHT_TICKS} label="weight" />}
+      <Scale ramp={weightRamp(store.dark.value)} ticks={WEIGHT_TICKS} label="weight" />
     </section>
   );
 }

@@ -1,0 +1,42 @@
+import type { PageKinds, PageStack } from "../contract/page";
+import { arraySize, floats, partOf } from "./arrays";
+import { PageError } from "./errors";
+import type { Source } from "./source";
+
+/** The numbers of the heads of a stack; a head is numbered row * heads + head, as its thumbnail is. */
+export interface LoadedKinds {
+  readonly stack: PageStack;
+  readonly said: PageKinds;
+  /** Axes head, column; NaN for heads that are still to come. */
+  readonly values: Float32Array;
+  /** Layers that are still to come. */
+  readonly left: number;
+}
+
+/** Loads what the heads of a stack do, a layer at a time where it comes in parts; ends where `show` gives false. */
+export async function loadKinds(
+  source: Source,
+  stack: PageStack,
+  first: number,
+  show: (loaded: LoadedKinds) => boolean,
+): Promise<void> {
+  const said = stack.kinds;
+  if (!said) return;
+  const [layers, heads, columns] = said.values.shape;
+  if (layers !== stack.layers.length || heads !== stack.heads || columns !== said.columns.length) {
+    const shape = said.values.shape.join(" × ");
+    throw new PageError(`What heads do has the shape ${shape}, which does not fit the stack “${stack.name}”.`);
+  }
+  if (!said.values.split) {
+    const values = floats(said.values, await source.chunk(said.values.chunk));
+    show({ stack, said, values, left: 0 });
+    return;
+  }
+  const values = new Float32Array(arraySize(said.values)).fill(Number.NaN);
+  const order = [...Array(layers).keys()].sort((a, b) => Math.abs(a - first) - Math.abs(b - first));
+  for (const [done, row] of order.entries()) {
+    const part = partOf(said.values, row);
+    values.set(floats(part, await source.chunk(part.chunk)), row * heads * columns);
+    if (!show({ stack, said, values, left: layers - done - 1 })) return;
+  }
+}

@@ -1,0 +1,63 @@
+import { type Merge, meanValues, mergedValues } from "../draw/merge";
+import type { Side } from "../draw/place";
+import { largest } from "../draw/values";
+import type { LoadedLayer } from "../source/layer";
+
+/** Which pieces make the words of both sides. */
+export type Words = Readonly<Record<Side, Merge>>;
+
+/** Several layers as one, the mean of them head by head; what it says of its exactness is the worst of all. */
+export function averaged(layers: readonly LoadedLayer[]): LoadedLayer {
+  const [first] = layers;
+  const names = [...first.values.keys()].filter((name) => layers.every(({ values }) => values.has(name)));
+  const values = new Map(
+    names.map((name) => [name, meanValues(layers.map((layer) => layer.values.get(name) ?? first.weights))]),
+  );
+  return {
+    ...first,
+    page: { ...first.page, error: Math.max(...layers.map(({ page }) => page.error)) },
+    weights: values.get("weight") ?? first.weights,
+    values,
+    scores: null,
+    valueNorms: null,
+    here: new Set([...first.here].filter((head) => layers.every(({ here }) => here.has(head)))),
+  };
+}
+
+/** A layer between words in place of pieces. */
+export function joined<Layer extends LoadedLayer>(layer: Layer, of: Words): Layer {
+  const values = new Map([...layer.values].map(([name, piece]) => [name, mergedValues(piece, of, name === "score")]));
+  return {
+    ...layer,
+    values,
+    weights: values.get("weight") ?? layer.weights,
+    scores: null,
+    visible: null,
+    valueNorms: layer.valueNorms && longestOf(layer.valueNorms, layer.weights.heads, of.key),
+  };
+}
+
+/** What a word adds at most: the longest of its pieces; axes head, key. */
+function longestOf(norms: Float32Array, heads: number, { starts, wordOf }: Merge): Float32Array {
+  const keys = starts.length - 1;
+  return Float32Array.from({ length: heads * keys }, (_, at) => {
+    const [head, word] = [Math.floor(at / keys), at % keys];
+    return largest(norms.subarray(head * wordOf.length + starts[word], head * wordOf.length + starts[word + 1]));
+  });
+}
+
+/** What a word that looks has with each word, of the rows of its pieces. */
+export function joinedRow(
+  rows: readonly ((head: number, key: number) => number | undefined)[],
+  { starts }: Merge,
+  scores: boolean,
+) {
+  return (head: number, word: number): number | undefined => {
+    const pieces = Array.from({ length: starts[word + 1] - starts[word] }, (_, at) => starts[word] + at);
+    const all = rows.flatMap((row) => pieces.map((key) => row(head, key)));
+    const known = all.filter((value) => value !== undefined && Number.isFinite(value)) as number[];
+    if (all.includes(undefined)) return undefined;
+    if (scores && known.length === 0) return Number.NEGATIVE_INFINITY;
+    return known.reduce((sum, value) => sum + value, 0) / (scores ? known.length : rows.length);
+  };
+}

@@ -1,0 +1,253 @@
+import type { KindName } from "../draw/kinds";
+import type { LoadedKinds } from "../source/kinds";
+import { readable } from "./label";
+
+// What each head does on this text, in words. Nothing here is a label: that takes many texts.
+
+/** The ten numbers that are shown of a head, with what they are. */
+export const TEN: readonly { readonly name: string; readonly says: string; readonly help: string }[] = [
+  { name: "next", says: "next", help: "weight on the token after the query, inside a sentence" },
+  { name: "previous", says: "previous", help: "weight on the token before the query, inside a sentence" },
+  { name: "itself", says: "itself", help: "weight on the query’s own position" },
+  { name: "same", says: "same word", help: "weight on other places of the same word, where it comes twice" },
+  { name: "special", says: "special", help: "weight on special tokens, or on the first token of a causal model" },
+  { name: "top", says: "top key", help: "weight on the one key that gets most" },
+  { name: "own", says: "sentence", help: "of the weight between words, the part inside the query’s sentence" },
+  { name: "near", says: "near", help: "of the weight between words, the part within two tokens on either side" },
+  { name: "keys", says: "keys", help: "exp(entropy): over how many keys a row is spread, as if evenly" },
+  { name: "sharpness", says: "sharpness", help: "largest weight of a row" },
+];
+
+/** Kinds that are patterns, of which a page opens on the clearest. */
+const PATTERNS: readonly KindName[] = ["next", "previous", "same"];
+
+/** The numbers of one head by name. */
+export type NumberOf = (name: string) => number;
+
+export function numbersOf({ said, values }: LoadedKinds, head: number): NumberOf {
+  const count = said.columns.length;
+  return (name) => {
+    const column = said.columns.indexOf(name);
+    return column < 0 ? Number.NaN : values[head * count + column];
+  };
+}
+
+/** The kind of a head; null while it is still to come, and for heads that a layer does not have. */
+export function kindOf(kinds: LoadedKinds, head: number): KindName | null {
+  return kinds.said.kinds[numbersOf(kinds, head)("kind")] ?? null;
+}
+
+/** The heads of each kind that there is, the clearest first, in the order in which kinds are listed. */
+export function headsByKind(kinds: LoadedKinds): readonly { kind: KindName; heads: readonly number[] }[] {
+  const count = kinds.values.length / kinds.said.columns.length;
+  const all = Array.from({ length: count }, (_, head) => head);
+  return kinds.said.kinds.flatMap((kind) => {
+    const heads = all.filter((head) => kindOf(kinds, head) === kind);
+    return heads.length > 0 ? [{ kind, heads: byNumber(kinds, heads, "score") }] : [];
+  });
+}
+
+/** Heads in the order of a number, the highest first. */
+export function byNumber(kinds: LoadedKinds, heads: readonly number[], name: string): number[] {
+  const value = (head: number) => numbersOf(kinds, head)(name) || 0;
+  return [...heads].sort((a, b) => value(b) - value(a) || a - b);
+}
+
+/** The head that an overview opens on: the one with the clearest pattern. */
+export function clearestHead(kinds: LoadedKinds): number {
+  const groups = headsByKind(kinds);
+  const patterns = groups.filter(({ kind }) => PATTERNS.includes(kind));
+  const first = (patterns.length > 0 ? patterns : groups).map(({ heads }) => heads[0]);
+  return byNumber(kinds, first, "score")[0] ?? 0;
+}
+
+/** The clearest head of each kind, six at most: those that rest, spread or do none of these come last. */
+export function clearestOfEach(kinds: LoadedKinds, most = 6): { kind: KindName; head: number }[] {
+  const groups = headsByKind(kinds).filter(({ kind }) => kind !== "none");
+  const kept = groups.length > most ? groups.filter(({ kind }) => kind !== "near") : groups;
+  return kept.slice(0, most).map(({ kind, heads }) => ({ kind, head: heads[0] }));
+}
+
+/** ".9998", ".58", ".004": as many digits as tell it from 0 and 1; "–" where it has no meaning here. */
+export function shareText(value: number): string {
+  if (Number.isNaN(value)) return "–";
+  if (value >= 0.99995) return "1";
+  if (value < 0.0005) return "0";
+  return value.toFixed(value > 0.995 ? 4 : value < 0.0095 ? 3 : 2).replace(/^0/, "");
+}
+
+/** A number as it stands beside its strip. */
+export function tenText(name: string, value: number): string {
+  return name === "keys" && !Number.isNaN(value) ? value.toFixed(value < 100 ? 1 : 0) : shareText(value);
+}
+
+/** What a head does, and the second line: how much, and the one thing that the number hides. */
+export interface HeadWords {
+  readonly does: string;
+  readonly more: string;
+}
+
+/** A link between two words is named beside resting or spreading from this weight on. */
+const CLEAR_LINK = 0.3;
+/** Above this a next or previous head is sharp enough that what leaves the pattern is worth a word. */
+const SHARP = 0.9;
+
+export function headWords(kinds: LoadedKinds, head: number): HeadWords {
+  const kind = kindOf(kinds, head);
+  const of = numbersOf(kinds, head);
+  const words: Readonly<Record<KindName, () => HeadWords>> = {
+    next: () => ({ does: "looks at the next token", more: neighbourLine(kinds, of, "next") }),
+    previous: () => ({ does: "looks at the previous token", more: neighbourLine(kinds, of, "previous") }),
+    same: () => sameWords(kinds, of),
+    own: () => ({ does: "stays in its own sentence", more: ownLine(of) }),
+    near: () => ({
+      does: "stays nearby",
+      more: `${percentText(of("near"))} of what goes to words stays within 2 tokens${restPart(kinds, of)}`,
+    }),
+    broad: () => ({
+      does: "spreads broadly",
+      more: `as if evenly over ${of("keys").toFixed(1)} of ${of("seen").toFixed(0)} tokens${clearLink(kinds, of)}`,
+    }),
+    resting: () => {
+      const places = restNames(kinds, head);
+      const amount = isOnSpecial(of) ? of("special") : of("top");
+      return {
+        does: `rests on ${places.join(" and ")}`,
+        more: `${shareText(amount)} of what words give${clearLink(kinds, of)}`,
+      };
+    },
+    none: () => ({ does: "does none of these", more: strongestLink(kinds, of) }),
+  };
+  return kind ? words[kind]() : { does: "", more: "" };
+}
+
+function neighbourLine(kinds: LoadedKinds, of: NumberOf, name: string): string {
+  const where = Number.isNaN(of("own")) ? "of what words give" : "inside sentences";
+  const rest = of(name) > SHARP ? leaver(kinds, of) : restPart(kinds, of);
+  return `${shareText(of(name))} ${where}${rest}`;
+}
+
+function sameWords(kinds: LoadedKinds, of: NumberOf): HeadWords {
+  const [same, itself] = [of("same"), of("itself")];
+  if (Number.isNaN(same) || itself > same) {
+    return { does: "looks at the token itself", more: `${shareText(itself)} of what words give${restPart(kinds, of)}` };
+  }
+  const most = link(kinds, of("same_query"), of("same_key"), of("same_link"));
+  return { does: "finds the same word elsewhere", more: `${shareText(same)} where a word comes twice; most ${most}` };
+}
+
+function ownLine(of: NumberOf): string {
+  const [own, distance, even] = ["own", "own_by_distance", "own_even"].map((name) => percentText(of(name)));
+  return `${own} of what goes to words (${distance} for its distances, ${even} by chance)`;
+}
+
+/** What a pattern leaves to special tokens, where that is worth a word. */
+function restPart(kinds: LoadedKinds, of: NumberOf): string {
+  if (of("special") < 0.15) return "";
+  const names = placesOf(of).map((token) => quoted(kinds, token));
+  return names.length > 0 ? `; ${shareText(of("special"))} rests on ${names.join(" and ")}` : "";
+}
+
+function clearLink(kinds: LoadedKinds, of: NumberOf): string {
+  return of("link") >= CLEAR_LINK ? `; ${strongestLink(kinds, of)}` : "";
+}
+
+function strongestLink(kinds: LoadedKinds, of: NumberOf): string {
+  if (of("link_query") < 0) return "";
+  return `strongest link between words ${link(kinds, of("link_query"), of("link_key"), of("link"))}`;
+}
+
+/** The special token whose row leaves a sharp pattern. */
+function leaver(kinds: LoadedKinds, of: NumberOf): string {
+  const [query, key, weight] = [of("leaver_query"), of("leaver_key"), of("leaver")];
+  if (!(weight > 0.5) || Math.abs(query - key) <= 1) return "";
+  return `; ${quotedQuery(kinds, query)} leaves the pattern (to ${quoted(kinds, key)}, ${shareText(weight)})`;
+}
+
+function isOnSpecial(of: NumberOf): boolean {
+  return of("special") >= 0.5;
+}
+
+function placesOf(of: NumberOf): number[] {
+  return [of("rest_key"), of("rest_other")].filter((token) => token >= 0);
+}
+
+/** Where a resting head rests, as it is written. */
+export function restNames(kinds: LoadedKinds, head: number): string[] {
+  const of = numbersOf(kinds, head);
+  const tokens = isOnSpecial(of) ? placesOf(of) : [of("top_key")];
+  return tokens.map((token) => quoted(kinds, token));
+}
+
+function link(kinds: LoadedKinds, query: number, key: number, weight: number): string {
+  return `${quotedQuery(kinds, query)} → ${quoted(kinds, key)} ${shareText(weight)}`;
+}
+
+function quotedQuery({ stack }: LoadedKinds, token: number): string {
+  return inQuotes(stack.query, token);
+}
+
+function quoted({ stack, said }: LoadedKinds, token: number): string {
+  const text = inQuotes(stack.key, token);
+  return said.causal && token === 0 && !stack.key.special[0] ? `the first token ${text}` : text;
+}
+
+/** Special tokens as they are, words in quotation marks, pieces inside a word with a dash. */
+function inQuotes(tokens: LoadedKinds["stack"]["key"], token: number): string {
+  const { text } = readable(tokens.labels[token] ?? "", 24);
+  if (tokens.special[token]) return text;
+  return `“${tokens.continues[token] ? "–" : ""}${text}”`;
+}
+
+function percentText(value: number): string {
+  return `${Math.round(100 * value)} %`;
+}
+
+/** A part of the sentence about all heads. */
+export interface Clause {
+  readonly kind: KindName;
+  readonly count: number;
+  readonly text: string;
+}
+
+const CLAUSES: Readonly<Record<KindName, readonly [one: string, many: string]>> = {
+  next: ["looks at the next token", "look at the next token"],
+  previous: ["at the previous", "at the previous"],
+  same: ["at the same word", "at the same word"],
+  own: ["stays in its sentence", "stay in their sentence"],
+  near: ["stays nearby", "stay nearby"],
+  broad: ["spreads broadly", "spread broadly"],
+  resting: ["rests on", "rest on"],
+  none: ["does none of these", "do none of these"],
+};
+/** The clause that the shorter ones continue. */
+const FULL: Partial<Record<KindName, readonly [one: string, many: string]>> = {
+  previous: ["looks at the previous token", "look at the previous token"],
+  same: ["looks at the same word", "look at the same word"],
+};
+
+/** The sentence about all heads, a clause for each kind that there is: "7 look at the next token", "6 at the previous". */
+export function clausesOf(kinds: LoadedKinds): Clause[] {
+  let verb = false;
+  return headsByKind(kinds).map(({ kind, heads }) => {
+    const looks = PATTERNS.includes(kind);
+    const words = looks && !verb ? (FULL[kind] ?? CLAUSES[kind]) : CLAUSES[kind];
+    verb ||= looks;
+    const text = words[heads.length === 1 ? 0 : 1];
+    return { kind, count: heads.length, text: kind === "resting" ? `${text} ${targets(kinds, heads)}` : text };
+  });
+}
+
+/** Where resting heads rest: names that at least one in twenty has, three at most. */
+function targets(kinds: LoadedKinds, heads: readonly number[]): string {
+  const counts = new Map<string, number>();
+  for (const head of heads) for (const name of restNames(kinds, head)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const names = [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .filter(([, count]) => count >= 0.05 * heads.length)
+    .slice(0, 3)
+    .map(([name]) => name);
+  return names.length > 1
+    ? `${names.slice(0, -1).join(", ")} or ${names[names.length - 1]}`
+    : (names[0] ?? "one token");
+}

@@ -1,0 +1,77 @@
+import type { Page } from "../contract/page";
+import type { Selection } from "./selection";
+
+// The compare tray: each picture is one line, as Python writes it: layer and heads, and what is not as usual.
+
+export const MOST_IN_TRAY = 6;
+/** Views that show one picture of some heads. */
+export const TRAY_VIEWS: readonly Selection["view"][] = ["head", "matrix", "text", "neuron"];
+
+/** What a line leaves out, in the order in which it names the rest. */
+const LEFT_OUT = {
+  view: "head",
+  stack: "",
+  query: [],
+  key: [],
+  quantity: "weight",
+  filter: "all",
+  hide_special: false,
+  sinks: true,
+  top_percent: null,
+  neurons: "model",
+  direction: "received",
+} satisfies Partial<Selection>;
+type Name = keyof typeof LEFT_OUT;
+const NAMES = Object.keys(LEFT_OUT) as Name[];
+
+/** The line of what is shown. */
+export function writeEntry(selection: Selection, { stacks }: Page): string {
+  const { layer, heads } = selection;
+  const place = heads ? `${layer}-${heads.join()}` : String(layer);
+  const given = { ...selection, stack: selection.stack === stacks[0].name ? "" : selection.stack };
+  const rest = NAMES.filter((name) => textOf(given[name]) !== textOf(LEFT_OUT[name]));
+  return [place, ...rest.map((name) => `${name}=${textOf(given[name])}`)].join(" ");
+}
+
+/** What a line shows; null where it is none. Nonsense in it is left out, and what the page has not is fitted later. */
+export function readEntry(line: string, { stacks }: Page): Partial<Selection> | null {
+  const [place, ...words] = line.split(" ");
+  const found = /^(\d+)(?:-(\d+(?:,\d+)*))?$/.exec(place);
+  if (!found) return null;
+  const entry: Record<string, unknown> = { ...LEFT_OUT, stack: stacks[0].name };
+  for (const word of words) {
+    const [name, text] = word.split("=");
+    if (text !== undefined && Object.hasOwn(LEFT_OUT, name)) entry[name] = valueIn(name as Name, text);
+  }
+  if (!TRAY_VIEWS.includes(entry.view as Selection["view"])) entry.view = "head";
+  return { ...entry, layer: Number(found[1]), heads: found[2]?.split(",").map(Number) ?? null };
+}
+
+/** The lines that can be read, each once, as many as a tray holds. */
+export function fitTray(tray: readonly string[], page: Page): readonly string[] {
+  return [...new Set(tray)].filter((line) => readEntry(line, page)).slice(0, MOST_IN_TRAY);
+}
+
+/** The picture in another place, from 0. */
+export function movedTo(tray: readonly string[], from: number, to: number): readonly string[] {
+  const rest = tray.filter((_, at) => at !== from);
+  const place = Math.max(0, Math.min(rest.length, to));
+  return [...rest.slice(0, place), tray[from], ...rest.slice(place)];
+}
+
+function textOf(value: Selection[Name]): string {
+  if (typeof value === "boolean") return value ? "1" : "0";
+  return typeof value === "object" ? (value?.join() ?? "") : encodeURIComponent(value).replaceAll("~", "%7E");
+}
+
+function valueIn(name: Name, text: string): unknown {
+  const usual = LEFT_OUT[name];
+  if (typeof usual === "boolean") return text === "1";
+  if (Array.isArray(usual)) return /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : usual;
+  if (name === "top_percent") return /^\d+$/.test(text) ? Number(text) : null;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return usual;
+  }
+}

@@ -1,0 +1,104 @@
+import { useEffect, useRef } from "preact/hooks";
+import { kindColor } from "../../draw/kinds";
+import { KindIcon } from "../../parts/KindIcon";
+import { KINDS } from "../../state/selection";
+import type { Store } from "../../state/store";
+
+const KEYS: readonly (readonly [keys: string, does: string])[] = [
+  ["?", "this sheet"],
+  ["/", "find a token; Enter pins it, Enter again goes to the next"],
+  ["[ ]", "the layer before, the layer after"],
+  ["o", "overview of all heads"],
+  ["a c", "adds what is shown to the compared pictures; compares them, or the clearest heads"],
+  ["click", "pins a token; Shift adds one more, or a head of the overview to compare"],
+  ["Ctrl-Z", "undoes a step, with Shift does it again; Back does, too"],
+  ["arrows", "from token to token, from head to head; Enter pins or opens"],
+  ["Esc", "unpins, closes"],
+];
+
+/** What the signs in the pictures are. */
+const MARKS: readonly (readonly [mark: string, means: string])[] = [
+  ["from, query", "the token that looks"],
+  ["to, key", "the token that is looked at"],
+  ["weight", "what part of its attention a token gives to another; one row adds up to 1"],
+  ["31 ×", "from 200 tokens on: 31 times the even share, which is 1 over the number of tokens"],
+  ["score", "what goes into the softmax; only differences within a row count"],
+  ["sink", "a key that gets much of all attention, often [CLS], [SEP] or the first token"],
+  ["value norm", "length of what a key adds to the output when it has all the weight"],
+  ["▒ hatched", "nothing to see here: masked, hidden, or a layer without attention"],
+  ["– piece", "goes on with the word before"],
+  ["␣ ↵ ∅", "a space, a line break, an empty token"],
+];
+
+const KIND_WORDS = {
+  next: "next token",
+  previous: "token before",
+  same: "same word, or itself",
+  own: "own sentence",
+  near: "nearby",
+  broad: "spread broadly",
+  resting: "rests on special tokens",
+  none: "none of these",
+};
+
+/** How the page is used and what its marks mean. */
+export function Help({ store }: { store: Store }) {
+  const root = useRef<HTMLDivElement>(null);
+  useEffect(() => root.current?.focus(), []);
+  const close = () => {
+    store.help.value = false;
+  };
+  return (
+    <div class="card help" ref={root} tabIndex={-1} role="dialog" aria-label="Help" data-help>
+      <header>
+        <strong>What you see and what you can do</strong>
+        <button type="button" class="quiet" data-help-close onClick={close}>
+          close (Esc)
+        </button>
+      </header>
+      <p>
+        For each token, each head of each layer shares out one unit of attention among the tokens. Thick lines, dark
+        cells and long bars are large shares. A wide pattern on one text is an observation, not yet a property of the
+        head.
+      </p>
+      <div class="help-columns">
+        <List title="Keys" rows={KEYS} keys />
+        <List title="Marks" rows={MARKS} />
+        {store.stack.value.kinds && (
+          <section>
+            <h2>Colours in the overview</h2>
+            <ul>
+              {KINDS.map((kind) => (
+                <li key={kind} style={{ "--kind": kindColor(kind, store.dark.value) }}>
+                  <KindIcon kind={kind} /> {KIND_WORDS[kind]}
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface ListProps {
+  title: string;
+  rows: readonly (readonly [string, string])[];
+  keys?: boolean;
+}
+
+function List({ title, rows, keys = false }: ListProps) {
+  return (
+    <section>
+      <h2>{title}</h2>
+      <dl>
+        {rows.map(([name, means]) => (
+          <div key={name}>
+            <dt>{keys ? <kbd>{name}</kbd> : name}</dt>
+            <dd>{means}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,214 @@
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
+import type { ComponentType } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { PageStack } from "../../contract/page";
+import type { ViewParts } from "../../parts/mount";
+import { readable } from "../../state/label";
+import { type Selection, USUAL, type View } from "../../state/selection";
+import { createStore, type Hover, type Store } from "../../state/store";
+import { movedTo, readEntry, writeEntry } from "../../state/tray";
+import { HeadView } from "../head/HeadView";
+import { MatrixView } from "../matrix/MatrixView";
+import { NeuronView } from "../neuron/NeuronView";
+import { TextView } from "../text/TextView";
+
+const PICTURES: { readonly [Of in View]?: ComponentType<ViewParts> } = {
+  head: HeadView,
+  matrix: MatrixView,
+  text: TextView,
+  neuron: NeuronView,
+};
+
+/** What is pointed at in one picture, and the tokens that it counts. */
+interface Pointed {
+  readonly at: Hover;
+  readonly of: PageStack;
+}
+
+/** Up to six frozen pictures in one row. */
+export function CompareView({ store, room }: ViewParts) {
+  const pointed = useSignal<Pointed | null>(null);
+  const root = useRef<HTMLDivElement>(null);
+  const { tray, linked } = store.selection.value;
+  const change = (next: readonly string[], said: string, focus: number) => {
+    store.choose({ tray: next });
+    store.said.value = said;
+    requestAnimationFrame(() => root.current?.querySelectorAll<HTMLElement>("[data-picture]")[focus]?.focus());
+  };
+  const move = (from: number, to: number) => {
+    if (to >= 0 && to < tray.length) {
+      change(movedTo(tray, from, to), `${tray[from]} moved to place ${to + 1} of ${tray.length}`, to);
+    }
+  };
+  const remove = (at: number) =>
+    change(
+      tray.filter((_, other) => other !== at),
+      `${tray[at]} removed, ${tray.length - 1} left`,
+      Math.min(at, tray.length - 2),
+    );
+  return (
+    <div class="compare-view">
+      <div class="view-bar">
+        <small class="view-note">
+          {tray.length} of 6 pictures · Shift-click a head of the overview, or “+ compare” in a view, adds one
+        </small>
+        <label class="choice" title="Pointing at a token of one picture points at it in all with the same tokens">
+          <input
+            type="checkbox"
+            data-linked
+            checked={linked}
+            onChange={(event) => store.choose({ linked: event.currentTarget.checked })}
+          />
+          <span>linked</span>
+        </label>
+        <button type="button" class="quiet" data-clear onClick={() => store.choose({ tray: [] })}>
+          clear
+        </button>
+      </div>
+      <div class="tray" ref={root} role="list" aria-label="Compared pictures">
+        {tray.map((line, at) => (
+          <Cell
+            key={line}
+            store={store}
+            line={line}
+            room={room}
+            pointed={pointed}
+            count={tray.length}
+            at={at}
+            onMove={(to) => move(at, to)}
+            onRemove={() => remove(at)}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface CellProps {
+  store: Store;
+  line: string;
+  room: ReadonlySignal<number>;
+  pointed: Signal<Pointed | null>;
+  count: number;
+  at: number;
+  onMove: (to: number) => void;
+  onRemove: () => void;
+}
+
+/** One frozen picture, with a state of its own. */
+function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellProps) {
+  const own = useMemo(
+    () => createStore(store.source, { ...USUAL, ...readEntry(line, store.page) }, store.layers),
+    [store, line],
+  );
+  useEffect(() => own.destroy, [own]);
+  useSignalEffect(() => {
+    own.systemDark.value = store.dark.value;
+  });
+  useLink(store, own, pointed);
+  // A click in it pins there and nowhere else, and is a change of the tray.
+  useSignalEffect(() => {
+    const now = writeEntry(own.selection.value, store.page);
+    const { tray } = store.selection.peek();
+    if (now !== line && tray.includes(line))
+      store.choose({ tray: tray.map((other) => (other === line ? now : other)) });
+  });
+  const Picture = PICTURES[own.view.value] ?? HeadView;
+  const words = entryWords(own);
+  return (
+    <section
+      class="tray-picture"
+      role="listitem"
+      data-picture={line}
+      aria-label={`${words.join(", ")}; picture ${at + 1} of ${count}. Arrows go to the next, with Shift move it, Delete removes it`}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows and Delete work here
+      tabIndex={0}
+      onKeyDown={(event) => cellKey(event, at, onMove, onRemove)}
+    >
+      <header>
+        <button type="button" class="tray-name" title="Open it" onClick={() => open(store, line)}>
+          {words[0]}
+        </button>
+        <span class="tray-tools">
+          <button type="button" aria-label={`Move ${words[0]} left`} disabled={at === 0} onClick={() => onMove(at - 1)}>
+            ‹
+          </button>
+          <button
+            type="button"
+            aria-label={`Move ${words[0]} right`}
+            disabled={at === count - 1}
+            onClick={() => onMove(at + 1)}
+          >
+            ›
+          </button>
+          <button type="button" data-remove aria-label={`Remove ${words[0]}`} onClick={onRemove}>
+            ×
+          </button>
+        </span>
+        <small>
+          <bdi>{words.slice(1).join(" · ") || "\u00a0"}</bdi>
+        </small>
+      </header>
+      <Picture store={own} room={room} />
+    </section>
+  );
+}
+
+/** Follows what is pointed at in pictures of the same tokens, and tells them what is pointed at here. */
+function useLink(store: Store, own: Store, pointed: Signal<Pointed | null>): void {
+  useSignalEffect(() => {
+    const at = own.hover.value;
+    if (store.selection.peek().linked) pointed.value = { at, of: own.stack.peek() };
+  });
+  useSignalEffect(() => {
+    const now = pointed.value;
+    if (now && store.selection.value.linked && sameTokens(now.of, own.stack.peek())) own.preview(now.at);
+  });
+}
+
+function sameTokens(one: PageStack, other: PageStack): boolean {
+  if (one === other) return true;
+  return (["query", "key"] as const).every((side) => one[side].pieces.join("\n") === other[side].pieces.join("\n"));
+}
+
+function open(store: Store, line: string): void {
+  store.choose({ ...(readEntry(line, store.page) as Partial<Selection>) });
+}
+
+/** What a picture shows: its place first, then what is not as usual. */
+function entryWords({ selection, stack, page, quantity }: Store): string[] {
+  const { layer, heads, view, query, key, filter, hide_special: mute, sinks, neurons } = selection.value;
+  const { name, query: queries, key: keys } = stack.value;
+  const named = (labels: readonly string[], tokens: readonly number[]) =>
+    tokens.map((token) => `“${readable(labels[token], 16).text}”`).join(", ");
+  return [
+    heads ? `${layer}-${heads.join(", ")}` : `Layer ${layer}`,
+    page.stacks.length > 1 ? name : "",
+    view === "head" ? "" : view,
+    query.length > 0 ? `from ${named(queries.labels, query)}` : "",
+    key.length > 0 ? `to ${named(keys.labels, key)}` : "",
+    quantity.value.name === "weight" && quantity.value.label === "weight" ? "" : quantity.value.label,
+    filter === "all" ? "" : `${filter[0]} to ${filter[1]}`.toUpperCase().replace("TO", "to"),
+    mute ? "without special tokens" : "",
+    sinks ? "" : "without sinks",
+    view === "neuron" && neurons !== "model" ? neurons : "",
+  ].filter(Boolean);
+}
+
+function cellKey(
+  event: KeyboardEvent & { currentTarget: HTMLElement },
+  at: number,
+  onMove: (to: number) => void,
+  onRemove: () => void,
+): void {
+  if (event.target !== event.currentTarget) return;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (event.key === "Delete" || event.key === "Backspace") onRemove();
+  else if (step && event.shiftKey) onMove(at + step);
+  else if (step) {
+    const next = step < 0 ? event.currentTarget.previousElementSibling : event.currentTarget.nextElementSibling;
+    (next as HTMLElement | null)?.focus();
+  } else return;
+  event.preventDefault();
+}

@@ -1,0 +1,27 @@
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import type { LayerValues } from "../../draw/values";
+import { type GridThumbs, type ThumbStyle, weightThumbs } from "../../parts/HeadGrid";
+import type { Store } from "../../state/store";
+import { thumbLoader } from "./thumbs";
+
+/** The thumbnails of the chosen quantity; null until they are made. */
+export function useQuantityThumbs(store: Store, style: { readonly value: ThumbStyle }) {
+  const made = useSignal<{ values: LayerValues; name: string; complete: boolean } | null>(null);
+  const load = useRef(
+    thumbLoader(store, (values, complete) => {
+      made.value = { values, name: store.quantity.peek().name, complete };
+    }),
+  );
+  useSignalEffect(() => {
+    const [quantity, stack] = [store.quantity.value, store.stack.value];
+    if (quantity.name !== "weight") load.current(stack, quantity).catch(store.fail);
+  });
+  return useComputed((): GridThumbs | null => {
+    const quantity = store.quantity.value;
+    if (quantity.name === "weight") return weightThumbs(store, style.value);
+    const now = made.value;
+    if (now?.name !== quantity.name) return null;
+    return { values: now.values, quantity, style: style.value, complete: now.complete };
+  });
+}

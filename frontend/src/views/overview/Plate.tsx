@@ -1,0 +1,130 @@
+import { useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { parseHex } from "../../draw/color";
+import { exposure } from "../../draw/exposure";
+import { ink } from "../../draw/ink";
+import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
+import { collectLines, everyLine } from "../../draw/lines";
+import { everyToken } from "../../draw/mask";
+import type { Ramp } from "../../draw/ramps";
+import { paintMatrix } from "../../draw/thumbs";
+import type { LayerWeights } from "../../draw/weights";
+import { density, putPixels } from "../../parts/canvas";
+import { useWidth } from "../../parts/useWidth";
+import type { LoadedLayer } from "../../source/layer";
+import { headName } from "../../state/evidence";
+import { clearestOfEach, headWords } from "../../state/kinds";
+import { keepHead } from "../../state/selection";
+import { compareClearest, type Store } from "../../state/store";
+
+const KIND_WORDS: Readonly<Record<KindName, string>> = {
+  next: "next",
+  previous: "previous",
+  same: "same",
+  own: "own",
+  near: "nearby",
+  broad: "broad",
+  resting: "resting",
+  none: "none",
+};
+/** With more tokens than this heads are matrices here. */
+const MOST_LINES = 64;
+
+interface PlateStripProps {
+  store: Store;
+  /** Whether there is room for tall pictures. */
+  tall: boolean;
+}
+
+/** The clearest head of each kind, small; a click shows one in full, the button shows all beside each other. */
+export function PlateStrip({ store, tall }: PlateStripProps) {
+  const kinds = store.kinds.value;
+  if (!kinds || kinds.left > 0) return <div class="plate-strip" />;
+  const clearest = clearestOfEach(kinds);
+  return (
+    <div class="plate-strip" data-tall={tall || undefined} aria-label="The clearest head of each kind" role="group">
+      {clearest.map(({ kind, head }) => (
+        <button
+          type="button"
+          key={kind}
+          class="plate-head"
+          data-plate={kind}
+          style={{ "--kind": kindColor(kind, store.dark.value) }}
+          title={headWords(kinds, head).does}
+          onClick={() => store.select((now) => keepHead(now, head, store.stack.value))}
+        >
+          <span>
+            <strong>{headName({ stack: store.stack.value }, head)}</strong> <em>{KIND_WORDS[kind]}</em>
+          </span>
+          <Lines store={store} head={head} kind={kind} />
+        </button>
+      ))}
+      <button
+        type="button"
+        class="plate-open"
+        data-plate-open
+        onClick={() => compareClearest(store)}
+        title="The clearest head of each kind beside each other (c); Shift-click adds a head of your choice"
+      >
+        <strong>Compare</strong>
+        <small>clearest {clearest.length}</small>
+      </button>
+    </div>
+  );
+}
+
+/** One head, drawn once its layer is there and whenever size or colours change: as lines, or as a matrix. */
+function Lines({ store, head, kind }: { store: Store; head: number; kind: KindName }) {
+  const root = useRef<HTMLSpanElement>(null);
+  const width = useWidth(root);
+  useSignalEffect(() => {
+    const canvas = root.current?.querySelector("canvas");
+    const color = kindColor(kind, store.dark.value);
+    if (!canvas || width.value === 0) return;
+    const stack = store.stack.value;
+    const thumbs = store.thumbs.value;
+    // So many lines would be one grey surface.
+    if (stack.query.labels.length > MOST_LINES) {
+      if (thumbs) paintSquare(canvas, thumbs, head, kindRamp(kind, store.dark.value));
+      return;
+    }
+    const layer = stack.layers[Math.floor(head / stack.heads)];
+    const column = head % stack.heads;
+    store.loadHead(layer, column).then((loaded) => paintLines(canvas, store, loaded, column, color), store.fail);
+  });
+  return (
+    <span class="plate-lines" ref={root} aria-hidden="true">
+      <canvas data-canvas="plate" data-square={store.stack.value.query.labels.length > MOST_LINES || undefined} />
+    </span>
+  );
+}
+
+function paintSquare(canvas: HTMLCanvasElement, thumbs: LayerWeights, head: number, ramp: Ramp): void {
+  const side = Math.round(Math.min(canvas.clientWidth, canvas.clientHeight) * density());
+  if (side === 0 || head >= thumbs.heads) return;
+  const picture = { pixels: new Uint32Array(side * side), width: side };
+  paintMatrix(picture, { head, left: 0, top: 0, size: side }, thumbs, ramp);
+  putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: side, height: side });
+}
+
+function paintLines(canvas: HTMLCanvasElement, store: Store, { weights }: LoadedLayer, head: number, color: string) {
+  const scale = density();
+  const [width, height] = [Math.round(canvas.clientWidth * scale), Math.round(canvas.clientHeight * scale)];
+  if (width === 0 || height === 0 || head >= weights.heads) return;
+  const mask = everyToken(store.stack.peek());
+  const lineWidth = (canvas.clientWidth < 90 ? 1 : 1.6) * scale;
+  const { queries, keys } = weights;
+  const gain = exposure({ mass: queries, lineWidth, height, aim: 0.62, most: 2.4 });
+  const lines = collectLines(weights, [head], {
+    height,
+    query: { tokens: queries, pitch: height / queries, top: 0 },
+    key: { tokens: keys, pitch: height / keys, top: 0 },
+    mask,
+    cutoffs: [everyLine(mask, 1)],
+    spread: 0,
+    reach: lineWidth,
+    gain,
+    gamma: 1,
+  });
+  putPixels(canvas, ink(lines, [parseHex(color)], { width, height, lineWidth }), { width, height });
+}

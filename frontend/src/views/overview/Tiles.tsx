@@ -1,0 +1,228 @@
+import { useComputed, useSignalEffect } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals-core";
+import { useRef } from "preact/hooks";
+import { parseHex } from "../../draw/color";
+import { fillTile, type KindName, kindColor, kindRamp } from "../../draw/kinds";
+import { signColors } from "../../draw/palette";
+import { signedRamp } from "../../draw/ramps";
+import { type MatrixTile, paintMatrix, thumbLines } from "../../draw/thumbs";
+import { type LayerValues, reordered } from "../../draw/values";
+import { density, putPixels } from "../../parts/canvas";
+import { type GridThumbs, styleAt, weightThumbs } from "../../parts/HeadGrid";
+import { KindIcon } from "../../parts/KindIcon";
+import { reportDrawn } from "../../parts/Themed";
+import { TileLabels } from "../../parts/TileLabels";
+import { headName } from "../../state/evidence";
+import { headHeat } from "../../state/heat";
+import { headWords, kindOf } from "../../state/kinds";
+import { keepHead } from "../../state/selection";
+import { addToTray, headLine, type Store } from "../../state/store";
+import { useQuantityThumbs } from "../model/useQuantityThumbs";
+import type { Cell, Places } from "./place";
+
+/** Side of a tile from which on it has room for the icon of its kind. */
+const ICON = 34;
+/** Kinds whose tiles have an icon: those that a matrix of few pixels may not show. */
+const WITH_ICON: readonly KindName[] = ["next", "previous", "same", "own", "near"];
+
+interface TilesProps {
+  store: Store;
+  places: ReadonlySignal<Places>;
+}
+
+/** All heads as matrices on one scale: hue is the kind, lightness the weight. */
+export function Tiles({ store, places }: TilesProps) {
+  const root = useRef<HTMLDivElement>(null);
+  const style = useComputed(() => styleAt(places.value.size, store.selection.value.tiles));
+  const thumbs = useQuantityThumbs(store, style);
+  useSignalEffect(() => {
+    const canvas = root.current?.querySelector("canvas");
+    if (canvas && paintTiles(canvas, store, places.value, thumbs.value) && store.shown.value)
+      reportDrawn(canvas, store, store.shown.value);
+  });
+  const { cells, width, height } = places.value;
+  return (
+    <div
+      class="tiles"
+      ref={root}
+      role="group"
+      aria-label="All heads"
+      data-order={store.selection.value.order}
+      style={{ width: `${width}px`, height: `${height}px`, "--tile": `${places.value.size}px` }}
+      onPointerLeave={() => {
+        store.peeked.value = null;
+      }}
+      onKeyDown={(event) => walk(event, store, places.value)}
+    >
+      <canvas data-canvas="tiles" style={{ width: `${width}px`, height: `${height}px` }} />
+      <TileRulers store={store} places={places.value} />
+      {cells.map((cell) => (
+        <Tile key={cell.at} store={store} cell={cell} size={places.value.size} />
+      ))}
+      <Frame store={store} places={places.value} />
+    </div>
+  );
+}
+
+/** Numbers of layers and heads; how many are of a kind. */
+function TileRulers({ store, places }: { store: Store; places: Places }) {
+  return (
+    <div aria-hidden="true">
+      {places.rows.map(({ y, text, kind }) => (
+        <span
+          key={`${y}`}
+          class="row-label"
+          style={{
+            top: `${y}px`,
+            width: `${places.label - 5}px`,
+            color: kind ? kindColor(kind, store.dark.value) : undefined,
+          }}
+        >
+          {text}
+        </span>
+      ))}
+      {places.absent?.map(({ y, why }) => (
+        <span
+          key={`no ${y}`}
+          class="no-attention"
+          title={why}
+          style={{ left: `${places.label}px`, top: `${y}px`, height: `${places.size}px` }}
+        >
+          {places.size >= 16 && <span>{why}</span>}
+        </span>
+      ))}
+      {places.columns.map(({ x, text }) => (
+        <span key={`${x}`} class="column-label" style={{ left: `${x}px` }}>
+          {text}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function Tile({ store, cell, size }: { store: Store; cell: Cell; size: number }) {
+  const { at } = cell;
+  const name = headName({ stack: store.stack.value }, at);
+  const kinds = store.kinds.value;
+  const kind = kinds && kindOf(kinds, at);
+  const wanted = store.selection.value.kind;
+  const evidence = store.evidence.value;
+  const words = kinds && kind ? headWords(kinds, at) : null;
+  const said = words ? `: ${words.does} on this text, ${words.more}` : "";
+  const choose = (view: "overview" | "head") =>
+    store.select((now) => ({ ...keepHead(now, at, store.stack.value), view }));
+  const line = headLine(store, at);
+  const inTray = store.selection.value.tray.includes(line);
+  const add = () => addToTray(store, line);
+  return (
+    <button
+      type="button"
+      class="tile"
+      data-tile={name}
+      data-kind={kind ?? undefined}
+      data-dim={(wanted !== null && wanted !== kind) || undefined}
+      aria-label={`Head ${name}${said}`}
+      aria-current={store.full.value === at}
+      tabIndex={store.full.value === at ? 0 : -1}
+      style={{
+        left: `${cell.x}px`,
+        top: `${cell.y}px`,
+        "--kind": kind ? kindColor(kind, store.dark.value) : undefined,
+      }}
+      onPointerEnter={(event) => {
+        if (event.pointerType !== "touch") store.peeked.value = at;
+      }}
+      onClick={(event) => (event.shiftKey ? add() : choose("overview"))}
+      data-compared={inTray || undefined}
+      onDblClick={(event) => !event.shiftKey && choose("head")}
+    >
+      {evidence ? (
+        <TileLabels store={store} head={at} side={size} />
+      ) : (
+        kind && size >= ICON && WITH_ICON.includes(kind) && <KindIcon kind={kind} />
+      )}
+    </button>
+  );
+}
+
+/** Around the head that is shown in full. */
+function Frame({ store, places }: { store: Store; places: Places }) {
+  const cell = places.cells.find(({ at }) => at === store.full.value);
+  if (!cell) return null;
+  return <span class="tile-frame" aria-hidden="true" style={{ left: `${cell.x}px`, top: `${cell.y}px` }} />;
+}
+
+/** Draws all tiles that are known; false where there is nothing to draw yet. */
+function paintTiles(canvas: HTMLCanvasElement, store: Store, places: Places, of: GridThumbs | null): boolean {
+  // What is one map for all heads together has no tile for each.
+  const own = of?.quantity.per === "head" ? of : weightThumbs(store, of?.style ?? "matrices");
+  if (!own) return false;
+  const scale = density();
+  const size = { width: Math.round(places.width * scale), height: Math.round(places.height * scale) };
+  const picture = { pixels: new Uint32Array(size.width * size.height), width: size.width };
+  const side = Math.max(1, Math.min(Math.round(places.size * scale), size.width));
+  const kinds = store.kinds.value;
+  const color = kinds && headHeat(kinds, store.selection.value.measure, store.dark.value);
+  for (const { at, x, y } of places.cells) {
+    const [left, top] = [Math.round(x * scale), Math.round(y * scale)];
+    if (left + side > size.width || top + side > size.height || at >= own.values.heads) continue;
+    const tile = { head: at, left, top, size: side };
+    if (!places.heat) paintTile(picture, store, tile, own);
+    else if (color) fillTile(picture, tile, color(at));
+  }
+  putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), size);
+  return true;
+}
+
+type Pixels = Parameters<typeof paintMatrix>[0];
+
+/** One tile: a matrix, or lines. */
+function paintTile(picture: Pixels, store: Store, tile: MatrixTile, own: GridThumbs): void {
+  const [kinds, dark] = [store.kinds.value, store.dark.value];
+  const kind = (kinds && kindOf(kinds, tile.head)) ?? "none";
+  const { signed } = own.quantity;
+  if (own.style === "lines") {
+    paintLines(picture, tile, own.values, signed ? signColors(dark) : [kindColor(kind, dark)]);
+  } else paintMatrix(picture, tile, own.values, signed ? signedRamp(dark) : kindRamp(kind, dark));
+}
+
+/** One head as lines, in the same place as its matrix. */
+function paintLines(
+  { pixels, width }: Pixels,
+  { head, left, top, size }: MatrixTile,
+  thumbs: LayerValues,
+  colors: readonly string[],
+): void {
+  const grid = { rows: 1, columns: 1, pitch: size, size };
+  const lines = new Uint32Array(thumbLines(reordered(thumbs, [head]), grid, colors.map(parseHex)).buffer);
+  for (let y = 0; y < size; y++) pixels.set(lines.subarray(y * size, (y + 1) * size), (top + y) * width + left);
+}
+
+const STEPS: Readonly<Record<string, readonly [row: number, column: number]>> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+};
+
+/** Arrows walk from tile to tile and show each; Enter opens the head view. */
+function walk(event: KeyboardEvent & { currentTarget: HTMLElement }, store: Store, { cells }: Places): void {
+  const from = cells.find(({ at }) => at === store.full.value);
+  const step = STEPS[event.key];
+  if (event.key === "Enter" && from) {
+    event.preventDefault();
+    (event.target as HTMLElement).dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
+    return;
+  }
+  if (!step || !from) return;
+  event.preventDefault();
+  const row = from.row + step[0];
+  const inRow = cells.filter((cell) => cell.row === row);
+  const column = from.column + step[1];
+  const next = inRow.find((cell) => cell.column === column) ?? (step[0] !== 0 ? inRow[inRow.length - 1] : undefined);
+  if (!next) return;
+  const root = event.currentTarget;
+  const name = headName({ stack: store.stack.value }, next.at);
+  store.select((now) => keepHead(now, next.at, store.stack.value));
+  queueMicrotask(() => root.querySelector<HTMLElement>(`[data-tile="${name}"]`)?.focus());
+}

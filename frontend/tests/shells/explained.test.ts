@@ -1,0 +1,185 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { writeInline } from "../../src/examples/inline";
+import { type Example, examplePage, tokens } from "../../src/examples/page";
+import { fakeCanvas } from "../canvas";
+import { soon } from "../soon";
+
+// What a page says of itself: help, hints, search, words, means, and heads of large models.
+
+beforeEach(() => {
+  vi.resetModules();
+  fakeCanvas(60, () => undefined);
+  localStorage.clear();
+  history.replaceState(null, "", "/");
+  document.body.innerHTML = '<div id="headscope"></div>';
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+async function open(example: Example, fragment = ""): Promise<ShadowRoot> {
+  await writeInline(document, example);
+  if (fragment) history.replaceState(null, "", `#${fragment}`);
+  await import("../../src/shells/page");
+  const root = document.getElementById("headscope")?.shadowRoot;
+  if (!root) throw new Error("nothing was mounted");
+  await soon(() => one(root, "[data-ready]"));
+  return root;
+}
+
+function one(root: ParentNode, selector: string): HTMLElement {
+  const found = root.querySelector<HTMLElement>(selector);
+  if (!found) throw new Error(`no ${selector}`);
+  return found;
+}
+
+const press = (key: string) => document.dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true }));
+const type = (root: ParentNode, selector: string, value: string, event: string) => {
+  const field = one(root, selector) as HTMLInputElement;
+  field.value = value;
+  field.dispatchEvent(new Event(event, { bubbles: true }));
+};
+
+test("? opens the sheet of keys and marks, Escape closes it and keeps what is pinned", async () => {
+  const root = await open(examplePage(), "v=2&query=2");
+  press("?");
+  const sheet = await soon(() => one(root, "[data-help]"));
+  expect(sheet.textContent).toMatch(/Keys.*find a token.*Marks.*sink/);
+  press("Escape");
+  await soon(() => expect(root.querySelector("[data-help]")).toBeNull());
+  expect(location.hash).toBe("#v=2&query=2");
+  one(root, "[data-help-open]").click();
+  await soon(() => one(root, "[data-help]"));
+});
+
+test("a hint stays until it is dismissed, and does not come again", async () => {
+  const root = await open(examplePage());
+  expect(one(root, "[data-hint]").textContent).toMatch(/Point at a token/);
+  one(root, "[data-hint-close]").click();
+  await soon(() => expect(root.querySelector("[data-hint]")).toBeNull());
+  vi.resetModules();
+  document.body.innerHTML = '<div id="headscope"></div>';
+  const again = await open(examplePage());
+  expect(again.querySelector("[data-hint]")).toBeNull();
+});
+
+test("where nothing can be kept there is no hint", async () => {
+  vi.spyOn(Storage.prototype, "getItem").mockImplementation(() => {
+    throw new DOMException("no", "SecurityError");
+  });
+  expect((await open(examplePage())).querySelector("[data-hint]")).toBeNull();
+});
+
+test("/ finds tokens, and Enter pins one after the other", async () => {
+  const root = await open(examplePage());
+  press("/");
+  await soon(() => one(root, "[data-search]"));
+  type(root, "[data-search]", "WE", "input");
+  await soon(() => expect(one(root, "[data-search-said]").textContent).toBe("2 tokens"));
+  const enter = (shiftKey = false) =>
+    one(root, "[data-search]").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, shiftKey }));
+  enter();
+  await soon(() => expect(location.hash).toBe("#v=2&query=1"));
+  await soon(() => expect(one(root, "[data-search-said]").textContent).toBe("1 of 2"));
+  enter();
+  await soon(() => expect(location.hash).toBe("#v=2&query=2"));
+  type(root, "[data-search]", "straw", "input");
+  await soon(() => expect(one(root, "[data-search-said]").textContent).toBe("1 token"));
+  enter();
+  await soon(() => expect(location.hash).toBe("#v=2&key=1"));
+  type(root, "[data-search]", "[x]", "input");
+  await soon(() => expect(one(root, "[data-search-said]").textContent).toBe("0 tokens"));
+  one(root, "[data-search]").dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  await soon(() => expect(root.querySelector("[data-search]")).toBeNull());
+});
+
+test("whole words join the pieces in columns, numbers and pins", async () => {
+  const root = await open(examplePage(), "v=2&query=1&key=2&words=1");
+  const keys = () => [...root.querySelectorAll('[data-side="key"] .label')].map(({ textContent }) => textContent);
+  expect(keys()).toEqual(["[CLS]", "strawberries", ".", "[SEP]", "yes", "no"]);
+  expect(one(root, '[data-side="key"][data-token="1"]').dataset.litSelf).toBe("pin");
+  one(root, '[data-side="key"][data-token="2"]').click();
+  await soon(() => expect(location.hash).toMatch(/key=3/));
+  one(root, "[data-words]").click();
+  await soon(() => expect(keys()).toContain("straw"));
+});
+
+test("the inspector is called what is chosen, and says where most goes", async () => {
+  const root = await open(examplePage(), "v=2&heads=1&query=2");
+  expect(one(root, "[data-chosen]").textContent).toBe("Head 0-1");
+  expect(one(root, "[data-sentence]").textContent).toMatch(/^Most goes to “.+” \.\d+; \d others together \.\d+\.$/);
+  type(root, '[data-numbers="average with layers"]', "2-5", "change");
+  await soon(() => expect(one(root, "[data-chosen]").textContent).toBe("Layers 0, 2, 5, head 1"));
+  expect(location.hash).toBe("#v=2&heads=1&query=2&mean_layers=2,5");
+  type(root, '[data-numbers="average with layers"]', "three", "change");
+  await soon(() => expect(one(root, '[data-numbers="average with layers"]').getAttribute("aria-invalid")).toBe("true"));
+  expect(location.hash).toMatch(/mean_layers=2,5/);
+});
+
+test("several pinned queries are shown by their mean or their sum", async () => {
+  const root = await open(examplePage(), "v=2&heads=1&query=1,2");
+  const number = () => Number(one(root, "[data-listed] .number").textContent);
+  const mean = number();
+  expect(one(root, ".chosen-token").textContent).toMatch(/and 1 more, their mean/);
+  type(root, "[data-choice=pinned]", "sum", "change");
+  await soon(() => expect(one(root, ".chosen-token").textContent).toMatch(/their sum/));
+  expect(number()).toBeCloseTo(2 * mean, 1);
+});
+
+const MANY = 40;
+const large = () =>
+  examplePage({
+    heads: MANY,
+    layers: [0, 1, 3],
+    kinds: (layer, head) => ({ kind: head % 3, score: 0.5, sharpness: (layer + head) / MANY, special: 0.2 }),
+  });
+
+test("of many heads only chosen ones have a chip, and a field takes numbers", async () => {
+  const root = await open(large(), "v=2&view=head");
+  expect(root.querySelectorAll("[data-head]").length).toBe(0);
+  type(root, "[data-numbers=heads]", "3, 17", "change");
+  await soon(() => expect(root.querySelectorAll("[data-head]").length).toBe(2));
+  expect(location.hash).toMatch(/heads=3,17/);
+  const colors = [...root.querySelectorAll<HTMLElement>("[data-head]")].map(({ style }) =>
+    style.getPropertyValue("--color"),
+  );
+  expect(colors[0]).not.toBe(colors[1]);
+  type(root, "[data-numbers=heads]", "3, 18", "change");
+  await soon(() => one(root, '[data-head="18"]'));
+  // Both are of the kind “next”.
+  const same = [...root.querySelectorAll<HTMLElement>("[data-head]")].map(({ style }) =>
+    style.getPropertyValue("--color"),
+  );
+  expect(same[0]).toBe(same[1]);
+});
+
+test("tiles that are too small are one colour by a measure, which arrows and a menu change", async () => {
+  const root = await open(large(), "v=2&view=head&layer=1&heads=3");
+  const map = await soon(() => one(root, "[data-heat]"));
+  expect(root.querySelectorAll(".grid-cell").length).toBe(0);
+  map.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true, cancelable: true }));
+  await soon(() => expect(location.hash).toMatch(/layer=1&heads=4/));
+  map.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true, cancelable: true }));
+  await soon(() => expect(location.hash).toMatch(/layer=3&heads=4/));
+  type(root, "[data-measure]", "sharpness", "change");
+  await soon(() => expect(one(root, "[data-heat-said]").textContent).toMatch(/Head 3-4 .*sharpness \.1/));
+  expect(location.hash).toMatch(/measure=sharpness/);
+});
+
+test("layers without attention are hatched lines with the reason", async () => {
+  const example = examplePage();
+  example.page.stacks[0].absent = [{ layer: 1, why: "it has linear attention" }];
+  const root = await open(example);
+  const line = one(root, '[data-no-attention="1"]');
+  expect(line.textContent).toBe("1it has linear attention");
+  expect(line.previousElementSibling?.getAttribute("aria-label")).toBe("Layer 0");
+});
+
+test("a long text scrolls in a box of its own, with multiples of the even share", async () => {
+  const words = tokens(Array.from({ length: 220 }, (_, at) => `w${at}`));
+  const root = await open(examplePage({ layers: [0], heads: 1, query: words, key: words }), "v=2&view=text");
+  expect(root.querySelectorAll(".text-scroll [data-token]").length).toBe(220);
+  one(root, "[data-minimap]");
+  expect(one(root, "[data-listed] .number").textContent).toMatch(/×$/);
+  expect(one(root, ".text-view [data-scale]").textContent).toMatch(/1\.0 ×/);
+});

@@ -1,0 +1,164 @@
+import { expect, test } from "vitest";
+import { examplePage, exampleSource, type StackOptions, tokens } from "../../src/examples/page";
+import { type LoadedKinds, loadKinds } from "../../src/source/kinds";
+import {
+  clausesOf,
+  clearestHead,
+  clearestOfEach,
+  headsByKind,
+  headWords,
+  kindOf,
+  shareText,
+  tenText,
+} from "../../src/state/kinds";
+import { KINDS } from "../../src/state/selection";
+
+const WORDS = tokens(
+  ["[CLS]", "we", "saw", "the", "cat", "[SEP]", "the", "##y", "slept", "[SEP]"],
+  [0, 0, 0, 0, 0, 0, 1, 1, 1, 1],
+);
+
+type Numbers = Readonly<Record<string, number>>;
+
+/** Two layers of three heads, each given by its kind and what else is known of it. */
+async function known(heads: readonly (readonly [(typeof KINDS)[number], Numbers])[]): Promise<LoadedKinds> {
+  const options: StackOptions = {
+    heads: 3,
+    layers: [0, 4],
+    query: WORDS,
+    key: WORDS,
+    kinds: (layer, head) => {
+      const [kind, numbers] = heads[(layer === 0 ? 0 : 3) + head] ?? ["none", {}];
+      return { special: 0.1, link_query: -1, score: 0.5, ...numbers, kind: KINDS.indexOf(kind) };
+    },
+  };
+  const example = examplePage(options);
+  let loaded: LoadedKinds | null = null;
+  await loadKinds(exampleSource(example), example.page.stacks[0], 0, (now) => {
+    loaded = now;
+    return true;
+  });
+  if (!loaded) throw new Error("nothing was loaded");
+  return loaded;
+}
+
+test("a sharp head is told with its number and with what leaves its pattern", async () => {
+  const leaver = { leaver_query: 5, leaver_key: 0, leaver: 0.87 };
+  const kinds = await known([["next", { next: 0.9998, own: 1, ...leaver }]]);
+  expect(headWords(kinds, 0)).toEqual({
+    does: "looks at the next token",
+    more: ".9998 inside sentences; [SEP] leaves the pattern (to [CLS], .87)",
+  });
+});
+
+test("a weaker one is told with what rests meanwhile, a single text has no sentences", async () => {
+  const rest = { special: 0.38, rest_key: 0, rest_other: 5 };
+  const kinds = await known([["previous", { previous: 0.58, own: Number.NaN, ...rest }]]);
+  expect(headWords(kinds, 0).more).toBe(".58 of what words give; .38 rests on [CLS] and [SEP]");
+});
+
+test("a head of the same word names its strongest link, one that looks at itself says so", async () => {
+  const link = { same_query: 6, same_key: 3, same_link: 0.93 };
+  const kinds = await known([
+    ["same", { same: 0.43, itself: 0.1, ...link }],
+    ["same", { same: 0.1, itself: 0.7 }],
+    ["same", { same: Number.NaN, itself: 0.6 }],
+  ]);
+  expect(headWords(kinds, 0)).toEqual({
+    does: "finds the same word elsewhere",
+    more: ".43 where a word comes twice; most “the” → “the” .93",
+  });
+  expect([1, 2].map((head) => headWords(kinds, head).does)).toEqual(Array(2).fill("looks at the token itself"));
+});
+
+test("a resting head names where, special tokens or one word", async () => {
+  const kinds = await known([
+    ["resting", { special: 0.8, rest_key: 5, rest_other: -1, link: 0.31, link_query: 4, link_key: 2 }],
+    ["resting", { special: 0.1, top: 0.4, top_key: 7, link: 0.1 }],
+  ]);
+  expect(headWords(kinds, 0)).toEqual({
+    does: "rests on [SEP]",
+    more: ".80 of what words give; strongest link between words “cat” → “saw” .31",
+  });
+  expect(headWords(kinds, 1)).toEqual({ does: "rests on “##y”", more: ".40 of what words give" });
+});
+
+test("the sentence about all heads has a clause for each kind there is, in the order of kinds", async () => {
+  const rest = { special: 0.9, rest_key: 0, rest_other: -1 };
+  const kinds = await known([
+    ["resting", rest],
+    ["previous", {}],
+    ["resting", { ...rest, rest_other: 5 }],
+    ["same", {}],
+    ["previous", {}],
+    ["none", {}],
+  ]);
+  expect(clausesOf(kinds).map(({ count, text }) => `${count} ${text}`)).toEqual([
+    "2 look at the previous token",
+    "1 at the same word",
+    "2 rest on [CLS] or [SEP]",
+    "1 does none of these",
+  ]);
+});
+
+test("a page opens on the clearest pattern, however clearly others rest", async () => {
+  const kinds = await known([
+    ["resting", { score: 0.99 }],
+    ["next", { score: 0.4 }],
+    ["same", { score: 0.7 }],
+    ["next", { score: 0.6 }],
+  ]);
+  expect(clearestHead(kinds)).toBe(2);
+  expect(headsByKind(kinds)[0]).toEqual({ kind: "next", heads: [3, 1] });
+  expect(clearestOfEach(kinds)).toEqual([
+    { kind: "next", head: 3 },
+    { kind: "same", head: 2 },
+    { kind: "resting", head: 0 },
+  ]);
+});
+
+test("heads that a layer does not have are of no kind", async () => {
+  const kinds = await known([["next", { score: Number.NaN }]]);
+  kinds.values.fill(Number.NaN, kinds.said.columns.length);
+  expect(kindOf(kinds, 1)).toBeNull();
+  expect(headsByKind(kinds)).toEqual([{ kind: "next", heads: [0] }]);
+});
+
+test("numbers have as many digits as tell them from 0 and 1", () => {
+  expect([0.99996, 0.9998, 0.58, 0.004, 0.0001, Number.NaN].map(shareText)).toEqual([
+    "1",
+    ".9998",
+    ".58",
+    ".004",
+    "0",
+    "–",
+  ]);
+  expect([tenText("keys", 15.07), tenText("keys", 1200.4), tenText("near", 0.5)]).toEqual(["15.1", "1200", ".50"]);
+});
+
+test("kinds come a layer at a time, the nearest first, and stop when nobody wants them", async () => {
+  const example = examplePage({ heads: 2, layers: [0, 1, 2], kinds: (layer) => ({ kind: 0, score: layer }) });
+  const [stack] = example.page.stacks;
+  const whole = example.chunks.get("kinds/self") as Uint8Array<ArrayBuffer>;
+  const size = whole.length / 3;
+  const asked: string[] = [];
+  const source = {
+    ...exampleSource(example),
+    chunk: async (name: string) => {
+      asked.push(name);
+      const row = Number(name.at(-1));
+      return whole.slice(row * size, (row + 1) * size);
+    },
+  };
+  if (!stack.kinds) throw new Error("no kinds");
+  const kinds = { ...stack.kinds, values: { ...stack.kinds.values, split: true } };
+  const left: number[] = [];
+  await loadKinds(source, { ...stack, kinds }, 1, (now) => {
+    left.push(now.left);
+    return now.left > 1;
+  });
+  expect([asked, left]).toEqual([
+    ["kinds/self/1", "kinds/self/0"],
+    [2, 1],
+  ]);
+});

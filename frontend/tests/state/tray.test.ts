@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { examplePage, tokens } from "../../src/examples/page";
+import { fitSelection, pageSelection } from "../../src/state/selection";
+import { fitTray, movedTo, readEntry, writeEntry } from "../../src/state/tray";
+
+const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
+const start = pageSelection(page);
+
+test.each([
+  ["0", {}],
+  ["5-1", { layer: 5, heads: [1] }],
+  ["0-0,2 view=matrix sinks=0", { heads: [0, 2], view: "matrix", sinks: false }],
+  ["0 view=neuron query=2 neurons=ranked", { view: "neuron", query: [2], neurons: "ranked" }],
+  [
+    "4-0 stack=cross query=1,3 key=0 sinks=0",
+    { stack: "cross", layer: 4, heads: [0], query: [1, 3], key: [0], sinks: false },
+  ],
+] as const)("%s is one picture", (line, chosen) => {
+  const selection = fitSelection({ ...start, ...chosen }, page);
+  expect(writeEntry(selection, page)).toBe(line);
+  expect(fitSelection({ ...start, ...readEntry(line, page) }, page)).toEqual(selection);
+});
+
+test("a stack may be called anything", () => {
+  const [first, second] = page.stacks;
+  const odd = { ...page, stacks: [first, { ...second, name: "a b;c~d=e <i>" }] };
+  const line = writeEntry({ ...start, stack: "a b;c~d=e <i>", layer: 1 }, odd);
+  expect(line).toBe("1 stack=a%20b%3Bc%7Ed%3De%20%3Ci%3E");
+  expect(readEntry(line, odd)).toMatchObject({ stack: "a b;c~d=e <i>" });
+});
+
+test("nonsense is left out", () => {
+  expect(fitTray(["2-0", "two", "", "2-", "2-0", "__proto__"], page)).toEqual(["2-0"]);
+  expect(readEntry("2 view=film query=a top_percent=x hide_special stack=%E0%A4%A", page)).toMatchObject({
+    view: "head",
+    query: [],
+    top_percent: null,
+    hide_special: false,
+  });
+  expect(fitTray(["0", "1", "2", "3", "4", "5", "6"], page)).toHaveLength(6);
+});
+
+test("without pictures nothing is compared", () => {
+  expect(fitSelection({ ...start, view: "compare" }, page).view).toBe("head");
+  expect(fitSelection({ ...start, view: "compare", tray: ["0-1"] }, page).view).toBe("compare");
+});
+
+test("a picture is moved", () => {
+  expect(movedTo(["a", "b", "c"], 0, 2)).toEqual(["b", "c", "a"]);
+  expect(movedTo(["a", "b", "c"], 2, 0)).toEqual(["c", "a", "b"]);
+});

@@ -1,0 +1,55 @@
+"""What tells the weights of a model from others of its name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+SAMPLE = 1024
+"""Numbers of each weight that are looked at: every one of a large model would take minutes."""
+SHOWN = 16
+"""Hexadecimal digits that records keep: of a million models two would share them once in 40 million."""
+
+_known: WeakKeyDictionary[nn.Module, tuple[tuple, str]] = WeakKeyDictionary()
+
+
+def fingerprint_of(model: nn.Module) -> str:
+    """Tells a model from others: by class, names, shapes and dtypes of its weights, and some numbers of each."""
+    return _digest(model, [*model.named_parameters(), *model.named_buffers()])
+
+
+def weights_name(model: nn.Module) -> str:
+    """A short name of the weights of a model, for records: the same for the same weights, and else another one.
+
+    Buffers are left out, since some change from text to text, such as frequencies of rotary positions. Worked out once
+    for a model, and again where its weights were changed in place.
+    """
+    weights = list(model.named_parameters())
+    state = tuple((id(weight), _changes(weight)) for _, weight in weights)
+    known = _known.get(model)
+    if known is None or known[0] != state:
+        known = (state, _digest(model, weights)[:SHOWN])
+        _known[model] = known
+    return known[1]
+
+
+def _changes(weight: torch.Tensor) -> int:
+    """How often a weight was changed in place, as torch counts it; not at all for those of inference mode."""
+    return 0 if weight.is_inference() else weight._version
+
+
+def _digest(model: nn.Module, named: Iterable[tuple[str, torch.Tensor]]) -> str:
+    digest = hashlib.sha256(type(model).__qualname__.encode())
+    for name, tensor in named:
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        if tensor.is_meta:
+            # offloaded: its numbers are elsewhere until its module runs
+            continue
+        flat = tensor.detach().reshape(-1)
+        some = flat[:: max(1, len(flat) // SAMPLE)].double().cpu().numpy()
+        digest.update(some.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,61 @@
+"""Whether the hub can be reached, told in seconds: its client tries for half a minute before it gives up."""
+
+from __future__ import annotations
+
+import ssl
+import time
+import urllib.error
+import urllib.request
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import ModelError
+
+WAIT = 3.0
+"""Seconds for an answer."""
+REMEMBERED = 60.0
+"""Seconds for which an answer, or none, is taken to hold."""
+
+
+def reached(name: str | Path, revision: str | None = None) -> dict[str, Any]:
+    """More options of ``from_pretrained``: for the files in the cache alone where the hub cannot be reached.
+
+    Raises:
+        ModelError: where it cannot be reached and there are no files of this model in the cache.
+    """
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if constants.HF_HUB_OFFLINE or Path(name).exists():
+        return {}
+    why = _unreachable(constants.ENDPOINT, int(time.monotonic() // REMEMBERED))
+    if not why:
+        return {}
+    if isinstance(try_to_load_from_cache(str(name), "config.json", revision=revision), str):
+        return {"local_files_only": True}
+    raise ModelError(
+        f"Cannot load the model {str(name)!r}: {constants.ENDPOINT} cannot be reached ({why}), and no file of it is in "
+        f"the cache; wanted is a folder made by save_pretrained, or a hub name that can be reached from here"
+    )
+
+
+@lru_cache(maxsize=8)
+def _unreachable(endpoint: str, period: int) -> str:
+    """Why an address does not answer; empty where it does, whatever it says.
+
+    Proxies of the environment are used, as the hub's client does.
+
+    Args:
+        endpoint: its address.
+        period: a number that changes when the answer is to be asked for anew.
+    """
+    try:
+        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=WAIT).close()
+    except urllib.error.HTTPError:
+        return ""  # it answered
+    except urllib.error.URLError as error:
+        # the client may trust other certificates than Python does
+        return "" if isinstance(error.reason, ssl.SSLError) else str(error.reason)
+    except OSError as error:
+        return str(error) or type(error).__name__
+    return ""

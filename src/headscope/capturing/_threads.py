@@ -1,0 +1,130 @@
+"""What several threads that work on one model take turns at."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+_table = threading.RLock()  # held for moments; a collected generator may come in between
+_locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
+_random = threading.RLock()
+
+
+@contextmanager
+def one_at_a_time(model: nn.Module) -> Generator[None]:
+    """Run a model in this thread alone, as far as headscope runs it; other threads wait until the block is left.
+
+    A thread may open the block again inside. It is held for runs that end by themselves, and never while the user's
+    own code decides how long: a ``with`` block of `watch` or `intervene` keeps nobody waiting.
+    """
+    with _table:
+        lock = _locks.setdefault(model, threading.RLock())
+    with lock:
+        yield
+
+
+@contextmanager
+def same_random_numbers(*, seed: int | None = None, device: torch.device | None = None) -> Generator[None]:
+    """Leave the random numbers of the process as they were, whatever is drawn inside; other threads take turns.
+
+    Inside `one_at_a_time`, never around it, so that no two threads wait for each other.
+
+    Args:
+        seed: to draw from inside; None to draw on.
+        device: whose random numbers are meant beside those of the CPU.
+    """
+    away = device is not None and device.type not in ("cpu", "meta")
+    on_device = {"devices": [device], "device_type": device.type} if away else {"devices": []}
+    with _random, torch.random.fork_rng(**on_device):
+        if seed is not None:
+            torch.manual_seed(seed)
+        yield
+
+
+class _Rest:
+    """The training flag of a module before the first of some blocks, and the blocks that are open."""
+
+    def __init__(self, training: bool) -> None:
+        self.training = training
+        self.blocks: set[object] = set()
+
+
+_resting: WeakKeyDictionary[nn.Module, _Rest] = WeakKeyDictionary()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Generator[None]:
+    """Evaluation mode inside; when the last block over a module is left, its training flag is what it was."""
+    modules, block = list(model.modules()), object()
+    try:
+        with _table:
+            for module in modules:
+                _resting.setdefault(module, _Rest(module.training)).blocks.add(block)
+        model.eval()
+        yield
+    finally:
+        with _table:
+            for module in modules:
+                _leave(module, block)
+
+
+def _leave(module: nn.Module, block: object) -> None:
+    rest = _resting.get(module)
+    if rest is None:
+        return
+    rest.blocks.discard(block)
+    if not rest.blocks:
+        module.training = rest.training
+        del _resting[module]
+
+
+class _Stance:
+    """``torch.compiler``'s stance is one for the whole process: the first block sets it, the last one resets it."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._set: Any = None
+
+    def enter(self) -> None:
+        with _table:
+            if self._open == 0:
+                self._set = torch.compiler.set_stance("force_eager")
+            self._open += 1
+
+    def leave(self) -> None:
+        with _table:
+            self._open -= 1
+            if self._open == 0 and self._set is not None:
+                self._set.__exit__(None, None, None)
+                self._set = None
+
+
+_stance = _Stance()
+
+
+@contextmanager
+def not_compiling() -> Generator[None]:
+    """Run what was compiled as it is written, in all threads, while any such block is open."""
+    _stance.enter()
+    try:
+        yield
+    finally:
+        _stance.leave()
+
+
+def _forget_other_threads() -> None:
+    """After a fork only this thread is left: what others held would never be given back."""
+    global _table, _random
+    _table, _random = threading.RLock(), threading.RLock()
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_other_threads)

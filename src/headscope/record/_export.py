@@ -1,0 +1,95 @@
+"""Weights for other libraries: named axes for xarray, one row a weight for tables."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.record._stack import Stack
+
+AXES = ("layer", "head", "query", "key")
+
+
+def to_xarray(stack: Stack, layer: Any = None, head: Any = None) -> Any:
+    """See `headscope.Stack.to_xarray`."""
+    xarray = library("xarray")
+    numbers, heads, weights = _chosen(stack, layer, head)
+    coordinates = {
+        "layer": numbers,
+        "head": heads,
+        "query": np.arange(len(stack.query)),
+        "key": np.arange(len(stack.key)),
+        "query_token": ("query", np.array(stack.query.labels)),
+        "key_token": ("key", np.array(stack.key.labels)),
+    }
+    found = xarray.DataArray(weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name})
+    for name, given in (("layer", layer), ("head", head)):
+        if given is not None:
+            found = found.isel({name: 0})
+    return found
+
+
+def to_pandas(stack: Stack, layer: Any = None, head: Any = None) -> Any:
+    """See `headscope.Stack.to_pandas`."""
+    pandas = library("pandas")
+    if layer is not None and head is not None:
+        rows, columns = (
+            pandas.MultiIndex.from_arrays([range(len(side)), side.labels], names=[name, f"{name}_token"])
+            for name, side in (("query", stack.query), ("key", stack.key))
+        )
+        return pandas.DataFrame(stack.weights(layer, head), index=rows, columns=columns)
+    return pandas.DataFrame(columns_of(stack, layer, head))
+
+
+def to_arrow(stack: Stack, layer: Any = None, head: Any = None) -> Any:
+    """See `headscope.Stack.to_arrow`."""
+    pyarrow = library("pyarrow")
+    columns = columns_of(stack, layer, head)
+    for name in ("query_token", "key_token"):  # each word once
+        columns[name] = pyarrow.array(columns[name]).dictionary_encode()
+    return pyarrow.table(columns)
+
+
+def columns_of(stack: Stack, layer: Any = None, head: Any = None) -> dict[str, Any]:
+    """A row for each weight: layer, head, query, query_token, key, key_token, weight; one array for each column."""
+    numbers, heads, weights = _chosen(stack, layer, head)
+    places = (numbers, heads, range(len(stack.query)), range(len(stack.key)))
+    grid = [axis.ravel() for axis in np.meshgrid(*map(np.asarray, places), indexing="ij")]
+    of_query, of_key = (np.array(side.labels) for side in (stack.query, stack.key))
+    return {
+        "layer": grid[0],
+        "head": grid[1],
+        "query": grid[2],
+        "query_token": of_query[grid[2]],
+        "key": grid[3],
+        "key_token": of_key[grid[3]],
+        "weight": weights.ravel(),
+    }
+
+
+def _chosen(stack: Stack, layer: Any, head: Any) -> tuple[list[int], list[int], np.ndarray]:
+    """Numbers of the layers, of the heads, and their weights ``[layer head query key]``."""
+    numbers = [each.layer for each in stack] if layer is None else [int(layer)]
+    weights = stack.weights(layer, head)
+    weights = weights[None] if layer is not None else weights
+    weights = weights[:, None] if head is not None else weights
+    return numbers, list(range(weights.shape[1])) if head is None else [int(head)], weights
+
+
+def library(name: str) -> Any:
+    """A library of arrays or tables, asked for only where its form is.
+
+    Raises:
+        HeadscopeError: where it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # polars is the user's own choice; the extra brings the others
+        wanted = "polars" if error.name == "polars" else "'headscope[tables]'"
+        raise HeadscopeError(f"This needs {error.name}, which is not installed: pip install {wanted}") from None

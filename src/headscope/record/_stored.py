@@ -1,0 +1,101 @@
+"""Arrays that stay in a file until they are asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+
+class Stored(ABC):
+    """An array in a file; each reading gives what the file held when it was opened, or raises.
+
+    Args:
+        shape: of the array.
+        dtype: of its numbers.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.shape, self.dtype, self.ndim = tuple(shape), np.dtype(dtype), len(shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.array, (self.read(),)  # a copy holds its numbers itself: the file may be gone where it is read
+
+    @abstractmethod
+    def read(self, *index: Any) -> np.ndarray:
+        """The whole array, or the part at an index for each axis: a number, a slice or a list of numbers.
+
+        Raises:
+            FileError: where the file is no longer what it was when it was opened.
+        """
+
+
+if TYPE_CHECKING:
+    Array = np.ndarray  # what a field gives
+else:
+    Array = np.ndarray | Stored  # what it may be given
+
+
+class ArrayField:
+    """A field of a dataclass that holds an array or a `Stored` one, and always gives an array (or None).
+
+    Args:
+        required: whether the dataclass must be given it; otherwise it is None by default.
+    """
+
+    def __init__(self, *, required: bool) -> None:
+        self._required = required
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type | None = None) -> np.ndarray | None:
+        if owner is None:  # dataclasses take what the class has for the default
+            if self._required:
+                raise AttributeError(self._name)
+            return None
+        array = owner.__dict__[self._name]
+        return array.read() if isinstance(array, Stored) else array
+
+    def __set__(self, owner: Any, array: Any) -> None:
+        owner.__dict__[self._name] = array
+
+
+def array_field(*, required: bool = False) -> Any:
+    """See `ArrayField`; type checkers go by the annotation of the field."""
+    return ArrayField(required=required)
+
+
+def held(owner: Any, name: str) -> Any:
+    """What a field holds, without reading it: an array, a `Stored` one, or None."""
+    return owner.__dict__[name]
+
+
+def part_of(array: Any, *index: Any) -> np.ndarray:
+    """Part of an array, or of a `Stored` one, of which nothing else is read."""
+    return array.read(*index) if isinstance(array, Stored) else array[index or ...]
+
+
+class StoredArrays(Mapping[Any, np.ndarray]):
+    """Arrays by name, each read when it is asked for; cannot be written to.
+
+    Args:
+        kept: arrays, or `Stored` ones.
+    """
+
+    def __init__(self, kept: Mapping[Any, Any]) -> None:
+        self.kept = dict(kept)
+
+    def __getitem__(self, name: Any) -> np.ndarray:
+        return part_of(self.kept[name])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.kept)
+
+    def __len__(self) -> int:
+        return len(self.kept)

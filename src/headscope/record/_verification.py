@@ -1,0 +1,50 @@
+"""What the layers of a record were checked against, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headscope.record._layer import Layer
+
+AGAINST = ("", "itself", "attention output", "layer output")
+"""From what says least to what says most: not known (of files written before it was kept), weights times values that
+were seen as just this product, what the model's attention handed on, and what came out of the output projection."""
+CALLED = {"layer output": "the model's own layer outputs", "attention output": "the model's own attention outputs"}
+
+
+def weakest(against: Iterable[str]) -> str:
+    """What says least; nothing where there is none."""
+    return min(against, key=AGAINST.index, default="")
+
+
+def verification_of(layers: Sequence[Layer]) -> str:
+    """One sentence: against what layers were checked, and the largest difference; empty where none was checked."""
+    checked = [layer for layer in layers if layer.verified is not None]
+    if not checked:
+        return ""
+    counts = Counter(layer.verified_against for layer in checked)
+    compared = {against: count for against, count in counts.items() if against in CALLED}
+    numbers = _numbers(checked)
+    if not compared:
+        said = "Checked against itself only (weights times values, as they were multiplied)"
+        said = said if counts["itself"] else "Checked when it was captured, against what was not kept"
+        return f"{said}: {numbers}"
+    names = [
+        CALLED[against] + (f" ({count} of {len(checked)} layers)" if len(counts) > 1 else "")
+        for against, count in compared.items()
+    ]
+    rest = len(checked) - sum(compared.values())
+    alone = f"; {rest} of {len(checked)} layers against themselves only" if rest else ""
+    return f"Checked against {' and '.join(names)}: {numbers}{alone}"
+
+
+def _numbers(layers: Sequence[Layer]) -> str:
+    """The difference that comes nearest to its limit."""
+    limited = [layer for layer in layers if layer.verified_limit]
+    if len(limited) < len(layers):
+        return f"largest difference {max(layer.verified or 0.0 for layer in layers):.1e}"
+    worst = max(limited, key=lambda layer: (layer.verified or 0.0) / (layer.verified_limit or 1.0))
+    return f"largest difference {worst.verified:.1e} (passes; limit {worst.verified_limit:.1e})"

@@ -1,0 +1,148 @@
+"""Reading .npz files of anybody: no pickles, no more memory than the file is worth, one kind of error."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import FileError, HeadscopeError
+from headscope.storage._atomic import reason, regular_or_none
+
+MOST_UNPACKED = 2**26
+"""Bytes that any file may unpack to; larger ones must be worth it."""
+MOST_PACKED_RATIO = 100
+"""How much more than its own size a file may unpack to beyond that. Counts that are mostly zero come near 1000; these
+are kept unpacked, see `write_npz`."""
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What NumPy, zipfile and json raise for files that are damaged (RuntimeError: nested too deep, encrypted)."""
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
+    """Whatever goes wrong inside because of what a file holds is a FileError that names the file.
+
+    Args:
+        path: of the file.
+        what: it should hold, such as ``"statistic"``.
+
+    Raises:
+        FileError: where the file is not there, is no regular file, is cut, or does not hold what it should.
+    """
+    try:
+        yield
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(f"{path} is not there") from None
+    except HeadscopeError as error:
+        raise FileError(f"{path} is damaged: {error}") from None
+    except UNREADABLE as error:
+        said = reason(error) if isinstance(error, OSError) and error.strerror else f"{type(error).__name__} {error}"
+        raise FileError(f"{path} is cut or holds no {what}: {said}") from None
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """The arrays of a file, by name. To be called inside `reading`.
+
+    Raises:
+        FileError: where the file is not there, is a pipe or a device, or unpacks to much more than it is worth.
+        ValueError: where it holds Python objects, or arrays that are not as large as they say; and others of
+            `UNREADABLE`.
+    """
+    there = regular_or_none(path)
+    if there is None:
+        raise FileNotFoundError
+    with Path(path).open("rb") as file, zipfile.ZipFile(file) as parts:
+        listed = parts.infolist()
+        unpacked = sum(part.file_size for part in listed)
+        if unpacked > max(MOST_UNPACKED, MOST_PACKED_RATIO * there.st_size):
+            raise FileError(
+                f"{path} has {there.st_size:,} bytes and would unpack to {unpacked:,}; if it is yours, write it "
+                "unpacked: numpy.savez(path, **numpy.load(path))"
+            )
+        if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in listed):
+            raise ValueError("it is packed in a way that headscope does not use")
+        return {part.filename.removesuffix(".npy"): _array(parts.read(part)) for part in listed}
+
+
+def write_npz(path: Path, arrays: dict[str, Any]) -> None:
+    """Write arrays packed; unpacked where they pack so well that `read_npz` would take the file for a bomb."""
+    with path.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    unpacked = sum(np.asanyarray(array).nbytes for array in arrays.values())
+    if unpacked > max(MOST_UNPACKED, MOST_PACKED_RATIO * path.stat().st_size) // 2:
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+
+
+def array_of(arrays: Mapping[str, np.ndarray], name: str, kind: str, shape: tuple[int | None, ...]) -> np.ndarray:
+    """One of the arrays of a file.
+
+    Args:
+        arrays: of `read_npz`.
+        name: of the one that is wanted.
+        kind: ``"f"``, ``"i"`` or ``"b"``: floating point, whole numbers, true or false.
+        shape: None for sizes that nothing is known of.
+
+    Raises:
+        ValueError: where it is of another kind or shape.
+        KeyError: where there is none.
+    """
+    found = arrays[name]
+    sizes = zip(found.shape, shape, strict=False)
+    if found.dtype.kind != kind or found.ndim != len(shape) or any(size not in (one, None) for one, size in sizes):
+        wanted = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} is {found.dtype} {list(found.shape)}, and what is said of it makes it [{wanted}]")
+    return found
+
+
+def words_of(given: Any) -> tuple[str, ...]:
+    """The strings of a list that a file holds.
+
+    Raises:
+        ValueError: where it is no list of strings.
+    """
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        raise ValueError(f"wanted is a list of strings, not {str(given)[:40]}")
+    return tuple(given)
+
+
+def _array(data: bytes) -> np.ndarray:
+    """An array in NumPy's format, which must be as large as its header says."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are never unpickled")
+    body = memoryview(data)[file.tell() :]
+    if len(body) != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"an array of shape {shape} does not have {len(body)} bytes")
+    found = np.frombuffer(body, dtype).copy()  # studies go on counting in what was read
+    return found.reshape(shape[::-1]).T if fortran else found.reshape(shape)

@@ -1,0 +1,73 @@
+"""Records at addresses: ``hf://``, ``s3://``, ``memory://`` and whatever else fsspec knows."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import FileError
+
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://.+", re.IGNORECASE)
+"""A protocol of one letter is a drive of Windows."""
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the address of a file elsewhere, such as ``hf://datasets/me/records/run.safetensors``."""
+    return isinstance(path, str) and ADDRESS.fullmatch(path) is not None
+
+
+def uploaded(local: Path, address: str) -> None:
+    """Put a file at an address.
+
+    Raises:
+        FileError: where fsspec is missing or does not know the address, or the place refuses it.
+    """
+    files, path = _place(address)
+    try:
+        files.put_file(os.fspath(local), path)
+    except Exception as error:
+        raise FileError(f"Cannot write {address}: {_said(error)}") from error
+
+
+def fetched(address: str) -> Path:
+    """The file at an address, brought to this machine for as long as the process lives.
+
+    Raises:
+        FileError: where fsspec is missing or does not know the address, or there is no such file.
+    """
+    files, path = _place(address)
+    local = Path(tempfile.mkdtemp(dir=_own().name)) / path.rpartition("/")[2]
+    try:
+        files.get_file(path, os.fspath(local))
+    except FileNotFoundError:
+        raise FileError(f"{address} is not there") from None
+    except Exception as error:
+        raise FileError(f"Cannot read {address}: {_said(error)}") from error
+    return local
+
+
+@cache
+def _own() -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes when the process ends; open records read on from it."""
+    return tempfile.TemporaryDirectory(prefix="headscope-", ignore_cleanup_errors=True)
+
+
+def _place(address: str) -> tuple[Any, str]:
+    try:
+        import fsspec
+    except ModuleNotFoundError:
+        raise FileError(
+            f"{address} needs the package fsspec, which is not installed: pip install 'headscope[capture]' brings it"
+        ) from None
+    try:
+        return fsspec.core.url_to_fs(address)
+    except (ImportError, ValueError) as error:
+        raise FileError(f"{address} cannot be opened: {_said(error)}") from None
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

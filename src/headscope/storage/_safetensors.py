@@ -1,0 +1,139 @@
+"""What stands in a .safetensors file of a record: its document, its arrays, their checksums."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import FileError
+from headscope.storage._atomic import reason, regular_or_none
+from headscope.storage._file_array import FileArray, OpenFile
+from headscope.storage._npz import UNREADABLE
+
+FORMAT = 2
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I32": "<i4", "I64": "<i8"}
+SUMMED = "has_checksums"
+"""Tells a file whose checksums are damaged from one of an earlier version, which has none."""
+MARK = ', "checksums": '
+"""No string in the document holds it: quotation marks in strings have a backslash before them."""
+AGAIN = "capture the record again"
+
+
+class RecordFile:
+    """A record's file; nothing but its header is read.
+
+    Source of the format: github.com/huggingface/safetensors. Read here and not by that library, which maps files into
+    memory: a map dies with the process where the file is cut meanwhile.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        FileError: where there is no such file, or it is cut, foreign, damaged or of another format.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        file = _opened(path)
+        try:
+            start, header = _header(file)
+            metadata = header.pop("__metadata__", {})
+            text = metadata.get("headscope")
+            self.arrays = {} if text is None else _arrays(file, start, header)
+        except UNREADABLE as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{path} is cut or no .safetensors file ({error}); {AGAIN}") from None
+        if text is None:
+            raise FileError(f"{path} is a .safetensors file, but not a headscope record (a model's weights, perhaps?)")
+        self.document = self._document(text)
+        self.checksums = self._checksums(text)
+
+    def _document(self, text: str) -> dict[str, Any]:
+        try:
+            document = json.loads(text)
+            version = document["format"]
+        except UNREADABLE:
+            raise FileError(f"{self.path} is damaged: its headscope document cannot be read; {AGAIN}") from None
+        if version != FORMAT:
+            older = isinstance(version, int) and version < FORMAT
+            remedy = AGAIN if older else "update headscope"
+            raise FileError(f"{self.path} has format {version}, and this headscope reads format {FORMAT}; {remedy}")
+        return document
+
+    def _checksums(self, text: str) -> dict[str, int]:
+        """By array; empty for files of earlier versions."""
+        told, mark, sums = text.rpartition(MARK)
+        if not mark and not self.document.get(SUMMED):
+            return {}
+        try:
+            found = json.loads(sums[:-1])
+            if found.pop("") != zlib.crc32(told.encode()) or found.keys() != self.arrays.keys():
+                raise ValueError
+        except UNREADABLE:
+            raise FileError(f"{self.path} is damaged: its document is not what was written; {AGAIN}") from None
+        return found
+
+
+def told_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
+    """The document as JSON, its last entry the checksums of all arrays and of the text before that entry.
+
+    One entry of metadata and not two: safetensors writes several in any order, and the same record gives the same file.
+    """
+    told = json.dumps(document | {SUMMED: True})[:-1]
+    return f"{told}{MARK}{json.dumps(sums | {'': zlib.crc32(told.encode())})}}}"
+
+
+def _opened(path: Path) -> OpenFile:
+    try:
+        if regular_or_none(path) is None:
+            raise FileError(f"{path} is not there; headscope capture TEXT --out {path.name} makes one")
+        return OpenFile(path)
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"Cannot read {path}: {reason(error)}") from None
+
+
+def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
+    """Where the arrays begin, and what is said of them."""
+    (size,) = struct.unpack("<Q", _bytes(file, 0, 8))
+    if 8 + size > file.size:
+        raise ValueError(f"a header of {size} bytes in a file of {file.size}")
+    header = json.loads(_bytes(file, 8, size))
+    if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
+        raise ValueError("its header is no object")
+    return 8 + size, header
+
+
+def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, FileArray]:
+    """The arrays, which must follow each other without a gap up to the end of the file."""
+    found, place = {}, 0
+    for name, facts in sorted(header.items(), key=lambda each: each[1]["data_offsets"]):
+        (begin, end), shape = facts["data_offsets"], facts["shape"]
+        if facts["dtype"] not in DTYPES:
+            raise ValueError(f"{name} holds numbers of the kind {facts['dtype']}")
+        if not all(isinstance(size, int) and size >= 0 for size in shape):
+            raise ValueError(f"{name} has the shape {shape}")
+        dtype = np.dtype(DTYPES[facts["dtype"]])
+        if begin != place or end - begin != math.prod(shape) * dtype.itemsize:
+            raise ValueError(f"{name} lies at bytes {begin} to {end}, which is not where its {shape} numbers can be")
+        found[name] = FileArray(file, start + begin, tuple(shape), dtype)
+        place = end
+    if start + place != file.size:
+        raise ValueError(f"its arrays end at byte {start + place} and the file at {file.size}")
+    return found
+
+
+def _bytes(file: OpenFile, start: int, count: int) -> bytes:
+    if start + count > file.size:
+        raise ValueError(f"{start + count} bytes are wanted of a file of {file.size}")
+    found = bytearray(count)
+    file.read(start, memoryview(found))
+    return bytes(found)

@@ -1,0 +1,60 @@
+"""Tokens chosen by their word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headscope.errors import PageError
+
+Words = tuple[Sequence[str], Sequence[bool]]
+
+
+def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words) -> list[int]:
+    """Positions of tokens that were given by position or by word.
+
+    A word is a token as it is shown or as the tokenizer calls it, or several that are shown as one word, then all of
+    these; capitals count only where both spellings are there.
+
+    Args:
+        side: ``"query"`` or ``"key"``, for messages.
+        wanted: one or several.
+        pieces: the tokens as the tokenizer calls them.
+        words: tokens as they are shown, and whether each continues the word before it.
+
+    Raises:
+        PageError: a word that is not there, or is there several times.
+    """
+    given = [wanted] if isinstance(wanted, int | str) else list(wanted)
+    found: list[int] = []
+    for each in given:
+        found += _places(side, each, pieces, words) if isinstance(each, str) else [each]
+    return found
+
+
+def _places(side: str, word: str, pieces: Sequence[str], words: Words) -> list[int]:
+    labels, continues = words
+    spellings = [[*dict.fromkeys((label.strip(), piece))] for label, piece in zip(labels, pieces, strict=True)]
+    runs = [[place] for place in range(len(labels))] + _whole_words(continues)
+    names = [spellings[run[0]] if len(run) == 1 else ["".join(labels[at].strip() for at in run)] for run in runs]
+    for same in (str, str.casefold):
+        places = [run for run, own in zip(runs, names, strict=True) if same(word) in map(same, own)]
+        if len(places) == 1:
+            return places[0]
+        if places:
+            listed = ", ".join(str(run[0]) for run in places)
+            raise PageError(f"{side}={word!r} stands at {listed}; give one of these positions")
+    shown = ", ".join(repr(label) for label in dict.fromkeys(labels[:40]))
+    more = " ..." if len(labels) > 40 else ""
+    raise PageError(f"{side}={word!r}: there is no such token; there are {shown}{more}, or positions from 0")
+
+
+def _whole_words(continues: Sequence[bool]) -> list[list[int]]:
+    """Positions of each word of several tokens."""
+    words: list[list[int]] = []
+    for place, goes_on in enumerate(continues):
+        if goes_on and words:
+            words[-1].append(place)
+        else:
+            words.append([place])
+    return [word for word in words if len(word) > 1]

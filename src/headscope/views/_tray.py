@@ -1,0 +1,155 @@
+"""The compare tray: up to six pictures beside each other, each written as one line such as ``2-0 query=3``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+from headscope.errors import PageError
+from headscope.views._contract import PageStack
+from headscope.views._token_words import token_positions
+
+MOST = 6
+VIEWS = ("head", "matrix", "text", "neuron")
+"""Views that show one picture of some heads."""
+USUAL: Mapping[str, Any] = {
+    "view": "head",
+    "stack": None,
+    "query": (),
+    "key": (),
+    "quantity": "weight",
+    "filter": "all",
+    "hide_special": False,
+    "sinks": True,
+    "top_percent": None,
+    "neurons": "model",
+    "direction": "received",
+}
+"""What a line leaves out."""
+SWITCHES = {"0": False, "1": True, "False": False, "True": True}
+PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+FORM = 'write layer and heads, and what else is chosen: "2-0", "2-0,3", "7-3 query=store", "2 view=matrix"'
+
+
+def parse_entries(given: Any) -> list[dict[str, Any]]:
+    """The pictures of a tray as options of a view, each with its ``layer``.
+
+    Args:
+        given: lines such as ``"2-0 query=3"``, or mappings of options such as ``{"layer": 2, "head": 0}``.
+
+    Raises:
+        PageError: where one is neither, or names what a picture has not, or where there are too many.
+    """
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
+        raise PageError(f"tray must be a list of pictures, not {given!r}; {FORM}")
+    if len(given) > MOST:
+        raise PageError(f"tray has {len(given)} pictures, and a row holds {MOST}; leave some out")
+    return [_from_line(entry) if isinstance(entry, str) else _from_mapping(entry) for entry in given]
+
+
+def checked_tray(given: Any, stacks: Sequence[PageStack], quantities: Sequence[str]) -> list[str]:
+    """The lines of a tray as a page keeps them: positions in place of words, nothing twice.
+
+    Args:
+        given: as `parse_entries` takes it.
+        stacks: what the page holds.
+        quantities: the quantities that it holds, by name.
+
+    Raises:
+        PageError: where the page does not hold what a picture shows.
+    """
+    lines = [_line(entry, stacks, quantities) for entry in parse_entries(given)]
+    return list(dict.fromkeys(lines))
+
+
+def written(entry: Mapping[str, Any]) -> str:
+    """The line of a picture: its place, and what is not as usual."""
+    heads = entry.get("heads")
+    words = [f"{entry['layer']}" + (f"-{','.join(map(str, heads))}" if heads else "")]
+    for name, usual in USUAL.items():
+        value = entry.get(name, usual)
+        given = tuple(value) if isinstance(value, list) else value
+        if given != usual:
+            words.append(f"{name}={_text(value)}")
+    return " ".join(words)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return quote(str(value), safe="").replace("~", "%7E")
+
+
+def _from_line(line: str) -> dict[str, Any]:
+    place, *rest = line.split() or [""]
+    found = PLACE.fullmatch(place)
+    if found is None:
+        raise PageError(f"tray={line!r} has no place; {FORM}")
+    entry: dict[str, Any] = {"layer": int(found[1])}
+    if found[2]:
+        entry["heads"] = [int(head) for head in found[2].split(",")]
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not equals or name not in USUAL:
+            raise PageError(f"{word!r} in tray={line!r} is none of {'=, '.join(USUAL)}=; {FORM}")
+        entry[name] = _value(name, unquote(value), line)
+    return entry
+
+
+def _value(name: str, text: str, line: str) -> Any:
+    if name in ("query", "key"):
+        return [int(part) if part.isdecimal() else part for part in text.split(",") if part]
+    if name in ("hide_special", "sinks"):
+        if text not in SWITCHES:
+            raise PageError(f"{name}={text} in tray={line!r} must be 1 or 0")
+        return SWITCHES[text]
+    if name == "top_percent":
+        if not text.isdecimal():
+            raise PageError(f"top_percent={text} in tray={line!r} must be a whole number from 1 to 100")
+        return int(text)
+    return text
+
+
+def _from_mapping(given: Any) -> dict[str, Any]:
+    known = ("layer", "head", "heads", *USUAL)
+    if not isinstance(given, Mapping) or "layer" not in given:
+        raise PageError(f"tray has {given!r}, which names no layer; {FORM}, or give a dict with layer and head")
+    for name in given:
+        if name not in known:
+            raise PageError(f"A picture of the tray has no option {name!r}; there are {', '.join(known)}")
+    entry = {name: value for name, value in given.items() if value is not None and name != "head"}
+    if given.get("head") is not None:
+        entry["heads"] = [given["head"]]
+    for name in ("query", "key"):
+        if name in entry and (isinstance(entry[name], str) or not isinstance(entry[name], Sequence)):
+            entry[name] = [entry[name]]
+    return entry
+
+
+def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequence[str]) -> str:
+    """An entry as a page keeps it, checked."""
+    names = [stack["name"] for stack in stacks]
+    stack = stacks[_place("stack", entry.get("stack", names[0]), names)]
+    _place("view", entry.get("view", "head"), VIEWS)
+    _place("quantity", entry.get("quantity", "weight"), quantities)
+    _place("layer", entry["layer"], [layer["layer"] for layer in stack["layers"]])
+    for head in entry.get("heads", ()):
+        _place("head", head, stack["head_numbers"])
+    found = dict(entry, stack=None if stack["name"] == names[0] else stack["name"])
+    for name, side in (("query", stack["query"]), ("key", stack["key"])):
+        places = token_positions(name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"]))
+        for place in places:
+            _place(name, place, range(len(side["pieces"])))
+        found[name] = sorted(set(places))
+    return written(found)
+
+
+def _place(name: str, given: Any, known: Sequence[Any]) -> int:
+    if given not in known:
+        listed = ", ".join(map(str, known)) if len(known) < 40 else f"{known[0]} to {known[-1]}"
+        raise PageError(f"tray: {name}={given!r}; this page has {listed}")
+    return list(known).index(given)

@@ -1,0 +1,88 @@
+"""View overview: every head as a small matrix, its colour what it does on this text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headscope.patterns import KINDS, HeadKinds, head_kinds
+from headscope.views.figures._frame import closing, colour_bar, heading
+from headscope.views.figures._model import CELLS, frame_chosen, grid_of_heads, missing_layers
+from headscope.views.figures._numbers import numbers_of, pooled
+from headscope.views.figures._options import Plan
+from headscope.views.figures._palette import KIND_COLOURS
+from headscope.views.figures._scale import Scale
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._words import counted
+
+CLAUSES = {
+    "next": "next token",
+    "previous": "previous token",
+    "same": "same word",
+    "own": "own sentence",
+    "near": "nearby",
+    "broad": "spread broadly",
+    "resting": "resting",
+    "none": "none of these",
+}
+"""What heads of a kind do, as the legend says it."""
+
+
+def draw_overview(plan: Plan) -> Sheet:
+    """All heads on one scale of weights, hue by kind; the legend counts the heads of each kind on this text."""
+    sheet = Sheet(plan.width, plan.style)
+    kinds = head_kinds(plan.stack)
+    heads = max(layer.heads for layer in plan.layers)
+    y = heading(sheet, plan, f"{counted(len(plan.layers), 'layer')} × {counted(heads, 'head')} on this text")
+    y = _legend(sheet, plan, kinds, y)
+    aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
+    tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
+    for row, layer in enumerate(plan.layers):
+        for head in range(layer.heads):
+            weights = numbers_of(layer, (head,), plan.shown)[0][plan.from_][:, plan.to]
+            thumbnail = pooled(weights, CELLS)
+            colours = _scale(plan, kinds.kind(layer.layer, head)).rgb(thumbnail)
+            left, top = tiles.at(row, head)
+            sheet.cells(colours, at=(left, top), size=(tiles.width, tiles.height), hidden=np.isnan(thumbnail))
+            sheet.rect(left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3)
+    frame_chosen(sheet, plan, tiles)
+    y = colour_bar(sheet, _scale(plan, "resting"), "weight", y=tiles.bottom + 0.9 * plan.style.em)
+    queries, keys = int(plan.from_.sum()), int(plan.to.sum())
+    notes = [
+        "rows are queries, columns are keys",
+        "each cell is the largest of its block" if max(queries, keys) > CELLS else "",
+        "kinds describe this one text",
+        missing_layers(plan),
+    ]
+    closing(sheet, plan, y, notes)
+    return sheet
+
+
+def _scale(plan: Plan, kind: str) -> Scale:
+    return plan.style.weight_scale(1.0, KIND_COLOURS[kind][1 if plan.style.dark else 0])
+
+
+def _legend(sheet: Sheet, plan: Plan, kinds: HeadKinds, y: float) -> float:
+    """A square and a count for each kind there is, in lines; gives the y below them."""
+    style = plan.style
+    square, line = 0.75 * style.em, 1.4 * style.em
+    rows = [kinds.layers.index(layer.layer) for layer in plan.layers]
+    counts = np.bincount(_known(kinds.number("kind")[rows]), minlength=len(KINDS))
+    x = 0.0
+    for kind, count in zip(KINDS, counts.tolist(), strict=True):
+        if count == 0:
+            continue
+        words = f"{count} {CLAUSES[kind]}"
+        width = square + 0.4 * style.em + sheet.width_of(words, style.small) + 1.2 * style.em
+        if x > 0 and x + width > sheet.width:
+            x, y = 0.0, y + line
+        light, dark = KIND_COLOURS[kind] if style.colour else (style.muted, style.muted)
+        colour = dark if style.dark else light
+        sheet.rect(x, y + (line - square) / 2, square, square, fill=colour, line=0.0, layer=3)
+        sheet.note(x + square + 0.4 * style.em, y + line / 2, words)
+        x += width
+    return y + line + 0.4 * style.em
+
+
+def _known(kinds: np.ndarray) -> np.ndarray:
+    """The kinds of the heads that there are."""
+    return kinds[~np.isnan(kinds)].astype(int)

@@ -1,0 +1,146 @@
+"""View compare: up to six pictures in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import FigureError, PageError
+from headscope.patterns import KINDS, head_kinds
+from headscope.record import Record
+from headscope.views._tray import MOST, parse_entries
+from headscope.views.figures._frame import title_lines, where
+from headscope.views.figures._options import NARROWEST, WIDEST, Plan, between, parse_options
+from headscope.views.figures._panel import Panel
+from headscope.views.figures._sheet import MARGIN, Sheet
+
+WIDTH = 174.0
+"""Millimetres: two columns of most journals."""
+GAP = 3.0
+"""Millimetres between two pictures."""
+SMALL_TYPE = 45.0
+"""Below this width of a picture its type is smaller unless a size is asked for."""
+PAGE_ONLY = ("direction",)
+"""Options of a picture of a page that print does not have."""
+
+
+def draw_tray(
+    record: Record, options: Mapping[str, Any], drawings: Mapping[str, Callable[[Plan], Sheet]]
+) -> tuple[Sheet, Plan]:
+    """All pictures of a tray on one paper, and the plan of the first of them.
+
+    Raises:
+        FigureError: a tray that is empty or too long, or a picture that cannot be drawn.
+        RecordError: a stack, layer or head that a record does not have, or scores that it does not keep.
+    """
+    entries = _entries(record, options["tray"])
+    width = between("width", options.get("width", WIDTH), NARROWEST, WIDEST)
+    each = (width - GAP * (len(entries) - 1)) / len(entries)
+    common = {name: options[name] for name in ("theme", "font", "font_size", "colour") if name in options}
+    if each < SMALL_TYPE:
+        common = {"font_size": 5.5} | common
+    plans = [_plan(of, entry | common, options.get("quantities")) for of, entry in entries]
+    whole = Sheet(width, plans[0].style)
+    room = each - 2 * MARGIN - 2 * whole.style.em
+    lines = 2 if any(plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1 for plan in plans) else 1
+    title = " ".join(str(options.get("title") or "").split())
+    top = 0.0
+    if title:
+        whole.text(0, 0.75 * whole.style.em, whole.fitted(whole.shown(title), whole.width), bold=True)
+        top = 1.8 * whole.style.em
+    sheets = []
+    for letter, plan in zip("abcdef", list(plans), strict=False):
+        panel = Panel(whole.matplotlib, letter, narrow=each < SMALL_TYPE, lines=lines)
+        placed = replace(plan, width=each, panel=panel)
+        plans[len(sheets)] = placed
+        sheets.append(drawings[plan.view](placed))
+    y = top + max(sheet.height for sheet in sheets)
+    notes = _notes([(plan.panel.letter, plan.panel.notes) for plan in plans if plan.panel is not None])
+    whole.finish(whole.paragraph(y, [*_models(plans), *notes]) + 0.3 * whole.style.em)
+    for at, sheet in enumerate(sheets):
+        sheet.put(at * (each + GAP), top + MARGIN, (width, whole.height))
+        whole.missing |= sheet.missing
+    return whole, plans[0]
+
+
+def clearest_of_each(record: Record) -> list[dict[str, Any]]:
+    """The clearest head of each kind on the text of the first stack, six at most, as pictures of a tray."""
+    stack = next(iter(record.stacks.values()))
+    kinds = head_kinds(stack)
+    of, score = kinds.number("kind"), kinds.number("score")
+    found = []
+    for kind, name in enumerate(KINDS):
+        if name == "none" or not (of == kind).any():
+            continue
+        row, head = np.unravel_index(np.nanargmax(np.where(of == kind, score, -np.inf)), of.shape)
+        found.append((name, {"layer": kinds.layers[row], "heads": [int(head)]}))
+    if len(found) > MOST:
+        found = [(name, entry) for name, entry in found if name != "near"]
+    return [entry for _, entry in found[:MOST]]
+
+
+def _entries(record: Record, tray: Any) -> list[tuple[Record, dict[str, Any]]]:
+    """Each picture as its record and its options of a figure."""
+    given = clearest_of_each(record) if isinstance(tray, str) and tray == "kinds" else tray
+    records = [record] * len(given) if isinstance(given, Sequence) else []
+    plain = []
+    for at, entry in enumerate(given if records else ()):
+        if not isinstance(entry, Mapping) or "record" not in entry:
+            plain.append(entry)
+            continue
+        records[at] = entry["record"]
+        if not isinstance(records[at], Record):
+            raise FigureError(f"tray: record must be a Record, not a {type(records[at]).__name__}")
+        plain.append({name: value for name, value in entry.items() if name != "record"})
+    try:
+        entries = parse_entries(plain if records else given)
+    except PageError as error:
+        raise FigureError(str(error)) from None
+    if not entries:
+        raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
+    return [(of, _figure_options(entry)) for of, entry in zip(records, entries, strict=True)]
+
+
+def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a figure for a picture of a tray: one query and one key, heads as they are named."""
+    found = {name: value for name, value in entry.items() if name not in PAGE_ONLY}
+    for name in ("query", "key"):
+        tokens = found.pop(name, ())
+        if len(tokens) > 1:
+            raise FigureError(f"tray: a picture in print follows one {name}, not {tokens}; give one")
+        if tokens:
+            found[name] = tokens[0]
+    if found.get("neurons") == "hidden":
+        # Without its neurons the view is lines between words.
+        found["view"] = "head"
+    if found.get("view") != "neuron":
+        found.pop("neurons", None)
+    elif "heads" in found:
+        found["head"] = found.pop("heads")[0]
+    return found
+
+
+def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> Plan:
+    given = {} if quantities is None or entry.get("quantity") not in quantities else {"quantities": quantities}
+    return parse_options(record, {**entry, **given})
+
+
+def _models(plans: Sequence[Plan]) -> list[str]:
+    """Which model, or which models where there are several."""
+    names = {plan.panel.letter: plan.record.model.name for plan in plans if plan.panel and plan.record.model.name}
+    once = list(dict.fromkeys(names.values()))
+    if len(once) < 2:
+        return once
+    return [f"{', '.join(letter for letter, name in names.items() if name == each)}: {each}" for each in once]
+
+
+def _notes(said: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """What pictures say of themselves: once where all say it, else after their letters."""
+    letters: dict[str, list[str]] = {}
+    for letter, notes in said:
+        for note in dict.fromkeys(notes):
+            letters.setdefault(note, []).append(letter)
+    return [note if len(of) == len(said) else f"{', '.join(of)}: {note}" for note, of in letters.items()]

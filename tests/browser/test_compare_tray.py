@@ -1,0 +1,125 @@
+"""The compare tray: frozen pictures beside each other, in the address and in the call."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import Tokens
+from headscope.errors import PageError
+
+WORDS = ("[CLS]", "one", "two", "three", "four", "five", "[SEP]")
+
+
+@pytest.fixture
+def record(rng):
+    """Two layers of three heads."""
+    return hs.from_weights(list(rng.dirichlet([0.3] * len(WORDS), size=(2, 3, len(WORDS)))), Tokens(pieces=WORDS))
+
+
+def pictures(view):
+    view.settle()
+    return [each.get_attribute("data-picture") for each in view.page.locator("[data-picture]").all()]
+
+
+def test_shift_click_collects_heads_without_moving_anything(show, record):
+    view = show(record, view="overview")
+    view.page.locator("[data-story] button").first.wait_for()
+    before = view.page.locator('[data-tile="1-2"]').bounding_box()
+    view.page.locator('[data-tile="1-2"]').click(modifiers=["Shift"])
+    view.page.locator('[data-tile="0-1"]').click(modifiers=["Shift"])
+    assert view.page.locator('[data-tile="1-2"]').bounding_box() == before
+    assert view.state("view") == "overview"
+    assert view.address().endswith("tray=1-2;0-1")
+    assert view.text("[data-said]") == "0-1 added to compare, 2 of 6"
+    view.page.locator('[data-option="compare"]').click()
+    view.page.locator('[data-headscope][data-view="compare"]').wait_for(state="attached")
+    assert pictures(view) == ["1-2", "0-1"]
+    assert view.text("[data-call]") == 'hs.view(record, tray=["1-2", "0-1"])'
+
+
+def test_any_picture_is_kept_as_it_is(show, record):
+    view = show(record, view="matrix", layer=1, heads=[0], query=2)
+    view.page.locator("[data-freeze]").click()
+    view.page.keyboard.press("]")
+    view.page.locator('[data-option="head"]').click()
+    view.page.keyboard.press("a")
+    assert "tray=1-0~view=matrix~query=2;1-0~query=2" in view.address()
+
+
+TRAY = ["0-1", "1-0,2 view=matrix", "1-1 view=text query=3", {"layer": 0, "head": 2, "query": "four"}]
+
+
+@pytest.fixture
+def compared(show, record):
+    view = show(record, view="compare", tray=TRAY)
+    view.page.locator('[data-headscope][data-view="compare"]').wait_for(state="attached")
+    view.page.locator("[data-picture][data-layer]").nth(3).wait_for()
+    return view
+
+
+def test_python_opens_the_same_row(compared):
+    assert pictures(compared) == ["0-1", "1-0,2 view=matrix", "1-1 view=text query=3", "0-2 query=4"]
+    boxes = [each.bounding_box() for each in compared.page.locator("[data-picture]").all()]
+    assert len({round(box["y"]) for box in boxes}) == 1
+    assert all(one["x"] + one["width"] <= other["x"] for one, other in itertools.pairwise(boxes))
+    drawn = [each.get_attribute("data-heads") for each in compared.page.locator("[data-picture]").all()]
+    assert drawn == ["1", "0,2", "1", "2"]
+
+
+def test_a_row_is_ordered_and_emptied_by_keyboard_and_says_so(compared):
+    compared.page.locator("[data-picture]").nth(3).focus()
+    compared.page.keyboard.press("Shift+ArrowLeft")
+    assert pictures(compared)[2:] == ["0-2 query=4", "1-1 view=text query=3"]
+    assert compared.text("[data-said]") == "0-2 query=4 moved to place 3 of 4"
+    compared.page.keyboard.press("Delete")
+    assert pictures(compared) == ["0-1", "1-0,2 view=matrix", "1-1 view=text query=3"]
+    assert compared.text("[data-said]") == "0-2 query=4 removed, 3 left"
+    compared.page.keyboard.press("Control+z")
+    assert len(pictures(compared)) == 4
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_token_is_pointed_at_in_all_pictures_where_they_are_linked(show, record, linked):
+    view = show(record, view="compare", tray=["0-1", "1-2"], linked=linked)
+    view.page.locator("[data-picture][data-layer]").nth(1).wait_for()
+    view.page.locator('[data-picture="0-1"] [data-side="query"][data-token="3"]').hover()
+    view.settle()
+    assert view.page.locator(".scroller[data-focus=query]").count() == (2 if linked else 1)
+
+
+def test_a_click_pins_in_one_picture_and_is_kept(show, record):
+    view = show(record, view="compare", tray=["0-1", "1-2"])
+    view.page.locator("[data-picture][data-layer]").nth(1).wait_for()
+    view.page.locator('[data-picture="0-1"] [data-side="query"][data-token="3"]').click()
+    assert pictures(view) == ["0-1 query=3", "1-2"]
+
+
+@pytest.mark.parametrize(
+    ("tray", "message"),
+    [
+        (["9-0"], r"layer=9; this page has 0, 1"),
+        (["0-7"], "head=7"),
+        (["0 query=noone"], "there is no such token"),
+        (["two"], "has no place"),
+        (["0"] * 7, "a row holds 6"),
+        ("0-1", "must be a list"),
+        ([{"head": 1}], "names no layer"),
+        (["0 view=pair"], "view='pair'"),
+        (["0 mass=1"], "is none of"),
+    ],
+)
+def test_what_a_page_does_not_hold_is_refused(record, tray, message):
+    with pytest.raises(PageError, match=message):
+        hs.page(record, tray=tray)
+
+
+def test_hostile_tokens_are_text_in_every_picture(show, hostile, rng):
+    words = tuple(hostile)[:24]
+    weights = list(rng.dirichlet([0.5] * len(words), size=(1, 2, len(words))))
+    record = hs.from_weights(weights, Tokens(pieces=words))
+    view = show(record, view="compare", tray=["0-0 query=3", "0-1 view=matrix key=2", "0 view=text"])
+    view.page.locator("[data-picture][data-layer]").nth(2).wait_for()
+    assert view.page.locator("[data-picture] img, [data-picture] script, [data-picture] iframe").count() == 0
+    assert np.isfinite(view.page.evaluate("document.documentElement.scrollWidth"))

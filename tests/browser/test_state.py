@@ -1,0 +1,105 @@
+"""What changes a picture is in the address and the call, can be undone, and moves nothing else."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import Layer, Record, Stack, Tokens
+
+WORDS = ("[CLS]", "one", "two", "three", "four", "[SEP]")
+
+
+@pytest.fixture
+def record(rng):
+    """Two layers of three heads: in layer 1 nearly all attention goes to the first token."""
+    even = rng.dirichlet([5.0] * len(WORDS), size=(3, len(WORDS)))
+    sinking = 0.1 * even
+    sinking[:, :, 0] += 0.9
+    return hs.from_weights([even, sinking], Tokens(pieces=WORDS))
+
+
+@pytest.fixture
+def scored(rng):
+    """The same with queries and keys: heads, queries and features differ in number."""
+    queries, keys = (rng.normal(size=(3, len(WORDS), 8)).astype(np.float32) for _ in range(2))
+    tokens = Tokens(pieces=WORDS)
+    layer = Layer(layer=0, queries=queries, keys=keys, scale=0.4)
+    return Record(stacks={"self": Stack(name="self", layers=(layer,), query=tokens, key=tokens)})
+
+
+def test_back_forward_and_undo_lead_through_the_steps(show, record):
+    view = show(record)
+    view.page.keyboard.press("]")
+    assert view.address() == "#v=2&layer=1"
+    view.choose("matrix")
+    view.choose("text")
+    view.page.go_back()
+    view.page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
+    assert view.address() == "#v=2&view=matrix&layer=1"
+    view.page.keyboard.press("Control+z")
+    view.page.locator('[data-headscope][data-view="head"]').wait_for(state="attached")
+    assert view.address() == "#v=2&layer=1"
+    view.page.keyboard.press("Control+z")
+    view.page.locator('[data-headscope][data-layer="0"]').wait_for(state="attached")
+    view.page.keyboard.press("Control+z")
+    view.page.keyboard.press("Control+Shift+z")
+    view.page.locator('[data-headscope][data-layer="1"]').wait_for(state="attached")
+    view.page.go_forward()
+    view.page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
+    assert view.text("[data-call]") == 'hs.view(record, view="matrix", layer=1)'
+
+
+CHOICES = (
+    ("model", '[data-option="lines"]', "tiles=lines", 'tiles="lines"'),
+    ("text", '[data-option="given"]', "direction=given", 'direction="given"'),
+    ("matrix", "[data-stretch]", "stretch=1", "stretch=True"),
+    ("head", "[data-per-head]", "per_head=1", "per_head=True"),
+)
+
+
+@pytest.mark.parametrize(("name", "button", "address", "call"), CHOICES)
+def test_a_choice_is_in_the_address_and_the_call_and_opens_again(show, record, name, button, address, call):
+    view = show(record, view=name)
+    assert call not in view.text("[data-call]")
+    view.page.locator(button).click()
+    fragment = view.address()
+    assert address in fragment
+    assert call in view.text("[data-call]")
+    again = show(record, view=name, fragment=fragment)
+    assert again.page.locator(button).get_attribute("aria-pressed") == "true"
+
+
+def test_the_part_of_a_matrix_that_is_seen_is_in_the_address(show, record):
+    view = show(record, view="matrix")
+    view.page.get_by_label("Zoom in").click()
+    fragment = view.address()
+    cell = view.state("cell")
+    assert "&zoom=" in fragment
+    assert show(record, view="matrix", fragment=fragment).state("cell") == cell
+    call = view.text("[data-call]")
+    numbers = [float(number) for number in call.partition("zoom=[")[2].partition("]")[0].split(", ")]
+    assert show(record, view="matrix", zoom=numbers).state("cell") == cell
+
+
+def test_the_order_of_neurons_is_in_the_address(show, scored):
+    view = show(scored, view="neuron")
+    view.page.locator('[data-option="ranked"]').click()
+    assert "neurons=ranked" in view.address()
+    assert 'neurons="ranked"' in view.text("[data-call]")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_the_stage_stands_still_when_sinks_come_and_go(show, record, size):
+    view = show(record, size=size)
+    before = view.token("query", 1).bounding_box()
+    assert view.page.locator("[data-sinks]").count() == 0
+    view.page.keyboard.press("]")
+    view.page.locator("[data-sinks]").wait_for()
+    assert view.token("query", 1).bounding_box() == before
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_lines_are_drawn_in_tiles_of_eighty_pixels_only(show, record, wide):
+    view = show(record, view="model", tiles="lines", size=(1280, 800) if wide else (240, 800))
+    view.settle()
+    assert view.page.locator("[data-too-small]").count() == (0 if wide else 1)

@@ -1,0 +1,75 @@
+"""Records say which weights they are of, so that two models of one name are not mixed."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import headscope as hs
+from headscope.capturing import _fingerprint, random_twin
+from headscope.capturing._fingerprint import weights_name
+from headscope.errors import RecordError
+from headscope.patterns import Tally
+from headscope.testing import tiny_model, tiny_tokenizer
+
+
+@pytest.fixture
+def model():
+    return tiny_model("bert")
+
+
+@pytest.fixture
+def tokenizer():
+    return tiny_tokenizer()
+
+
+def test_the_same_weights_have_the_same_name_and_others_another(model, tmp_path):
+    own = weights_name(model)
+    model.save_pretrained(tmp_path)
+    assert weights_name(type(model).from_pretrained(tmp_path)) == own
+    assert weights_name(random_twin(model)) != own
+    assert len(own) == 16
+
+
+def test_weights_that_are_changed_in_place_are_seen(model):
+    own = weights_name(model)
+    with torch.no_grad():
+        model.encoder.layer[1].attention.self.query.weight[0, 0] += 1
+    assert weights_name(model) != own
+
+
+def test_weights_are_looked_at_once(model, tokenizer, monkeypatch):
+    looks = []
+    digest = _fingerprint._digest
+    monkeypatch.setattr(_fingerprint, "_digest", lambda *given: looks.append(1) or digest(*given))
+    records = [hs.capture(model, tokenizer, text) for text in ("the cat sat.", "a dog ran off.", "it sat.")]
+    assert len({record.model.weights for record in records}) == 1
+    assert len(looks) == 1
+    with torch.inference_mode():
+        inside = torch.nn.Linear(2, 2)
+        assert weights_name(inside) == weights_name(inside)
+
+
+def test_records_of_other_weights_are_not_counted_together(model, tokenizer, tmp_path):
+    first = hs.capture(model, tokenizer, "the cat sat.")
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.01)
+    second = hs.capture(model, tokenizer, "a dog ran off.")
+    assert (first.model.name, first.model.class_name) == (second.model.name, second.model.class_name)
+    tally, other = Tally(), Tally()
+    tally.update("one", first)
+    with pytest.raises(RecordError, match="Text 'two' is of .* but of other weights than the texts before it"):
+        tally.update("two", second)
+    other.update("two", second)
+    with pytest.raises(RecordError, match="Both were counted of .* but of other weights"):
+        tally + other
+    hs.save(second, tmp_path / "second.safetensors")
+    kept = hs.load(tmp_path / "second.safetensors")
+    assert kept.model.weights == second.model.weights
+    with pytest.raises(RecordError, match="other weights"):
+        hs.heads([first, kept])
+    # records of earlier versions do not say it
+    unknown = replace(second, model=replace(second.model, weights=""))
+    tally.update("three", unknown)
+    assert len(tally.statistic) == 2

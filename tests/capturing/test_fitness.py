@@ -1,0 +1,185 @@
+"""What is not fit for a question is refused, by name and by hand, in Python and on the command line."""
+
+import pytest
+import torch
+
+import headscope as hs
+from headscope.capturing import demo_model, load_model
+from headscope.capturing._fitness import (
+    CLASS,
+    MASKED,
+    NEXT,
+    check_fit,
+    check_known,
+    first_ids,
+    looks_ahead,
+    new_weights,
+    share_unknown,
+)
+from headscope.cli import run
+from headscope.errors import ModelError, TextError
+from headscope.interventions import gradient_importance, greedy_pruning, leave_one_out, pruning_curve
+from headscope.interventions import next_word as next_word_loss
+from headscope.tasks import classification, masked_word, minimal_pairs, next_word, repeats
+from headscope.testing import tiny_model, tiny_tokenizer
+
+IDS = [1, 9, 14, 23, 8, 2]
+TEXTS = ["the cat sat", "a dog ran off"]
+UNTRAINED = "has no trained head that predicts the next word"
+SEES = "sees the words after a word"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    """A sentence encoder that a user loaded with a head that it was never trained with."""
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(demo_model()).eval()
+
+
+def seeing():
+    """A user's own random model that looks both ways, and gives logits."""
+    from transformers import BertConfig, BertLMHeadModel
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
+    return BertLMHeadModel(BertConfig(vocab_size=64, max_position_embeddings=48, **sizes)).eval()
+
+
+def test_a_named_model_without_a_trained_head_does_not_write():
+    with pytest.raises(ModelError, match=f"all-MiniLM-L6-v2 {UNTRAINED}: its files lack cls.predictions.bias and 5"):
+        hs.generate(str(demo_model()), prompt="Once upon a time", max_new_tokens=2)
+    with pytest.raises(ModelError, match=UNTRAINED):
+        load_model(None, writes=True)
+
+
+@pytest.mark.parametrize("command", ["generate", "ablate"])
+def test_so_say_the_commands(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.txt").write_text("a cat sat on the mat\nthe dog ran off\n", encoding="utf-8")
+    arguments = {
+        "generate": ["Once upon", "--model", str(demo_model()), "--out", "g.safetensors"],
+        "ablate": ["--task", "next-word", "--data", "texts.txt", "--no-layers"],
+    }
+    assert run([command, *arguments[command]]) == 1
+    assert UNTRAINED in capsys.readouterr().err
+    assert not (tmp_path / "g.safetensors").exists()
+
+
+def test_a_model_that_the_user_loaded_is_refused_too(untrained, minilm):
+    tokenizer = minilm[1]
+    with pytest.raises(ModelError, match=f"BertLMHeadModel {UNTRAINED}: cls.predictions.bias and 4 more were not in"):
+        hs.generate(untrained, tokenizer, "Once upon", max_new_tokens=2)
+    with pytest.raises(ModelError, match=UNTRAINED):
+        hs.ablate(untrained, next_word(tokenizer, TEXTS))
+    assert len(hs.generate(untrained, tokenizer, "Once", max_new_tokens=2, allow_unfit=True).generation) == 2
+
+
+def test_a_head_that_was_trained_since_is_not_new(untrained):
+    import copy
+
+    trained = copy.deepcopy(untrained)
+    assert new_weights(untrained)
+    with torch.no_grad():
+        for parameter in trained.parameters():
+            parameter.add_(0.01)
+    assert new_weights(trained) == ()
+    assert new_weights(seeing()) == ()  # random in all of it: the user's own business
+
+
+@pytest.mark.parametrize("asks", [MASKED, CLASS])
+def test_untrained_heads_of_other_kinds(asks, minilm):
+    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+    loader = AutoModelForMaskedLM if asks == MASKED else AutoModelForSequenceClassification
+    model, tokenizer = loader.from_pretrained(demo_model()).eval(), minilm[1]
+    task = masked_word(tokenizer, TEXTS) if asks == MASKED else classification(tokenizer, TEXTS, [0, 1])
+    with pytest.raises(ModelError, match=r"has no trained (masked-word head|classifier)"):
+        hs.ablate(model, task)
+    study, options = (hs.heads, {"predictive": True}) if asks == MASKED else (hs.faithfulness, {})
+    with pytest.raises(ModelError, match="has no trained"):
+        study(model, tokenizer, TEXTS, **options)
+
+
+def test_a_model_that_sees_ahead_predicts_no_next_word(tokenizer):
+    model = seeing()
+    with pytest.raises(ModelError, match=SEES):
+        hs.generate(model, tokenizer, "the cat", max_new_tokens=2)
+    for task in (next_word(tokenizer, TEXTS), repeats(range(10, 60)), minimal_pairs(tokenizer, [("ab", "cd")])):
+        with pytest.raises(ModelError, match=SEES):
+            hs.ablate(model, task)
+    assert hs.ablate(model, next_word(tokenizer, TEXTS), layers=False, allow_unfit=True).cells
+
+
+def test_neither_is_its_importance_measured(tokenizer):
+    model, objective = seeing(), next_word_loss(tokenizer, TEXTS)
+    for measure in (gradient_importance, leave_one_out, greedy_pruning):
+        with pytest.raises(ModelError, match=SEES):
+            measure(model, objective)
+    with pytest.raises(ModelError, match=SEES):
+        pruning_curve(model, objective, [("self", 0, 0)])
+    with pytest.raises(ModelError, match=SEES):
+        hs.ablate(model, objective)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bloom", "gemma2", "mistral"])
+def test_causal_models_are_told_by_their_numbers(name):
+    model = tiny_model(name, writes=True)
+    assert not looks_ahead(model, IDS)
+    check_fit(model, NEXT, IDS)
+    with pytest.raises(ModelError, match="looks back only"):
+        check_fit(model, MASKED, IDS)
+    assert not looks_ahead(model.bfloat16(), IDS)
+
+
+def test_a_text_of_one_token_said_again_tells_it_too():
+    assert looks_ahead(seeing(), [5, 5, 5])
+    assert not looks_ahead(tiny_model("gpt2", writes=True), [0, 0, 0])
+
+
+def test_a_model_that_hides_the_next_word_itself_may_write():
+    model = tiny_model("xlnet", writes=True)
+    assert looks_ahead(model, IDS)
+    check_fit(model, NEXT, IDS, generates=True)
+    with pytest.raises(ModelError, match=SEES):
+        check_fit(model, NEXT, IDS)
+
+
+def test_an_encoder_decoder_is_asked_for_translations(tokenizer):
+    with pytest.raises(ModelError, match="is an encoder-decoder, and was asked for the next word; take the task trans"):
+        hs.ablate(tiny_model("t5"), next_word(tokenizer, TEXTS))
+
+
+def test_a_model_without_a_head_is_one_clear_error(tokenizer):
+    model = tiny_model("bert")
+    for task in (next_word(tokenizer, TEXTS), classification(tokenizer, TEXTS, [0, 1])):
+        with pytest.raises(
+            ModelError, match=r"BertModel has no .*: it gives no logits; load a model .* with AutoModel"
+        ):
+            hs.ablate(model, task)
+    with pytest.raises(ModelError, match="it gives no logits"):
+        leave_one_out(model, next_word_loss(tokenizer, TEXTS))
+
+
+def test_padding_is_no_text():
+    batch = {"input_ids": torch.tensor([[4, 5, 0], [6, 7, 8]]), "attention_mask": torch.tensor([[1, 1, 0], [1, 1, 1]])}
+    assert first_ids(batch) == [4, 5]
+    assert first_ids({"pixel_values": torch.zeros(2, 3)}) == []
+
+
+def test_the_share_of_unknown_tokens_is_that_of_the_text_itself():
+    class Tokenizer:
+        unk_token, unk_token_id, cls_token_id, sep_token_id = "[UNK]", 3, 1, 2
+
+    assert share_unknown(Tokenizer(), [1, 3, 3, 7, 2]) == pytest.approx(2 / 3)
+    assert share_unknown(Tokenizer(), [1, 2]) == 0
+    with pytest.raises(TextError, match=r"67% of the tokens of the texts are \[UNK\]"):
+        check_known(Tokenizer(), [1, 3, 3, 7, 2], "the texts")
+    check_known(Tokenizer(), [1, 3, 3, 7, 2], "the texts", most=0.7)
+    Tokenizer.cls_token_id = 3  # as of GPT-2, whose one special token stands for nothing unknown
+    assert share_unknown(Tokenizer(), [3, 3, 3, 7]) == 0

@@ -1,0 +1,154 @@
+"""Layers whose attention is computed in a form that is not seen, beside others that are; and what was checked."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import headscope as hs
+from headscope import InterventionError, RecordError
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TOKENS, WIDTH = 5, 8
+
+
+class Attention(nn.Module):
+    """One attention of two heads; unseen where its softmax is none of torch's."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.form = form
+        self.parts = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in "qkv")
+        self.output = nn.Linear(WIDTH, WIDTH)
+        self.gate = nn.Parameter(torch.full((WIDTH,), 0.5))
+
+    def forward(self, states):
+        q, k, v = (part(states).unflatten(-1, (2, 4)).transpose(1, 2) for part in self.parts)
+        if self.form == "fused":
+            return (functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)) * self.gate
+        scores = q @ k.mT / 2
+        weights = scores.exp() / scores.exp().sum(-1, keepdim=True) if self.form == "unseen" else scores.softmax(-1)
+        context = (weights @ v).transpose(1, 2).flatten(2)
+        return context * self.gate if self.form == "gated" else self.output(context)
+
+
+class Block(nn.Module):
+    def __init__(self, mixer):
+        super().__init__()
+        self.mixer = mixer
+
+    def forward(self, states):
+        return states + self.mixer(states)
+
+
+class Mamba(nn.Linear):
+    """What other layers do instead of attention."""
+
+
+def model_of(*forms):
+    torch.manual_seed(9)
+    blocks = [Block(Mamba(WIDTH, WIDTH) if form == "none" else Attention(form)) for form in forms]
+    model = nn.Sequential()
+    model.blocks = nn.ModuleList(blocks)
+    model.forward = lambda states: [states := block(states) for block in blocks][-1]
+    return model.eval()
+
+
+def record_of(model):
+    with hs.watch(model, list("abcde")) as seen:
+        model(torch.randn(1, TOKENS, WIDTH))
+    return seen.record
+
+
+def test_a_layer_whose_attention_was_not_seen_is_said_to_be_unseen(tmp_path):
+    model = model_of("softmax", "unseen", "none", "softmax", "unseen")
+    with pytest.warns(UserWarning, match="attention of some layers was not seen.* leaves them out: layers 1, 4"):  # noqa: PT031
+        record = record_of(model)
+        again = hs.load(hs.save(record, tmp_path / "run.safetensors"))
+    for stack in (record["self"], again["self"]):
+        assert stack.kinds == {0: "full", 1: "unseen", 2: "none", 3: "full", 4: "unseen"}
+        assert (stack.others[1], stack.others[2]) == ("unseen (Attention)", "none (Mamba)")
+        assert stack.unseen == (1, 4)
+    assert "attention of layers 1, 4 not seen" in repr(again)
+    with pytest.warns(UserWarning, match="layers 1, 4"), pytest.raises(InterventionError, match="was not seen"):  # noqa: SIM117
+        with hs.intervene(model, hs.Zero(layer=1)):
+            model(torch.randn(1, TOKENS, WIDTH))
+
+
+def test_real_hybrids_say_what_their_other_layers_are():
+    tokenizer = tiny_tokenizer()
+    for family, others in {
+        "qwen3_next": {0: "linear (Qwen3NextGatedDeltaNet)"},
+        "jamba": {0: "none (JambaMambaMixer)"},
+    }.items():
+        stack = hs.capture(tiny_model(family), tokenizer, "the cat")["self"]
+        assert stack.unseen == ()
+        assert {number: stack.others[number] for number in others} == others
+
+
+@pytest.mark.parametrize(
+    ("forms", "against", "sentence"),
+    [
+        (
+            ["softmax"],
+            "layer output",
+            r"^Checked against the model's own layer outputs: largest difference .*passes; limit",
+        ),
+        (
+            ["fused"],
+            "attention output",
+            r"^Checked against the model's own attention outputs: largest difference .*passes",
+        ),
+        (["gated"], "itself", r"^Checked against itself only \(weights times values, as they were multiplied\): "),
+        (
+            ["softmax", "gated"],
+            "itself",
+            r"layer outputs \(1 of 2 layers\): .*; 1 of 2 layers against themselves only$",
+        ),
+        (
+            ["softmax", "fused"],
+            "attention output",
+            r"outputs \(1 of 2 layers\) and .* attention outputs \(1 of 2 layers\)",
+        ),
+    ],
+)
+def test_what_layers_were_checked_against_is_said(forms, against, sentence, tmp_path):
+    record = record_of(model_of(*forms))
+    again = hs.load(hs.save(record, tmp_path / "run.safetensors"))
+    for one in (record, again):
+        assert one.verified_against == against
+        layer = one["self"].layers[-1]
+        assert layer.verified <= layer.verified_limit
+    np.testing.assert_allclose(record.verified, again.verified)
+    assert record.verification == again.verification
+    assert re.search(sentence, record.verification), record.verification
+
+
+def test_a_file_that_does_not_say_against_what_it_was_checked_is_not_said_to_pass(tmp_path):
+    record = record_of(model_of("softmax"))
+    (layer,) = record["self"]
+    older = dataclasses.replace(layer, verified_against="", verified_limit=None)
+    stack = dataclasses.replace(record["self"], layers=(older,))
+    again = hs.load(hs.save(hs.Record(stacks={"self": stack}), tmp_path / "older.safetensors"))
+    assert again.verified_against == ""
+    assert re.search(r"^Checked when it was captured, against what was not kept: [^(]*$", again.verification)
+    with pytest.raises(RecordError, match="verified_against is one of"):
+        dataclasses.replace(layer, verified_against="everything")
+
+
+def test_a_page_says_what_was_checked_and_what_was_not_seen():
+    with pytest.warns(UserWarning, match="layer 1 "):
+        record = record_of(model_of("gated", "unseen"))
+    page = hs.view(record).html
+    assert "Checked against itself only" in page
+    assert "The attention of some layers was not seen, and they are left out: layer 1" in page
+
+
+def test_a_generation_says_what_its_steps_were_checked_against():
+    record = hs.generate(tiny_model("gpt2", writes=True), tiny_tokenizer(), "the cat", max_new_tokens=3)
+    assert record.verified_against == "layer output"
+    assert "limit" in record.verification

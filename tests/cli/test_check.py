@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+from headscope.evidence import Statistic
+from headscope.patterns import Tally
+from headscope.testing import random_record
+
+
+def kept(path):
+    tally = Tally()
+    for number in range(2):
+        tally.update(str(number), random_record(seed=number))
+    return tally.save(path)
+
+
+@pytest.fixture
+def files(here):
+    relations = hs.Relations()
+    relations.cells = ((0, 0),)
+    return {
+        "run.safetensors": hs.save(random_record(), here / "run.safetensors"),
+        "tally.npz": kept(here / "tally.npz"),
+        "relations.npz": relations.save(here / "relations.npz"),
+    }
+
+
+def test_whole_files_pass(files, capsys):
+    assert run(["check", *files]) == 0
+    said = capsys.readouterr().out.splitlines()
+    values = f"[{len(Tally().rows)}, 6]"
+    assert said == [
+        "run.safetensors is whole: 2 arrays are as their checksums say; random: cross 2 layers x 3 heads, 5 x 7 tokens",
+        f"tally.npz is whole: 5 arrays are as their checksums say; <Statistic of 2 texts, values {values}>",
+        "relations.npz is whole: 1 arrays are as their checksums say; <Relations of 0 sentences>",
+    ]
+
+
+@pytest.mark.parametrize("name", ["run.safetensors", "tally.npz"])
+def test_one_flipped_bit_is_enough(name, files, capsys):
+    raw = bytearray(files[name].read_bytes())
+    raw[-20 if name.startswith("run") else 2000] ^= 1
+    files[name].write_bytes(raw)
+    assert run(["check", name]) == 1
+    assert f"headscope: {name} is " in capsys.readouterr().err
+    assert run(["check", *files]) == 1
+    streams = capsys.readouterr()
+    assert streams.out.count(" is whole: ") == 2
+    assert streams.err == "headscope: 1 of 3 files are damaged or cannot be read\n"
+
+
+def test_what_is_nothing_of_ours_is_said(here, capsys):
+    assert run(["check"]) == 1
+    assert "Nothing was given to check" in capsys.readouterr().err
+    assert run(["check", "gone.safetensors"]) == 1
+    assert "gone.safetensors is not there" in capsys.readouterr().err
+    assert run(["check", "poem.txt"]) == 1
+    assert "poem.txt is neither a record (.safetensors) nor a kept result (.npz)" in capsys.readouterr().err
+    np.savez(here / "a.npz", a=np.zeros(3))
+    assert run(["check", "a.npz"]) == 1
+    assert "a.npz is cut or holds no statistic: KeyError" in capsys.readouterr().err
+    Statistic((1,)).save("empty.npz")
+    assert run(["check", "empty.npz"]) == 0

@@ -1,0 +1,68 @@
+"""Ctrl-C and SIGTERM, sent to real processes: one line, the exit code that shells expect, and nothing half written."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
+
+# Where the tests run in the background, shells have them ignore SIGINT, and their children inherit that.
+HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+STARTED = "from headscope.cli import main; print('started', flush=True); main()"
+
+WAITING = """
+import time
+from headscope.cli import main
+from headscope.cli._app import app
+
+@app.command
+def wait():
+    try:
+        print("started", flush=True)
+        time.sleep(100)
+    finally:
+        print("cleaned up", flush=True)
+
+main(["wait"])
+"""
+
+ENDS = {"SIGINT": (130, "headscope: interrupted\n"), "SIGTERM": (143, "headscope: terminated\n")}
+
+
+def ended_by(name, process, *, after=0.0):
+    """The exit code and what was written, of a process that gets a signal once it has started."""
+    assert process.stdout.readline() == "started\n"
+    time.sleep(after)
+    process.send_signal(getattr(signal, name))
+    out, err = process.communicate(timeout=100)
+    return process.returncode, out, err
+
+
+def process_of(code, *arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", HEEDING + code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_command_that_is_stopped_cleans_up_and_says_one_line(name):
+    code, line = ENDS[name]
+    assert ended_by(name, process_of(WAITING)) == (code, "cleaned up\n", line)
+
+
+@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("after", [0.1, 1.5], ids=["at once", "while it loads"])
+def test_a_study_that_is_stopped_leaves_no_file(after, name, tmp_path):
+    (tmp_path / "texts.txt").write_text("the cat sat on the mat\n" * 400, encoding="utf-8")
+    asked = ["heads", "--texts", "texts.txt", "--out", "heads.csv"]
+    code, line = ENDS[name]
+    assert ended_by(name, process_of(STARTED, *asked, cwd=tmp_path), after=after) == (code, "", line)
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]

@@ -1,0 +1,118 @@
+"""Where a command's model runs: --device, --dtype, --revision, --batch-size; what was used is printed and kept."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import headscope as hs
+from headscope.cli import run
+
+from .conftest import header_of
+
+COMMANDS = ("view", "capture", "heads", "norms", "ablate", "effect", "probe", "relations", "align", "coref", "serve")
+
+
+def test_what_was_used_is_printed_and_kept(folder, here, capsys):
+    arguments = ["--model", folder, "--device", "cpu", "--dtype", "bfloat16", "--out", "run.safetensors"]
+    assert run(["capture", "a cat", *arguments]) == 0
+    assert "Ran on cpu, bfloat16, sdpa attention\n" in capsys.readouterr().out
+    assert hs.load("run.safetensors").model.dtype == "bfloat16"
+
+
+def test_a_study_says_where_its_model_ran(folder, here, capsys):
+    (here / "a.txt").write_text("a cat\na dog ran\nthe hen sat\n", encoding="utf-8")
+    assert run(["heads", "--texts", "a.txt", "--model", folder, "--dtype", "float64", "--batch-size", "2"]) == 0
+    assert capsys.readouterr().out.endswith("tiny ran on cpu, float64, sdpa attention\n")
+    assert run(["check", "--help"]) == 0
+    assert "ran on" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_that_run_a_model_say_where_it_can_run(command, capsys):
+    assert run([command, "--help"]) == 0
+    told = capsys.readouterr().out
+    for option in ("--device", "--dtype", "--revision", "--batch-size"):
+        assert option in told
+
+
+REFUSED = [
+    (["--device", "gpu"], 2, "there is no device 'gpu'; give auto, cpu, cuda, cuda:1, mps or xpu"),
+    (["--dtype", "bf16"], 2, 'Choose from: "auto", "float32", "bfloat16"'),
+    (["--batch-size", "0"], 2, "Must be >= 1"),
+    (["--model", "no/such/folder"], 1, "There is no folder 'no/such/folder', and a hub name looks like"),
+    (["--image", "no.png"], 1, "The picture no.png is not there"),
+    (["--revision", "main"], 1, "the demo model has none; leave it out"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "line"), REFUSED)
+def test_what_cannot_be_is_refused_before_torch_is_imported(arguments, code, line, here):
+    """In a process of its own: here torch is loaded already."""
+    words = ["capture", "a cat", "--out", "run.safetensors", *arguments]
+    script = f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{code} False\n"
+    assert line in done.stderr
+
+
+TEXTS = [
+    (["capture", " ", "--out", "run.safetensors"], "The text is empty"),
+    (["heads", "", "--model", "a/b"], "The text is empty"),
+    (["generate", "", "--model", "a/b", "--out", "run.safetensors"], "The prompt is empty"),
+    (["effect", "", "--zero", "0-0"], "The text is empty"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), TEXTS)
+def test_an_empty_text_is_refused_before_torch_is_imported(words, line, here):
+    script = f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 False\n"
+    assert line in done.stderr
+
+
+def test_help_is_given_without_numpy():
+    """It is asked for most often, and has to come at once."""
+    script = "import sys; from headscope.cli import run; run(['view', '--help']); sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+
+
+def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypatch):
+    from transformers import PreTrainedModel
+
+    own, loaded = PreTrainedModel.from_pretrained.__func__, []
+
+    def noted(cls, *args, **options):
+        loaded.append(cls)
+        return own(cls, *args, **options)
+
+    monkeypatch.setattr(PreTrainedModel, "from_pretrained", classmethod(noted))
+    rows = ["a cat", "the hen sat there", None, "a dog ran"]
+    (here / "a.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows), encoding="utf-8")
+    arguments = ["--model", folder, "--evidence-of", "a.jsonl", "--layer", "1", "--out", "pages"]
+    assert run(["view", "--texts", "a.jsonl", *arguments]) == 3
+    pages = {page.name: header_of(page) for page in (here / "pages").iterdir()}
+    assert {name: page["title"] for name, page in pages.items()} == {
+        "1.html": "a cat",
+        "2.html": "the hen sat there",
+        "4.html": "a dog ran",
+    }
+    assert all(page["selection"]["layer"] == 1 and "evidence" in page for page in pages.values())
+    assert len(loaded) == 2  # for the pages, and for the evidence, which is the same in each
+    assert "tiny ran on cpu" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["a cat", "--texts", "a.txt"], "--texts takes the place of a text"),
+        (["--texts", "a.txt", "--out", "a.txt"], "--out is the file a.txt; with --texts name a folder"),
+        (["--texts", "gone.txt"], "gone.txt is not there"),
+    ],
+)
+def test_pages_of_several_texts_say_what_they_need(arguments, line, here, capsys):
+    (here / "a.txt").write_text("a cat\n", encoding="utf-8")
+    assert run(["view", *arguments]) == 1
+    assert line in capsys.readouterr().err

@@ -1,0 +1,248 @@
+"""The folder that a reader of the docs sits in: small models and files under the names that the pages use."""
+
+import json
+import shutil
+import wave
+from itertools import pairwise
+from pathlib import Path
+
+import jaxtyping
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.capturing import demo_model
+from headscope.cli import _serve
+from headscope.patterns import Tally
+from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
+from headscope.views import _html
+
+from ..processors import square_pictures, tiny_clip, tiny_llava
+
+TEXTS = """The rabbit quickly hopped across the road.
+At the store, I bought fresh strawberries.
+She said that she would come, but she did not.
+Nobody knew why the door was open.
+The dog that chased the cat ran away.
+We walked along the river.
+"""
+LONG = {"max_position_embeddings": 256}
+"""A letter is a token of the tiny tokenizer."""
+OWN_TASK = """
+def task(model, tokenizer):
+    inputs = tokenizer("a cat", return_tensors="pt")
+    return lambda model: model(**inputs).last_hidden_state[0, :, 0]
+"""
+SUBJECTS = ("cat", "dog", "child", "teacher", "doctor", "rabbit")
+VERBS = ("saw", "followed", "found", "liked")
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """A folder of models by the names that the docs call them by, hub names too: a folder of that name comes first."""
+    folder = tmp_path_factory.mktemp("models")
+    for name in ("google-bert/bert-base-uncased", "sentence-transformers/all-MiniLM-L6-v2"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).symlink_to(demo_model(), target_is_directory=True)
+    llama = tiny_model("llama", writes=True, num_hidden_layers=4, **LONG)
+    gpt2 = tiny_model("gpt2", writes=True, n_positions=256)
+    clip, llava, translator = tiny_clip(), tiny_llava(), cipher_translator(steps=2)[:2]
+    made = {
+        "my-model": (llama, tiny_tokenizer()),
+        "path/to/a/llama": (llama, tiny_tokenizer()),
+        "path/to/a/model": (tiny_model("bert"), tiny_tokenizer()),
+        "path/to/a/classifier": (_bert("BertForSequenceClassification", num_labels=2), tiny_tokenizer()),
+        "path/to/a/translator": translator,
+        "path/to/a/clip": clip,
+        "path/to/a/llava": llava,
+        "path/to/a/vit": (tiny_model("vit", num_hidden_layers=3), _rectangular_pictures()),
+        "path/to/induction-2l-attn-only": (
+            tiny_model("gpt2", writes=True, n_positions=256, n_layer=2),
+            tiny_tokenizer(),
+        ),
+        "bert-base-uncased": (_bert("BertForMaskedLM"), _masking_tokenizer()),
+        "facebook/dinov2-small": (tiny_model("dinov2"), square_pictures()),
+        "facebook/wav2vec2-base": (tiny_model("wav2vec2"), _sounds()),
+        "Helsinki-NLP/opus-mt-de-en": translator,
+        "openai-community/gpt2": (gpt2, tiny_tokenizer()),
+        "openai/clip-vit-base-patch32": clip,
+    }
+    for name, parts in made.items():
+        for part in parts:
+            part.save_pretrained(folder / name)
+    return folder
+
+
+def _bert(kind, **changes):
+    """A tiny BERT with a head that counts as trained: its weights are in the files."""
+    import torch
+    import transformers
+
+    config = tiny_model("bert", **LONG).config
+    config.update(changes)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return getattr(transformers, kind)(config).eval()
+
+
+def _masking_tokenizer():
+    tokenizer = tiny_tokenizer()
+    tokenizer.mask_token = "[UNK]"
+    return tokenizer
+
+
+def _rectangular_pictures():
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    return ViTImageProcessorPil(size={"height": 12, "width": 20})
+
+
+def _sounds():
+    from transformers import Wav2Vec2FeatureExtractor
+
+    return Wav2Vec2FeatureExtractor(sampling_rate=8000)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """A folder of the data that readers bring, as the pages call it."""
+    folder = tmp_path_factory.mktemp("files")
+    lines = TEXTS.splitlines()
+    _write(folder / "texts.txt", TEXTS)
+    _write_rows(folder / "texts.jsonl", [{"text": line, "label": str(at % 2)} for at, line in enumerate(lines)])
+    _write(folder / "pairs.csv", "text,text_b\n" + "".join(f'"{one}","{two}"\n' for one, two in pairwise(lines)))
+    likeness = [{"sentence1": one, "sentence2": two, "score": at % 6} for at, (one, two) in enumerate(pairwise(lines))]
+    _write_rows(folder / "pairs.jsonl", likeness)
+    rows = "".join(f"{line}\t{line}\t{at % 2}\n" for at, line in enumerate(lines))
+    _write(folder / "rte.tsv", "sentence1\tsentence2\tlabel\n" + rows)
+    _write(folder / "own.py", OWN_TASK)
+    for part in ("dev", "train", "test"):
+        _write(folder / f"en_ewt-ud-{part}.conllu", _treebank(part))
+    record = hs.capture(None, text=lines[0], text_pair=lines[2])
+    hs.save(record, folder / "run.safetensors")
+    tally = Tally()
+    tally.update("one", record)
+    tally.save(folder / "tally.npz")
+    _write_translations(folder)
+    _write_coreference(folder)
+    _write_media(folder)
+    return folder
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _write_rows(path: Path, rows: list) -> None:
+    _write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _treebank(part: str) -> str:
+    """Sentences such as "The old cat saw a dog .", as CoNLL-U."""
+    sentences = []
+    for at in range(16):
+        subject, verb, object_ = SUBJECTS[at % 6], VERBS[at % 4], SUBJECTS[(at + at // 6 + 1) % 6]
+        rows = [("The", "DET", 3 if at % 2 else 2, "det")]
+        if at % 2:
+            rows.append(("old", "ADJ", 3, "amod"))
+        noun = len(rows) + 1
+        rows.append((subject, "NOUN", noun + 1, "nsubj"))
+        rows.append((verb, "VERB", 0, "root"))
+        rows.append(("a", "DET", noun + 3, "det"))
+        rows.append((object_, "NOUN", noun + 1, "obj"))
+        rows.append((".", "PUNCT", noun + 1, "punct"))
+        lines = [f"# sent_id = {part}-{at}", "# text = " + " ".join(word for word, *_ in rows)]
+        lines += [
+            f"{number}\t{word}\t{word.lower()}\t{tag}\t_\t_\t{head}\t{relation}\t_\t_"
+            for number, (word, tag, head, relation) in enumerate(rows, 1)
+        ]
+        sentences.append("\n".join(lines) + "\n\n")
+    return "".join(sentences)
+
+
+def _write_translations(folder: Path) -> None:
+    pairs = cipher_pairs(8, seed=4)
+    lines = [" ".join(f"{first}-{second}" for first, second in pair.sure) for pair in pairs]
+    rows = [
+        {"source": pair.source, "target": pair.target, "links": links} for pair, links in zip(pairs, lines, strict=True)
+    ]
+    _write_rows(folder / "a.jsonl", rows[:4])
+    _write_rows(folder / "b.jsonl", rows[4:])
+    _write(folder / "pairs.txt", "".join(f"{row['source']} ||| {row['target']} ||| {row['links']}\n" for row in rows))
+
+
+def _write_coreference(folder: Path) -> None:
+    for number, (name, pronoun) in enumerate((("Ann", "She"), ("Tom", "He"), ("Eve", "She"), ("Max", "He"))):
+        rows = [
+            "MENTION\tT0\t0\t0\t0\t0\tname\tPER\tPROP",
+            "MENTION\tT1\t0\t2\t0\t3\ta friend\tPER\tNOM",
+            "MENTION\tT2\t1\t0\t1\t0\tpronoun\tPER\tPRON",
+            "COREF\tT0\tfirst",
+            "COREF\tT2\tfirst",
+        ]
+        _write(folder / f"litbank/coref/tsv/book{number}.ann", "\n".join(rows) + "\n")
+        _write(folder / f"litbank/coref/tsv/book{number}.txt", f"{name} met a friend .\n{pronoun} left early .\n")
+    text = "Ann met Sue because she was late."
+    fields = ["ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref", "URL"]
+    answers = (("TRUE", "FALSE"), ("FALSE", "TRUE"))
+    rows = [
+        [f"development-{at}", text, "she", "20", "Ann", "0", first, "Sue", "8", second, "u"]
+        for at, (first, second) in enumerate(answers)
+    ]
+    _write(folder / "gap-development.tsv", "".join("\t".join(row) + "\n" for row in [fields, *rows]))
+    pair = "[The clerk] met the driver because [he] was early.\nThe clerk met [the driver] because [he] was late.\n"
+    _write(
+        folder / "pro_stereotyped_type1.dev.txt",
+        "".join(f"{at} {line}\n" for at, line in enumerate(pair.splitlines(), 1)),
+    )
+    _write(
+        folder / "all_sentences.tsv",
+        "sentid\tsentence\n"
+        "clerk.customer.0.male.txt\tThe clerk told the customer that he could pay.\n"
+        "clerk.customer.1.male.txt\tThe clerk told the customer that he should pay.\n"
+        "nurse.patient.0.male.txt\tThe nurse told the patient that he would come.\n",
+    )
+
+
+def _write_media(folder: Path) -> None:
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
+    for name in ("cat.png", "cat.jpg", "dog.jpg", "digit.png"):
+        Image.fromarray(pixels).save(folder / name)
+    with wave.open(str(folder / "speech.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes((np.sin(np.arange(800) / 5) * 9000).astype("<i2").tobytes())
+
+
+class Interrupted:
+    """A server that ends at once, as by Ctrl-C; tests/cli/test_serve.py has real ones."""
+
+    def run(self, sockets):
+        assert sockets[0].getsockname()[0] == "127.0.0.1"
+
+
+@pytest.fixture
+def no_type_checks():
+    """Types are checked as the package runs in all other tests; pages take several times as long with it."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture
+def desk(no_type_checks, models, files, tmp_path, monkeypatch):
+    """The folder that blocks run in: new for each page, with all models and files in it."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    for name in models.iterdir():
+        (tmp_path / name.name).symlink_to(name, target_is_directory=True)
+    (tmp_path / "viewer").mkdir()  # where the gallery saves its pages
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
+    monkeypatch.setattr("webbrowser.open", lambda address: True)
+    monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
+    return tmp_path

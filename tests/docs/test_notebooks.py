@@ -1,0 +1,62 @@
+"""The tutorials run as notebooks, and the committed notebooks are those of the pages."""
+
+import re
+import tomllib
+
+import nbformat
+import pytest
+
+import write_notebooks
+from page_blocks import PAGES
+from write_notebooks import FOLDER, INSTALL, TUTORIALS, cells_of
+
+NAMES = [page.stem for page in TUTORIALS]
+
+
+def sources(cells):
+    return [(cell.cell_type, cell.source) for cell in cells]
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=NAMES)
+def test_a_tutorial_runs_and_its_notebook_is_that_of_the_page(page, no_type_checks, tmp_path, monkeypatch):
+    kept = nbformat.read(FOLDER / f"{page.stem}.ipynb", as_version=4)
+    nbformat.validate(kept)
+    cells = cells_of(page)
+    assert sources(kept.cells) == sources(cells), f"{page.stem} was changed: make notebooks"
+    monkeypatch.chdir(tmp_path)
+    write_notebooks.run(cells)
+    shown = [[output.output_type for output in cell.outputs] for cell in cells if cell.cell_type == "code"]
+    assert shown == [[output.output_type for output in cell.outputs] for cell in kept.cells if cell.cell_type == "code"]
+
+
+def test_there_are_six_and_each_is_small():
+    assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(NAMES)
+    assert len(NAMES) == 6
+    assert all(path.stat().st_size < 400_000 for path in FOLDER.glob("*.ipynb"))
+
+
+def test_each_opens_in_colab_and_installs_extras_that_there_are():
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = re.search(r"headscope\[([\w,]+)\]", INSTALL)[1].split(",")
+    assert set(extras) <= set(project["optional-dependencies"])
+    for name in NAMES:
+        first, install = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[:2]
+        assert f"colab.research.google.com/github/headscope/headscope/blob/main/notebooks/{name}.ipynb" in first.source
+        assert install.source == INSTALL
+
+
+def test_links_of_a_notebook_lead_to_pages_of_the_site():
+    for page in TUTORIALS:
+        text = "\n".join(cell.source for cell in cells_of(page) if cell.cell_type == "markdown")
+        targets = re.findall(rf"\]\({write_notebooks.SITE}/([^)#]+)\.html", text)
+        assert targets
+        assert set(targets) <= set(PAGES)
+        assert ".md)" not in text
+
+
+def test_a_cell_that_fails_is_said(tmp_path, monkeypatch):
+    page = tmp_path / "broken.md"
+    page.write_text("# Broken\n\n```python\nprint(gone)\n```\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RuntimeError, match=r"This cell fails:\nprint\(gone\)"):
+        write_notebooks.run(cells_of(page))

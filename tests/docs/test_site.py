@@ -1,0 +1,143 @@
+"""The documentation builds as a site, strictly and offline, and what is wrong with a site is found."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+import build_docs
+import find_chromium
+from check_site import faults_of
+from page_blocks import DOCS, ROOT
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built") / "site"
+    # a process of its own, as make docs has: here headscope checks its types, which takes several times as long
+    command = [sys.executable, ROOT / "tools" / "build_docs.py", "--out", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_it_builds_without_a_fault(site):
+    assert {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")} <= {
+        page.relative_to(site).with_suffix("").as_posix() for page in site.rglob("*.html")
+    }
+
+
+def test_every_page_is_in_the_menu(site):
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        assert re.search(rf"[ :]{re.escape(page.relative_to(DOCS).as_posix())}$", menu, re.MULTILINE), page
+
+
+def test_every_public_name_has_its_place_in_the_reference(site):
+    tree = ast.parse((ROOT / "src/headscope/__init__.py").read_text(encoding="utf-8"))
+    (names,) = [ast.literal_eval(node.value) for node in tree.body if _is_all(node)]
+    text = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
+    shown = set(re.findall(r'id="headscope\.(\w+)"', text))
+    assert {name for name in names if name != "__version__"} - shown == set()
+
+
+def _is_all(node):
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
+
+
+def test_options_are_spelled_out(site):
+    text = (site / "reference/capturing.html").read_text(encoding="utf-8")
+    for option in ("keep", "precision", "target_tokenizer", "sampling_rate", "truncate"):
+        assert f"<code>{option}</code>" in text, option
+
+
+def test_search_finds_what_the_pages_say(site):
+    (index,) = site.rglob("search*.json")
+    text = index.read_text(encoding="utf-8")
+    assert "induction" in text
+    assert "prefix_matching" in text
+
+
+def test_the_gallery_shows_live_pages_of_the_demo_model(site):
+    frames = re.findall(r'<iframe class="viewer" src="([^"]+)"', (site / "gallery.html").read_text(encoding="utf-8"))
+    assert len(frames) >= 8
+    for frame in frames:
+        assert "all-MiniLM-L6-v2" in (site / frame).read_text(encoding="utf-8")
+
+
+def test_every_work_that_is_cited_is_in_the_bibliography():
+    listed = (DOCS / "bibliography.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\*\*([A-Z]\w+)[^*]*?(\d{4})\.\*\*", listed))
+    cited = re.compile(r"\b([A-Z][a-z]\w*)(?: et al\.| (?:&|and) [A-Z][a-z]\w*)?,? \(?((?:19|20)\d\d)\b")
+    places = [*DOCS.rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    found = {work for place in places for work in cited.findall(place.read_text(encoding="utf-8"))}
+    assert {work for work in found if work[0] not in ("Techniques", "November", "CoNLL")} - listed == set()
+
+
+PHONE, DESKTOP = 390, 1280
+LOOKED_AT = ("index", "guides/llama", "gallery", "literature", "terms", "patterns", "support", "reference/capturing")
+
+
+def test_pages_fit_a_phone_and_a_desktop_and_ask_nobody_else(site):
+    """In a browser: no page is wider than the window, nothing fails, and no request leaves the disk."""
+    path = find_chromium.find()
+    if path is None:
+        pytest.fail("no Chromium was found: python tools/find_chromium.py --install")
+    asked, wide = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
+        for width in (PHONE, DESKTOP):
+            tab = browser.new_page(viewport={"width": width, "height": 900})
+            tab.on("request", lambda request: asked.append(request.url))
+            for page in LOOKED_AT:
+                tab.goto((site / f"{page}.html").as_uri())
+                tab.locator("h1").wait_for()
+                if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                    wide.append((page, width))
+            tab.close()
+        browser.close()
+    assert wide == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "fault"),
+    [
+        ('<img src="gone.png">', "index.html: gone.png leads to no file"),
+        ('<iframe src="gone.html"></iframe>', "index.html: gone.html leads to no file"),
+        ('<img srcset="a.png 1x, gone.png 2x">', "index.html: gone.png leads to no file"),
+        ('<a href="other.html#gone">x</a>', "index.html: other.html#gone leads to no place in other.html"),
+        ('<a href="#gone">x</a>', "index.html: #gone leads to no place in index.html"),
+        ('<script src="https://cdn.example/x.js"></script>', "index.html: fetches https://cdn.example/x.js"),
+        ('<link rel="stylesheet" href="//fonts.example/x.css">', "index.html: fetches //fonts.example/x.css"),
+        ("<pre>Traceback (most recent call last)</pre>", "index.html: shows a traceback"),
+    ],
+)
+def test_a_fault_is_found(page, fault, tmp_path):
+    (tmp_path / "other.html").write_text('<h1 id="there">x</h1>', encoding="utf-8")
+    (tmp_path / "a.png").touch()
+    whole = '<a href="other.html#there">x</a> <a href="https://example.org/">x</a> <img src="a.png">'
+    (tmp_path / "index.html").write_text(whole, encoding="utf-8")
+    assert faults_of(tmp_path) == []
+    (tmp_path / "index.html").write_text(whole + page, encoding="utf-8")
+    assert [line[: len(fault)] for line in faults_of(tmp_path)] == [fault]
+
+
+def test_a_page_that_cannot_be_built_is_said(tmp_path, monkeypatch):
+    """A link to a page that there is not stops the builder."""
+    monkeypatch.setattr(build_docs, "write_viewer_pages", lambda folder: None)
+    monkeypatch.setattr(build_docs, "write_reference", lambda folder: None)
+    write_tutorials = build_docs.write_tutorials
+
+    def with_a_fault(folder):
+        write_tutorials(folder)
+        (folder / "terms.md").write_text("# Terms\n\n[gone](gone.md)\n", encoding="utf-8")
+
+    monkeypatch.setattr(build_docs, "write_tutorials", with_a_fault)
+    faults = build_docs.build(tmp_path / "site")
+    assert any("terms.md:3" in line for line in faults)
+    assert "Warning: page does not exist" in faults
+    assert not (tmp_path / "site").exists()

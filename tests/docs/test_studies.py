@@ -1,0 +1,12 @@
+"""Pages on studies run as they stand."""
+
+import pytest
+
+from page_blocks import Reader
+
+PAGES = ("ablation", "alignment", "coref", "faithfulness", "probes", "relations")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs(page, desk):
+    Reader(page).read()

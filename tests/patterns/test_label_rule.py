@@ -1,0 +1,186 @@
+"""When a label is given: a margin above the baseline, enough texts, texts that are long enough; and how it is told."""
+
+import re
+
+import numpy as np
+import pytest
+
+from headscope import Layer, ModelFacts, Record, RecordError, Stack, Tokens
+from headscope.evidence import Statistic
+from headscope.patterns import Heads, Tally, heads, load_tally
+
+from .conftest import NAMES, planted, record_of, sentences
+
+
+def causal_record(weights):
+    """A text of words that come once, read by heads that only look back."""
+    size = weights.shape[1]
+    tokens = Tokens(pieces=tuple(f"w{number}" for number in range(size)))
+    layer = Layer(layer=0, weights=weights, visible=np.tril(np.ones((size, size), bool)))
+    return Record(
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))}, model=ModelFacts(name="causal")
+    )
+
+
+def nearly_even(rng, size, head_count=3):
+    """Heads that look at all they may alike, but for a little more at the first token and the one before."""
+    scores = 0.05 * rng.standard_normal((head_count, size, size))
+    scores[:, :, 0] += 0.1
+    scores[:, np.arange(1, size), np.arange(size - 1)] += 0.1
+    raised = np.tril(np.exp(scores))
+    return raised / raised.sum(axis=-1, keepdims=True)
+
+
+def tally_of(records):
+    tally = Tally()
+    for number, record in enumerate(records):
+        tally.update(f"{number:03}", record)
+    return tally
+
+
+@pytest.fixture(scope="module")
+def tally(planted_records):
+    return tally_of(planted_records)
+
+
+def test_nearly_even_heads_get_no_label_on_short_texts(rng):
+    found = heads([causal_record(nearly_even(rng, 5)) for _ in range(40)])
+    scores = found.tally.statistic.mean[found.tally.rows.index("first-token")]
+    assert scores.min() > 0.3, "the raw score alone would give the label"
+    assert not found.labels
+    assert not found.candidates
+    assert "Not judged, since even rows reach half the threshold: " in str(found)
+    assert "first-token on 40" in str(found)
+
+
+def test_a_label_needs_a_margin_above_its_baseline(tally):
+    held = {(label.pattern, label.head) for label in Heads(tally).labels}
+    near = Heads(tally, levels={"next": 0.85})
+    label = next(label for label in near.all_labels if (label.pattern, label.head) == ("next", 0))
+    assert label.score > label.threshold
+    assert label.corrected < 0.05
+    assert 0 < label.excess_low < 0.1
+    assert not label.holds
+    assert {(label.pattern, label.head) for label in near.labels} == held - {("next", 0)}
+    assert {(label.pattern, label.head) for label in Heads(tally, levels={"next": 0.85}, margin=0.01).labels} == held
+    with pytest.raises(RecordError, match="margin is 1.5; give what the excess over the baseline must be above"):
+        Heads(tally, margin=1.5)
+
+
+def test_a_label_needs_its_p_corrected(planted_records):
+    """On 8 texts a single p is 2^-8 at least, below alpha; corrected for all that was tried it is not."""
+    found = heads(planted_records[:8])
+    label = next(label for label in found.all_labels if (label.pattern, label.head) == ("next", 0))
+    assert label.p < found.alpha < label.corrected
+    assert label.excess_low > found.margin
+    assert not found.labels
+
+
+def test_too_few_texts_give_candidates(planted_records):
+    few, enough = heads(planted_records[:8]), heads(planted_records)
+    told = {(label.pattern, label.head) for label in few.candidates}
+    assert told >= {(label.pattern, label.head) for label in enough.labels} - {("same-other", NAMES.index("same"))}
+    assert not enough.candidates
+    lines = str(few).splitlines()
+    assert lines[1].split()[-2:] == ["labels", "candidates"]
+    *_, labels, candidates = re.split(r"\s{2,}", lines[2])
+    assert labels == "-"
+    assert candidates.startswith("next 0.90 [0.90, 0.90], ")
+    assert "8 texts are too few" in str(few)
+    assert "(candidate: too few texts to tell)" in str(few.head(0, 0))
+
+
+def test_a_summary_opens_and_ends_the_table(planted_records):
+    found = heads(planted_records)
+    lines = str(found).splitlines()
+    tokens = np.median([len(record["self"].query) for record in planted_records])
+    counts = ", ".join(f"{len(each)} {name}" for name, each in found.by_label().items())
+    assert lines[-1] == f"{counts} of 9 heads; median {tokens:.0f} tokens, 24 texts"
+    assert lines[0] == f"planted: {lines[-1]}"
+    sides = [record["self"].query for record in planted_records]
+    nothing = heads([record_of([planted(each, "uniform")], each) for each in sides])
+    assert str(nothing).endswith(f"no label of 1 heads; median {tokens:.0f} tokens, 24 texts")
+
+
+def test_what_one_of_several_texts_shows_is_no_label(rng):
+    """18 texts without a word that comes back, and one with: its induction says nothing of the others."""
+    texts = [Tokens(pieces=("[CLS]", *(f"w{word}" for word in range(8 + number % 4)), "[SEP]")) for number in range(18)]
+    texts.append(sentences(rng, pair=False))
+    found = heads([record_of([planted(tokens, "induction"), planted(tokens, "previous")], tokens) for tokens in texts])
+    label = next(label for label in found.all_labels if (label.pattern, label.head) == ("induction", 0))
+    assert (label.texts, label.holds, label.candidate, label.only_one_text) == (1, False, False, False)
+    assert "induction" not in str(found)
+    assert "previous" in {each.pattern for each in found.labels}
+
+
+def test_a_score_at_two_lengths(rng):
+    """A head that rests on delimiters as far as there are few words."""
+
+    def record(size):
+        tokens = Tokens(pieces=("[CLS]", *(f"w{word}" for word in range(size - 2)), "[SEP]"))
+        share = 0.9 if size < 20 else 0.4
+        weights = np.full((size, size), (1 - share) / (size - 2))
+        weights[:, [0, -1]] = share / 2
+        return record_of([weights], tokens)
+
+    found = heads([record(12 + number % 3) for number in range(20)] + [record(40 + number % 3) for number in range(12)])
+    label = next(label for label in found.all_labels if label.pattern == "delimiter")
+    assert (label.shorter, label.longer) == (pytest.approx(0.85, abs=0.06), pytest.approx(0.4, abs=1e-6))
+    assert (label.shorter_tokens, label.longer_tokens) == (13, 41)
+    assert label.holds
+    assert "delimiter 0.71 [" in str(found)
+    assert "(0.40 at 41 tokens)" in str(found)
+    assert "at 13 tokens and 0.40 at 41" in str(label)
+    alike = heads([record(12 + number % 3) for number in range(20)])
+    assert all(np.isnan(each.shorter) for each in alike.all_labels)
+
+
+def test_a_peak_needs_more_than_a_word_or_two():
+    """Of two words the first either has its peak on the next one or has not, in every text alike."""
+    weights = np.full((4, 4), 0.25)
+    weights[1] = (0.2, 0.2, 0.4, 0.2)
+    found = heads([record_of([weights], Tokens(pieces=("[CLS]", "a", f"b{number}", "[SEP]"))) for number in range(24)])
+    assert not found.labels
+
+
+def test_sink_is_told_of_64_tokens_and_more():
+    def scores(size):
+        weights = np.zeros((1, size, size))
+        weights[0, :, 0] = 1
+        return {label.pattern for label in heads([causal_record(weights)] * 24).labels}
+
+    assert scores(63) == {"first-token"}
+    assert scores(64) == {"sink"}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "place"),
+    [
+        (("a",) * 5 + (".",) + ("b",) * 20 + (".",) + ("c",) * 9, 5),
+        (("a",) * 7 + ("\n",) + ("b",) * 20, 7),
+        (("[CLS]",) + ("a",) * 20 + ("[SEP]",) + ("b",) * 20 + ("[SEP]",), 21),
+    ],
+)
+def test_sinks_that_are_not_the_first_token(pieces, place):
+    tokens = Tokens(pieces=pieces)
+    weights = np.zeros((len(pieces), len(pieces)))
+    weights[:, place] = 1
+    first = np.zeros_like(weights)
+    first[:, 0] = 1
+    found = heads([record_of([weights, first], tokens)] * 24)
+    assert [label.head for label in found.labels if label.pattern == "sink-elsewhere"] == [0]
+
+
+def test_tallies_that_were_kept_before_still_load(planted_records, tmp_path):
+    tally = tally_of(planted_records)
+    kept = [row for row in tally.rows if row != "tokens" and not row.startswith("sink") and "like words" not in row]
+    places = [tally.rows.index(row) for row in kept]
+    names = [row.replace("first-token", "sink") for row in kept]
+    old = Statistic((len(kept), len(tally.cells)), (*names, *(f"head 0-{head}" for head in range(len(tally.cells)))))
+    for text, values in zip(tally.statistic.texts, tally.statistic.values, strict=True):
+        old.update(text, values[places])
+    found = Heads(load_tally(old.save(tmp_path / "old.npz")))
+    assert found.summary.endswith("of 9 heads; length not known, 24 texts")
+    now = {(label.pattern, label.head): label.score for label in Heads(tally).labels}
+    then = {(label.pattern, label.head): label.score for label in found.labels}
+    assert then == {each: score for each, score in now.items() if each[0] != "sink-elsewhere"}

@@ -1,0 +1,194 @@
+"""A record whose file is cut, overwritten, replaced or removed while it is open: right numbers, or an error."""
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import FileError
+from headscope.storage import _file_array
+from headscope.testing import random_record
+
+CHANGED = r"run\.safetensors was changed since it was opened"
+
+
+@pytest.fixture
+def record():
+    return random_record(layers=3, heads=4, queries=40, keys=48)
+
+
+@pytest.fixture
+def path(record, tmp_path):
+    path = hs.save(record, tmp_path / "run.safetensors")
+    os.utime(path, ns=(10**18, 10**18))  # long ago, however coarse the clock of the file system is
+    return path
+
+
+def readings(record):
+    """Every way to an array."""
+    stack = record["cross"]
+    return [
+        lambda: stack.weights(1, 2),
+        lambda: stack.weights(2),
+        lambda: stack.layer(1).weights,
+        lambda: stack.layer(1).part("weights", 1, slice(2, 5)),
+    ]
+
+
+def test_a_file_that_is_cut_gives_an_error(path):
+    """A map of it would end the process with SIGBUS."""
+    record = hs.load(path)
+    os.truncate(path, path.stat().st_size // 2)
+    for read in readings(record):
+        with pytest.raises(FileError, match=CHANGED):
+            read()
+    os.truncate(path, 0)
+    with pytest.raises(FileError, match=CHANGED):
+        record["cross"].weights(0, 0)
+
+
+def test_a_file_that_is_overwritten_gives_an_error_and_no_other_numbers(path, tmp_path):
+    other = hs.save(random_record(layers=3, heads=4, queries=40, keys=48, seed=1), tmp_path / "other.safetensors")
+    record = hs.load(path)
+    assert other.stat().st_size == path.stat().st_size
+    shutil.copyfile(other, path)
+    for read in readings(record):
+        with pytest.raises(FileError, match=CHANGED):
+            read()
+    assert hs.load(path)["cross"].weights(0, 0).shape == (40, 48)
+
+
+def test_a_file_that_changes_while_it_is_read_gives_an_error(path, monkeypatch):
+    record = hs.load(path)
+    plain = _file_array._read_at
+
+    def slow(handle, start, into):
+        got = plain(handle, start, into)
+        os.utime(path)
+        return got
+
+    monkeypatch.setattr(_file_array, "_read_at", slow)
+    with pytest.raises(FileError, match=CHANGED):
+        record["cross"].weights(1, 2)
+
+
+@pytest.mark.parametrize("how", ["saved again", "removed"])
+def test_a_file_that_is_replaced_or_removed_is_read_on(record, path, how):
+    loaded = hs.load(path)
+    if how == "removed":
+        path.unlink()
+    else:
+        hs.save(random_record(seed=1), path)
+    np.testing.assert_array_equal(loaded["cross"].weights(1), record["cross"].weights(1))
+
+
+def test_more_records_than_files_may_be_open(record, path, tmp_path, monkeypatch):
+    monkeypatch.setattr(_file_array, "MOST_OPEN", 3)
+    paths = [tmp_path / f"{number}.safetensors" for number in range(8)]
+    for each in paths:
+        shutil.copy2(path, each)
+    loaded = [hs.load(each) for each in paths]
+    assert len(_file_array._OPEN) <= 3
+    for each in loaded:
+        np.testing.assert_array_equal(each["cross"].weights(1, 2), record["cross"].weights(1, 2))
+    # one that was closed meanwhile and is another file by now
+    shutil.copy2(path, tmp_path / "new")
+    (tmp_path / "new").replace(paths[0])
+    with pytest.raises(FileError, match="was changed since it was opened"):
+        loaded[0]["cross"].weights(1, 2)
+    paths[1].unlink()
+    with pytest.raises(FileError, match="no such file"):
+        loaded[1]["cross"].weights(1, 2)
+
+
+def test_files_are_closed_with_their_records(path):
+    def handles():
+        gc.collect()
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("only Linux lists the open files")
+    before = handles()
+    records = [hs.load(path) for _ in range(5)]
+    assert handles() == before + 5
+    del records
+    assert handles() == before
+
+
+def test_many_threads_read_one_file(record, path, monkeypatch):
+    """Reading moves no place in the file that another thread or process goes by."""
+    monkeypatch.setattr(_file_array, "MOST_OPEN", 1)
+    loaded, other = hs.load(path), hs.load(path)
+    wrong = []
+
+    def read(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            layer, head = rng.integers(3), rng.integers(4)
+            found = (loaded, other)[rng.integers(2)]["cross"].weights(int(layer), int(head))
+            if not np.array_equal(found, record["cross"].weights(int(layer), int(head))):
+                wrong.append((layer, head))
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("positioned", [True, False], ids=["preadv", "as on Windows"])
+def test_parts_of_an_array(record, path, positioned, monkeypatch):
+    if not positioned:
+        monkeypatch.delattr(os, "preadv")
+    stored, wanted = hs.load(path)["cross"].layer(1), record["cross"].layer(1).weights
+    indices = [
+        (),
+        (2,),
+        (-1,),
+        (slice(1, 3),),
+        (slice(None),),
+        (slice(2, 2),),
+        ([0, 2],),
+        ([3, 1, 1],),
+        (np.array([1, 2, 3]),),
+        (1, 7),
+        (1, slice(4, 9)),
+        (slice(1, 3), 5),
+        ([0, 3], 5, slice(3, 8)),
+        (2, slice(None), 4),
+        ([0, 1], slice(7, 8)),
+        (slice(0, 4, 2), slice(30, 2, -9)),
+    ]
+    for index in indices:
+        np.testing.assert_array_equal(stored.part("weights", *index), wanted[index or ...], err_msg=str(index))
+    with pytest.raises(ValueError, match="read-only"):
+        stored.weights[0, 0, 0] = 1
+    with pytest.raises(IndexError):
+        stored.part("weights", 4)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    """Opening one waits for somebody to write."""
+    os.mkfifo(tmp_path / "run.safetensors")
+    os.mkfifo(tmp_path / "run.npz")
+    code = f"""
+import headscope as hs
+from headscope.evidence import load_statistic
+from headscope.storage import load_kept
+for load in (hs.load, load_statistic, lambda path: load_kept(path, "relations"), hs.Ablation.load):
+    for name in ("run.safetensors", "run.npz"):
+        try:
+            load({str(tmp_path)!r} + "/" + name)
+        except hs.FileError as error:
+            print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.count("is a pipe (FIFO), and a regular file is wanted") == 8

@@ -1,0 +1,119 @@
+import json
+import struct
+import warnings
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import FileError
+from headscope.storage._file_array import checksum_of
+from headscope.testing import random_record
+
+
+@pytest.fixture
+def path(tmp_path):
+    return hs.save(random_record(), tmp_path / "run.safetensors")
+
+
+def layout(raw):
+    """Where the arrays begin, and the header."""
+    (size,) = struct.unpack("<Q", raw[:8])
+    return 8 + size, json.loads(raw[8 : 8 + size])
+
+
+def test_a_whole_file_passes(path):
+    hs.load(path, check=True)
+
+
+def test_every_flipped_bit_of_an_array_is_noticed(path):
+    """Of most of them nothing else would be seen: rows still sum to 1 as far as rounding goes."""
+    raw = path.read_bytes()
+    start, _ = layout(raw)
+    rng = np.random.default_rng(0)
+    silent = 0
+    for place in rng.integers(start, len(raw), 60):
+        damaged = bytearray(raw)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(FileError, match=r"is damaged: cross\.[01]\.weights is not what was written"):
+            hs.load(path, check=True)
+        try:
+            for layer in hs.load(path)["cross"]:
+                layer.weights_of()
+        except hs.RecordError:
+            continue
+        silent += 1
+    assert silent > 10  # what the checksums are for
+
+
+def test_every_flipped_bit_of_the_document_is_noticed_at_once(path):
+    raw = path.read_bytes()
+    start, _ = layout(raw)
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, start, 200):
+        damaged = bytearray(raw)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(FileError):
+            hs.load(path, check=True)
+
+
+def test_arrays_that_changed_places_are_noticed(path):
+    raw = path.read_bytes()
+    start, header = layout(raw)
+    (a, b), (c, d) = (header[f"cross.{layer}.weights"]["data_offsets"] for layer in (0, 1))
+    body = raw[start:]
+    path.write_bytes(raw[:start] + body[c:d] + body[a:b] if a == 0 else raw[:start] + body[a:b] + body[c:d])
+    hs.load(path)["cross"].weights(0, 0)
+    with pytest.raises(FileError, match="is not what was written"):
+        hs.load(path, check=True)
+
+
+def test_the_checksum_is_of_dtype_and_shape_too():
+    array = np.arange(6, dtype=np.float32)
+    sums = {checksum_of(array), checksum_of(array.reshape(2, 3)), checksum_of(array.view(np.int32))}
+    assert len(sums) == 3
+    assert checksum_of(np.zeros((0, 2))) != checksum_of(np.zeros((2, 0)))
+    assert checksum_of(array.reshape(2, 3).T) == checksum_of(np.ascontiguousarray(array.reshape(2, 3).T))
+
+
+def without_checksums(path):
+    """As earlier versions wrote it."""
+    raw = path.read_bytes()
+    start, header = layout(raw)
+    document = json.loads(header["__metadata__"]["headscope"])
+    del document["checksums"], document["has_checksums"]
+    header["__metadata__"]["headscope"] = json.dumps(document)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[start:])
+
+
+def test_a_file_without_checksums_loads_and_says_so_when_asked(path):
+    without_checksums(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hs.load(path)
+    with pytest.warns(UserWarning, match=r"run\.safetensors was written by an earlier headscope, without checksums"):
+        record = hs.load(path, check=True)
+    hs.load(hs.save(record, path), check=True)
+
+
+def test_of_a_file_without_checksums_the_values_are_checked(path):
+    without_checksums(path)
+    raw = bytearray(path.read_bytes())
+    raw[-4:] = struct.pack("<f", -3.0)
+    path.write_bytes(raw)
+    with pytest.raises(FileError, match="is damaged: weights of layer 1 holds the negative weight -3"):
+        hs.load(path, check=True)
+
+
+def test_checksums_that_are_taken_out_are_missed(path):
+    raw = path.read_bytes()
+    start, header = layout(raw)
+    text = header["__metadata__"]["headscope"]
+    header["__metadata__"]["headscope"] = text.replace('"checksums"', '"chequesums"')
+    told = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(told)) + told + raw[start:])
+    with pytest.raises(FileError, match="its document is not what was written"):
+        hs.load(path)

@@ -1,0 +1,337 @@
+"""Whatever a file holds, headscope reads it or raises an error of its own; what was read can be used and printed."""
+
+import dataclasses
+import importlib.util
+import resource
+import warnings
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.evidence import Statistic, load_beside, load_statistic
+from headscope.linguistics import read_coreference, read_treebank
+from headscope.linguistics._mentions import RULES
+from headscope.patterns import MechanismTally, Tally, load_mechanism_tally, load_tally
+from headscope.record import Contributions, Generation, Layer, Mask, Record, Rotary, Stack, Tokens, statistics_of
+from headscope.studies import NormStudy, load_alignment_study, load_coref, load_norm_study, load_relations
+from headscope.studies._coref_tally import Answers
+from headscope.studies._relation_tally import Read
+from headscope.tasks import read_rows
+from headscope.tasks._rows import read_labelled, read_pairs
+from headscope.testing import random_weights
+
+from ..mutants import mutants
+
+MOST_GROWN = 300_000
+"""kB that a process may grow by while damaged files are read; the files are of a few kB."""
+
+
+def shown(*values):
+    """What printing makes of them."""
+    return [str(value) for value in values]
+
+
+def full_record(seed=0):
+    """With everything that a record can hold."""
+    rng = np.random.default_rng(seed)
+    weights = random_weights(rng, (2, 4, 5))
+    query = Tokens(
+        pieces=("[CLS]", "a", "##b", "c"),
+        texts=("ab c",),
+        ids=(1, 2, 3, 4),
+        offsets=(None, (0, 1), (1, 2), (3, 4)),
+        words=(None, 0, 0, 1),
+    )
+    key = Tokens(
+        pieces=tuple("vwxyz"),
+        grids=((1, 2), (1, 1)),
+        places=(None, (0, 0), (0, 1), (0, 0), None),
+        pictures=(None, 0, 0, 1, None),
+        times=(None, (0.0, 0.5), None, None, None),
+    )
+    full = Layer(
+        layer=1,
+        weights=weights,
+        value_norms=rng.random((2, 5)),
+        contributions=Contributions(attention=rng.random((4, 5)), missing={"alti": "why"}, expansion=2.0),
+        statistics=statistics_of(weights, key, query, top=2),
+        visible=Mask.of(np.ones((4, 5), bool)),
+        changes=("head 0 zeroed",),
+    )
+    plain = Layer(
+        layer=2,
+        queries=rng.standard_normal((2, 4, 4)).astype(np.float32),
+        keys=rng.standard_normal((1, 5, 4)),
+        values=rng.standard_normal((1, 5, 3)).astype(np.float16),
+        bias=rng.standard_normal((1, 4, 5)),
+        sinks=rng.standard_normal(2),
+        soft_cap=30.0,
+        rotary=Rotary(frequencies=np.array([1.0, 0.1]), style="halves"),
+        verified=1e-6,
+    )
+    stack = Stack(
+        name="cross",
+        query=query,
+        key=key,
+        layers=(full, plain),
+        others={0: "linear (x)"},
+        routers={1: rng.random((4, 3))},
+    )
+    generation = Generation(
+        stack="cross",
+        prompt=3,
+        reads=(3, 1),
+        tokens=Tokens(pieces=("c", "d"), ids=(4, 9)),
+        probabilities=(0.5, 0.25),
+        entropies=(0.1, 2.0),
+        ranks=(1, 3),
+        text="c d",
+        stop="end",
+        seed=3,
+    )
+    pictures = tuple(rng.integers(0, 256, (*size, 3), np.uint8) for size in ((4, 6), (2, 2)))
+    model = hs.ModelFacts(name="m", versions={"torch": "2"})
+    return Record(stacks={"cross": stack}, model=model, generation=generation, pictures=pictures)
+
+
+def used_record(path):
+    for check in (False, True):
+        record = hs.load(path, check=check)
+    shown(record, record.summary, record.verified, record.texts, record.generation)
+    for stack in record.stacks.values():
+        shown(stack.kinds, stack.heads, stack.query.take([0]), stack.key.continues, stack.key.worded)
+        for layer in stack:
+            shown(layer.kind, layer.dead.sum(), layer.turned, layer.norm, layer.latent)
+            layer.weights_of(0)
+            if layer.has("queries"):
+                layer.scores_of()
+                layer.before_positions()
+            if layer.statistics is not None:
+                layer.statistics.mean("entropy")
+
+
+def used(load):
+    """Load a result, print it, make its table."""
+
+    def use(path):
+        result = load(path)
+        shown(result, repr(result))
+        if hasattr(result, "columns"):
+            result.columns()
+        return result
+
+    return use
+
+
+def kept_statistic(path):
+    statistic = Statistic((2, 3), ("a", "b"))
+    for text in "xyz":
+        statistic.update(text, np.arange(6.0).reshape(2, 3))
+    return statistic.save(path, beside=np.arange(3))
+
+
+def used_statistic(path):
+    found = load_statistic(path)
+    shown(found, found.mean, found.count, load_beside(path))
+
+
+def tallied(tally):
+    rng = np.random.default_rng(0)
+    tokens = Tokens(pieces=("[CLS]", "a", "b", "[SEP]"))
+    for number in range(3):
+        layer = Layer(layer=0, queries=rng.random((2, 4, 3)), keys=rng.random((2, 4, 3)))
+        stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+        tally.update(f"text {number}", Record(stacks={"self": stack}))
+    return tally
+
+
+def used_tally(path):
+    found = load_tally(path)
+    shown(hs.Heads(found), found.distances and found.distances.mean)
+
+
+def used_mechanism(path):
+    found = load_mechanism_tally(path)
+    shown(found.statistic.mean.shape, found.row("mass", "margin").shape)
+    for cell in range(len(found.cells)):
+        shown(found.carried_at(cell, "margin").shape, found.seen_often(cell), found.by_unit("adds", "score").shape)
+        shown([found.units[found.cells[cell][0]].name(unit) for unit in range(2)])
+
+
+def kept_norms(path):
+    study, rng = NormStudy(), np.random.default_rng(0)
+    tokens = Tokens(pieces=("[CLS]", "a", "b", "[SEP]"))
+    for number in range(3):
+        layer = Layer(layer=0, weights=random_weights(rng, (2, 4, 4)), value_norms=rng.random((2, 4)))
+        study.update(
+            str(number), Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
+        )
+    return study.save(path)
+
+
+def kept_relations(path):
+    found, rng = hs.Relations(), np.random.default_rng(0)
+    found.cells, found.model, found.treebank = ((0, 0), (0, 1)), "m", "made up"
+    for number in range(6):
+        size = 3 + number % 2
+        heads = np.array([-1, *range(size - 1)], np.int16)
+        predicted = rng.integers(0, size, (2, 2, 2, size)).astype(np.int16)
+        found._read[f"s{number}"] = Read(("root", *["obj", "det", "obj"][: size - 1]), heads, predicted)
+    found.left_out["t"] = "why"
+    return found.save(path)
+
+
+def kept_coref(path):
+    found, rng = hs.Coreference(), np.random.default_rng(0)
+    found.cells, found.model, found.data = ((0, 0), (0, 1)), "m", "made up"
+    for number in range(6):
+        kinds = (("all", "pronoun"),) * 2
+        answers = (rng.random((len(RULES), 2)) < 0.5, rng.random((2, 2, 2)) < 0.5)
+        found._read[f"p{number}"] = Answers(f"d{number}", kinds, *answers)
+    return found.save(path)
+
+
+def kept_alignment(path):
+    found, rng = hs.AlignmentStudy(), np.random.default_rng(0)
+    found.layers, found.heads, found.model = (0, 1), 3, "m"
+    found.statistic = Statistic((2, 2, 2, 2, 4))
+    for number in range(6):
+        wholes = rng.integers(3, 9, (2, 2, 2, 4)).astype(float)
+        found.statistic.update(f"s{number}", np.stack([np.floor(wholes * rng.random(wholes.shape)), wholes]))
+        found.diagonal.update(f"s{number}", np.array([1.0, 4.0]))
+    found.refused[1] = "why"
+    return found.save(path)
+
+
+def kept_ablation(path):
+    rng = np.random.default_rng(0)
+    cells = (("self", 0, 0), ("self", 0, 1), ("self", 0, -1))
+    facts = {"task": "t", "metric": "m", "by": "zero"}
+    plain = hs.Ablation(cells, rng.random((5, 3)), rng.random(5), **facts, totals={"loss": (1.0, 2.0, 3.0, 4.0)})
+    return dataclasses.replace(plain, control=hs.Ablation(cells, rng.random((5, 3)), rng.random(5), **facts)).save(path)
+
+
+def kept_journal(path):
+    from headscope.studies._ablation_journal import Journal
+
+    journal = Journal(path, {"model": "m", "task": "t"})
+    for batch in range(2):
+        for cell in (None, ("self", 0, 0), ("self", 0, 1)):
+            journal.add(batch, cell, np.arange(4.0).reshape(2, 2) + batch)
+    journal.close()
+    return path
+
+
+def used_journal(path):
+    from headscope.studies._ablation_journal import Journal
+
+    journal = Journal(path, {"model": "m", "task": "t"})
+    shown(journal.changed, [journal[key].sum() for key in list(journal._found)])
+    journal.close()
+
+
+def kept_parquet(path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"text": ["a b", "c", "d"] * 5, "label": [0, 1, 0] * 5}), path)
+
+
+def used_rows(path):
+    rows = read_rows(path)
+    read_pairs(rows, str(path))
+    if path.suffix != ".txt":
+        read_labelled(rows, str(path), {"yes": 1, "no": 0})
+
+
+def written(text):
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+GAP = (
+    "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
+    "g-1\tAnn's aunt met Bo, who knew her.\ther\t28\tAnn\t0\tTRUE\tBo\t15\tFALSE\tx\n"
+)
+LITBANK = (
+    "MENTION\tT0\t0\t0\t0\t0\tAnn\tPER\tPROP\nMENTION\tT1\t1\t0\t1\t0\tShe\tPER\tPRON\nCOREF\tT0\tAnn-1\n"
+    "COREF\tT1\tAnn-1\n"
+)
+CONLLU = (
+    "# sent_id = a\n# text = He can't go\n1\tHe\the\tPRON\tPRP\tCase=Nom\t2\tnsubj\t_\t_\n"
+    "2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_\n2\tca\tcan\tAUX\tMD\t_\t0\troot\t_\t_\n3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t_\t_\n"
+    "4\tgo\tgo\tVERB\tVB\t_\t2\txcomp\t_\t_\n\n# sent_id = b\n1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n"
+)
+JSONL = '{"text": "a b", "label": 1}\n{"text": "c", "label": "yes"}\n{"text": "d e", "label": 0.5}\n'
+CASES = {
+    "record.safetensors": (lambda path: hs.save(full_record(), path), used_record),
+    "statistic.npz": (kept_statistic, used_statistic),
+    "tally.npz": (lambda path: tallied(Tally(distances=True)).save(path), used_tally),
+    "mechanism.npz": (lambda path: tallied(MechanismTally()).save(path), used_mechanism),
+    "norms.npz": (kept_norms, used(load_norm_study)),
+    "relations.npz": (kept_relations, used(load_relations)),
+    "coref.npz": (kept_coref, used(load_coref)),
+    "alignment.npz": (kept_alignment, used(load_alignment_study)),
+    "ablation.npz": (kept_ablation, used(hs.Ablation.load)),
+    "journal.jsonl": (kept_journal, used_journal),
+    "texts.txt": (written("a b\n\nc d e\nf\n"), used_rows),
+    "texts.jsonl": (written(JSONL), used_rows),
+    "texts.csv": (written('text,label\n"a, b",1\nc,yes\n"d ""e""",0\n'), used_rows),
+    "texts.tsv": (written("sentence1\tsentence2\tlabel\na\tb\t1\nc\td\t0\n"), used_rows),
+    "texts.parquet": (kept_parquet, used_rows),
+    "pairs.jsonl": (
+        written('{"source": "das Haus", "target": "the house", "links": "0-0 1-1"}\n' * 2),
+        hs.read_aligned_pairs,
+    ),
+    "pairs.txt": (written("das Haus ||| the house ||| 0-0 1p1\n" * 2), hs.read_aligned_pairs),
+    "bank.conllu": (written(CONLLU), read_treebank),
+    "gap.tsv": (written(GAP), read_coreference),
+    "winogender.tsv": (
+        written("sentid\tsentence\nclerk.someone.1.male.txt\tThe clerk told someone that he could pay.\n"),
+        read_coreference,
+    ),
+    "bias.txt": (
+        written(
+            "1 [The clerk] met the taxi driver because [he] lost [his] key.\n"
+            "2 The clerk met [the taxi driver] because [he] was late.\n"
+        ),
+        read_coreference,
+    ),
+    "litbank.ann": (written(LITBANK), read_coreference),
+}
+NEEDED = {"texts.parquet": "pyarrow", "bank.conllu": "conllu"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_damaged_file_is_read_or_refused(name, tmp_path, record_property):
+    if name in NEEDED and importlib.util.find_spec(NEEDED[name]) is None:
+        pytest.skip(f"{NEEDED[name]} is not installed")
+    make, use = CASES[name]
+    path = tmp_path / name
+    make(path)
+    (tmp_path / "litbank.txt").write_text("Ann came .\nShe met her aunt .\n", encoding="utf-8")
+    raw = path.read_bytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numbers that were damaged overflow
+        use(path)
+        grown, counts, wrong = _largest(), {"read": 0, "refused": 0}, []
+        for number, mutant in mutants(raw):
+            path.write_bytes(mutant)
+            try:
+                use(path)
+                counts["read"] += 1
+            except hs.HeadscopeError:
+                counts["refused"] += 1
+            except Exception as error:  # noqa: BLE001 -- these are what is looked for
+                wrong.append(f"{number}: {type(error).__name__} {str(error)[:120]}")
+    for what, count in (counts | {"other errors": len(wrong)}).items():
+        record_property(what, count)
+    assert not wrong, f"{len(wrong)} of {sum(counts.values()) + len(wrong)} damaged files gave: " + "\n".join(
+        wrong[:20]
+    )
+    assert counts["refused"] > 0
+    assert _largest() - grown < MOST_GROWN
+
+
+def _largest():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

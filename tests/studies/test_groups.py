@@ -1,0 +1,110 @@
+"""Every study over texts takes the documents that its texts are of."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import RecordError
+from headscope.evidence import interval, p_above
+from headscope.patterns import load_tally
+from headscope.studies._source import parse_source
+from headscope.testing import random_record, tiny_model, tiny_tokenizer
+
+TEXTS = ["the cat sat.", "a bee ran.", "on it she sat.", "the dog ran far.", "it sat.", "she ran on."]
+GROUPS = ["a", "a", "b", "b", "c", None]
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return tiny_model("bert"), tiny_tokenizer()
+
+
+def test_labels_are_told_over_documents():
+    records = [random_record(seed=seed) for seed in range(6)]
+    found, alone = hs.heads(records, groups=GROUPS), hs.heads(records)
+    rows = found.tally.rows
+    label = next(each for each in found.all_labels if each.texts == 6)
+    cell = found.cells.index((label.layer, label.head))
+    values = found.tally.statistic.values[:, :, cell]
+    scores = values[:, [rows.index(label.pattern)]]
+    assert (label.low, label.high) == tuple(interval(scores, groups=GROUPS)[0])
+    even = values[:, [rows.index(f"{label.pattern}:uniform")]]
+    assert label.p >= p_above(scores, even, groups=GROUPS)[0]
+    assert found.documents == 4
+    assert "6 texts of 4 documents" in str(found)
+    assert "interval over documents" in str(found)
+    assert "documents" not in str(alone)
+
+
+def test_as_many_groups_as_records_are_wanted():
+    records = [random_record(seed=seed) for seed in range(3)]
+    with pytest.raises(RecordError, match="given 2 groups, and more records"):
+        hs.heads(records, groups=["a", "b"])
+    with pytest.raises(RecordError, match="more groups than its 3 records"):
+        hs.heads(records, groups=iter("abcd"))
+    with pytest.raises(RecordError, match="2 groups were given for 6 texts"):
+        hs.heads("a model", "a tokenizer", TEXTS, groups=["a", "b"])
+
+
+def test_documents_are_kept_and_added_up(tmp_path):
+    records = [random_record(seed=seed) for seed in range(4)]
+    parts = []
+    for number in (0, 2):
+        parts.append(hs.Tally())
+        for place in (number, number + 1):
+            parts[-1].update(str(place), records[place], group=GROUPS[place])
+    kept = load_tally((parts[0] + parts[1]).save(tmp_path / "tally.npz"))
+    assert kept.statistic.groups == ("a", "a", "b", "b")
+
+
+def test_a_text_that_is_left_out_takes_its_group_along(reader):
+    def told(*_):
+        lost.append(1)
+
+    lost = []
+    texts = [TEXTS[0], "", *TEXTS[1:]]
+    source = parse_source(*reader, texts, {"groups": ["x", "lost", *"bcdef"], "on_error": told})
+    found = source.grouped()
+    assert [group for _, group in zip(found["records"], found["groups"], strict=True)] == ["x", *"bcdef"]
+    assert lost == [1]
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        lambda *source, **options: hs.norm_study(*source, **options).intervals,
+        lambda *source, **options: np.array(hs.mechanism(*source, **options).columns()["neurons_low"]),
+        lambda *source, **options: np.array([each.low for each in hs.heads(*source, **options).all_labels]),
+    ],
+    ids=["norms", "mechanism", "heads"],
+)
+def test_intervals_of_a_model_are_over_documents(reader, study):
+    alone, grouped = study(*reader, TEXTS), study(*reader, TEXTS, groups=GROUPS)
+    assert alone.shape == grouped.shape
+    known = ~np.isnan(alone)
+    assert (alone[known] != grouped[known]).mean() > 0.5
+
+
+def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
+    model, tokenizer = tiny_model("gpt2", writes=True), tiny_tokenizer()
+    task = hs.tasks.next_word(tokenizer, TEXTS)
+    alone, grouped = (hs.ablate(model, task, layers=False, groups=groups) for groups in (None, GROUPS))
+    np.testing.assert_array_equal(alone.change, grouped.change)
+    np.testing.assert_array_equal(grouped.intervals, interval(grouped.changes, groups=GROUPS, method="expanded"))
+    assert grouped.least_p == 2.0**-3
+    assert "6 examples of 4 documents" in str(grouped)
+    assert "over documents" in str(grouped)
+    again = hs.Ablation.load(grouped.save(tmp_path / "kept.npz"))
+    assert again.groups == ("a", "a", "b", "b", "c", None)
+    with pytest.raises(RecordError, match="2 groups were given for 6 examples"):
+        hs.ablate(model, task, layers=False, groups=["a", "b"])
+
+
+def test_no_p_is_printed_below_what_flips_can_tell(reader):
+    model, tokenizer = tiny_model("gpt2", writes=True), tiny_tokenizer()
+    found = hs.ablate(model, hs.tasks.next_word(tokenizer, TEXTS), layers=False)
+    assert found.least_p == 2.0**-5
+    assert found.p.min() >= found.least_p
+    lines = [line.split() for line in str(found).splitlines() if line.startswith(("0-", "1-"))]
+    assert lines
+    assert all("e-" not in word for line in lines for word in line[-2:])

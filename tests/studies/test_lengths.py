@@ -1,0 +1,61 @@
+"""Every study over texts says how long they are."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import tasks
+from headscope.evidence import Statistic, length_said, load_statistic
+from headscope.studies import load_norm_study
+from headscope.testing import tiny_model, tiny_tokenizer
+
+TEXTS = ["the cat sat on it", "a dog ran", "she saw us all"]
+SAID = "median 13 tokens"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("bert")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+def test_lengths_of_texts_are_kept_with_their_values(tmp_path):
+    statistic = Statistic((1,))
+    statistic.update("b", np.zeros(1), length=12)
+    statistic.update("a", np.ones(1))
+    other = Statistic((1,))
+    other.update("c", np.ones(1), length=20)
+    found = load_statistic((statistic + other).save(tmp_path / "a.npz"))
+    assert [length for length in found.lengths if length > 0] == [12, 20]
+    assert np.isnan(found.lengths[0])
+    assert (length_said(found.lengths), length_said([np.nan])) == ("median 16 tokens", "length not known")
+
+
+def test_norms(model, tokenizer, tmp_path):
+    study = hs.norm_study(model, tokenizer, TEXTS)
+    assert f"3 texts, {SAID}" in str(study)
+    assert SAID in str(load_norm_study(study.save(tmp_path / "a.npz")))
+
+
+def test_mechanism(model, tokenizer, tmp_path):
+    found = hs.mechanism(model, tokenizer, TEXTS)
+    assert f"3 texts ({SAID})" in str(found)
+    kept = hs.load_mechanism_tally(found.tally.save(tmp_path / "a.npz"))
+    assert f"3 texts ({SAID})" in str(hs.Mechanism(kept))
+
+
+def test_ablation(tokenizer, tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_config(tiny_model("gpt2").config).eval()
+    found = hs.ablate(model, tasks.next_word(tokenizer, TEXTS), layers=False, allow_unfit=True)
+    assert f"3 examples, {SAID}; disabled" in str(found)
+    assert SAID in str(hs.Ablation.load(found.save(tmp_path / "a.npz")))
+
+
+def test_heads(model, tokenizer):
+    assert str(hs.heads(model, tokenizer, TEXTS, battery=False)).splitlines()[0].endswith(f"{SAID}, 3 texts")

@@ -1,0 +1,36 @@
+"""Old names of options: they say what they are called now, and do the same."""
+
+import pytest
+
+import headscope as hs
+from headscope.testing import random_record
+from headscope.views._renamed import NOW
+from headscope.views._selection import changed_selection
+
+
+@pytest.mark.parametrize("old", NOW)
+def test_an_old_name_of_a_view_warns_and_does_the_same(old):
+    value = {"mute": True, "share": 40, "least": 0}[old]
+    with pytest.warns(DeprecationWarning, match=f"{old}= is called {NOW[old]}= now"):
+        shown = hs.view(random_record(), **{old: value})
+    assert shown.header["selection"][NOW[old]] == value
+
+
+def test_an_old_name_of_a_figure_warns_and_does_the_same():
+    record = random_record()
+    with pytest.warns(DeprecationWarning, match="share= is called top_percent= now"):
+        figure = hs.figure(record, view="head", share=40)
+    assert figure.recipe["call"] == hs.figure(record, view="head", top_percent=40).recipe["call"]
+
+
+def test_an_old_name_in_a_selection_warns_and_does_the_same():
+    header = hs.view(random_record(), view="head").header
+    with pytest.warns(DeprecationWarning, match="mute= is called hide_special= now"):
+        selection = changed_selection(header, header["selection"], {"mute": True})
+    assert selection["hide_special"] is True
+
+
+def test_the_new_name_counts_where_both_are_given():
+    with pytest.warns(DeprecationWarning, match="top_percent"):
+        shown = hs.view(random_record(), share=40, top_percent=50)
+    assert shown.header["selection"]["top_percent"] == 50
