@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import find_chromium
+
 from .hostile import CORPUS
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -45,6 +47,28 @@ def hostile():
     """Strings that would like to be more than text, each with what stands for it on a page and in a figure."""
     assert len(CORPUS) > 200
     return CORPUS
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, or the Firefox that HEADSCOPE_FIREFOX names."""
+    from playwright.sync_api import sync_playwright
+
+    if firefox := os.environ.get("HEADSCOPE_FIREFOX"):
+        with sync_playwright() as playwright:
+            browser = playwright.firefox.launch(
+                channel="moz-firefox", executable_path=firefox, firefox_user_prefs={"ui.prefersReducedMotion": 1}
+            )
+            yield browser
+            browser.close()
+        return
+    path = find_chromium.find()
+    if path is None:
+        pytest.fail("no Chromium was found: python tools/find_chromium.py --install")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
+        yield browser
+        browser.close()
 
 
 TOKEN = "right-token"

@@ -2,36 +2,12 @@
 
 import base64
 import json
-import os
 from contextlib import contextmanager
 
 import pytest
 
-import find_chromium
 from headscope.errors import PageError
 from headscope.views import _html
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium, or the Firefox that HEADSCOPE_FIREFOX names."""
-    from playwright.sync_api import sync_playwright
-
-    if firefox := os.environ.get("HEADSCOPE_FIREFOX"):
-        with sync_playwright() as playwright:
-            browser = playwright.firefox.launch(
-                channel="moz-firefox", executable_path=firefox, firefox_user_prefs={"ui.prefersReducedMotion": 1}
-            )
-            yield browser
-            browser.close()
-        return
-    path = find_chromium.find()
-    if path is None:
-        pytest.fail("no Chromium was found: python tools/find_chromium.py --install")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
-        yield browser
-        browser.close()
 
 
 class Opened:

@@ -6,10 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 import build_docs
-import find_chromium
 from check_site import faults_of
 from page_blocks import DOCS, ROOT
 
@@ -81,24 +79,18 @@ PHONE, DESKTOP = 390, 1280
 LOOKED_AT = ("index", "guides/llama", "gallery", "literature", "terms", "patterns", "support", "reference/capturing")
 
 
-def test_pages_fit_a_phone_and_a_desktop_and_ask_nobody_else(site):
+def test_pages_fit_a_phone_and_a_desktop_and_ask_nobody_else(site, browser):
     """In a browser: no page is wider than the window, nothing fails, and no request leaves the disk."""
-    path = find_chromium.find()
-    if path is None:
-        pytest.fail("no Chromium was found: python tools/find_chromium.py --install")
     asked, wide = [], []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
-        for width in (PHONE, DESKTOP):
-            tab = browser.new_page(viewport={"width": width, "height": 900})
-            tab.on("request", lambda request: asked.append(request.url))
-            for page in LOOKED_AT:
-                tab.goto((site / f"{page}.html").as_uri())
-                tab.locator("h1").wait_for()
-                if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                    wide.append((page, width))
-            tab.close()
-        browser.close()
+    for width in (PHONE, DESKTOP):
+        tab = browser.new_page(viewport={"width": width, "height": 900})
+        tab.on("request", lambda request: asked.append(request.url))
+        for page in LOOKED_AT:
+            tab.goto((site / f"{page}.html").as_uri())
+            tab.locator("h1").wait_for()
+            if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wide.append((page, width))
+        tab.close()
     assert wide == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
 
