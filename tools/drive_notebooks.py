@@ -3,7 +3,13 @@
 python tools/drive_notebooks.py PYTHON [lab notebook nbconvert marimo] [--pictures FOLDER]
 
 PYTHON is that of an environment with headscope[notebook], jupyterlab, notebook, nbconvert and marimo; it is not the one
-that runs this script, which needs headscope and playwright. Exit 1 where something was not as it should be.
+that runs this script, which needs headscope and playwright:
+
+    python -m venv notebooks
+    notebooks/bin/pip install -e ".[notebook]" jupyterlab notebook nbconvert marimo
+    .venv/bin/python tools/drive_notebooks.py notebooks/bin/python --pictures pictures
+
+Exit 1 where something was not as it should be.
 """
 
 from __future__ import annotations

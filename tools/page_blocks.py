@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import runpy
 import shlex
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +22,6 @@ PAGES = {
 }
 """Every page by its name: where it is under docs/, without the suffix."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MARK = re.compile(r"<!-- not run: (.+?) -->\n\s*\Z")
-"""Directly before a block: why it is not run."""
-
-
 EXTRAS = re.compile(r"^headscope\[([\w,]+)\]")
 THERE = {
     "make": re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE),
@@ -41,14 +39,12 @@ class Block:
         line: line of its first line of code, from 1.
         language: as written behind the fence.
         text: what is between the fences.
-        reason: why it is not run; empty where it is.
     """
 
     page: str
     line: int
     language: str
     text: str
-    reason: str
 
     @property
     def place(self) -> str:
@@ -61,9 +57,8 @@ def blocks_of(page: str) -> list[Block]:
     text = PAGES[page].read_text(encoding="utf-8")
     blocks = []
     for fence in FENCE.finditer(text):
-        mark = MARK.search(text, 0, fence.start())
         line = text.count("\n", 0, fence.start()) + 2
-        blocks.append(Block(page, line, fence[1], fence[2], mark[1] if mark else ""))
+        blocks.append(Block(page, line, fence[1], fence[2]))
     return blocks
 
 
@@ -110,8 +105,6 @@ class Reader:
             AssertionError: where one fails, with its place.
         """
         for block in self.blocks:
-            if block.reason:
-                continue
             if block.language == "python":
                 self._run_python(block)
             elif block.language == "sh":
@@ -133,9 +126,26 @@ class Reader:
             if words[0] in THERE:
                 assert not gone(words), f"{place}: there is no {words[0]} {', '.join(gone(words))}"
                 continue
-            assert words[0] == "headscope", f"{place}: {words[0]} is not run here; say why with <!-- not run: ... -->"
+            assert words[0] in ("headscope", "python"), f"{place}: {words[0]} is not run here"
             printed, complained = io.StringIO(), io.StringIO()
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained):
-                code = run(words[1:])
+                code = run(words[1:]) if words[0] == "headscope" else _run_script(words[1:])
             assert code == 0, f"{place}: {shlex.join(words)}\n{complained.getvalue()}"
             self.printed = printed.getvalue()
+
+
+def _run_script(arguments: list[str]) -> str | int | None:
+    """Run a module (``-m NAME``) or a script of this project as a command would; gives what it exits with."""
+    before = sys.argv
+    try:
+        if arguments[0] == "-m":
+            sys.argv = arguments[1:]
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = arguments
+            runpy.run_path(str(ROOT / arguments[0]), run_name="__main__")
+    except SystemExit as error:
+        return error.code or 0
+    finally:
+        sys.argv = before
+    return 0

@@ -3,6 +3,7 @@
 import json
 import shutil
 import wave
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+import headscope.testing
 from headscope.capturing import demo_model
 from headscope.cli import _serve
 from headscope.patterns import Tally
@@ -33,6 +35,21 @@ def task(model, tokenizer):
     inputs = tokenizer("a cat", return_tensors="pt")
     return lambda model: model(**inputs).last_hidden_state[0, :, 0]
 """
+OLD_NOTEBOOK = {
+    "cells": [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "first",
+            "metadata": {},
+            "outputs": [],
+            "source": "from bertviz import head_view\nhead_view(attention, tokens)",
+        }
+    ],
+    "metadata": {},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
 SUBJECTS = ("cat", "dog", "child", "teacher", "doctor", "rabbit")
 VERBS = ("saw", "followed", "found", "liked")
 
@@ -116,6 +133,12 @@ def files(tmp_path_factory):
     rows = "".join(f"{line}\t{line}\t{at % 2}\n" for at, line in enumerate(lines))
     _write(folder / "rte.tsv", "sentence1\tsentence2\tlabel\n" + rows)
     _write(folder / "own.py", OWN_TASK)
+    for name in ("a.tsv", "b.tsv"):
+        _write(folder / name, "sentence1\tsentence2\tlabel\n" + rows)
+    intents = "".join(f'"{line}",{at % 2}\n' for at, line in enumerate(lines))
+    for name in ("train.csv", "test.csv"):
+        _write(folder / name, "text,label\n" + intents)
+    _write(folder / "old.ipynb", json.dumps(OLD_NOTEBOOK))
     for part in ("dev", "train", "test"):
         _write(folder / f"en_ewt-ud-{part}.conllu", _treebank(part))
     record = hs.capture(None, text=lines[0], text_pair=lines[2])
@@ -243,6 +266,8 @@ def desk(no_type_checks, models, files, tmp_path, monkeypatch):
     (tmp_path / "viewer").mkdir()  # where the gallery saves its pages
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
+    # taught for two steps, not 800: what is printed then is not looked at
+    monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
     return tmp_path
