@@ -60,7 +60,7 @@ function LeastScore({ store }: { store: Store }) {
         aria-valuetext={`${least} %`}
         onInput={(event) => {
           const wanted = Number(event.currentTarget.value);
-          store.select((now) => ({ ...now, min_score: wanted }));
+          store.choose({ min_score: wanted });
         }}
       />
       <output class="share">{(least / 100).toFixed(2)}</output>

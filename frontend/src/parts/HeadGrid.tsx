@@ -12,6 +12,7 @@ import { movedWords } from "../state/moved";
 import { valueText, WEIGHT_FACTS } from "../state/quantity";
 import { openHead, type Selection } from "../state/selection";
 import type { Store } from "../state/store";
+import { ARROWS } from "./arrows";
 import { density, putPixels } from "./canvas";
 import { allRows, HeatGrid } from "./HeatGrid";
 import { isDimmed, TileLabels } from "./TileLabels";
@@ -303,11 +304,8 @@ function drawThumbs(canvas: HTMLCanvasElement | null | undefined, options: Thumb
   onDrawn?.(canvas, pitch - gap);
 }
 
-const STEPS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
+const STEPS: typeof ARROWS = {
+  ...ARROWS,
   Home: [0, -1e6],
   End: [0, 1e6],
   PageUp: [-1e6, 0],

@@ -6,9 +6,11 @@ import type { LoadedKinds } from "../source/kinds";
 import { headName } from "../state/evidence";
 import { headHeat, heatWords, MEASURE_WORDS, mostOf } from "../state/heat";
 import { headWords } from "../state/kinds";
-import { MEASURES, openHead, type Selection } from "../state/selection";
+import { MEASURES, openHead } from "../state/selection";
 import type { Store } from "../state/store";
 import { amount } from "../state/words";
+import { ARROWS } from "./arrows";
+import { Choice } from "./Choice";
 import { density, putPixels } from "./canvas";
 import { Scale } from "./Scale";
 
@@ -99,23 +101,14 @@ export function MeasureChoice({ store }: { store: Store }) {
   const { said } = store.kinds.value ?? {};
   const known = MEASURES.filter((name) => name === "kind" || said?.columns.includes(name));
   return (
-    <label class="choice">
-      <span>colour</span>
-      <select
-        data-measure
-        value={store.selection.value.measure}
-        onChange={(event) => {
-          const measure = event.currentTarget.value as Selection["measure"];
-          store.select((now) => ({ ...now, measure }));
-        }}
-      >
-        {known.map((name) => (
-          <option key={name} value={name}>
-            {MEASURE_WORDS[name]}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="colour"
+      name="data-measure"
+      options={known}
+      words={MEASURE_WORDS}
+      chosen={store.selection.value.measure}
+      onChoose={(measure) => store.choose({ measure })}
+    />
   );
 }
 
@@ -238,15 +231,8 @@ function saidOf(store: Store, kinds: LoadedKinds, head: number): string {
   return `Head ${headName({ stack: store.stack.value }, head)} ${headWords(kinds, head).does}${number}`;
 }
 
-const STEPS: Readonly<Record<string, readonly [row: number, column: number]>> = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-};
-
 function walk(event: KeyboardEvent, store: Store, choose: (head: number | null, add: boolean) => void): void {
-  const step = STEPS[event.key];
+  const step = ARROWS[event.key];
   if (!step) return;
   event.preventDefault();
   const { layers, heads } = store.stack.value;

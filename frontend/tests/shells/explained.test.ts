@@ -121,7 +121,7 @@ test("several pinned queries are shown by their mean or their sum", async () => 
   const number = () => Number(one(root, "[data-listed] .number").textContent);
   const mean = number();
   expect(one(root, ".chosen-token").textContent).toMatch(/and 1 more, their mean/);
-  type(root, "[data-choice=pinned]", "sum", "change");
+  type(root, "[data-pinned]", "sum", "change");
   await soon(() => expect(one(root, ".chosen-token").textContent).toMatch(/their sum/));
   expect(number()).toBeCloseTo(2 * mean, 1);
 });

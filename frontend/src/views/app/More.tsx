@@ -1,5 +1,7 @@
+import { Check } from "../../parts/Check";
+import { Choice } from "../../parts/Choice";
 import { NumbersField } from "../../parts/NumbersField";
-import type { Selection, View } from "../../state/selection";
+import type { View } from "../../state/selection";
 import { LAYOUTS } from "../../state/selection";
 import type { Store } from "../../state/store";
 
@@ -8,13 +10,12 @@ const WITH_MEANS: readonly View[] = ["head", "matrix", "text"];
 
 /** What is put together before it is drawn: pieces to words, several layers, several pinned tokens. */
 export function More({ store }: { store: Store }) {
-  const { selection, stack, view, select, page } = store;
+  const { selection, stack, view, choose, page } = store;
   const now = selection.value;
   const whole = page.stacks.find(({ name }) => name === now.stack) ?? page.stacks[0];
   const pieces = [whole.query, whole.key].some(({ continues }) => continues.includes(true));
   const means = WITH_MEANS.includes(view.value);
   const several = now.query.length > 1 || now.key.length > 1;
-  const change = (part: Partial<Selection>) => select((before) => ({ ...before, ...part }));
   const changed = now.words || now.mean_layers.length > 0 || now.pinned !== "mean" || now.layout !== "auto";
   const offered = pieces || means;
   if (!offered) return null;
@@ -23,18 +24,13 @@ export function More({ store }: { store: Store }) {
       <summary data-more>more</summary>
       <div class="card">
         {pieces && view.value !== "neuron" && view.value !== "scatter" && (
-          <label
-            class="choice"
+          <Check
+            name="data-words"
             title="Join the pieces of a word: the sum over the word that is looked at, the mean over the word that looks"
-          >
-            <input
-              type="checkbox"
-              data-words
-              checked={now.words}
-              onChange={(event) => change({ words: event.currentTarget.checked })}
-            />
-            <span>whole words</span>
-          </label>
+            checked={now.words}
+            label="whole words"
+            onChange={(words) => choose({ words })}
+          />
         )}
         {means && stack.value.layers.length > 1 && (
           <NumbersField
@@ -43,52 +39,28 @@ export function More({ store }: { store: Store }) {
             known={stack.value.layers.map(({ layer }) => layer)}
             chosen={now.mean_layers}
             placeholder="none"
-            onChoose={(layers) => change({ mean_layers: [...layers] })}
+            onChoose={(layers) => choose({ mean_layers: [...layers] })}
           />
         )}
         {means && several && (
           <Choice
             label="pinned tokens"
-            name="pinned"
+            name="data-pinned"
             options={["mean", "sum"]}
             chosen={now.pinned}
-            onChoose={(pinned) => change({ pinned })}
+            onChoose={(pinned) => choose({ pinned })}
           />
         )}
         {view.value === "head" && (
           <Choice
             label="tokens in"
-            name="layout"
+            name="data-layout"
             options={LAYOUTS}
             chosen={now.layout}
-            onChoose={(layout) => change({ layout })}
+            onChoose={(layout) => choose({ layout })}
           />
         )}
       </div>
     </details>
-  );
-}
-
-interface ChoiceProps<Option extends string> {
-  label: string;
-  name: string;
-  options: readonly Option[];
-  chosen: Option;
-  onChoose: (option: Option) => void;
-}
-
-/** A menu with its name before it. */
-export function Choice<Option extends string>({ label, name, options, chosen, onChoose }: ChoiceProps<Option>) {
-  return (
-    <label class="choice">
-      <span>{label}</span>
-      <select data-choice={name} value={chosen} onChange={(event) => onChoose(event.currentTarget.value as Option)}>
-        {options.map((option) => (
-          <option key={option} value={option}>
-            {option}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }

@@ -16,7 +16,7 @@ export function Search({ store }: { store: Store }) {
     at.value = (at.value + step + found.length) % found.length;
     const { side, token } = found[at.value];
     const piece = store.pieceAt({ side, token });
-    store.select((now) => ({ ...now, query: [], key: [], [side]: [piece] }));
+    store.choose({ query: [], key: [], [side]: [piece] });
   };
   const close = () => {
     store.searching.value = false;

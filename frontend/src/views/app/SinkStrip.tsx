@@ -1,3 +1,4 @@
+import { Check } from "../../parts/Check";
 import { readable } from "../../state/label";
 import type { View } from "../../state/selection";
 import type { Store } from "../../state/store";
@@ -36,21 +37,13 @@ export function SinkStrip({ store }: { store: Store }) {
           </span>
         ))}
       </span>
-      <label
-        class="choice"
+      <Check
+        name="data-without-sinks"
         title={weights ? "Exclude these keys and renormalise the rest of each row" : "Exclude these keys"}
-      >
-        <input
-          type="checkbox"
-          data-without-sinks
-          checked={!kept}
-          onChange={(event) => {
-            const sinks = !event.currentTarget.checked;
-            store.select((now) => ({ ...now, sinks }));
-          }}
-        />
-        <span>exclude {sinks.length === 1 ? "this sink" : "these sinks"}</span>
-      </label>
+        checked={!kept}
+        label={`exclude ${sinks.length === 1 ? "this sink" : "these sinks"}`}
+        onChange={(without) => store.choose({ sinks: !without })}
+      />
       {!kept && weights && <small data-removed>{percent(part)} removed, the rest renormalised</small>}
     </div>
   );

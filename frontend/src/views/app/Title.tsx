@@ -77,7 +77,7 @@ function ThemeButton({ store }: { store: Store }) {
   const toggle = () => {
     const theme = dark ? "light" : "dark";
     const system = store.systemDark.value ? "dark" : "light";
-    store.select((now) => ({ ...now, theme: theme === system ? "auto" : theme }));
+    store.choose({ theme: theme === system ? "auto" : theme });
   };
   return (
     <button type="button" class="icon" data-theme-toggle aria-label={name} title={name} onClick={toggle}>

@@ -1,5 +1,7 @@
 import { FILTERS, type Filter, hasSpecial, isPair } from "../../draw/mask";
 import { SHARES } from "../../draw/share";
+import { Check } from "../../parts/Check";
+import { Choice } from "../../parts/Choice";
 import { HeadChips } from "../../parts/HeadChips";
 import { LayerStepper } from "../../parts/LayerStepper";
 import { canFreeze } from "../../parts/mount";
@@ -108,48 +110,37 @@ function HeadChoice({ store: { stack, shownStack, palette, heads, select } }: { 
   );
 }
 
-function FilterChoice({ store: { selection, select } }: { store: Store }) {
+function FilterChoice({ store: { selection, choose } }: { store: Store }) {
   return (
-    <label class="choice" title="A is the first text, B the second: show only the attention within one or between them">
-      <select
-        data-filter
-        aria-label="Which tokens"
-        value={selection.value.filter}
-        onChange={(event) => {
-          const filter = event.currentTarget.value as Filter;
-          select((now) => ({ ...now, filter }));
-        }}
-      >
-        {FILTERS.map((filter) => (
-          <option key={filter} value={filter}>
-            {FILTER_WORDS[filter]}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="Which tokens"
+      silent
+      title="A is the first text, B the second: show only the attention within one or between them"
+      name="data-filter"
+      options={FILTERS}
+      words={FILTER_WORDS}
+      chosen={selection.value.filter}
+      onChoose={(filter) => choose({ filter })}
+    />
   );
 }
 
-function SpecialChoice({ store: { selection, select, mutedPart } }: { store: Store }) {
+function SpecialChoice({ store: { selection, choose, mutedPart } }: { store: Store }) {
   const { hide_special: hidden } = selection.value;
   return (
-    <label class="choice" title="Hide tokens such as [CLS] and [SEP], which often take most of the attention">
-      <input
-        type="checkbox"
-        data-hide-special
-        checked={hidden}
-        onChange={(event) => {
-          const { checked } = event.currentTarget;
-          select((now) => ({ ...now, hide_special: checked }));
-        }}
-      />
-      <span>hide special tokens</span>
+    <Check
+      name="data-hide-special"
+      title="Hide tokens such as [CLS] and [SEP], which often take most of the attention"
+      checked={hidden}
+      label="hide special tokens"
+      onChange={(hide_special) => choose({ hide_special })}
+    >
       {hidden && <small data-hidden-part>hides {percent(mutedPart.value)}</small>}
-    </label>
+    </Check>
   );
 }
 
-function ShareChoice({ store: { selection, select, step } }: { store: Store }) {
+function ShareChoice({ store: { selection, choose, step } }: { store: Store }) {
   const share = SHARES[step.value];
   const automatic = selection.value.top_percent === null;
   return (
@@ -169,7 +160,7 @@ function ShareChoice({ store: { selection, select, step } }: { store: Store }) {
           aria-valuetext={`${share} %`}
           onInput={(event) => {
             const wanted = Number(event.currentTarget.value);
-            select((now) => ({ ...now, top_percent: wanted }));
+            choose({ top_percent: wanted });
           }}
         />
         <output class="share">{share} % of attention</output>
@@ -179,7 +170,7 @@ function ShareChoice({ store: { selection, select, step } }: { store: Store }) {
         class="quiet"
         aria-pressed={automatic}
         title="As many lines as can be told apart: about ten for each token"
-        onClick={() => select((now) => ({ ...now, top_percent: automatic ? share : null }))}
+        onClick={() => choose({ top_percent: automatic ? share : null })}
       >
         auto
       </button>

@@ -3,6 +3,7 @@ import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PageStack } from "../../contract/page";
+import { Check } from "../../parts/Check";
 import type { ViewParts } from "../../parts/mount";
 import { readable } from "../../state/label";
 import { type Selection, USUAL, type View } from "../../state/selection";
@@ -53,15 +54,13 @@ export function CompareView({ store, room }: ViewParts) {
         <small class="view-note">
           {tray.length} of 6 pictures · Shift-click a head of the overview, or “+ compare” in a view, adds one
         </small>
-        <label class="choice" title="Pointing at a token of one picture points at it in all with the same tokens">
-          <input
-            type="checkbox"
-            data-linked
-            checked={linked}
-            onChange={(event) => store.choose({ linked: event.currentTarget.checked })}
-          />
-          <span>linked</span>
-        </label>
+        <Check
+          name="data-linked"
+          title="Pointing at a token of one picture points at it in all with the same tokens"
+          checked={linked}
+          label="linked"
+          onChange={(linked) => store.choose({ linked })}
+        />
         <button type="button" class="quiet" data-clear onClick={() => store.choose({ tray: [] })}>
           clear
         </button>

@@ -1,4 +1,5 @@
 import type { ReadonlySignal } from "@preact/signals";
+import { ARROWS } from "../../parts/arrows";
 import type { Store } from "../../state/store";
 import { panned, type Room, type View, zoomed } from "./viewport";
 
@@ -16,13 +17,6 @@ type PlaneEvent<Kind extends Event> = Kind & { currentTarget: HTMLElement };
 
 /** A pointer that moved less than this was meant as a click. */
 const CLICK = 4;
-
-const ARROWS: Readonly<Record<string, readonly [query: number, key: number]>> = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-};
 
 /** Point, drag, turn the wheel, press keys: what they do in a matrix. */
 export function gestures({ store, view, size, move, zoom, reveal, pin }: GestureOptions) {

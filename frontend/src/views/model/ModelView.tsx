@@ -28,7 +28,7 @@ export function ModelView({ store, room }: ViewParts) {
   const common = {
     store,
     thumbs,
-    onOpen: () => store.select((now) => ({ ...now, view: "head" as const })),
+    onOpen: () => store.choose({ view: "head" }),
     onDrawn: (canvas: HTMLElement, size: number) => {
       side.value = size;
       if (store.shown.value) reportDrawn(canvas, store, store.shown.value);
@@ -76,7 +76,7 @@ function SortChoice({ store }: { store: ViewParts["store"] }) {
   const { sort } = store.selection.value;
   const low = sort?.startsWith("-") ?? false;
   const choose = (name: string, first: boolean) =>
-    store.select((now) => ({ ...now, sort: (name && `${first ? "-" : ""}${name}`) || null }));
+    store.choose({ sort: (name && `${first ? "-" : ""}${name}`) || null });
   return (
     <>
       <AxisChoice

@@ -72,7 +72,7 @@ export function OverviewView({ store, room }: ViewParts) {
                 options={[...ORDERS]}
                 labels={ORDER_WORDS}
                 chosen={store.selection.value.order}
-                onChoose={(order) => store.select((now) => ({ ...now, order: order as Selection["order"] }))}
+                onChoose={(order) => store.choose({ order: order as Selection["order"] })}
               />
               {places.value.size >= LEAST_LINES && (
                 <Segmented

@@ -44,7 +44,7 @@ export function Story({ store }: { store: Store }) {
 function chooseKind(store: Store, kind: KindName): void {
   const kinds = store.kinds.value;
   if (store.selection.value.kind === kind || !kinds) {
-    store.select((now) => ({ ...now, kind: null }));
+    store.choose({ kind: null });
     return;
   }
   const first = headsByKind(kinds).find((group) => group.kind === kind)?.heads[0] ?? 0;

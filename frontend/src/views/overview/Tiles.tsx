@@ -7,6 +7,7 @@ import { signColors } from "../../draw/palette";
 import { signedRamp } from "../../draw/ramps";
 import { type MatrixTile, paintMatrix, thumbLines } from "../../draw/thumbs";
 import { type LayerValues, reordered } from "../../draw/values";
+import { ARROWS } from "../../parts/arrows";
 import { density, putPixels } from "../../parts/canvas";
 import { type GridThumbs, styleAt, weightThumbs } from "../../parts/HeadGrid";
 import { KindIcon } from "../../parts/KindIcon";
@@ -198,17 +199,10 @@ function paintLines(
   for (let y = 0; y < size; y++) pixels.set(lines.subarray(y * size, (y + 1) * size), (top + y) * width + left);
 }
 
-const STEPS: Readonly<Record<string, readonly [row: number, column: number]>> = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-};
-
 /** Arrows walk from tile to tile and show each; Enter opens the head view. */
 function walk(event: KeyboardEvent & { currentTarget: HTMLElement }, store: Store, { cells }: Places): void {
   const from = cells.find(({ at }) => at === store.full.value);
-  const step = STEPS[event.key];
+  const step = ARROWS[event.key];
   if (event.key === "Enter" && from) {
     event.preventDefault();
     (event.target as HTMLElement).dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));

@@ -116,15 +116,10 @@ function Axes({ store, evidence, x, y }: AxesProps) {
         label="across"
         chosen={x}
         first={evidence.places ? [[MAP, "map of like heads"]] : []}
-        onChoose={(name) => store.select((now) => ({ ...now, x: name }))}
+        onChoose={(name) => store.choose({ x: name })}
       />
       {x !== MAP && (
-        <AxisChoice
-          evidence={evidence}
-          label="up"
-          chosen={y}
-          onChoose={(name) => store.select((now) => ({ ...now, y: name }))}
-        />
+        <AxisChoice evidence={evidence} label="up" chosen={y} onChoose={(name) => store.choose({ y: name })} />
       )}
     </div>
   );
@@ -248,7 +243,7 @@ function DotButton({ store, evidence, dot: { head, x, y }, axes, tabbed, onChoos
         store.hoverHead.value = null;
       }}
       onClick={(event) => onChoose(event.shiftKey)}
-      onDblClick={() => store.select((now) => ({ ...now, view: "head" }))}
+      onDblClick={() => store.choose({ view: "head" })}
     >
       <Mark shape={label && marks[label.pattern]} />
     </button>
