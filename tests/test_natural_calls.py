@@ -83,8 +83,8 @@ def test_what_is_no_record_is_shown_the_way(record):
         hs.figure(model)
     with pytest.raises(hs.FigureError, match=r"A Comparison has a page and no figure: give it to headscope.view"):
         hs.figure(hs.compare(record, record), view="matrix")
-    with pytest.raises(hs.FigureError, match="A Heads draws itself"):
-        hs.figure(hs.heads(record))
+    with pytest.raises(hs.PageError, match=r"A Heads has a figure and no page: draw it with headscope.figure"):
+        hs.view(hs.heads(record))
 
 
 def test_texts_and_encodings_have_calls_of_their_own():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from headscope import __version__
+from headscope._version import __version__
 
 FORCE = "With --force a file of another kind that is there already is replaced."
 """Stands below the options of every command that writes a file; `headscope.cli._main` takes it from any of them."""

@@ -67,19 +67,20 @@ def _result(path: Path) -> str:
 
 
 def _loaded(path: Path, arrays: dict[str, Any]) -> Any:
-    from headscope import patterns, studies
     from headscope.evidence import load_statistic
+    from headscope.patterns import load_mechanism_tally
     from headscope.storage import kind_of
+    from headscope.studies import Ablation, load_alignment_study, load_coref, load_relations
 
     if "scores" in arrays:
-        return studies.Ablation.load(path)
+        return Ablation.load(path)
     if "said" not in arrays:
         return load_statistic(path)
     loaders = {
-        "relations": studies.load_relations,
-        "coreference": studies.load_coref,
-        "alignment study": studies.load_alignment_study,
-        "mechanism tally": patterns.load_mechanism_tally,
+        "relations": load_relations,
+        "coreference": load_coref,
+        "alignment study": load_alignment_study,
+        "mechanism tally": load_mechanism_tally,
     }
     kind = kind_of(path)
     if kind not in loaders:

@@ -68,20 +68,21 @@ def generate(
     check_record_name(out)
     check_place(out)
     machine = machine or MachineOptions()
-    from headscope import capturing
+    from headscope.capturing import check_text, load_model, load_tokenizer
+    from headscope.capturing import generate as generated
     from headscope.storage import save
 
-    capturing.check_text(prompt, "prompt")
+    check_text(prompt, "prompt")
     check_model(model, machine.revision)
     with status(f"Loading {model}"), quiet():
         loading = machine.loading
-        loaded = capturing.load_model(model, writes=True, allow_unfit=allow_unfit, **loading)
+        loaded = load_model(model, writes=True, allow_unfit=allow_unfit, **loading)
         target = None
         if target_tokenizer is not None:
-            target = capturing.load_tokenizer(target_tokenizer, trust_remote_code=loading["trust_remote_code"])
+            target = load_tokenizer(target_tokenizer, trust_remote_code=loading["trust_remote_code"])
     options: dict[str, Any] = {"do_sample": sample or None, "temperature": temperature, "top_p": top_p}
     with status("Generating"), quiet():
-        record = capturing.generate(
+        record = generated(
             *loaded,
             prompt,
             target_tokenizer=target,

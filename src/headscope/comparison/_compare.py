@@ -23,15 +23,15 @@ from headscope.comparison._heads import (
 from headscope.comparison._stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
 from headscope.evidence import length_said, parse_groups
-from headscope.patterns._table import Table, aligned
 from headscope.record import Record
+from headscope.results import Result, aligned
 
 Pair = tuple[Record, Record]
 ROUNDING = "give spread= (--spread) for two texts or seeds that say nothing"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Comparison(Table):
+class Comparison(Result):
     """Two records beside each other, or several pairs of them: what `compare` found. Prints itself as a table.
 
     Args:
@@ -40,6 +40,8 @@ class Comparison(Table):
         stacks: by the name of the stack of A.
         left_out: stacks that only one of the records has.
     """
+
+    KIND = "comparison"
 
     a: Record
     b: Record
@@ -66,12 +68,6 @@ class Comparison(Table):
         more than ``spread``; both columns are left out where no baseline was given.
         """
         return joined([stack.columns() for stack in self.stacks.values()])
-
-    def view(self, **options: Any) -> Any:
-        """The viewer on B with ``difference``, ``effect`` and the weights of A; see `headscope.view`."""
-        import headscope
-
-        return headscope.view(self, **options)
 
     def __repr__(self) -> str:
         heads = sum(len(stack.cells) for stack in self.stacks.values())

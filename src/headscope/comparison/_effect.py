@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from headscope.comparison._compare import Comparison
 from headscope.comparison._stack import StackComparison
-from headscope.patterns._table import Table, aligned
 from headscope.record import Record
+from headscope.results import Result, aligned
 
 OutputKind = Literal["tokens", "classes", "states", "number"]
 Guesses = tuple[tuple[str, float], ...]
@@ -76,7 +76,7 @@ class OutputChange:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Effect(Table):
+class Effect(Result):
     """What a change of a model moved: what `headscope.effect` found. Prints itself as a table.
 
     Args:
@@ -84,6 +84,8 @@ class Effect(Table):
         outputs: one for each text.
         done: what was done to the model, in words.
     """
+
+    KIND = "effect"
 
     comparison: Comparison
     outputs: tuple[OutputChange, ...]
@@ -122,12 +124,6 @@ class Effect(Table):
             **{name: found[name] for name in found if not name.startswith("other_")},
             "changed": [(layer, head) in self.comparison[stack].changed for stack, layer, head in cells],
         }
-
-    def view(self, **options: Any) -> Any:
-        """The viewer on the changed model with ``difference``, ``effect`` and the weights before; `headscope.view`."""
-        import headscope
-
-        return headscope.view(self, **options)
 
     def __repr__(self) -> str:
         return f"<Effect of {'; '.join(self.done)}: output {self.output.mean:.3g}>"

@@ -13,7 +13,7 @@ from headscope.errors import RecordError
 from headscope.evidence import effect_size, interval
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import Pattern
-from headscope.patterns._table import Table, aligned
+from headscope.results import Result, aligned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Changes(Table):
+class Changes(Result):
     """Patterns before and after an intervention; prints those that held before as a table.
 
     Args:
@@ -70,6 +70,8 @@ class Changes(Table):
     Raises:
         RecordError: where both are not of the same texts, heads and patterns.
     """
+
+    KIND = "changes"
 
     before: Heads
     after: Heads

@@ -20,12 +20,12 @@ from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._records import with_groups
-from headscope.patterns._table import Table, aligned
 from headscope.patterns._tally import MEASURES, Tally
+from headscope.results import Result, aligned
 
 
 @dataclass(frozen=True, eq=False)
-class Heads(Table):
+class Heads(Result):
     """The heads of a model with their measures and labels; prints itself as a table.
 
     Args:
@@ -39,6 +39,8 @@ class Heads(Table):
     Raises:
         RecordError: where margin is not from 0 to 1.
     """
+
+    KIND = "heads"
 
     tally: Tally
     confidence: float = 0.95
@@ -191,12 +193,6 @@ class Heads(Table):
         for label in self.labels:
             found.setdefault(label.pattern, []).append((label.layer, label.head))
         return found
-
-    def figure(self, **options: Any) -> Any:
-        """Labels and measures as maps of layers and heads, drawn; see `headscope.heads_figure`."""
-        import headscope
-
-        return headscope.heads_figure(self, **options)
 
     def __repr__(self) -> str:
         return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"

@@ -15,7 +15,7 @@ from headscope.measures import carriers
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._records import with_groups
-from headscope.patterns._table import Table, aligned
+from headscope.results import Result, aligned
 
 SHOWN = 8
 """Neurons in the table of one head."""
@@ -88,13 +88,15 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups(Table):
+class Groups(Result):
     """Heads by their labels; prints itself as a table.
 
     Args:
         all: the groups.
         confidence: of the intervals.
     """
+
+    KIND = "mechanism groups"
 
     all: tuple[Group, ...]
     confidence: float = 0.95
@@ -124,7 +126,7 @@ class Groups(Table):
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism(Table):
+class Mechanism(Result):
     """Which neurons carry what heads look at; prints itself as a table.
 
     There are two readings. ``"margin"``: what a neuron adds to the score of what is looked at, less what it adds to
@@ -135,6 +137,8 @@ class Mechanism(Table):
         confidence: of the intervals.
         control: the same with random weights, where that was run.
     """
+
+    KIND = "mechanism"
 
     tally: MechanismTally
     confidence: float = 0.95
@@ -226,12 +230,6 @@ class Mechanism(Table):
             if chosen:
                 found.append(self._group(label, chosen, _parse_reading(of)))
         return Groups(tuple(found), self.confidence)
-
-    def figure(self, **options: Any) -> Any:
-        """The neurons of each head by position, drawn; see `headscope.mechanism_figure`."""
-        import headscope
-
-        return headscope.mechanism_figure(self, **options)
 
     def __repr__(self) -> str:
         return f"<Mechanism: {len(self.cells)} heads, {self.texts} texts, looking at {self._looks_at}>"

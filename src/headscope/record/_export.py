@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.errors import HeadscopeError
+from headscope._libraries import library
 
 if TYPE_CHECKING:
     from headscope.record._stack import Stack
@@ -79,17 +78,3 @@ def _chosen(stack: Stack, layer: Any, head: Any) -> tuple[list[int], list[int], 
     weights = weights[None] if layer is not None else weights
     weights = weights[:, None] if head is not None else weights
     return numbers, list(range(weights.shape[1])) if head is None else [int(head)], weights
-
-
-def library(name: str) -> Any:
-    """A library of arrays or tables, asked for only where its form is.
-
-    Raises:
-        HeadscopeError: where it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # polars is the user's own choice; the extra brings the others
-        wanted = "polars" if error.name == "polars" else "'headscope[tables]'"
-        raise HeadscopeError(f"This needs {error.name}, which is not installed: pip install {wanted}") from None

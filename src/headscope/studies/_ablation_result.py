@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from headscope.errors import FileError, RecordError
 from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
 from headscope.evidence._correction import CORRECTIONS
-from headscope.patterns._table import Table, aligned
+from headscope.results import Result, aligned
 from headscope.storage import Finite, array_of, check_document, read_npz, reading, write_npz, written_whole
 
 VERSION = 1
@@ -30,7 +30,7 @@ Cell = tuple[str, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Ablation(Table):
+class Ablation(Result):
     """The score of a model as it is and without each head and each layer; prints itself as tables.
 
     Args:
@@ -50,6 +50,8 @@ class Ablation(Table):
         groups: the document that each example is of; None where nobody knows.
         tokens: median length of the examples; None where they are no tokens, or it was not kept.
     """
+
+    KIND = "ablation"
 
     cells: tuple[Cell, ...]
     scores: Float[np.ndarray, "example cell"]
@@ -211,12 +213,6 @@ class Ablation(Table):
             if version > VERSION:
                 raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
             return _ablation(words, kept)
-
-    def figure(self, **options: Any) -> Any:
-        """Maps of layers and heads around the intact score, and bars of layers; see `headscope.ablation_figure`."""
-        import headscope
-
-        return headscope.ablation_figure(self, **options)
 
     def plot(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Draw the figure to a file: .svg, .pdf or .png.

@@ -17,8 +17,8 @@ from headscope.evidence import Statistic, parse_groups, redrawn_interval, redraw
 from headscope.evidence._groups import added
 from headscope.measures._alignment import Link
 from headscope.patterns._records import OneModel
-from headscope.patterns._table import Table
 from headscope.record import Record
+from headscope.results import Result
 from headscope.studies._alignment import BY, STATES, check_links, words_of, written_words_of
 from headscope.studies._alignment_counts import counts_of, diagonal_counts, rates_of
 from headscope.studies._alignment_table import LEAST, columns_of, printed
@@ -26,7 +26,7 @@ from headscope.studies._best_place import BestPlace, chosen_places
 from headscope.studies._held_out import SPLITS, halves_of
 
 
-class AlignmentStudy(OneModel, Table):
+class AlignmentStudy(OneModel, Result):
     """What was counted; prints itself as a table, is drawn, kept, and added to others of the same model.
 
     What was counted with random weights, where that was asked for, is in ``control``, a study of its own, which is
@@ -41,6 +41,8 @@ class AlignmentStudy(OneModel, Table):
         >>> AlignmentStudy()
         <AlignmentStudy of 0 sentences>
     """
+
+    KIND = "alignment study"
 
     def __init__(self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95) -> None:
         if not 0 < confidence < 1:
@@ -222,12 +224,6 @@ class AlignmentStudy(OneModel, Table):
     def columns(self) -> dict[str, list[Any]]:
         """Every rate with its interval as a table, one list for each column; head None is all heads together."""
         return columns_of(self)
-
-    def figure(self, **options: Any) -> Any:
-        """Error rates of layers and heads by weight beside norm, drawn; see `headscope.alignment_figure`."""
-        import headscope
-
-        return headscope.alignment_figure(self, **options)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Keep what was counted as one .npz file, for `headscope.load_alignment_study`.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.evidence import length_said
-from headscope.patterns._table import aligned
+from headscope.results import aligned
 from headscope.studies._alignment import BY, STATES
 from headscope.studies._reading import percent, said_of
 

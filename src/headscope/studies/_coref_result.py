@@ -40,6 +40,8 @@ class Coreference(HeadStudy):
         <Coreference of 0 passages>
     """
 
+    KIND = "coreference"
+
     TEXT = "passage"
 
     control: Coreference | None

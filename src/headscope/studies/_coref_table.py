@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headscope.evidence import p_shown
-from headscope.patterns._table import aligned
+from headscope.results import aligned
 from headscope.studies._antecedent_head import AntecedentHead
 from headscope.studies._coref_tally import CANDIDATES
 from headscope.studies._range_plot import Mark

@@ -21,7 +21,7 @@ from headscope.capturing._many import OF_ONE_INPUT, reason_of
 from headscope.capturing._run import at_rest, unwrapped
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
 from headscope.evidence import interval, length_said
-from headscope.patterns._table import Table
+from headscope.results import Result
 from headscope.studies._classifier_text import Text
 from headscope.studies._explained import SIGNALS, Explained
 from headscope.studies._explaining import Explaining
@@ -38,7 +38,7 @@ Name = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Faithfulness(Table):
+class Faithfulness(Result):
     """What `faithfulness` found on each text; prints as tables of means over texts with their intervals.
 
     Args:
@@ -49,6 +49,8 @@ class Faithfulness(Table):
         control: the same of a classifier with random weights, where that was run.
         groups: the document that each text is of; None where nobody knows.
     """
+
+    KIND = "faithfulness"
 
     texts: tuple[Explained, ...]
     confidence: float = 0.95
@@ -120,12 +122,6 @@ class Faithfulness(Table):
             theirs = self.control.summary
             found["random_mean"] = [theirs[name][0] if name in theirs else np.nan for name in self.summary]
         return found
-
-    def figure(self, **options: Any) -> Any:
-        """Agreement and erasure of every signal, drawn; see `headscope.faithfulness_figure`."""
-        import headscope
-
-        return headscope.faithfulness_figure(self, **options)
 
     def __repr__(self) -> str:
         return f"<Faithfulness of {len(self.texts)} texts>"

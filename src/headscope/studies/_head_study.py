@@ -14,8 +14,8 @@ from headscope.evidence import length_said
 from headscope.evidence._correction import CORRECTIONS
 from headscope.linguistics import Words, word_attention
 from headscope.patterns._records import OneModel
-from headscope.patterns._table import Table
 from headscope.record import Record, Stack
+from headscope.results import Result
 from headscope.storage import PAIR, Finite, Seed, check_document
 from headscope.studies._held_out import SPLITS
 from headscope.studies._reading import cells_of
@@ -34,7 +34,7 @@ class Telling(TypedDict, total=False):
     """How many splits held-out numbers are means of; 10."""
 
 
-class HeadStudy(OneModel, Table):
+class HeadStudy(OneModel, Result):
     """What every head said of texts of a kind, by their names; parts of one model add up.
 
     Args:

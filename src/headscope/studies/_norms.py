@@ -14,8 +14,8 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 from headscope.evidence import Statistic, interval, length_said, load_statistic
 from headscope.patterns._records import OneModel, with_groups
-from headscope.patterns._table import Table
 from headscope.record import Record, Stack
+from headscope.results import Result
 from headscope.storage import reading
 from headscope.studies._norm_plot import plot
 from headscope.studies._norm_values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
@@ -28,7 +28,7 @@ LAYER = "layer "
 KEPT = ("weights", "norms")
 
 
-class NormStudy(OneModel, Table):
+class NormStudy(OneModel, Result):
     """What was counted; prints itself as tables, is added to others of the same model, kept and gone on with.
 
     Args:
@@ -40,6 +40,8 @@ class NormStudy(OneModel, Table):
         >>> study
         <NormStudy of 0 texts>
     """
+
+    KIND = "norm study"
 
     def __init__(self, *, stack: str | None = None, confidence: float = 0.95) -> None:
         if not 0 < confidence < 1:

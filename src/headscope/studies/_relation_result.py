@@ -45,6 +45,8 @@ class Relations(HeadStudy):
         <Relations of 0 sentences>
     """
 
+    KIND = "relations"
+
     TEXT = "sentence"
     READING = ("rows", "trees", "universal", "stack")
 

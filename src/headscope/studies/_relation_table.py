@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headscope.evidence import p_shown
 from headscope.linguistics._dependencies import ALL, NO_PUNCT, NO_ROOT
-from headscope.patterns._table import aligned
+from headscope.results import aligned
 from headscope.studies._range_plot import Mark
 from headscope.studies._reading import above_of, percent, said_of
 from headscope.studies._relation_head import RelationHead

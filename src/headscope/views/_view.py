@@ -15,6 +15,7 @@ from typing_extensions import Unpack
 from headscope.comparison import Comparison, Effect
 from headscope.errors import FileError, HeadscopeError, PageError
 from headscope.record import Record
+from headscope.results import Result, no_page, shows, view_of
 from headscope.storage import written_whole
 from headscope.views._contract import Page, ViewName
 from headscope.views._differences import difference_page
@@ -143,13 +144,14 @@ def view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
 
     Args:
         record: what to show: a `Record`, or what `compare` or `effect` gave; of these the second record, with how it
-            differs from the first.
+            differs from the first. Other results have figures and no pages.
         *others: refused, with the way to show weights and tokens as BertViz takes them.
         **options: see `PageOptions`.
 
     Raises:
-        PageError: an unknown option, or a value that there is not. Where the record is more than a page can hold, that
-            is said when the page is made; `View.widget` and ``headscope serve`` show it all the same.
+        PageError: an unknown option, a value that there is not, or a result that has no page. Where the record is more
+            than a page can hold, that is said when the page is made; `View.widget` and ``headscope serve`` show it all
+            the same.
         RecordError: a stack or layer that the record does not have.
 
     Example:
@@ -159,7 +161,23 @@ def view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
     record = _shown((record, *others), "view")
     if isinstance(record, Record):
         return View(record, options)
-    shown, more = difference_page(record)
+    show = view_of(record)
+    if show is None:
+        raise PageError(no_page(record))
+    return show(record, **options)
+
+
+@shows("comparison")
+@shows("effect")
+def difference_view(found: Comparison | Effect, **options: Unpack[PageOptions]) -> View:
+    """The second of two records, with how it differs from the first.
+
+    Args:
+        found: what `compare` or `effect` gave.
+        **options: see `PageOptions`.
+    """
+    options = cast(PageOptions, renamed(options))
+    shown, more = difference_page(found)
     return View(shown, {**more, **options, "quantities": {**more["quantities"], **options.get("quantities", {})}})
 
 
@@ -208,11 +226,11 @@ def open_page(address: str) -> None:
         raise HeadscopeError(f"No browser could be opened; open {address} yourself")
 
 
-def _shown(given: tuple[Any, ...], name: str) -> Record | Comparison | Effect:
-    """The one thing that is shown.
+def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
+    """The one thing that is to be shown.
 
     Raises:
-        PageError: where it is no record, or there is more.
+        PageError: where it is neither a record nor a result, or there is more.
     """
     kinds = [type(each).__name__ for each in given]
     if len(given) > 1 or isinstance(given[0], tuple | list):
@@ -221,7 +239,7 @@ def _shown(given: tuple[Any, ...], name: str) -> Record | Comparison | Effect:
             f"use headscope.bertviz.{name if name in BERTVIZ else 'head_view'}(attention, tokens), or "
             f"{name}(headscope.from_weights(attention, tokens))"
         )
-    if isinstance(given[0], Record | Comparison | Effect):
+    if isinstance(given[0], Record | Result):
         return given[0]
     if hasattr(given[0], "view"):
         raise PageError(f"{name} shows one Record, and was given a {kinds[0]}, which has a view of its own: .view()")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.patterns._table import Table
+from headscope.results import Result
 from headscope.studies.probes._score import CONTROL, PROBE, SELECTIVITY, Score
 
 FIELDS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation", "sentences")
@@ -20,7 +20,7 @@ PER_LAYER = "layer"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Probing(Table):
+class Probing(Result):
     """Scores of a probe and its controls on sentences that it did not learn from; prints as tables with intervals.
 
     Args:
@@ -34,6 +34,8 @@ class Probing(Table):
         left_out: sentences that could not be read, by name, and why.
         words: median length of the sentences reported on; None where it is not known.
     """
+
+    KIND = "probing"
 
     kind: str
     model: str

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import Unpack
 
+from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import text_on
 from headscope.views.figures._result import (
@@ -27,6 +28,7 @@ BAR = 2.2
 """Millimetres that the colour bar is high."""
 
 
+@draws("ablation")
 def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Layers and heads, coloured by the score without each of them, and a bar for each layer without all of its heads.
 

@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from headscope.errors import FigureError
+from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import text_on
 from headscope.views.figures._result import (
@@ -33,6 +34,7 @@ MARK = 1.9
 BAR = 2.2
 
 
+@draws("alignment study")
 def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Alignment error rate of every head and layer, by weight beside norm, for both states of the decoder.
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from typing_extensions import Unpack
 
+from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import head_colours, head_greys
 from headscope.views.figures._result import (
@@ -66,6 +67,7 @@ class Axis:
         return [number * step for number in range(first, int(self.high / step + 1e-9) + 1)]
 
 
+@draws("faithfulness")
 def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     """Agreement of each signal with gradient and leaving out, and what erasing tokens in its order does.
 

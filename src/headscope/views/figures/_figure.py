@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing_extensions import Unpack
 
 from headscope.errors import FigureError
 from headscope.record import Record
+from headscope.results import Result, drawing_of, no_figure
 from headscope.storage import written_whole
 from headscope.views._renamed import renamed
 from headscope.views.figures._frame import Drawing
@@ -88,15 +90,17 @@ class Figure:
 
 
 def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> Figure:
-    """A view of a record as a figure for print: millimetres, points, real text, its recipe in the metadata.
+    """A view of a record, or the result of a study, as a figure for print: millimetres, points, real text.
+
+    Its recipe is in the metadata of every file.
 
     Args:
-        record: what to draw.
+        record: what to draw: a `Record`, or a result such as what `heads` or `ablate` gave.
         ax: matplotlib axes of yours to draw into, whose width then is the drawing's; by default a figure of its own.
-        **options: see `FigureOptions`.
+        **options: see `FigureOptions`; of a result those of `ResultOptions`.
 
     Raises:
-        FigureError: an option or value that there is not, or matplotlib is missing.
+        FigureError: an option or value that there is not, a result that has no figure, or matplotlib is missing.
         RecordError: a stack, layer or head that the record does not have, or scores that it does not keep.
 
     Example:
@@ -105,7 +109,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
         >>> figure(record, view="matrix", layer=2, head=0, ax=left)
     """
     if not isinstance(record, Record):
-        raise FigureError(_not_drawn(record))
+        return _of_result(record, ax, options)
     given = plain_options(renamed(options))
     if ax is not None:
         if "width" in given:
@@ -122,15 +126,26 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
     return Figure(sheet.matplotlib, recipe_of(plan, given), "".join(sorted(sheet.missing)))
 
 
-def _not_drawn(given: Any) -> str:
-    """What to do with what is no record."""
-    if hasattr(given, "stacks"):
-        return (
-            f"A {type(given).__name__} has a page and no figure: give it to headscope.view(...), or draw one of its "
-            "records, figure(comparison.b)"
+def _of_result(found: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
+    """The figure of a result.
+
+    Raises:
+        FigureError: where it is no result, or one that has no figure; and as of that figure.
+    """
+    draw = drawing_of(found)
+    if draw is None:
+        raise FigureError(_not_drawn(found))
+    if ax is not None:
+        raise FigureError(
+            f"The figure of a {type(found).__name__} is one of its own and fits into no axes; leave ax= out"
         )
-    if hasattr(given, "figure"):
-        return f"A {type(given).__name__} draws itself: found.figure()"
+    return draw(found, **options)
+
+
+def _not_drawn(given: Any) -> str:
+    """What to do with what has no figure."""
+    if isinstance(given, Result):
+        return no_figure(given)
     return (
         f"figure draws a Record, and was given a {type(given).__name__}; capture one: "
         "figure(headscope.capture(model, tokenizer, text))"

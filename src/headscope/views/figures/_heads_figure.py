@@ -10,6 +10,7 @@ from typing_extensions import Unpack
 
 from headscope.errors import FigureError
 from headscope.patterns import Heads
+from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._heads_plane import (
     UNITS,
@@ -36,6 +37,7 @@ PANEL = 38.0
 LARGEST_CELL = 5.0
 
 
+@draws("heads")
 def heads_figure(
     found: Heads,
     *,

@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 
 from headscope.errors import FigureError
 from headscope.patterns import Mechanism, Reading
+from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._result import (
@@ -28,6 +29,7 @@ ROW = 1.1
 """Millimetres of a position."""
 
 
+@draws("mechanism")
 def mechanism_figure(
     found: Mechanism,
     *,

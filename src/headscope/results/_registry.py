@@ -1,0 +1,61 @@
+"""What draws and shows results, by the kind of result.
+
+A study stands below the views in the order of imports, and yet ``found.figure()`` draws it. So the views enter here
+what they can draw and show; this module knows none of them. `PLUGINS` names the packages that make entries: they are
+imported when the first entry is looked up.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+Door = Literal["figure", "view"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PLUGINS: dict[Door, str] = {"figure": "headscope.views.figures", "view": "headscope.views._view"}
+"""By what is done with a result: who can do it. Names and not imports, since these packages stand above this one."""
+
+_ENTRIES: dict[Door, dict[str, Callable[..., Any]]] = {"figure": {}, "view": {}}
+
+
+def draws(kind: str) -> Callable[[Function], Function]:
+    """Decorate a function that draws results of a kind: ``function(result, **options)`` gives a figure.
+
+    Args:
+        kind: the ``KIND`` of a `Result`, such as ``"relations"``.
+
+    Example:
+        >>> @draws("lengths")
+        ... def lengths_figure(found, **options): ...
+    """
+    return _enter("figure", kind)
+
+
+def shows(kind: str) -> Callable[[Function], Function]:
+    """Decorate a function that shows results of a kind: ``function(result, **options)`` gives a view."""
+    return _enter("view", kind)
+
+
+def drawing_of(found: Any) -> Callable[..., Any] | None:
+    """The function that draws this result; None where there is none."""
+    return _entry("figure", found)
+
+
+def view_of(found: Any) -> Callable[..., Any] | None:
+    """The function that shows this result; None where there is none."""
+    return _entry("view", found)
+
+
+def _enter(door: Door, kind: str) -> Callable[[Function], Function]:
+    def entered(function: Function) -> Function:
+        _ENTRIES[door][kind] = function
+        return function
+
+    return entered
+
+
+def _entry(door: Door, found: Any) -> Callable[..., Any] | None:
+    importlib.import_module(PLUGINS[door])
+    return _ENTRIES[door].get(getattr(found, "KIND", ""))
