@@ -58,6 +58,9 @@ export interface Page {
    */
   links?: PageLinks;
 }
+/**
+ * The model that the record is of.
+ */
 export interface PageModel {
   /**
    * Hub name or folder, or what the user called it.

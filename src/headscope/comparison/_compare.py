@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Comparison(Result):
         left_out: stacks that only one of the records has.
     """
 
-    KIND = "comparison"
+    KIND: ClassVar[str] = "comparison"
 
     a: Record
     b: Record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -85,7 +85,7 @@ class Effect(Result):
         done: what was done to the model, in words.
     """
 
-    KIND = "effect"
+    KIND: ClassVar[str] = "effect"
 
     comparison: Comparison
     outputs: tuple[OutputChange, ...]

@@ -32,7 +32,8 @@ class MapSum:
     """
 
     def __init__(self, heads: int, length: int) -> None:
-        self.heads, self.length = heads, length
+        self.heads: int = heads
+        self.length: int = length
         self.texts: frozenset[str] = frozenset()
         self._whole, self._rest = (np.zeros((heads, length, length), np.int64) for _ in range(2))
         self._count = np.zeros((length, length), np.int64)

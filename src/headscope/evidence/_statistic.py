@@ -41,7 +41,8 @@ class Statistic:
     """
 
     def __init__(self, shape: tuple[int, ...], names: tuple[str, ...] = ()) -> None:
-        self.shape, self.names = tuple(shape), tuple(names)
+        self.shape: tuple[int, ...] = tuple(shape)
+        self.names: tuple[str, ...] = tuple(names)
         self._rows: dict[str, np.ndarray] = {}
         self._groups: dict[str, str] = {}
         self._lengths: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Changes(Result):
         RecordError: where both are not of the same texts, heads and patterns.
     """
 
-    KIND = "changes"
+    KIND: ClassVar[str] = "changes"
 
     before: Heads
     after: Heads

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -40,7 +40,7 @@ class Heads(Result):
         RecordError: where margin is not from 0 to 1.
     """
 
-    KIND = "heads"
+    KIND: ClassVar[str] = "heads"
 
     tally: Tally
     confidence: float = 0.95

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -96,7 +96,7 @@ class Groups(Result):
         confidence: of the intervals.
     """
 
-    KIND = "mechanism groups"
+    KIND: ClassVar[str] = "mechanism groups"
 
     all: tuple[Group, ...]
     confidence: float = 0.95
@@ -138,7 +138,7 @@ class Mechanism(Result):
         control: the same with random weights, where that was run.
     """
 
-    KIND = "mechanism"
+    KIND: ClassVar[str] = "mechanism"
 
     tally: MechanismTally
     confidence: float = 0.95

@@ -67,12 +67,16 @@ class MechanismTally(OneModel):
         stack: str | None = None,
         share: float = 0.9,
     ) -> None:
-        self.at = None if at is None else tuple(dict.fromkeys((int(layer), int(head)) for layer, head in at))
-        self.pattern, self.stack, self.share = parse_pattern(pattern), stack, share
-        self.model = ""
+        self.at: tuple[tuple[int, int], ...] | None = None
+        if at is not None:
+            self.at = tuple(dict.fromkeys((int(layer), int(head)) for layer, head in at))
+        self.pattern: Pattern | None = parse_pattern(pattern)
+        self.stack: str | None = stack
+        self.share: float = share
+        self.model: str = ""
         self.cells: list[tuple[int, int]] = []
         self.units: dict[int, Units] = {}
-        self.statistic = Statistic((0, 0))
+        self.statistic: Statistic = Statistic((0, 0))
         self._carried = np.zeros((2, 0, POSITIONS, 0), np.int64)
         self._seen = np.zeros((0, POSITIONS), np.int64)
 

@@ -67,13 +67,15 @@ class Tally(OneModel):
         position_mean: Float[np.ndarray, "head length length"] | None = None,
         distances: bool = False,
     ) -> None:
-        self.patterns, self.stack, self.position_mean = patterns, stack, position_mean
-        self.adds_distances = distances
+        self.patterns: tuple[Pattern, ...] = patterns
+        self.stack: str | None = stack
+        self.position_mean: np.ndarray | None = position_mean
+        self.adds_distances: bool = distances
         self.distances: MapSum | None = None
-        self.rows = _row_names(patterns)
-        self.model = ""
+        self.rows: tuple[str, ...] = _row_names(patterns)
+        self.model: str = ""
         self.cells: list[tuple[int, int]] = []
-        self.statistic = Statistic((len(self.rows), 0))
+        self.statistic: Statistic = Statistic((len(self.rows), 0))
         self.shown: dict[str, str] = {}
         self.battery: Tally | None = None
         """Runs of repeated random tokens, which decide the patterns that were counted on them."""

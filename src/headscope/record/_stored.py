@@ -18,7 +18,9 @@ class Stored(ABC):
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        self.shape, self.dtype, self.ndim = tuple(shape), np.dtype(dtype), len(shape)
+        self.shape: tuple[int, ...] = tuple(shape)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.ndim: int = len(shape)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -89,7 +91,7 @@ class StoredArrays(Mapping[Any, np.ndarray]):
     """
 
     def __init__(self, kept: Mapping[Any, Any]) -> None:
-        self.kept = dict(kept)
+        self.kept: dict[Any, Any] = dict(kept)
 
     def __getitem__(self, name: Any) -> np.ndarray:
         return part_of(self.kept[name])

@@ -45,15 +45,15 @@ class RecordFile:
             start, header = _header(file)
             metadata = header.pop("__metadata__", {})
             text = metadata.get("headscope")
-            self.arrays = {} if text is None else _arrays(file, start, header)
+            self.arrays: dict[str, FileArray] = {} if text is None else _arrays(file, start, header)
         except UNREADABLE as error:
             if isinstance(error, FileError):
                 raise
             raise FileError(f"{path} is cut or no .safetensors file ({error}); {AGAIN}") from None
         if text is None:
             raise FileError(f"{path} is a .safetensors file, but not a headscope record (a model's weights, perhaps?)")
-        self.document = self._document(text)
-        self.checksums = self._checksums(text)
+        self.document: dict[str, Any] = self._document(text)
+        self.checksums: dict[str, int] = self._checksums(text)
 
     def _document(self, text: str) -> dict[str, Any]:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -51,7 +51,7 @@ class Ablation(Result):
         tokens: median length of the examples; None where they are no tokens, or it was not kept.
     """
 
-    KIND = "ablation"
+    KIND: ClassVar[str] = "ablation"
 
     cells: tuple[Cell, ...]
     scores: Float[np.ndarray, "example cell"]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -42,21 +42,24 @@ class AlignmentStudy(OneModel, Result):
         <AlignmentStudy of 0 sentences>
     """
 
-    KIND = "alignment study"
+    KIND: ClassVar[str] = "alignment study"
 
     def __init__(self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95) -> None:
         if not 0 < confidence < 1:
             raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
-        self.stack, self.special, self.confidence, self.model = stack, special, confidence, ""
+        self.stack: str = stack
+        self.special: bool = special
+        self.confidence: float = confidence
+        self.model: str = ""
         self.layers: tuple[int, ...] = ()
-        self.heads = 0
+        self.heads: int = 0
         self.left_out: dict[str, str] = {}
         self.refused: dict[int, str] = {}
         self.digests: dict[str, str] = {}
         self.lengths: dict[str, int] = {}
-        self.fingerprint = ""
-        self.statistic = Statistic((2, len(STATES), len(BY), 0, 1))
-        self.diagonal = Statistic((2,))
+        self.fingerprint: str = ""
+        self.statistic: Statistic = Statistic((2, len(STATES), len(BY), 0, 1))
+        self.diagonal: Statistic = Statistic((2,))
         self.control: AlignmentStudy | None = None
 
     def update(

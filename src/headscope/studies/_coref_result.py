@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -40,9 +40,8 @@ class Coreference(HeadStudy):
         <Coreference of 0 passages>
     """
 
-    KIND = "coreference"
-
-    TEXT = "passage"
+    KIND: ClassVar[str] = "coreference"
+    TEXT: ClassVar[str] = "passage"
 
     control: Coreference | None
     _read: dict[str, Answers]

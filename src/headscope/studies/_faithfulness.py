@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -50,7 +50,7 @@ class Faithfulness(Result):
         groups: the document that each text is of; None where nobody knows.
     """
 
-    KIND = "faithfulness"
+    KIND: ClassVar[str] = "faithfulness"
 
     texts: tuple[Explained, ...]
     confidence: float = 0.95

@@ -68,9 +68,13 @@ class HeadStudy(OneModel, Result):
             )
         if how["seed"] < 0:
             raise RecordError(f"seed is {how['seed']}; a whole number from 0 on is wanted")
-        self.rows, self.stack, self.confidence, self.correction = rows, stack, confidence, correction
-        self.seed, self.splits = how["seed"], splits
-        self.model = ""
+        self.rows: str = rows
+        self.stack: str | None = stack
+        self.confidence: float = confidence
+        self.correction: str = correction
+        self.seed: int = how["seed"]
+        self.splits: int = splits
+        self.model: str = ""
         self.cells: tuple[tuple[int, int], ...] = ()
         self.left_out: dict[str, str] = {}
         self.control: Any = None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -41,16 +41,18 @@ class NormStudy(OneModel, Result):
         <NormStudy of 0 texts>
     """
 
-    KIND = "norm study"
+    KIND: ClassVar[str] = "norm study"
 
     def __init__(self, *, stack: str | None = None, confidence: float = 0.95) -> None:
         if not 0 < confidence < 1:
             raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
-        self.stack, self.confidence, self.model = stack, confidence, ""
+        self.stack: str | None = stack
+        self.confidence: float = confidence
+        self.model: str = ""
         self.layers: tuple[int, ...] = ()
         self.refused: dict[int, str] = {}
         self.control: NormStudy | None = None
-        self.statistic = Statistic((len(ROWS), 0))
+        self.statistic: Statistic = Statistic((len(ROWS), 0))
 
     def update(self, text: str, record: Record, *, group: Any = None) -> None:
         """Count one text.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -45,10 +45,9 @@ class Relations(HeadStudy):
         <Relations of 0 sentences>
     """
 
-    KIND = "relations"
-
-    TEXT = "sentence"
-    READING = ("rows", "trees", "universal", "stack")
+    KIND: ClassVar[str] = "relations"
+    TEXT: ClassVar[str] = "sentence"
+    READING: ClassVar[tuple[str, ...]] = ("rows", "trees", "universal", "stack")
 
     control: Relations | None
     _read: dict[str, Read]
@@ -63,8 +62,9 @@ class Relations(HeadStudy):
         **telling: Unpack[Telling],
     ) -> None:
         super().__init__(rows=rows, stack=stack, **telling)
-        self.trees, self.universal = trees, universal
-        self.treebank = ""
+        self.trees: bool = trees
+        self.universal: bool = universal
+        self.treebank: str = ""
 
     def update(self, sentence: Sentence, record: Record) -> None:
         """Count one sentence; it goes to ``left_out`` where its words and the tokens cannot be aligned.

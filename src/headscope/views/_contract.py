@@ -205,6 +205,8 @@ class PageStack(TypedDict):
 
 
 class PageModel(TypedDict):
+    """The model that the record is of."""
+
     name: str
     """Hub name or folder, or what the user called it."""
     model_type: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import anywidget
@@ -18,8 +19,27 @@ from headscope.views._selection import changed_selection
 if TYPE_CHECKING:
     from headscope.views._view import View
 
+    class AnyWidget(traitlets.HasTraits):
+        """What a reader of `anywidget.AnyWidget` needs of it, with types: ipywidgets below it has none."""
 
-class ViewWidget(anywidget.AnyWidget):
+        layout: Any
+        """Its size on the page; see ipywidgets."""
+
+        def __init__(self, **traits: Any) -> None: ...
+
+        def send(self, content: dict[str, Any], buffers: list[Any] | None = None) -> None:
+            """Send a message to the page."""
+
+        def on_msg(self, callback: Callable[[Any, Any, Any], None], remove: bool = False) -> None:
+            """Be called with the widget, each message of the page, and its buffers."""
+
+        def close(self) -> None:
+            """Take it off the page."""
+else:
+    AnyWidget = anywidget.AnyWidget
+
+
+class ViewWidget(AnyWidget):
     """A view that a running notebook and Python share. Made by `View.widget`.
 
     ``selection`` is what the view shows, as a dictionary of the options of `view`; setting it changes the view, and
@@ -29,8 +49,8 @@ class ViewWidget(anywidget.AnyWidget):
         shown: what the widget shows.
     """
 
-    selection = traitlets.Dict().tag(sync=True)
-    _header = traitlets.Dict().tag(sync=True)
+    selection: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
+    _header: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
 
     def __init__(self, shown: View) -> None:
         self._shown = shown

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Probing(Result):
         words: median length of the sentences reported on; None where it is not known.
     """
 
-    KIND = "probing"
+    KIND: ClassVar[str] = "probing"
 
     kind: str
     model: str
