@@ -6,8 +6,11 @@ PIP := $(BIN)/pip --disable-pip-version-check
 BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
 
+TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py views/test_payload.py)
+QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views test_build.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo setup bundle dist requirements test test-python test-frontend check bench pictures playground docs notebooks support contract clean
+.PHONY: help demo setup bundle dist requirements test test-python test-types test-frontend quick check bench pictures playground docs notebooks support contract clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -19,14 +22,23 @@ setup: .venv/.test $(BUNDLE) ## Install everything that tests and checks need
 
 bundle: $(BUNDLE) ## Build the viewer bundle
 
-test: test-frontend test-python ## Run every test: TypeScript, Python, browser
+test: test-frontend test-python test-types ## Run every test: TypeScript, Python, browser
+
+quick: setup ## Run what tests of numbers, files and pages take seconds for: no browser, no architectures
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(QUICK)
 
 test-frontend: frontend/node_modules/.installed
 	tools/with-node npm --prefix frontend test
 
 test-python: setup
 	$(BIN)/python tools/find_chromium.py --install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --durations 25
+
+# Shapes and types of every call are checked in the tests that call the most functions with arrays. In all tests that
+# would take half of the time.
+test-types: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile \
+	  --jaxtyping-packages=headscope,beartype.beartype $(TYPED)
 
 check: setup ## Lint, format, types, import borders, contract, description of the package
 	$(BIN)/ruff check

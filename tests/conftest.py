@@ -27,6 +27,12 @@ def rng():
 
 
 @pytest.fixture(scope="session")
+def unchecked():
+    """A function without the check of its types that some runs put before it: what it says of bad input itself."""
+    return lambda function: getattr(function, "__wrapped__", function)
+
+
+@pytest.fixture(scope="session")
 def shared():
     """The folder of real data that some machines have beside the checkout."""
     if not SHARED.is_dir():

@@ -36,9 +36,9 @@ def test_repeated_tokens_are_one_run_again_and_again(rng):
     assert (ids[1:].reshape(4, 25) == ids[1:26]).all()
 
 
-def test_no_repeat_is_not_a_number_and_bad_input_is_refused(rng):
+def test_no_repeat_is_not_a_number_and_bad_input_is_refused(rng, unchecked):
     assert np.isnan(prefix_matching(np.eye(3)[None], ["a", "b", "c"])).all()
     with pytest.raises(RecordError, match="'followed' or 'preceded'"):
-        prefix_targets.__wrapped__(["a"], "after")
+        unchecked(prefix_targets)(["a"], "after")
     with pytest.raises(RecordError, match="run of 25 tokens was asked for, with 3 to draw from"):
         repeated_tokens(rng, [1, 2, 3])

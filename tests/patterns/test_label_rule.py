@@ -7,7 +7,8 @@ import pytest
 
 from headscope import Layer, ModelFacts, Record, RecordError, Stack, Tokens
 from headscope.evidence import Statistic
-from headscope.patterns import Heads, Tally, heads, load_tally
+from headscope.patterns import PATTERNS, Heads, Tally, heads, load_tally
+from headscope.patterns._maps import Maps, Sides
 
 from .conftest import NAMES, planted, record_of, sentences
 
@@ -184,3 +185,21 @@ def test_tallies_that_were_kept_before_still_load(planted_records, tmp_path):
     now = {(label.pattern, label.head): label.score for label in Heads(tally).labels}
     then = {(label.pattern, label.head): label.score for label in found.labels}
     assert then == {each: score for each, score in now.items() if each[0] != "sink-elsewhere"}
+
+
+def test_heads_of_chance_score_what_even_rows_do():
+    """Nothing that is picked or cut off lifts the score of a head that follows no pattern: p values rest on it."""
+    pieces = ("[CLS]", "a", "b", "a", ".", "c", "\n", "[SEP]", "a", "d", "c", "e", "b", "[SEP]")
+    tokens = Tokens(pieces=pieces, segments=(0,) * 8 + (1,) * 6)
+    rng = np.random.default_rng(7)
+    raised = np.exp(2 * rng.standard_normal((4000, len(pieces), len(pieces))))
+    visible = np.ones((len(pieces), len(pieces)), bool)
+    maps = Maps(raised / raised.sum(axis=2, keepdims=True), Sides(tokens, tokens), visible)
+    even = Maps(np.full((1, len(pieces), len(pieces)), 1 / len(pieces)), maps.sides, visible)
+    for pattern in PATTERNS:
+        if pattern.name.startswith("positional"):
+            continue  # even rows have no peak; their baseline is how many keys there are
+        scores, wanted = pattern.of(maps), pattern.of(even)
+        if np.isnan(wanted).all():
+            continue
+        assert abs(scores.mean() - wanted[0]) < 4 * scores.std() / np.sqrt(len(scores)), pattern.name

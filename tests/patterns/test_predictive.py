@@ -25,9 +25,9 @@ def test_the_word_itself_and_short_rows_do_not_count(rng):
     assert np.isnan(predictive(weights[None], drops, pairs=np.eye(4, 6, k=1, dtype=bool))).all()
 
 
-def test_drops_that_do_not_fit_are_refused():
+def test_drops_that_do_not_fit_are_refused(unchecked):
     with pytest.raises(RecordError, match=r"drops have shape \(2, 3\), but \[query key\] is \(3, 3\)"):
-        predictive.__wrapped__(np.zeros((1, 3, 3)), np.zeros((2, 3)))
+        unchecked(predictive)(np.zeros((1, 3, 3)), np.zeros((2, 3)))
 
 
 def test_a_head_without_preference_has_zero_and_a_text_without_differences_none(rng):

@@ -164,7 +164,8 @@ def _bag(maps: Maps) -> np.ndarray:
     even = mass_on_pairs(uniform_map(maps.visible), own)
     # even rows have half of their mass inside the sentence already, so what counts is how far a head goes beyond them
     beyond = (mass_on_pairs(maps.weights, own) - even) / np.maximum(1 - even, np.finfo(np.float64).eps)
-    return np.maximum(beyond, 0.0) * evenness(maps.weights, own)
+    # below zero where a head prefers the other sentence: cut off there, heads of chance would score above even rows
+    return beyond * evenness(maps.weights, own)
 
 
 def _first_token(maps: Maps) -> np.ndarray:
@@ -181,11 +182,11 @@ def _sink(maps: Maps) -> np.ndarray:
 
 def _sink_elsewhere(maps: Maps) -> np.ndarray:
     looking = maps.visible.sum(axis=0)
-    places = np.flatnonzero(maps.sides.later_sinks & (looking >= LEAST_LOOKING))
-    if not len(places):
+    places = maps.sides.later_sinks & (looking >= LEAST_LOOKING)
+    if not places.any():
         return _none(maps)
-    weights = np.where(maps.visible, maps.weights, 0.0)[:, :, places]
-    return (weights.sum(axis=1) / looking[places]).max(axis=1)
+    # all of them together: the strongest of several is above even rows by chance alone
+    return mass_on(maps.weights, places, queries=np.asarray(maps.visible[:, places].any(axis=1)))
 
 
 def _induction(sides: Sides) -> np.ndarray:
@@ -277,8 +278,8 @@ PATTERNS = (
     ),
     Pattern(
         name="sink-elsewhere",
-        says="rests on the first full stop, the first line break, or a token that ends a text",
-        source="Sun et al. 2024, section 2, say where; mean mass on the strongest of them, threshold of Gu",
+        says="rests on the first full stop, the first line break, or tokens that end a text",
+        source="Sun et al. 2024, section 2, say where; mean mass on them together, threshold of Gu",
         threshold=0.3,
         score=_sink_elsewhere,
     ),

@@ -45,7 +45,8 @@ def test_a_real_picture_model_sums_to_its_own_vectors(shared):
     digit = np.stack([np.load(folder / "digits.npz")["images"][0]] * 3, -1)
     model, processor = AutoModel.from_pretrained(folder).eval(), AutoImageProcessor.from_pretrained(folder)
     for layer in hs.capture(model, processor, image=digit, keep="norms")["self"]:
-        assert layer.contributions.verified < 1e-5
+        # its vectors hold values of up to 48, and its own rounding in single precision is 2e-5
+        assert layer.contributions.verified < 5e-5
         assert layer.contributions.output is not None
 
 
