@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 # The build writes live.js and frame.js beside it.
 BUNDLE := src/headscope/views/static/page.js
-FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src -type f)
+FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src frontend/tools -type f)
 
 TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py views/test_payload.py)
 QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views test_build.py)

@@ -1,9 +1,11 @@
-"""What is built: no wheel without the viewer, the same wheel each time, whole links."""
+"""What is built: no wheel without the viewer, the same to the last byte each time, all that is tracked, whole links."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -48,38 +50,96 @@ def test_with_the_bundles_it_is_built(hook):
     hook[0].initialize("standard", {})
 
 
+BUNDLES = [ROOT / "src/headscope/views/static" / name for name in ("page.js", "live.js", "frame.js")]
+
+
+def built(folder, checkout):
+    """Wheel and source distribution of a checkout."""
+    targets = ["-t", "wheel", "-t", "sdist", "-d", str(folder)]
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", *targets], cwd=checkout, check=True, capture_output=True
+    )
+    (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, source
+
+
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
-    """The wheel of this checkout, built twice."""
-    if not all((ROOT / "src/headscope/views/static" / name).is_file() for name in ("page.js", "live.js", "frame.js")):
+def first(tmp_path_factory):
+    """Wheel and source distribution of this checkout."""
+    if not all(bundle.is_file() for bundle in BUNDLES):
         pytest.skip("the bundles are not built here: make bundle")
     if not (ROOT / "README.md").is_file():
         pytest.skip("README.md is not part of this checkout")
-    built = []
-    for time in ("first", "second"):
-        folder = tmp_path_factory.mktemp(time)
-        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-        built.append(next(folder.glob("*.whl")))
-    return built
+    return built(tmp_path_factory.mktemp("first"), ROOT)
 
 
-def test_a_wheel_built_again_is_the_same_to_the_last_byte(wheels):
-    first, second = wheels
-    assert first.name == second.name
-    assert first.read_bytes() == second.read_bytes()
+@pytest.fixture(scope="module")
+def again(first, tmp_path_factory):
+    """The same, built of the unpacked source distribution: other folders, other times of files."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(first[1]) as source:
+        source.extractall(folder, filter="data")
+    (checkout,) = folder.iterdir()
+    for file in checkout.rglob("*"):
+        os.utime(file, (1, 1))
+    return built(tmp_path_factory.mktemp("again"), checkout)
 
 
-def test_a_wheel_holds_the_viewer_and_its_notices(wheels):
-    with zipfile.ZipFile(wheels[0]) as wheel:
+@pytest.mark.parametrize("which", [0, 1])
+def test_what_is_built_again_is_the_same_to_the_last_byte(which, first, again):
+    assert first[which].name == again[which].name
+    assert first[which].read_bytes() == again[which].read_bytes()
+
+
+def test_the_bundles_are_what_the_sources_give(tmp_path):
+    if not (ROOT / "frontend/node_modules/.installed").is_file() or not all(bundle.is_file() for bundle in BUNDLES):
+        pytest.skip("the front end is not built here: make bundle")
+    command = [ROOT / "tools/with-node", "node", ROOT / "frontend/tools/build.mjs", "--out", tmp_path]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    others = [bundle.name for bundle in BUNDLES if (tmp_path / bundle.name).read_bytes() != bundle.read_bytes()]
+    assert others == [], "older than the sources, or never built twice the same: make bundle"
+
+
+def test_a_wheel_holds_the_viewer_and_its_notices(first):
+    with zipfile.ZipFile(first[0]) as wheel:
         names = set(wheel.namelist())
     assert {f"headscope/views/static/{name}.js" for name in ("page", "live", "frame")} <= names
     assert any(name.endswith("licenses/NOTICE") for name in names)
     assert "headscope/py.typed" in names
 
 
-def test_every_link_of_the_description_has_a_whole_address(wheels):
-    with zipfile.ZipFile(wheels[0]) as wheel:
+def test_a_source_distribution_holds_all_that_is_tracked(first):
+    with tarfile.open(first[1]) as source:
+        names = {name.partition("/")[2] for name in source.getnames()}
+    for part in ("docs/index.md", "benchmarks/README.md", "tests/test_build.py", "frontend/package-lock.json"):
+        assert part in names
+    assert [name for name in names if "node_modules" in name or name.startswith("benchmarks/results")] == []
+    left_out = [name for name in tracked() if name not in names and not name.startswith(".github/")]
+    assert left_out == []
+
+
+def tracked():
+    """The files that git keeps."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no checkout of git")
+    return git("ls-files")
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_nothing_that_is_built_is_tracked():
+    names = tracked()
+    assert git("ls-files", "--cached", "--ignored", "--exclude-standard") == []
+    made = re.compile(r"/static/.*\.js$|(^|/)(dist|build|site|node_modules|__pycache__)/|\.(whl|pyc|safetensors|npz)$")
+    assert [name for name in names if made.search(name)] == []
+    # pictures, notebooks and tables of the docs are made by commands and shown where nobody runs these
+    assert len(names) > 1000
+
+
+def test_every_link_of_the_description_has_a_whole_address(first):
+    with zipfile.ZipFile(first[0]) as wheel:
         (metadata,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
         description = wheel.read(metadata).decode("utf-8").partition("\n\n")[2]
     links = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"', description)

@@ -1,7 +1,9 @@
 // Bundles each shell into one ES module and holds it to its limits.
+//     node tools/build.mjs [--watch] [--out FOLDER]
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import { crushedCss } from "./css.mjs";
@@ -11,7 +13,8 @@ const MOST_BYTES = { "page.js": 260_000, "live.js": 262_500, "frame.js": 1_500 }
 /** frame.js stands in every output of a notebook and holds nothing of others. */
 const WITH_LICENCES = ["page.js", "live.js"];
 const root = new URL("../", import.meta.url);
-const folder = fileURLToPath(new URL("../src/headscope/views/static/", root));
+const { values: options } = parseArgs({ options: { watch: { type: "boolean" }, out: { type: "string" } } });
+const folder = resolve(options.out ?? fileURLToPath(new URL("../src/headscope/views/static/", root)));
 
 const checkedWrite = {
   name: "checked-write",
@@ -88,7 +91,7 @@ const contexts = await Promise.all([
 ]);
 
 for (const context of contexts) {
-  if (process.argv.includes("--watch")) {
+  if (options.watch) {
     await context.watch();
   } else {
     await context.rebuild();
