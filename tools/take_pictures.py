@@ -64,6 +64,14 @@ EFFECT = {
 """The same of the page of an effect."""
 TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference", "light")}
 """The same of the page of two texts."""
+RECORDS = {"compare_records": ("", "light")}
+"""The same of the page of two records beside each other."""
+TRAY = [
+    "2-0",
+    "2-0 record=b",
+    {"layer": 3, "head": 1, "query": "he"},
+    {"record": "b", "layer": 3, "head": 1, "query": "she"},
+]
 LINKED = {"relations_view": ("view=head&layer=2&heads=8", "light")}
 """The same of the page of a sentence with its tree; all of the page, as the tree is at its end."""
 TREE = Sentence(
@@ -99,7 +107,9 @@ def demo_pictures(browser: Browser) -> None:
     record = hs.capture(model, tokenizer, *PAIR)
     found = hs.heads(hs.capture_many(model, tokenizer, list(TEXTS)))
     with TemporaryDirectory() as folder:
+        he, she = (hs.capture(model, tokenizer, text) for text in (HE, SHE.replace("kind ", "")))
         views = [
+            (hs.page(he, beside=[she], tray=TRAY), RECORDS),
             (hs.page(record), PICTURES),
             (hs.page(record, evidence=found), WITH_EVIDENCE),
             (_effect(model, tokenizer).view(), EFFECT),

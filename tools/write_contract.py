@@ -23,6 +23,10 @@ def schema() -> str:
         if isinstance(declared, type) and hasattr(declared, "__total__"):
             declared.__pydantic_config__ = {"use_attribute_docstrings": True}
     found = TypeAdapter(_contract.Page).json_schema()
+    # a page may hold further pages, so pydantic defines it beside the others and refers to it; here it is the whole
+    whole = found["$defs"].pop("Page")
+    found = json.loads(json.dumps(found | whole).replace('"#/$defs/Page"', '"#"'))
+    del found["$ref"]
     return json.dumps(_without_titles(found) | {"title": "Page"}, indent=2) + "\n"
 
 

@@ -5,21 +5,26 @@ import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 
 const SOURCES = fileURLToPath(new URL("../src/", import.meta.url));
-/** One of these stands before the sign of a part; no style sheet has them. `src/styles/index.ts` reads them. */
+/** Each of these is a part that is repeated often; no style sheet has them. `src/styles/index.ts` reads them. */
+const SHORT = "BDEGJKLOPQTVWXZ$&_~'";
+/** One of these stands before the sign of a part that is repeated less; no style sheet has them, either. */
 const LEADS = "^?";
-const SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&*+,-./:;=?@_|~";
+/** Between two parts in the list of them. */
+const BETWEEN = "|";
+const SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&*+,-./:;=?@_~";
 /** Longest part, in pieces of text. */
 const LONGEST = 12;
-const CODE = 2;
-/** What a part costs in the list besides its own letters: quotes and a comma. */
-const LISTED = 3;
 
 /** The plugin, and what the bundle has to be told to read the sheets again. */
 export async function crushedCss() {
   const names = (await readdir(SOURCES, { recursive: true })).filter((name) => name.endsWith(".css")).sort();
   const sheets = new Map();
   for (const name of names) sheets.set(join(SOURCES, name), await minified(join(SOURCES, name)));
+  const before = new Map(sheets);
   const parts = crush(sheets);
+  for (const [path, sheet] of sheets) {
+    if (restored(sheet, parts) !== before.get(path)) throw new Error(`${path} cannot be read again from its parts.`);
+  }
   const plugin = {
     name: "crushed-css",
     setup(build) {
@@ -28,22 +33,36 @@ export async function crushedCss() {
   };
   return {
     plugin,
-    define: { CSS_PARTS: JSON.stringify(parts), CSS_SIGNS: JSON.stringify(SIGNS), CSS_LEADS: JSON.stringify(LEADS) },
+    define: {
+      CSS_PARTS: JSON.stringify(parts.join(BETWEEN)),
+      CSS_SIGNS: JSON.stringify(SIGNS),
+      CSS_SHORT: JSON.stringify(SHORT),
+    },
   };
 }
 
 async function minified(path) {
   const { code } = await esbuild.transform(await readFile(path, "utf8"), { loader: "css", minify: true });
-  if (/[?^]/.test(code)) throw new Error(`${path} contains one of ${LEADS}, which stand for repeated parts.`);
+  const taken = [...(SHORT + LEADS + BETWEEN)].filter((sign) => code.includes(sign));
+  if (taken.length > 0) throw new Error(`${path} contains ${taken.join(" ")}, which stand for repeated parts.`);
   return code.trim();
+}
+
+const CODES = [...SHORT, ...[...LEADS].flatMap((lead) => [...SIGNS].map((sign) => lead + sign))];
+
+/** What `src/styles/index.ts` makes of it. */
+function restored(sheet, parts) {
+  return sheet.replace(/[?^].|[A-Z$&_~']/g, (code) =>
+    CODES.includes(code) ? restored(parts[CODES.indexOf(code)], parts) : code,
+  );
 }
 
 /** Takes what saves most out of all sheets, again and again; gives the parts, in the order of their signs. */
 function crush(sheets) {
   const parts = [];
   const lists = new Map([...sheets].map(([path, text]) => [path, text.match(/[^;{},:()\s]+|[;{},:()\s]/g) ?? []]));
-  for (const code of [...LEADS].flatMap((lead) => [...SIGNS].map((sign) => lead + sign))) {
-    const best = bestPart([...lists.values()]);
+  for (const code of CODES) {
+    const best = bestPart([...lists.values()], code.length);
     if (!best) break;
     parts.push(best.join(""));
     for (const [path, pieces] of lists) lists.set(path, replaced(pieces, best, code));
@@ -52,12 +71,12 @@ function crush(sheets) {
   return parts;
 }
 
-function bestPart(lists) {
+function bestPart(lists, code) {
   const counts = new Map();
   for (const pieces of lists) countParts(pieces, counts);
   let [best, most] = [null, 0];
   for (const [text, { count, pieces, first, length }] of counts) {
-    const saved = count * (text.length - CODE) - text.length - LISTED;
+    const saved = count * (text.length - code) - text.length - BETWEEN.length;
     if (saved > most) [best, most] = [pieces.slice(first, first + length), saved];
   }
   return best;
@@ -69,7 +88,7 @@ function countParts(pieces, counts) {
     let text = "";
     for (let length = 1; length <= Math.min(LONGEST, pieces.length - first); length++) {
       text += pieces[first + length - 1];
-      if (text.length > CODE) countPart(text, { pieces, first, length }, counts);
+      if (text.length > 1) countPart(text, { pieces, first, length }, counts);
     }
   }
 }

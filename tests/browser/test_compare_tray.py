@@ -123,3 +123,51 @@ def test_hostile_tokens_are_text_in_every_picture(show, hostile, rng):
     view.page.locator("[data-picture][data-layer]").nth(2).wait_for()
     assert view.page.locator("[data-picture] img, [data-picture] script, [data-picture] iframe").count() == 0
     assert np.isfinite(view.page.evaluate("document.documentElement.scrollWidth"))
+
+
+@pytest.fixture
+def both(show, record, rng):
+    """The first record beside one of as many other words and another of more layers and fewer words."""
+    words = ("[CLS]", "uno", "due", "tre", "quattro", "cinque", "[SEP]")
+    other = hs.from_weights(list(rng.dirichlet([0.3] * 7, size=(2, 3, 7))), Tokens(pieces=words))
+    short = hs.from_weights(list(rng.dirichlet([0.3] * 4, size=(5, 3, 4))), Tokens(pieces=words[:4]))
+    tray = ["0-1", "0-1 record=it", "4-2 record=short"]
+    view = show(record, view="compare", beside={"it": other, "short": short}, tray=tray)
+    view.page.locator("[data-picture][data-layer]").nth(2).wait_for()
+    return view
+
+
+def test_pictures_of_several_records_stand_in_one_row(both):
+    tokens = [
+        each.locator('[data-side="query"] [data-token], [data-side="query"][data-token]').all_inner_texts()
+        for each in both.page.locator("[data-picture]").all()
+    ]
+    assert [words[1] for words in tokens] == ["one", "uno", "uno"]
+    assert [len(words) for words in tokens] == [7, 7, 4]
+    assert both.page.locator(".tray-picture header bdi").all_inner_texts() == ["\N{NO-BREAK SPACE}", "it", "short"]
+    assert both.text("[data-call]") == (
+        'hs.view(record, beside=beside, tray=["0-1", "0-1 record=it", "4-2 record=short"])'
+    )
+    assert both.address() == ""  # as the page opened
+
+
+def test_a_token_is_pointed_at_in_another_text_where_it_has_as_many(both):
+    both.page.locator('[data-picture="0-1"] [data-side="query"][data-token="3"]').hover()
+    both.settle()
+    focused = both.page.locator("[data-picture]:has(.scroller[data-focus=query])")
+    assert [each.get_attribute("data-picture") for each in focused.all()] == ["0-1", "0-1 record=it"]
+
+
+def test_what_is_added_is_added_of_every_record_that_has_it(both):
+    both.page.locator("[data-clear]").click()
+    both.page.locator('[data-option="overview"]').click()
+    both.page.locator("[data-story] button").first.wait_for()
+    both.page.locator('[data-tile="1-2"]').click(modifiers=["Shift"])
+    assert both.address().endswith("tray=1-2;1-2~record=it;1-2~record=short")
+    assert both.text("[data-said]") == "1-2 added to compare, 3 of 6"
+
+
+def test_a_pin_in_another_record_stays_in_its_picture(both):
+    both.page.locator('[data-picture="0-1 record=it"] [data-side="query"][data-token="2"]').click()
+    both.page.locator('[data-picture="0-1 record=it query=2"]').wait_for()
+    assert pictures(both) == ["0-1", "0-1 record=it query=2", "4-2 record=short"]

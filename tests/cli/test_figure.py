@@ -45,6 +45,15 @@ def test_every_option_reaches_the_figure(here):
     assert "head=2" in image.text["Description"]
 
 
+@pytest.mark.parametrize(("command", "out"), [("figure", "fig.svg"), ("view", "page.html")])
+def test_a_further_record_stands_beside_the_first(here, command, out, capsys):
+    rest = ["--tray", "0-1", "0-1 record=b", "--out", out]
+    assert run([command, "run.safetensors", "--beside", "run.safetensors", *rest]) == 0
+    assert "record=b" in (here / out).read_text()
+    assert run([command, "run.safetensors", *rest]) != 0
+    assert "--beside" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("tray", [["0-1", "1-2 view=matrix"], ["kinds"]])
 def test_pictures_stand_in_a_row(here, tray):
     assert run(["figure", "run.safetensors", "--tray", *tray, "--out", "fig.png", "--dpi", "100"]) == 0

@@ -57,6 +57,13 @@ export interface Page {
    * Where the page was given some.
    */
   links?: PageLinks;
+  /**
+   * Further records by the name that the tray calls them, each with a header as if it had a page of its own. The
+   * chunks of one are called beside/NAME/CHUNK.
+   */
+  beside?: {
+    [k: string]: Page;
+  };
 }
 /**
  * The model that the record is of.

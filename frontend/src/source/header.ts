@@ -26,6 +26,7 @@ export function checkHeader(page: Page): void {
   }
   if (!page.stacks?.length) throw new PageError("This page has no attention in it: “stacks” is empty.");
   page.stacks.forEach(checkStack);
+  Object.values(page.beside ?? {}).forEach(checkHeader);
 }
 
 function checkStack(stack: PageStack): void {

@@ -1,6 +1,7 @@
 import type { FigureOptions } from "../source/source";
 import { literal } from "./call";
 import type { Selection, View } from "./selection";
+import { recordOf } from "./tray";
 
 /** What a figure depends on beside the selection. */
 export interface FigureFacts {
@@ -87,17 +88,22 @@ function one(name: string, tokens: readonly number[]): FigureOptions {
 export function figureCall(options: FigureOptions): string {
   const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
   if (!isKept(options)) words.push("quantities=quantities");
+  if (recordsOf(options).length > 0) words.push("beside=beside");
   if (options.view === "scatter") words.push("evidence=found");
   return `hs.figure(record, ${words.join(", ")})`;
 }
 
 /** The command that draws it from the file of the record; null for numbers that are not in there. */
 export function figureCommand(options: FigureOptions): string | null {
-  if (!isKept(options)) return null;
+  const records = recordsOf(options);
+  // The command line calls further records by letters.
+  if (!isKept(options) || records.some((name) => !LETTERS.includes(name))) return null;
+  const beside = LETTERS.slice(0, LETTERS.indexOf(records.sort().at(-1) ?? "") + 1);
   const { view, layer, head, heads, sinks, hide_special, tray, ...rest } = options;
   const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
   const words = [
     ...(view === undefined ? [] : [`--view ${view}`]),
+    ...(beside.length > 0 ? [`--beside ${beside.map((name) => `${name}.safetensors`).join(" ")}`] : []),
     ...(Array.isArray(tray) ? [`--tray ${tray.map((line) => `"${line}"`).join(" ")}`] : []),
     ...(layer === undefined ? [] : [`--at ${layer}${chosen === undefined ? "" : `-${chosen}`}`]),
     ...(view === "scatter" ? ["--evidence-of texts.txt"] : []),
@@ -108,6 +114,14 @@ export function figureCommand(options: FigureOptions): string | null {
     ),
   ];
   return `headscope figure run.safetensors ${words.join(" ")} --out figure.svg`;
+}
+
+const LETTERS = ["b", "c", "d", "e", "f"];
+
+/** The further records that the pictures of a tray show. */
+function recordsOf({ tray }: FigureOptions): string[] {
+  const lines = (tray ?? []) as readonly string[];
+  return [...new Set(lines.map(recordOf))].filter(Boolean);
 }
 
 function isKept({ quantity = "weight" }: FigureOptions): boolean {

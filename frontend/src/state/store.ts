@@ -12,6 +12,7 @@ import { findSinks } from "../draw/sinks";
 import { type LayerValues, largest } from "../draw/values";
 import { type LayerWeights, once, withoutKeys } from "../draw/weights";
 import { strongestWords } from "../draw/words";
+import { sourceBeside } from "../source/beside";
 import { type Evidence, loadEvidence } from "../source/evidence";
 import { type LoadedKinds, loadKinds } from "../source/kinds";
 import { askedRow, type LoadedLayer } from "../source/layer";
@@ -38,7 +39,7 @@ import {
   USUAL,
   type View,
 } from "./selection";
-import { MOST_IN_TRAY, writeEntry } from "./tray";
+import { MOST_IN_TRAY, ofEveryRecord, writeEntry } from "./tray";
 
 /** More lines than this are drawn only on request: they would make a layer change slow. */
 export const LINE_BUDGET = 30_000;
@@ -402,6 +403,14 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     });
   }
 
+  const besides = new Map([["", { source, layers }]]);
+  function beside(name: string) {
+    const from = sourceBeside(source, name);
+    const known = besides.get(name) ?? { source: from, layers: new LayerCache(from) };
+    besides.set(name, known);
+    return known;
+  }
+
   const asShown = (layer: LoadedLayer) => {
     const words = merge.peek();
     return words ? joined(layer, words) : layer;
@@ -512,8 +521,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     searching: searching as Signal<boolean>,
     /** What was done and cannot be seen at once, for those who do not see. */
     said: said as Signal<string>,
-    /** The layers that were unpacked. */
-    layers,
+    /** A further record of the page by name, or its own, with the layers that were unpacked. */
+    beside,
     /** What the shown heads together give to each key. */
     overall,
     /** The head under the pointer, as its thumbnail is numbered. */
@@ -628,14 +637,15 @@ export function freeze(store: Store): void {
   addToTray(store, writeEntry(at === null ? now : { ...keepHead(now, at, stack.value), view: "head" }, page));
 }
 
-/** Puts a line into the tray, where there is room and it is not there yet. */
+/** Puts a line into the tray, of every record of the page, where there is room and it is not there yet. */
 export function addToTray(store: Store, line: string): void {
   const { tray } = store.selection.value;
-  if (tray.includes(line)) store.said.value = `${line} is in the tray already`;
-  else if (tray.length === MOST_IN_TRAY) store.said.value = `The tray is full: it holds ${MOST_IN_TRAY} pictures`;
+  const next = [...new Set([...tray, ...ofEveryRecord(line, store.page)])];
+  if (next.length === tray.length) store.said.value = `${line} is in the tray already`;
+  else if (next.length > MOST_IN_TRAY) store.said.value = `The tray is full: it holds ${MOST_IN_TRAY} pictures`;
   else {
-    store.choose({ tray: [...tray, line] });
-    store.said.value = `${line} added to compare, ${tray.length + 1} of ${MOST_IN_TRAY}`;
+    store.choose({ tray: next });
+    store.said.value = `${line} added to compare, ${next.length} of ${MOST_IN_TRAY}`;
   }
 }
 
@@ -649,6 +659,7 @@ export function headLine({ selection, stack, page }: Store, at: number): string 
 export function compareClearest(store: Store): void {
   const known = store.kinds.value;
   if (known?.left === 0) {
-    store.choose({ view: "compare", tray: clearestOfEach(known).map(({ head }) => headLine(store, head)) });
+    const tray = clearestOfEach(known).flatMap(({ head }) => ofEveryRecord(headLine(store, head), store.page));
+    store.choose({ view: "compare", tray: tray.slice(0, MOST_IN_TRAY) });
   }
 }

@@ -24,21 +24,48 @@ const LEFT_OUT = {
 type Name = keyof typeof LEFT_OUT;
 const NAMES = Object.keys(LEFT_OUT) as Name[];
 
-/** The line of what is shown. */
-export function writeEntry(selection: Selection, { stacks }: Page): string {
+/** The name of the further record that a line shows; empty for the page's own. */
+export function recordOf(line: string): string {
+  return / record=(\S+)/.exec(line)?.[1] ?? "";
+}
+
+/** The page of the record that a line shows; undefined where there is none. */
+export function pageOf(line: string, page: Page): Page | undefined {
+  const name = recordOf(line);
+  return name ? Object.entries(page.beside ?? {}).find(([known]) => known === name)?.[1] : page;
+}
+
+/** A line of the page's own record, and the same of all others that have such a layer and heads. */
+export function ofEveryRecord(line: string, page: Page): string[] {
+  const others = Object.keys(page.beside ?? {}).map((name) => line.replace(/^\S+/, `$& record=${name}`));
+  return [line, ...others.filter((other) => isThere(other, page))];
+}
+
+function isThere(line: string, page: Page): boolean {
+  const entry = readEntry(line, page);
+  const stack = pageOf(line, page)?.stacks.find(({ name }) => name === entry?.stack);
+  const layer = stack?.layers.some(({ layer }) => layer === entry?.layer);
+  return layer === true && (entry?.heads ?? []).every((head) => stack?.head_numbers.includes(head));
+}
+
+/** The line of what is shown, of a page, or of a further record of one. */
+export function writeEntry(selection: Selection, { stacks }: Page, record = ""): string {
   const { layer, heads } = selection;
   const place = heads ? `${layer}-${heads.join()}` : String(layer);
   const given = { ...selection, stack: selection.stack === stacks[0].name ? "" : selection.stack };
   const rest = NAMES.filter((name) => textOf(given[name]) !== textOf(LEFT_OUT[name]));
-  return [place, ...rest.map((name) => `${name}=${textOf(given[name])}`)].join(" ");
+  return [place, ...(record ? [`record=${record}`] : []), ...rest.map((name) => `${name}=${textOf(given[name])}`)].join(
+    " ",
+  );
 }
 
 /** What a line shows; null where it is none. Nonsense in it is left out, and what the page has not is fitted later. */
-export function readEntry(line: string, { stacks }: Page): Partial<Selection> | null {
+export function readEntry(line: string, page: Page): Partial<Selection> | null {
   const [place, ...words] = line.split(" ");
   const found = /^(\d+)(?:-(\d+(?:,\d+)*))?$/.exec(place);
-  if (!found) return null;
-  const entry: Record<string, unknown> = { ...LEFT_OUT, stack: stacks[0].name };
+  const of = pageOf(line, page);
+  if (!found || !of) return null;
+  const entry: Record<string, unknown> = { ...LEFT_OUT, stack: of.stacks[0].name };
   for (const word of words) {
     const [name, text] = word.split("=");
     if (text !== undefined && Object.hasOwn(LEFT_OUT, name)) entry[name] = valueIn(name as Name, text);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { examplePage, tokens } from "../../src/examples/page";
 import { fitSelection, pageSelection } from "../../src/state/selection";
-import { fitTray, movedTo, readEntry, writeEntry } from "../../src/state/tray";
+import { fitTray, movedTo, ofEveryRecord, readEntry, writeEntry } from "../../src/state/tray";
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
 const start = pageSelection(page);
@@ -48,4 +48,18 @@ test("without pictures nothing is compared", () => {
 test("a picture is moved", () => {
   expect(movedTo(["a", "b", "c"], 0, 2)).toEqual(["b", "c", "a"]);
   expect(movedTo(["a", "b", "c"], 2, 0)).toEqual(["c", "a", "b"]);
+});
+
+test("pictures of further records are named after them", () => {
+  const { page: other } = examplePage();
+  const small = { ...other, stacks: [{ ...other.stacks[0], layers: other.stacks[0].layers.slice(0, 1) }] };
+  const beside = { ...page, beside: { b: page, small } };
+  expect(readEntry("4-0 record=b stack=cross", beside)).toMatchObject({ stack: "cross", layer: 4, heads: [0] });
+  expect(readEntry("0 record=c", beside)).toBeNull();
+  expect(readEntry("0 record=__proto__", beside)).toBeNull();
+  expect(writeEntry({ ...start, sinks: false }, page, "b")).toBe("0 record=b sinks=0");
+  // A record that has no such layer is left out.
+  expect(ofEveryRecord("0-1", beside)).toEqual(["0-1", "0-1 record=b", "0-1 record=small"]);
+  expect(ofEveryRecord("5-1 view=matrix", beside)).toEqual(["5-1 view=matrix", "5-1 record=b view=matrix"]);
+  expect(ofEveryRecord("0", page)).toEqual(["0"]);
 });

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._page import Words, position_or_word
+from headscope.cli._page import Paths, Words, position_or_word
 from headscope.cli._places import parse_place
 from headscope.cli._run import ModelOptions, check_place, say
 from headscope.errors import FigureError
@@ -60,6 +60,7 @@ def figure(
     neurons: Literal["model", "ranked", "pairs"] | None = None,
     top_percent: Annotated[int | None, Parameter(name=("--top-percent", "--share"))] = None,
     tray: Words = (),
+    beside: Paths = (),
     evidence: Annotated[bool, Parameter(negative="")] = False,
     evidence_of: Path | None = None,
     model: ModelOptions | None = None,
@@ -86,6 +87,7 @@ def figure(
         top_percent: Percent of each row's attention that view head draws, strongest first; by default what prints well.
         tray: Pictures in a row, up to six: 2-0 7-3, or quoted "7-3 query=store view=matrix"; or kinds for the clearest
             head of each kind on this text.
+        beside: Further records (.safetensors), which the tray calls b, c ...: 2-0 "2-0 record=b".
         evidence: For view scatter: say what kinds of heads there are, seen on this one text.
         evidence_of: The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was kept, or relations
             of a .conllu.
@@ -121,6 +123,8 @@ def figure(
         **look.options,
     }
     record = load(file)
+    if beside:
+        given["beside"] = [load(other) for other in beside]
     if evidence or evidence_of:
         given["evidence"] = known(record, evidence_of, model or ModelOptions())
     found = draw(record, view=view, **{name: value for name, value in given.items() if value is not None})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from headscope.cli._evidence import check_evidence, evidence_of
-from headscope.cli._run import ModelOptions
+from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
 from headscope.views._contract import HeadMeasure, HeadOrder, KindName, Layout, Pinned, Quantity, Theme, ViewName
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")]
 Words = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
+Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
 CALLED = {"view_": "view"}
-OURS = ("evidence", "evidence_of", "treebank", "sentence")
+OURS = ("evidence", "evidence_of", "beside", "treebank", "sentence")
 
 
 @Parameter(name="*")
@@ -77,6 +78,9 @@ class PageChoices:
     """Measure of the scatter from bottom to top."""
     tray: Words = ()
     """Pictures beside each other: 2-0 7-3, or quoted "7-3 query=store view=matrix"."""
+    beside: Words = ()
+    """Further records (.safetensors), or texts that the same model reads; the tray calls them b, c ...:
+    --tray 2-0 "2-0 record=b"."""
     treebank: Path | None = None
     """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look at."""
     sentence: str | None = None
@@ -129,7 +133,15 @@ class PageChoices:
             chosen["evidence"] = evidence_of(record, self.evidence_of, model)
         if self.treebank is not None:
             chosen["links"] = self.gold
+        if self.beside:
+            chosen["beside"] = [self._beside(given, model) for given in self.beside]
         return chosen
+
+    def _beside(self, given: str, model: ModelOptions) -> Record:
+        """A further record: read from its file, or captured with the model of the first."""
+        from headscope.storage import load
+
+        return load(Path(given)) if given.endswith(RECORD_SUFFIX) else captured((given, None), model, None)
 
 
 def position_or_word(given: str) -> int | str:

@@ -106,7 +106,7 @@ class ModelOptions(MachineOptions):
 def captured(
     texts: tuple[str | None, str | None],
     options: ModelOptions,
-    out: Path,
+    out: Path | None,
     *,
     media: Media | None = None,
     shows_budget: bool = False,
@@ -118,7 +118,7 @@ def captured(
     Args:
         texts: the text, and the second of a pair.
         options: which model.
-        out: where the result will be written.
+        out: where the result will be written; None where it is not.
         media: pictures and sound.
         kind: of the file that will be written, as a suffix; by default that of its name.
         shows_budget: whether to say what will be kept, before the run.
@@ -128,7 +128,8 @@ def captured(
         HeadscopeError: whatever is wrong with what is read, the model or the place to write to.
     """
     files = media.given if media else {}
-    check_place(out, kind)
+    if out is not None:
+        check_place(out, kind)
     from headscope.capturing import check_text
 
     for text in texts:

@@ -482,3 +482,6 @@ class Page(TypedDict):
     """Where the model wrote the text itself."""
     links: NotRequired[PageLinks]
     """Where the page was given some."""
+    beside: NotRequired[dict[str, Page]]
+    """Further records by the name that the tray calls them, each with a header as if it had a page of its own. The
+    chunks of one are called beside/NAME/CHUNK."""

@@ -44,6 +44,8 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
     quantities = shown.get("quantities") or {}
     wanted = options.get("quantity") in quantities or (options.get("tray") and quantities)
     given: dict[str, Any] = {"quantities": quantities} if wanted else {}
+    if options.get("tray") and shown.get("beside"):
+        given["beside"] = shown["beside"]
     if options.get("view") == "scatter":
         given["evidence"] = shown.get("evidence")
     compared = shown.get("comparison")

@@ -20,6 +20,7 @@ from headscope.axes import HEAD, KEY, QUERY
 from headscope.patterns import COLUMNS, head_numbers, text_facts
 from headscope.record import Layer, Record, Stack
 from headscope.record._recompute import scores_of, softmax_of
+from headscope.views._beside import PREFIX, options_beside, records_beside
 from headscope.views._contract import Page, PageLayer, PageStack
 from headscope.views._options import PageOptions
 from headscope.views._page import later_stack, page_header
@@ -94,12 +95,20 @@ class OnDemand:
     _lock: Lock = field(init=False, default_factory=Lock)
     _small: dict[tuple[str, int], Small] = field(init=False, default_factory=dict)
     _making: Lock = field(init=False, default_factory=Lock)
+    _beside: dict[str, OnDemand] = field(init=False)
 
     def __post_init__(self) -> None:
+        records = records_beside(self.options.get("beside"))
+        self._beside = {name: OnDemand(record, options_beside(self.options)) for name, record in records.items()}
         self._given = given_quantities(self.record, self.options.get("quantities", {}))
         found = Chunks()
         self.header = page_header(
-            self.record, self.options, lambda *of: later_stack(*of, self._given), given=self._given, chunks=found
+            self.record,
+            self.options,
+            lambda *of: later_stack(*of, self._given),
+            given=self._given,
+            chunks=found,
+            beside={name: of.header for name, of in self._beside.items()},
         )
         self._sent = found.found
         self._stacks = {stack["name"]: stack for stack in self.header["stacks"]}
@@ -110,6 +119,10 @@ class OnDemand:
         """The bytes of a chunk; None where there is no such chunk."""
         if name in self._sent:
             return self._sent[name]
+        kind, _, rest = name.partition("/")
+        if kind == PREFIX:
+            of, _, chunk = rest.partition("/")
+            return self._beside[of].chunk(chunk) if of in self._beside else None
         asked = self._asked(name)
         return None if asked is None else ANSWERS.get(asked.kind, _part)(self, asked)
 

@@ -126,6 +126,9 @@ class PageOptions(TypedDict, total=False):
     tray: Sequence[str | Mapping[str, Any]]
     """Up to six pictures that stand beside each other in view compare, each a line or a dict of options: ``"2-0"``,
     ``"2-0,3 view=matrix"``, ``"7-3 query=store"``, ``{"layer": 7, "head": 3, "query": "store"}``."""
+    beside: Sequence[Record] | Mapping[str, Record]
+    """Further records, of another text or another model, whose heads the tray shows beside those of this one: they are
+    called ``b``, ``c`` ..., or as a mapping names them, and a picture of one is ``"2-0 record=b"``."""
     linked: bool
     """Whether pointing at a token of one of these points at it in all; by default it does."""
     theme: Theme

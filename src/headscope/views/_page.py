@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -12,6 +12,7 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
 from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
+from headscope.views._beside import PREFIX, options_beside, records_beside
 from headscope.views._contract import PAGE_FORMAT, Page, PageAbsent, PageArray, PageLayer, PageStack, PageTokens
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
@@ -30,7 +31,7 @@ from headscope.views._quantities import (
     seen_names,
 )
 from headscope.views._thumbs import MOST
-from headscope.views._tray import checked_tray
+from headscope.views._tray import Held, checked_tray
 from headscope.views._valid import valid
 
 NOT_GIVEN = "its attention is not in the record"
@@ -41,8 +42,8 @@ ROOM = 20 * 2**20
 """Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron view."""
 
 
-def check_page(record: Record, options: PageOptions) -> None:
-    """Raise where the options are not those of a page of this record.
+def check_page(record: Record, options: PageOptions) -> Page:
+    """The header of a page whose arrays are made later; raises where the options are not those of this record.
 
     Raises:
         PageError: an unknown option, or a value that there is not.
@@ -58,7 +59,11 @@ def check_page(record: Record, options: PageOptions) -> None:
                     f"Layer {number} holds neither weights nor queries and keys; capture with keep='qk' or keep='auto'"
                 )
     given = given_quantities(record, options.get("quantities", {}))
-    page_header(record, options, lambda *of: later_stack(*of, given), given=given, chunks=Chunks())
+    records = records_beside(options.get("beside"))
+    beside = {name: check_page(of, options_beside(options)) for name, of in records.items()}
+    return page_header(
+        record, options, lambda *of: later_stack(*of, given), given=given, chunks=Chunks(), beside=beside
+    )
 
 
 def page_parts(record: Record, options: PageOptions, largest: int | None = None) -> tuple[Page, dict[str, bytes]]:
@@ -77,12 +82,17 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
     held = held_layers(record, options.get("include_layers"))
     shown = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
     given = given_quantities(record, options.get("quantities", {}))
-    _check_size(shown, given, LARGEST if largest is None else largest)
+    records = records_beside(options.get("beside"))
+    _check_size(shown, given, LARGEST if largest is None else largest, list(records.values()))
+    beside, further = {}, {}
+    for name, of in records.items():
+        beside[name], theirs = page_parts(of, options_beside(options), largest)
+        further |= {f"{PREFIX}/{name}/{chunk}": data for chunk, data in theirs.items()}
     chunks = Chunks()
     header = page_header(
-        record, options, lambda *of: _stack(*of, given=given, chunks=chunks), given=given, chunks=chunks
+        record, options, lambda *of: _stack(*of, given=given, chunks=chunks), given=given, chunks=chunks, beside=beside
     )
-    return header, chunks.found
+    return header, chunks.found | further
 
 
 def page_header(
@@ -92,6 +102,7 @@ def page_header(
     *,
     given: Mapping[str, Given],
     chunks: Chunks,
+    beside: Mapping[str, Page] | None = None,
 ) -> Page:
     """All that a page says of itself.
 
@@ -101,6 +112,7 @@ def page_header(
         stack_of: makes a stack's part of it, given the layers and the numbers of the heads that the page holds.
         given: the option ``quantities`` of each stack, by `given_quantities`.
         chunks: where the bytes of the evidence go.
+        beside: the headers of further records, by name.
 
     Raises:
         PageError: an unknown option, or a value that there is not.
@@ -116,7 +128,7 @@ def page_header(
     further = further_quantities(layers, heads, given, {} if compared is None else words_of(compared))
     names = quantity_names(stacks, further)
     check_quantity(selection["quantity"], names)
-    selection["tray"] = checked_tray(options.get("tray") or (), stacks, names)
+    selection["tray"] = checked_tray(options.get("tray") or (), stacks, names, held_beside(beside or {}))
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
@@ -142,14 +154,29 @@ def page_header(
         header["links"] = page_links(links, record, stacks, selection["stack"])
     if further:
         header["quantities"] = further
+    if beside:
+        header["beside"] = dict(beside)
     if compared is not None:
         put_comparison(header, compared, record, chunks)
     return header
 
 
-def _check_size(shown: dict[str, list[Layer]], given: Mapping[str, Given], largest: int) -> None:
+def held_beside(beside: Mapping[str, Page]) -> dict[str, Held]:
+    """What there is of each further record of a page, by name: its stacks, and its quantities by name."""
+    return {
+        name: (page["stacks"], quantity_names(page["stacks"], page.get("quantities", [])))
+        for name, page in beside.items()
+    }
+
+
+def _check_size(
+    shown: dict[str, list[Layer]], given: Mapping[str, Given], largest: int, beside: Sequence[Record]
+) -> None:
     layers = [layer for layers in shown.values() for layer in layers]
     size = sum(map(_least_bytes, layers))
+    for record in beside:
+        for stack in record.stacks.values():
+            size += sum(map(_least_bytes, stack))
     for name, held in shown.items():
         size += sum(array.size for layer in held for array in quantities_of(layer, given[name]).values())
     if size > largest:

@@ -9,6 +9,7 @@ from headscope.errors import PageError
 from headscope.views._contract import Page, PageSelection, PageStack
 from headscope.views._evidence import check_choice
 from headscope.views._options import check_options
+from headscope.views._page import held_beside
 from headscope.views._quantities import check_quantity, quantity_names
 from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
@@ -41,7 +42,9 @@ def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str
     found: dict[str, Any] = {**now, **changes}
     names = quantity_names(header["stacks"], header.get("quantities", []))
     check_quantity(found["quantity"], names)
-    found["tray"] = checked_tray(found.get("tray") or (), header["stacks"], names)
+    found["tray"] = checked_tray(
+        found.get("tray") or (), header["stacks"], names, held_beside(header.get("beside", {}))
+    )
     _check("layer", [found["layer"]], layers)
     found["mean_layers"] = sorted(set(found["mean_layers"]))
     _check("mean_layers", found["mean_layers"], layers)

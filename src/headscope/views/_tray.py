@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -14,7 +14,10 @@ from headscope.views._token_words import token_positions
 MOST = 6
 VIEWS = ("head", "matrix", "text", "neuron")
 """Views that show one picture of some heads."""
+Held = tuple[Sequence[PageStack], Sequence[str]]
+"""What a page holds of a record: its stacks, and its quantities by name."""
 USUAL: Mapping[str, Any] = {
+    "record": None,
     "view": "head",
     "stack": None,
     "query": (),
@@ -49,19 +52,34 @@ def parse_entries(given: Any) -> list[dict[str, Any]]:
     return [_from_line(entry) if isinstance(entry, str) else _from_mapping(entry) for entry in given]
 
 
-def checked_tray(given: Any, stacks: Sequence[PageStack], quantities: Sequence[str]) -> list[str]:
+def checked_tray(
+    given: Any, stacks: Sequence[PageStack], quantities: Sequence[str], beside: Mapping[str, Held] | None = None
+) -> list[str]:
     """The lines of a tray as a page keeps them: positions in place of words, nothing twice.
 
     Args:
         given: as `parse_entries` takes it.
         stacks: what the page holds.
         quantities: the quantities that it holds, by name.
+        beside: the same of its further records, by name.
 
     Raises:
         PageError: where the page does not hold what a picture shows.
     """
-    lines = [_line(entry, stacks, quantities) for entry in parse_entries(given)]
+    lines = []
+    for entry in parse_entries(given):
+        name = entry.get("record")
+        if name is not None and name not in (beside or {}):
+            raise PageError(f"tray: record={name!r}; {no_record(beside or ())}")
+        held = (stacks, quantities) if name is None else (beside or {})[name]
+        lines.append(_line(entry, *held))
     return list(dict.fromkeys(lines))
+
+
+def no_record(names: Iterable[str]) -> str:
+    """What to do about a record that a tray names and that there is not."""
+    known = ", ".join(names)
+    return f"beside= has {known}" if known else "give further records with beside= (--beside)"
 
 
 def written(entry: Mapping[str, Any]) -> str:

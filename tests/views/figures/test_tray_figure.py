@@ -1,7 +1,9 @@
 """Pictures beside each other in print."""
 
 import itertools
+from io import BytesIO
 
+import matplotlib.image
 import numpy as np
 import pytest
 
@@ -73,6 +75,16 @@ def test_the_file_is_the_same_each_time(record):
     assert hs.figure(record, tray=tray).to_bytes("svg") == hs.figure(record, tray=tray).to_bytes("svg")
 
 
+def test_a_record_beside_is_drawn_by_its_name(record, rng):
+    other = hs.from_weights(list(rng.dirichlet([0.5] * 4, size=(2, 3, 4))), hs.Tokens(pieces=tuple("wxyz")))
+    named = hs.figure(record, beside=[other], tray=["0-1", "1-2 record=b"])
+    given = hs.figure(record, tray=["0-1", {"record": other, "layer": 1, "head": 2}])
+    pixels = [matplotlib.image.imread(BytesIO(each.to_bytes("png"))) for each in (named, given)]
+    np.testing.assert_array_equal(*pixels)
+    with pytest.raises(FigureError, match=r"record='c'; beside= has b"):
+        hs.figure(record, beside=[other], tray=["0 record=c"])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -82,6 +94,8 @@ def test_the_file_is_the_same_each_time(record):
         ({"tray": ["0 query=1,2"]}, "follows one query"),
         ({"tray": ["0-1"], "layer": 1}, "View 'compare' has no option"),
         ({"tray": [{"record": 3, "layer": 0}]}, "must be a Record"),
+        ({"tray": ["0 record=b"]}, "give further records with beside="),
+        ({"tray": ["0"], "beside": [3]}, "beside has a int for 'b'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(record, options, message):

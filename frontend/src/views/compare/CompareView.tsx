@@ -2,13 +2,13 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { PageStack } from "../../contract/page";
+import type { Page, PageStack } from "../../contract/page";
 import { Check } from "../../parts/Check";
 import type { ViewParts } from "../../parts/mount";
 import { readable } from "../../state/label";
 import { type Selection, USUAL, type View } from "../../state/selection";
 import { createStore, type Hover, type Store } from "../../state/store";
-import { movedTo, readEntry, writeEntry } from "../../state/tray";
+import { movedTo, readEntry, recordOf, writeEntry } from "../../state/tray";
 import { HeadView } from "../head/HeadView";
 import { MatrixView } from "../matrix/MatrixView";
 import { NeuronView } from "../neuron/NeuronView";
@@ -24,6 +24,8 @@ const PICTURES: { readonly [Of in View]?: ComponentType<ViewParts> } = {
 /** What is pointed at in one picture, and the tokens that it counts. */
 interface Pointed {
   readonly at: Hover;
+  /** The record that they are of. */
+  readonly record: string;
   readonly of: PageStack;
 }
 
@@ -53,6 +55,7 @@ export function CompareView({ store, room }: ViewParts) {
       <div class="view-bar">
         <small class="view-note">
           {tray.length} of 6 pictures · Shift-click a head of the overview, or “+ compare” in a view, adds one
+          {store.page.beside && " of each record"}
         </small>
         <Check
           name="data-linked"
@@ -97,24 +100,25 @@ interface CellProps {
 
 /** One frozen picture, with a state of its own. */
 function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellProps) {
-  const own = useMemo(
-    () => createStore(store.source, { ...USUAL, ...readEntry(line, store.page) }, store.layers),
-    [store, line],
-  );
+  const record = recordOf(line);
+  const own = useMemo(() => {
+    const { source, layers } = store.beside(record);
+    return createStore(source, { ...USUAL, ...readEntry(line, store.page) }, layers);
+  }, [store, record, line]);
   useEffect(() => own.destroy, [own]);
   useSignalEffect(() => {
     own.systemDark.value = store.dark.value;
   });
-  useLink(store, own, pointed);
+  useLink(store, own, record, pointed);
   // A click in it pins there and nowhere else, and is a change of the tray.
   useSignalEffect(() => {
-    const now = writeEntry(own.selection.value, store.page);
+    const now = writeEntry(own.selection.value, own.page, record);
     const { tray } = store.selection.peek();
     if (now !== line && tray.includes(line))
       store.choose({ tray: tray.map((other) => (other === line ? now : other)) });
   });
   const Picture = PICTURES[own.view.value] ?? HeadView;
-  const words = entryWords(own);
+  const words = entryWords(own, recordWords(store.page, own.page, record));
   return (
     <section
       class="tray-picture"
@@ -126,9 +130,13 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
       onKeyDown={(event) => cellKey(event, at, onMove, onRemove)}
     >
       <header>
-        <button type="button" class="tray-name" title="Open it" onClick={() => open(store, line)}>
-          {words[0]}
-        </button>
+        {record ? (
+          <span class="tray-name">{words[0]}</span>
+        ) : (
+          <button type="button" class="tray-name" title="Open it" onClick={() => open(store, line)}>
+            {words[0]}
+          </button>
+        )}
         <span class="tray-tools">
           <button type="button" aria-label={`Move ${words[0]} left`} disabled={at === 0} onClick={() => onMove(at - 1)}>
             ‹
@@ -146,7 +154,7 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
           </button>
         </span>
         <small>
-          <bdi>{words.slice(1).join(" · ") || "\u00a0"}</bdi>
+          <bdi title={words.slice(1).join(" · ")}>{words.slice(1).join(" · ") || "\u00a0"}</bdi>
         </small>
       </header>
       <Picture store={own} room={room} />
@@ -155,15 +163,22 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
 }
 
 /** Follows what is pointed at in pictures of the same tokens, and tells them what is pointed at here. */
-function useLink(store: Store, own: Store, pointed: Signal<Pointed | null>): void {
+function useLink(store: Store, own: Store, record: string, pointed: Signal<Pointed | null>): void {
   useSignalEffect(() => {
     const at = own.hover.value;
-    if (store.selection.peek().linked) pointed.value = { at, of: own.stack.peek() };
+    if (store.selection.peek().linked) pointed.value = { at, record, of: own.stack.peek() };
   });
   useSignalEffect(() => {
     const now = pointed.value;
-    if (now && store.selection.value.linked && sameTokens(now.of, own.stack.peek())) own.preview(now.at);
+    if (!now || !store.selection.value.linked) return;
+    // Of two records tokens belong together by their place, where there are as many.
+    const same = now.record === record ? sameTokens : asMany;
+    if (same(now.of, own.stack.peek())) own.preview(now.at);
   });
+}
+
+function asMany(one: PageStack, other: PageStack): boolean {
+  return (["query", "key"] as const).every((side) => one[side].pieces.length === other[side].pieces.length);
 }
 
 function sameTokens(one: PageStack, other: PageStack): boolean {
@@ -175,14 +190,22 @@ function open(store: Store, line: string): void {
   store.choose({ ...(readEntry(line, store.page) as Partial<Selection>) });
 }
 
-/** What a picture shows: its place first, then what is not as usual. */
-function entryWords({ selection, stack, page, quantity }: Store): string[] {
+/** What tells a record from the others of a page: its model, its text, or else its name. */
+function recordWords(page: Page, own: Page, name: string): string {
+  const all = [page, ...Object.values(page.beside ?? {})];
+  const differ = (of: (page: Page) => string) => (new Set(all.map(of)).size > 1 ? of(own) : "");
+  return [differ(({ model }) => model.name), differ(({ title }) => title)].filter(Boolean).join(" · ") || name;
+}
+
+/** What a picture shows: its place first, then its record, then what is not as usual. */
+function entryWords({ selection, stack, page, quantity }: Store, record: string): string[] {
   const { layer, heads, view, query, key, filter, hide_special: mute, sinks, neurons } = selection.value;
   const { name, query: queries, key: keys } = stack.value;
   const named = (labels: readonly string[], tokens: readonly number[]) =>
     tokens.map((token) => `“${readable(labels[token], 16).text}”`).join(", ");
   return [
     heads ? `${layer}-${heads.join(", ")}` : `Layer ${layer}`,
+    record,
     page.stacks.length > 1 ? name : "",
     view === "head" ? "" : view,
     query.length > 0 ? `from ${named(queries.labels, query)}` : "",

@@ -79,7 +79,10 @@ class FigureOptions(TypedDict, total=False):
     """The same from bottom to top; ``"entropy"`` by default."""
     tray: Sequence[str | Mapping[str, Any]] | Literal["kinds"]
     """Up to six pictures in a row: lines such as ``"2-0"`` or ``"7-3 query=store view=matrix"``, or dicts of options,
-    which may name another ``"record"``; or ``"kinds"`` for the clearest head of each kind on this text."""
+    of which ``"record"`` may be another `Record` or the name of one; or ``"kinds"`` for the clearest head of each kind
+    on this text."""
+    beside: Sequence[Record] | Mapping[str, Record]
+    """Further records, which a tray calls ``b``, ``c`` ..., or as a mapping names them: ``"2-0 record=b"``."""
     theme: FigureTheme
     """``"light"`` (default) or ``"dark"``."""
     title: str
@@ -116,7 +119,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "text": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "hide_special", "sinks"),
     "pair": ("heads", "head", "layers", "query", "key", "quantity", "quantities"),
     "scatter": ("heads", "head", "evidence", "x", "y"),
-    "compare": ("tray", "quantities"),
+    "compare": ("tray", "beside", "quantities"),
 }
 NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key"), "compare": ("tray",)}
 AXES = ("distance", "entropy")

@@ -11,7 +11,8 @@ import numpy as np
 from headscope.errors import FigureError, PageError
 from headscope.patterns import KINDS, head_kinds
 from headscope.record import Record
-from headscope.views._tray import MOST, parse_entries
+from headscope.views._beside import records_beside
+from headscope.views._tray import MOST, no_record, parse_entries
 from headscope.views.figures._frame import title_lines, where
 from headscope.views.figures._options import NARROWEST, WIDEST, Plan, between, parse_options
 from headscope.views.figures._panel import Panel
@@ -36,7 +37,7 @@ def draw_tray(
         FigureError: a tray that is empty or too long, or a picture that cannot be drawn.
         RecordError: a stack, layer or head that a record does not have, or scores that it does not keep.
     """
-    entries = _entries(record, options["tray"])
+    entries = _entries(record, options["tray"], options.get("beside"))
     width = between("width", options.get("width", WIDTH), NARROWEST, WIDEST)
     each = (width - GAP * (len(entries) - 1)) / len(entries)
     common = {name: options[name] for name in ("theme", "font", "font_size", "colour") if name in options}
@@ -82,23 +83,32 @@ def clearest_of_each(record: Record) -> list[dict[str, Any]]:
     return [entry for _, entry in found[:MOST]]
 
 
-def _entries(record: Record, tray: Any) -> list[tuple[Record, dict[str, Any]]]:
+def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
     """Each picture as its record and its options of a figure."""
+    try:
+        named = records_beside(beside)
+    except PageError as error:
+        raise FigureError(str(error)) from None
     given = clearest_of_each(record) if isinstance(tray, str) and tray == "kinds" else tray
     records = [record] * len(given) if isinstance(given, Sequence) else []
     plain = []
     for at, entry in enumerate(given if records else ()):
-        if not isinstance(entry, Mapping) or "record" not in entry:
+        if not isinstance(entry, Mapping) or isinstance(entry.get("record", ""), str):
             plain.append(entry)
             continue
         records[at] = entry["record"]
         if not isinstance(records[at], Record):
-            raise FigureError(f"tray: record must be a Record, not a {type(records[at]).__name__}")
+            raise FigureError(f"tray: record must be a Record, or the name of one, not a {type(records[at]).__name__}")
         plain.append({name: value for name, value in entry.items() if name != "record"})
     try:
         entries = parse_entries(plain if records else given)
     except PageError as error:
         raise FigureError(str(error)) from None
+    for at, entry in enumerate(entries):
+        name = entry.pop("record", None)
+        if name is not None and name not in named:
+            raise FigureError(f"tray: record={name!r}; {no_record(named)}")
+        records[at] = records[at] if name is None else named[name]
     if not entries:
         raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
     return [(of, _figure_options(entry)) for of, entry in zip(records, entries, strict=True)]
