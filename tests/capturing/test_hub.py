@@ -4,7 +4,7 @@ import socket
 
 import pytest
 import transformers
-from huggingface_hub import constants
+from huggingface_hub import constants, file_download
 
 import headscope as hs
 from headscope import ModelError
@@ -63,6 +63,8 @@ def test_what_is_in_the_cache_is_loaded_all_the_same(refusing, tmp_path, monkeyp
         return own(name, **options)
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", noted)
+    # it is not asked for adapters either: its client tries for half a minute
+    monkeypatch.setattr(file_download, "get_hf_file_metadata", lambda *_, **__: pytest.fail("it was asked"))
     record = hs.capture("headscope/tiny", text="a cat")
     assert given["local_files_only"] is True
     assert record.model.name == "headscope/tiny"

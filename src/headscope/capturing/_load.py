@@ -261,6 +261,9 @@ def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, c
 def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
     check_name(name)
     options |= reached(name, options.get("revision"))
+    if "local_files_only" in options and "output_loading_info" in options:
+        # loaders of models look for adapters too, with options of their own
+        options["adapter_kwargs"] = {"local_files_only": options["local_files_only"]}
     try:
         return loader.from_pretrained(str(name), **options)
     except UNLOADABLE as error:
