@@ -10,6 +10,7 @@ its vocabulary is in a record. Prints the tables of docs/large_models.md:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
@@ -43,10 +44,17 @@ class Size:
 
     def record(self, tokens: int, keep: str | tuple[str, ...]) -> int:
         """Bytes of a record of so many tokens."""
+        return self._layer(tokens, keep=keep) * self.shape["num_hidden_layers"]
+
+    def heads(self, tokens: int, count: int) -> int:
+        """Bytes of a record of so many chosen heads, each of another layer."""
+        return self._layer(tokens, keep=("weights", "qk", "values"), heads=[(0, 7)]) * count
+
+    def _layer(self, tokens: int, **options: Any) -> int:
         narrow = {"hidden_size": 64, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 64}
         model = AutoModelForCausalLM.from_config(LlamaConfig(**{**self.shape, **narrow, "head_dim": self.head_dim}))
         text = "a " * (tokens - 2)  # and [CLS], [SEP]
-        return hs.budget(model.eval(), tiny_tokenizer(), text, keep=keep).kept * self.shape["num_hidden_layers"]
+        return hs.budget(model.eval(), tiny_tokenizer(), text, **options).kept
 
     @property
     def head_dim(self) -> int:
@@ -102,3 +110,6 @@ def _gigabytes(count: float) -> str:
 
 if __name__ == "__main__":
     print("\n".join([*weights_table(), "", *record_table()]))
+    size, tokens = SIZES[1], TOKENS[-1]
+    both = _gigabytes(size.heads(tokens, 2)), _gigabytes(size.record(tokens, ("weights", "qk", "values")))
+    print(f"\n{size.name}, {tokens} tokens, weights, queries, keys and values: two heads {both[0]}, all {both[1]}")

@@ -194,3 +194,14 @@ def test_help_loads_nothing_heavy(capsys):
 def test_the_help_of_a_command_that_writes_names_force(command, capsys):
     run([command, "--help"])
     assert "With --force a file of another kind" in capsys.readouterr().out
+
+
+def test_chosen_heads_alone_are_kept(here, folder, capsys):
+    out = ["--model", folder, "--out", "run.safetensors"]
+    assert run(["capture", "a cat", *out, "--heads", "1-2", "self:0-0"]) == 0
+    assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
+    assert "2 chosen heads (0-0, 1-2)" in capsys.readouterr().out
+    assert run(["capture", "a cat", *out, "--heads", "12"]) == 1
+    assert "headscope: --heads 12: a head is named by its layer and its number" in capsys.readouterr().err
+    assert run(["capture", "a cat", *out, "--heads", "9-0"]) == 1
+    assert "there are the layers 0, 1" in capsys.readouterr().err

@@ -172,6 +172,10 @@ export interface PageLayer {
    */
   kind: string;
   /**
+   * Positions among the page's heads of those that were captured, where others were not: of these everything is 0.
+   */
+  held?: number[];
+  /**
    * Fewer than heads where heads share their keys and values.
    */
   kv_heads: number;

@@ -188,7 +188,7 @@ interface GridRowProps {
 
 function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
   const { layers, head_numbers: numbers, heads } = store.stack.value;
-  const { layer } = layers[row];
+  const { layer, held } = layers[row];
   const moved = store.quantity.value.name === "weight" ? undefined : store.stack.value.moved;
   const current = store.layerNumber.value === layer;
   const tabbed = current || !layers.some(({ layer }) => layer === store.layerNumber.value);
@@ -203,10 +203,13 @@ function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
           role="gridcell"
           key={number}
           class="grid-cell"
+          disabled={held && !held.includes(index)}
           data-cell={`${layer}-${number}`}
           aria-selected={current && store.heads.value.includes(index)}
           aria-label={cellLabel(store, thumbs.value, row, index)}
-          title={[`Layer ${layer}, head ${number}`, saidOf(store, row, index)].filter(Boolean).join(": ")}
+          title={[`Layer ${layer}, head ${number}`, held && !held.includes(index) ? "not captured" : saidOf(store, row, index)]
+            .filter(Boolean)
+            .join(": ")}
           data-dim={isDimmed(store, row * heads + index) || undefined}
           data-within={moved?.within[row][index] || undefined}
           data-changed={moved?.changed[row][index] || undefined}

@@ -48,8 +48,8 @@ export async function openLayer(source: Source, stack: PageStack, stub: PageLaye
   const parts = { page, weights, scores: scores?.parts ?? null, visible, valueNorms: norms ?? null, values };
   let loaded: LoadedLayer = { ...parts, here: new Set() };
   return async (wanted, quantity) => {
-    const all = [...Array(weights.heads).keys()];
-    const inside = wanted.filter((head) => head < weights.heads);
+    const all = page.held ?? [...Array(weights.heads).keys()];
+    const inside = wanted.filter((head) => all.includes(head));
     const heads = split && inside.length > 0 ? inside : all;
     const array = quantity && page.quantities?.[quantity.name];
     const needed = heads.flatMap((head) => [scores?.need(head), bytes?.need(head)]);

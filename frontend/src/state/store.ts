@@ -430,7 +430,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     if (layer.later) return askedRow(source, stack.peek(), layer, of, query);
     const values = (await layers.load(stack.peek(), layer, [], of)).values.get(of.name);
     const row = once((head) => values?.row(head, query));
-    return (head: number, key: number) => (values && head < values.heads ? row(head)?.[key] : undefined);
+    const isHere = (head: number) => values && head < values.heads && (layer.held?.includes(head) ?? true);
+    return (head: number, key: number) => (isHere(head) ? row(head)?.[key] : undefined);
   }
 
   function select(change: (selection: Selection) => Selection): void {

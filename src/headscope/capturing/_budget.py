@@ -85,7 +85,7 @@ def budget(
     keeping = keeping_of(options)
     model, inputs = prepared(model, tokenizer, (text, text_pair), options)
     tried, sizes = _cut(inputs)
-    kept = Keeping(frozenset({"qk", "values"}), auto=False)
+    kept = Keeping(frozenset({"qk", "values"}), auto=False, heads=keeping.heads)
     with at_rest(model):
         try:
             record = run(model, tried, kept, numbers=False)[0]
@@ -131,7 +131,9 @@ def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
 
 
 def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[str, int]:
-    item, heads, shared = keeping.dtype.itemsize, layer.heads, layer.kv_heads
+    item, heads, shared = keeping.dtype.itemsize, len(layer.head_numbers), layer.kv_heads
+    if layer.held_heads is not None:
+        shared = len(layer.held_heads.kv_numbers)
     weights = heads * queries * keys * item
     rows = queries if keeping.rows is None else min(keeping.rows, queries)
     found = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 
 from headscope.capturing._call import Call
 from headscope.capturing._checks import check_sizes, check_softmax, explained, verified, without_padding
+from headscope.capturing._chosen_heads import call_of_heads, held_heads
 from headscope.capturing._cut import Cut, plain, spread, stored
 from headscope.capturing._facts import others_of, positions_of
 from headscope.capturing._heads import Made, check_joined
@@ -30,7 +31,7 @@ from headscope.capturing._statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing._untouched import untouched_zeros
 from headscope.capturing._weights import has_own_weights, weights_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
-from headscope.record import Contributions, Layer, ModelFacts, Record, Stack, Statistics, Tokens
+from headscope.record import Contributions, HeldHeads, Layer, ModelFacts, Record, Stack, Statistics, Tokens
 
 if TYPE_CHECKING:
     from headscope.capturing._norms import NormsWatch
@@ -49,6 +50,8 @@ class Seen:
         sides: its tokens.
         layers: arguments of a `Layer` for each example.
         made: by which module, and of what size.
+        chosen: where some heads alone are kept, these arguments by the number that the layer may have and the heads
+            that may be wanted of it; which these are, is known once all calls were seen.
     """
 
     group: Group
@@ -57,6 +60,12 @@ class Seen:
     sides: tuple[Side, Side]
     layers: list[dict[str, Any]]
     made: Made
+    chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def all_layers(self) -> list[dict[str, Any]]:
+        """The arguments of all layers that may come of the call."""
+        return [*self.layers, *(layer for layers in self.chosen.values() for layer in layers)]
 
 
 class Builder:
@@ -101,25 +110,29 @@ class Builder:
             self.samples.append(sample_of(call, self._made[call.name]))
         self._made[call.name] += 1
         whole, call = call, self._sides.laid_out(call)
-        self._count(call)
         sides, sight = self._sides.of(call), sight_of(call)
         if not explained(call, sight, sides[0]):
             call.query = call.key = None
         cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
-        # Beside queries and keys that are kept anyway, these would lie twice.
-        later = postponed(cuts, sight) if self._keeping.what == {"weights"} else None
-        layers = [self._layer(cut, sight, later=later is not None) for cut in cuts]
-        if later is not None:
-            self._postponed.append((later, layers))
-        for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
-            layer["statistics"] = statistics
+        layers = [self._facts(cut, sight) for cut in cuts]
+        group, block = self._sides.group_of(call, sides), block_of(call.name)
+        own_number, chosen = getattr(call.module, "layer_idx", None), {}
+        if self._keeping.heads is None:
+            layers = self._kept(cuts, layers, sides)
+        else:
+            before = sum(entry.group == group for entry in self.seen.values())
+            numbers = (own_number, None if block is None else block[1], before)
+            for number in {number for number in numbers if isinstance(number, int)}:
+                for heads in self._keeping.heads.may_be(number, most=call.size[1]):
+                    chosen[number, heads] = self._kept(cuts, layers, sides, held_heads(call, heads))
         self.seen[call.number] = Seen(
-            group=self._sides.group_of(call, sides),
-            own_number=getattr(call.module, "layer_idx", None),
-            block=block_of(call.name),
+            group=group,
+            own_number=own_number,
+            block=block,
             sides=sides,
             layers=layers,
             made=Made(call.name, call.cross, whole.size, call.projection_name),
+            chosen=chosen,
         )
         if self.norms is not None:
             self.norms.expect(whole, call, (sides, sight), layers)
@@ -142,6 +155,7 @@ class Builder:
         seen = [self.seen[number] for number in sorted(self.seen)]
         names = name_groups([entry.group for entry in seen])
         stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
+        there: dict[str, dict[int, int]] = {}
         for group, name in names.items():
             members = [entry for entry in seen if entry.group == group]
             blocks = [None if entry.block is None else entry.block[1] for entry in members]
@@ -154,13 +168,16 @@ class Builder:
             attending = {entry.block[1] for entry in alike if entry.block}
             names = [entry.made.name for entry in alike]
             others = others_of(self._model, group[0], attending | set(numbers), seen=names, cross=group[1])
+            there[name] = {number: entry.made.size[1] for number, entry in zip(numbers, members, strict=True)}
             for example, found in enumerate(stacks):
-                layers = tuple(
-                    Layer(layer=number, **entry.layers[example]) for number, entry in zip(numbers, members, strict=True)
-                )
+                layers = self._layers_of(name, numbers, members, example)
+                if not layers:
+                    continue
                 tokens = {"query": self._told(query.tokens[example]), "key": self._told(key.tokens[example])}
                 routers = {} if group[1] else self._routers_of(group[0], query.positions[example], example)
                 found[name] = Stack(name=name, **tokens, layers=layers, others=others, routers=routers)
+        if self._keeping.heads is not None:
+            self._keeping.heads.check(there)
         layers = (layer for stack in stacks[0].values() for layer in stack)
         facts = replace(facts, positions=positions_of(self._model, layers))
         return [
@@ -171,6 +188,16 @@ class Builder:
             )
             for example, found in enumerate(stacks)
         ]
+
+    def _layers_of(self, name: str, numbers: list[int], members: list[Seen], example: int) -> tuple[Layer, ...]:
+        """The layers of a stack; where some heads alone are kept, those that hold any."""
+        found, wanted = [], self._keeping.heads
+        for number, entry in zip(numbers, members, strict=True):
+            if wanted is None:
+                found.append(Layer(layer=number, **entry.layers[example]))
+            elif heads := wanted.of_layer(number, name, most=entry.made.size[1]):
+                found.append(Layer(layer=number, **entry.chosen[number, heads][example]))
+        return tuple(found)
 
     def _told(self, tokens: Tokens) -> Tokens:
         """Numbered positions with what else could not be read: other attention over positions without names."""
@@ -225,32 +252,22 @@ class Builder:
             return
         size = math.prod(call.size) * self._keeping.dtype.itemsize
         self._bytes += size
-        if max(self._bytes, size * self._modules[type(call.module)]) > WEIGHTS_KEPT_BELOW:
+        alike = self._modules[type(call.module)] if self._keeping.heads is None else 1
+        if max(self._bytes, size * alike) > WEIGHTS_KEPT_BELOW:
             self._keeps_weights = False
             for entry in self.seen.values():
-                for layer in entry.layers:
-                    if layer["queries"] is not None:
+                for layer in entry.all_layers:
+                    if layer.get("queries") is not None:
                         layer["weights"] = None
 
-    def _layer(self, cut: Cut, sight: Sight, *, later: bool) -> dict[str, Any]:
-        call, what = cut.call, self._keeping.what
-        queries, keys = (call.query, call.key) if "qk" in what else (None, None)
-        keeps_weights = not later and (self._keeps_weights or ("qk" in what and call.query is None))
-        rows = spread(cut.queries)
+    def _facts(self, cut: Cut, sight: Sight) -> dict[str, Any]:
+        """What a layer says of itself once it was checked, all heads of it, without its arrays."""
+        call, rows = cut.call, spread(cut.queries)
         weights = weights_of(call, sight, cut.example, rows)
         check_softmax(weights, call.name)
         without_padding(weights, cut)
         rotary, turned = self._rotations.of(cut)
-        before = (call.query_before, call.key_before) if "before" in what else (None, None)
         return {
-            "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
-            "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
-            "keys": self._plain(cut.of_keys(keys)) if keys is not None else None,
-            "values": self._plain(cut.of_keys(call.value)) if "values" in what else None,
-            "queries_before": None if before[0] is None else self._plain(cut.of_queries(before[0])),
-            "keys_before": None if before[1] is None else self._plain(cut.of_keys(before[1])),
-            "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
-            "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
             "visible": self._masks.of(cut, sight),
             "scale": call.scale,
             "soft_cap": call.soft_cap,
@@ -265,8 +282,60 @@ class Builder:
             **verified(cut, weights, rows),
         }
 
+    def _kept(
+        self,
+        cuts: list[Cut],
+        facts: list[dict[str, Any]],
+        sides: tuple[Side, Side],
+        held: HeldHeads | None = None,
+    ) -> list[dict[str, Any]]:
+        """The arguments of a `Layer` for each example, with the arrays of all heads, or of those that are held."""
+        if held is not None:
+            call = call_of_heads(cuts[0].call, held)
+            # which keys a query may see is a fact of all heads, where it was read off the weights
+            call.causal = sight_of(cuts[0].call).causal
+            cuts = [replace(cut, call=call) for cut in cuts]
+        call, sight = cuts[0].call, sight_of(cuts[0].call)
+        self._count(call)
+        # Beside queries and keys that are kept anyway, these would lie twice.
+        later = postponed(cuts, sight) if self._keeping.what == {"weights"} else None
+        layers = [
+            said | self._arrays(cut, sight, held, later=later is not None)
+            for cut, said in zip(cuts, facts, strict=True)
+        ]
+        if later is not None:
+            self._postponed.append((later, layers))
+        for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
+            layer["statistics"] = statistics
+        return layers
+
+    def _arrays(self, cut: Cut, sight: Sight, held: HeldHeads | None, *, later: bool) -> dict[str, Any]:
+        call, what = cut.call, self._keeping.what
+        queries, keys = (call.query, call.key) if "qk" in what else (None, None)
+        keeps_weights = not later and (self._keeps_weights or ("qk" in what and call.query is None))
+        before = (call.query_before, call.key_before) if "before" in what else (None, None)
+        return {
+            "held_heads": held,
+            "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
+            "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
+            "keys": self._plain(_each_once(cut.of_keys(keys), held)) if keys is not None else None,
+            "values": self._plain(_each_once(cut.of_keys(call.value), held)) if "values" in what else None,
+            "queries_before": None if before[0] is None else self._plain(cut.of_queries(before[0])),
+            "keys_before": None if before[1] is None else self._plain(_each_once(cut.of_keys(before[1]), held)),
+            "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
+            "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
+        }
+
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
         return stored(tensor, self._keeping.dtype)
+
+
+def _each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
+    """``[kv_head key feature]`` of the key/value heads that are held, each once: see `call_of_heads`."""
+    if held is None or len(tensor) == len(held.kv_numbers):
+        return tensor
+    shared = [number * held.kv_heads // held.heads for number in held.numbers]
+    return tensor[[shared.index(number) for number in held.kv_numbers]]
 
 
 def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> StatisticsPlan:

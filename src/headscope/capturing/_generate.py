@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from headscope.capturing._threads import one_at_a_time, same_random_numbers
 from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing._watch import Watch
 from headscope.errors import CaptureError, HeadscopeError, TextError
-from headscope.record import Candidate, Generation, Record, Tokens
+from headscope.record import Candidate, Generation, Record, Stack, Tokens
 
 STATIC_LENGTH = "_previous_max_cache_length"
 """Where transformers notes on the model how long its latest static cache was."""
@@ -66,7 +66,7 @@ def generate(
         max_new_tokens: how many tokens to write at most.
         alternatives: how many of the most probable candidates to note for each token.
         seed: of the random numbers, where tokens are drawn (``do_sample=True``); the caller's are left as they were.
-        **options: ``keep``, ``precision`` and ``routers`` of `KeepOptions`, and any field of
+        **options: ``keep``, ``precision``, ``routers`` and ``heads`` of `KeepOptions`, and any field of
             ``transformers.GenerationConfig`` such as ``do_sample``, ``temperature``, ``top_p`` or
             ``cache_implementation``; where not given, the model's own decide, but for beams: there is always one.
             `LoadOptions` for a model that is named; ``allow_unfit=True`` for one whose head was not trained, or that
@@ -144,7 +144,7 @@ class _Run:
         facts = replace(facts, positions=kind_of_positions(self.model, layers))
         written = tokens["target" if encodes else "source"]
         generation = Generation(
-            stack=next(name for name, stack in stacks.items() if stack.query is written and stack.key is written),
+            stack=_stack_of(written, stacks),
             prompt=odds.prompt,
             reads=_up_to(self.reads, len(ids) - 1),
             tokens=tokens_from_ids(self.target_tokenizer, ids[odds.prompt :]),
@@ -234,6 +234,18 @@ class _Run:
             Candidate(id=number, piece=piece if isinstance(piece, str) else "", probability=probability)
             for (number, probability), piece in zip(found, pieces, strict=True)
         )
+
+
+def _stack_of(written: Tokens, stacks: Mapping[str, Stack]) -> str:
+    """The name of the stack whose tokens were written.
+
+    Raises:
+        CaptureError: where none of its heads is kept.
+    """
+    for name, stack in stacks.items():
+        if stack.query is written and stack.key is written:
+            return name
+    raise CaptureError("heads= keeps no head of the stack that wrote the text; name one of it, too")
 
 
 def _check(model: Any, tokenizer: Any, prompt: Any) -> None:

@@ -12,7 +12,7 @@ from headscope.errors import CaptureError
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
 """What ``model.generate`` takes beside the fields of its configuration."""
 
-KEPT = ("keep", "precision", "routers")
+KEPT = ("keep", "precision", "routers", "heads")
 """Options of what is kept."""
 
 ONE_TEXT = "a record is of one text; call generate once for each"

@@ -13,7 +13,7 @@ from headscope.capturing._facts import others_of
 from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing._masks import Masks
 from headscope.capturing._routers import block_of, routers_of
-from headscope.capturing._stacks import Group, name_groups, number_layers, role_of
+from headscope.capturing._stacks import Group, group_of, name_groups, number_layers, role_of
 from headscope.capturing._strand import Strand
 from headscope.errors import CaptureError
 from headscope.record import Layer, Mask, Stack, Tokens
@@ -45,7 +45,7 @@ class Joiner:
         key = (*visited, self._visits[visited])
         self._visits[visited] += 1
         if key not in self._strands:
-            self._strands[key] = Strand(call, self._keeping)
+            self._strands[key] = Strand(call, self._keeping, self._wanted(call))
         self._strands[key].add(call, self._masks)
 
     def end_step(self) -> None:
@@ -68,22 +68,45 @@ class Joiner:
         """
         strands = sorted(self._strands.values(), key=lambda strand: strand.number)
         alike: dict[Mask, Mask] = {}
-        found = {}
+        found, there = {}, {}
         for group, name in name_groups([strand.group for strand in strands]).items():
             members = [strand for strand in strands if strand.group == group]
             query, key = (tokens[side] for side in _sides(group, tokens))
             layers = []
+            wanted = self._keeping.heads
             numbers = _numbers(members)
             for number, strand in zip(numbers, members, strict=True):
                 _check_sizes(strand, name, query, key)
                 mask = strand.mask(len(query), len(key))
                 visible = None if mask is None else alike.setdefault(mask, mask)
-                layers.append(Layer(layer=number, **strand.layer(len(query), len(key)), visible=visible))
+                size = len(query), len(key)
+                if wanted is None:
+                    layers.append(Layer(layer=number, **strand.layer(*size), visible=visible))
+                elif heads := wanted.of_layer(number, name, most=strand.all_heads):
+                    layers.append(Layer(layer=number, **strand.layer_of(*size, heads), visible=visible))
+            there[name] = {number: strand.all_heads for number, strand in zip(numbers, members, strict=True)}
+            if not layers:
+                continue
             names = [strand.name for strand in members]
             others = others_of(self._model, group[0], numbers, seen=names, cross=group[1])
             routed = {} if group[1] else _routed(routers_of(group[0], routers or {}), name, query)
             found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers), others=others, routers=routed)
+        if self._keeping.heads is not None:
+            self._keeping.heads.check(there)
         return found
+
+    def _wanted(self, call: Call) -> tuple[int, ...] | None:
+        """The heads that may be wanted of a layer whose number and stack are known at the end; None for all."""
+        if self._keeping.heads is None:
+            return None
+        block, group = block_of(call.name), group_of(call)
+        before = sum(strand.group == group for strand in self._strands.values())
+        numbers = (getattr(call.module, "layer_idx", None), None if block is None else block[1], before)
+        heads: set[int] = set()
+        for number in numbers:
+            if isinstance(number, int):
+                heads.update(*self._keeping.heads.may_be(number, most=call.size[1]))
+        return tuple(sorted(heads))
 
 
 def _sides(group: Group, tokens: Mapping[str, Tokens]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from headscope.capturing._chosen_heads import ChosenHeads, parse_heads
 from headscope.errors import CaptureError
 
 Keepable = Literal["weights", "qk", "values", "before", "statistics", "norms"]
@@ -29,6 +30,7 @@ class Keeping:
         rows: how many rows the statistics sample; None for all.
         top: how many of the largest weights of each row the statistics name.
         routers: whether router scores are kept.
+        heads: the heads that alone are kept; None for all.
     """
 
     what: frozenset[str] = frozenset({"weights", "qk", "values"})
@@ -37,6 +39,7 @@ class Keeping:
     rows: int | None = None
     top: int = 0
     routers: bool = False
+    heads: ChosenHeads | None = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -45,14 +48,20 @@ class Keeping:
 
 
 def parse_keep(
-    *, keep: Any = "auto", precision: Any = "float32", rows: Any = None, top: Any = 0, routers: Any = False
+    *,
+    keep: Any = "auto",
+    precision: Any = "float32",
+    rows: Any = None,
+    top: Any = 0,
+    routers: Any = False,
+    heads: Any = None,
 ) -> Keeping:
     """The options of `KeepOptions`, checked.
 
     Raises:
         CaptureError: where they are not what they may be, or do not fit together.
     """
-    names = get_args(Keepable)
+    names, chosen = get_args(Keepable), parse_heads(heads)
     if precision not in get_args(Precision):
         raise CaptureError(f"precision must be 'float32' or 'float16', not {precision!r}")
     if isinstance(keep, str) and keep == "auto":
@@ -61,6 +70,10 @@ def parse_keep(
         what = frozenset([keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep)
         if not what or what - set(names):
             raise CaptureError(f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}")
+        if chosen is not None and "norms" in what:
+            raise CaptureError(
+                "keep='norms' adds up what all heads of a layer write, and heads= keeps some; leave one of them out"
+            )
         if what == {"norms"}:
             return Keeping(what | {"weights", "qk"}, True, precision, routers=bool(routers))
         if what <= {"values", "before"}:
@@ -71,4 +84,4 @@ def parse_keep(
     for name, number, least in (("rows", rows, 2), ("top", top, 0)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < least):
             raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
-    return Keeping(what, keep == "auto", precision, rows, top, bool(routers))
+    return Keeping(what, keep == "auto", precision, rows, top, bool(routers), chosen)

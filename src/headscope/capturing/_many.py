@@ -13,6 +13,7 @@ import torch
 
 from headscope._progress import Progress
 from headscope.capturing._capture import capture
+from headscope.capturing._chosen_heads import NoSuchHeadsError
 from headscope.capturing._device import device_of
 from headscope.capturing._fitness import check_known
 from headscope.capturing._given import rows_of
@@ -331,7 +332,13 @@ class _Many:
 
 
 def reason_of(error: BaseException) -> HeadscopeError:
-    """What is reported of an input, in our tree of errors."""
+    """What is reported of an input, in our tree of errors.
+
+    Raises:
+        NoSuchHeadsError: what no other input will have either is no fault of this one.
+    """
+    if isinstance(error, NoSuchHeadsError):
+        raise error
     if isinstance(error, HeadscopeError):
         return error
     said = " ".join(str(error).split())

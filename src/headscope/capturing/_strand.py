@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from headscope.capturing._call import Call
 from headscope.capturing._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
+from headscope.capturing._chosen_heads import held_heads
 from headscope.capturing._cut import Cut, spread, stored
 from headscope.capturing._keep import Keeping
 from headscope.capturing._masks import Masks
@@ -20,7 +21,7 @@ from headscope.capturing._sight import Sight, sight_of
 from headscope.capturing._stacks import group_of
 from headscope.capturing._weights import recomputed, weights_of
 from headscope.errors import CaptureError
-from headscope.record import AGAINST, Mask, weakest
+from headscope.record import AGAINST, ARRAYS, HeldHeads, Mask, weakest
 
 SAME_WITHIN = 1e-5
 """How far a key that comes out of the cache may be from the one that went in, relative to the largest."""
@@ -50,19 +51,23 @@ class Strand:
     Args:
         call: the first one.
         keeping: what to keep.
+        heads: the heads that alone are kept, rising; None for all, and none where the layer is only checked.
     """
 
-    def __init__(self, call: Call, keeping: Keeping) -> None:
+    def __init__(self, call: Call, keeping: Keeping, heads: tuple[int, ...] | None = None) -> None:
         self.group, self.name, self.number = group_of(call), call.name, call.number
         self.own_number = getattr(call.module, "layer_idx", None)
-        self.heads, self.read, self.known = call.size[1], 0, 0
+        self.all_heads, self.read, self.known = call.size[1], 0, 0
+        self._held = held_heads(call, heads) if heads else None
+        self._is_empty = heads is not None and not heads
+        self.heads = self.all_heads if heads is None else len(heads)
         # norm and rotation are seen where queries and keys are the same tokens, which is at the first step
         self._facts: dict[str, Any] = {
             "module": call.name,
             "route": call.route,
             "scale": call.scale,
             "soft_cap": call.soft_cap,
-            "sinks": None if call.sinks is None else stored(call.sinks.reshape(-1), np.dtype("float32")),
+            "sinks": None if call.sinks is None else stored(self._own(call.sinks.reshape(-1)), np.dtype("float32")),
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
             "rotary": None,
@@ -75,7 +80,8 @@ class Strand:
         }
         self._keeping, self._cross = keeping, call.cross
         self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
-        self._has_qk, self._wants_weights = "qk" in keeping.what, "weights" in keeping.what
+        self._has_qk = "qk" in keeping.what and not self._is_empty
+        self._wants_weights = "weights" in keeping.what and not self._is_empty
         self._blocks: list[tuple[int, Block]] | None = [] if self._wants_weights else None
         self._biases: list[tuple[int, int, Block]] = []
         self._runs: list[np.ndarray] = []
@@ -109,9 +115,9 @@ class Strand:
         ours = weights[:, :, : span.kept]
         _check_nothing_lost(weights[:, :, span.kept :], call.name)
         if self._blocks is not None:
-            self._blocks.append((span.offset, self._plain(ours)))
-        if "values" in self._keeping.what:
-            self._extend("values", call.value[0], span, call.name)
+            self._blocks.append((span.offset, self._plain(self._own(ours))))
+        if "values" in self._keeping.what and not self._is_empty:
+            self._extend("values", self._own_shared(call.value[0]), span, call.name)
         self._note(call, verified(cut, weights, rows))
         self._see(masks.of(cut, sight), cut, span)
         self.read += call.size[2]
@@ -125,7 +131,26 @@ class Strand:
         if not self._has_qk:
             arrays |= {"queries": None, "keys": None, "bias": None}
         keeps = self._wants_weights or ("qk" in self._keeping.what and not self._has_qk)
-        return arrays | self._facts | {"weights": self._weights(queries, keys) if keeps else None}
+        return (
+            arrays
+            | self._facts
+            | {"held_heads": self._held, "weights": self._weights(queries, keys) if keeps else None}
+        )
+
+    def layer_of(self, queries: int, keys: int, heads: tuple[int, ...]) -> dict[str, Any]:
+        """The same of some of the heads that were kept."""
+        arguments, kept = self.layer(queries, keys), self._held
+        if kept is None or kept.numbers == heads:
+            return arguments
+        held = HeldHeads(heads, kept.heads, kept.kv_heads)
+        for name, axes in ARRAYS.items():
+            array = arguments.get(name)
+            if array is None or (name == "bias" and len(array) == 1):
+                continue
+            shared = axes.startswith("kv_head")
+            wanted = held.kv_numbers if shared else held.numbers
+            arguments[name] = array[kept.places(wanted, self.name, shared=shared)]
+        return arguments | {"held_heads": held}
 
     def mask(self, queries: int, keys: int) -> Mask | None:
         """Which keys each query saw; None where each saw all."""
@@ -168,10 +193,11 @@ class Strand:
             self._has_qk, self._blocks = False, self._blocks or []
             self._arrays["queries"], self._arrays["keys"], self._biases = _Growing(), _Growing(), []
             return
-        self._arrays["queries"].add(self._plain(cut.of_queries(call.query)))
-        self._extend("keys", call.key[0], span, call.name)
+        self._arrays["queries"].add(self._plain(self._own(cut.of_queries(call.query))))
+        self._extend("keys", self._own_shared(call.key[0]), span, call.name)
         if sight.bias is not None:
-            self._biases.append((span.first, span.offset, self._plain(cut.of_both(sight.bias))))
+            bias = cut.of_both(sight.bias)
+            self._biases.append((span.first, span.offset, self._plain(bias if len(bias) == 1 else self._own(bias))))
 
     def _extend(self, name: str, tensor: torch.Tensor, span: Span, module: str) -> None:
         """Add the keys that are new, once a few of the others are seen to be what they were."""
@@ -225,6 +251,14 @@ class Strand:
         for first, offset, block in self._biases:
             _place(block, found, first, offset)
         return found
+
+    def _own(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Of an array whose first axis is the heads, those that are kept."""
+        return tensor if self._held is None else tensor[list(self._held.numbers)]
+
+    def _own_shared(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Of an array whose first axis is the key/value heads, those that are kept."""
+        return tensor if self._held is None else tensor[list(self._held.kv_numbers)]
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
         return stored(tensor, self._keeping.dtype)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from headscope.cli._media import Media
+from headscope.cli._page import Words
 from headscope.cli._run import ModelOptions, captured, check_record_name, say, say_checked, say_what
+from headscope.errors import CaptureError
+
+HEAD = re.compile(r"(?:(.+):)?(\d+)-(\d+)")
 
 
 def capture(
@@ -24,6 +29,7 @@ def capture(
     rows: int | None = None,
     top: int = 0,
     routers: Annotated[bool, Parameter(negative="")] = False,
+    heads: Words = (),
 ) -> None:
     """Capture a text, a sentence pair, a picture or a sound, and keep the record as one .safetensors file.
 
@@ -41,10 +47,12 @@ def capture(
         rows: How many rows the statistics sample; by default all.
         top: How many of the largest weights of each row the statistics name.
         routers: Keep the router scores of mixture-of-experts layers, too.
+        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one stack; all by default.
     """
     from headscope.storage import save
 
     check_record_name(out)
+    chosen = [parse_head(each) for each in heads]
     media = media or Media()
     media.check(text, text_b)
     record = captured(
@@ -58,8 +66,22 @@ def capture(
         rows=rows,
         top=top,
         routers=routers,
+        heads=chosen or None,
     )
     path = save(record, out)
     say_what(record)
     say_checked(record)
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
+
+
+def parse_head(given: str) -> tuple:
+    """A head as it is given on the command line: 12-7, or cross:3-0.
+
+    Raises:
+        CaptureError: where it is no head.
+    """
+    matched = HEAD.fullmatch(given)
+    if matched is None:
+        raise CaptureError(f"--heads {given}: a head is named by its layer and its number, such as 12-7, or cross:3-0")
+    stack, layer, head = matched.groups()
+    return (int(layer), int(head)) if stack is None else (stack, int(layer), int(head))

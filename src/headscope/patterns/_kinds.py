@@ -510,6 +510,6 @@ def head_kinds(stack: Stack) -> HeadKinds:
     values = np.full((len(layers), stack.heads, len(COLUMNS)), np.nan)
     facts = text_facts(stack)
     for row, layer in enumerate(layers):
-        for head in range(layer.heads):
+        for head in layer.head_numbers:
             values[row, head] = list(head_numbers(layer.weights_of(head), layer.visible, facts).values())
     return HeadKinds(tuple(layer.layer for layer in layers), values)

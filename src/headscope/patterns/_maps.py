@@ -123,7 +123,7 @@ class Maps:
 
 
 def maps_of(stack: Stack, layer: Layer, sides: Sides | None = None) -> Maps:
-    """The maps of one layer of a record.
+    """The maps of the heads of one layer that a record holds.
 
     Raises:
         RecordError: where neither weights nor queries and keys were kept.
@@ -135,5 +135,5 @@ def maps_of(stack: Stack, layer: Layer, sides: Sides | None = None) -> Maps:
         (3, 5, 7)
     """
     visible = layer.visible.dense()
-    weights = np.asarray(layer.weights_of(), np.float64)
+    weights = np.asarray(layer.held_weights(), np.float64)
     return Maps(weights, sides or Sides(stack.query, stack.key), visible)

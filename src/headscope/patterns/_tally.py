@@ -92,7 +92,7 @@ class Tally(OneModel):
             RecordError: where the text was counted before, or the record has other layers and heads.
         """
         stack = record[self.stack or next(iter(record.stacks))]
-        cells = [(layer.layer, head) for layer in stack for head in range(layer.heads)]
+        cells = list(stack.held_heads)
         if self.cells and cells != self.cells:
             raise RecordError(
                 f"Text {text!r} has {len(cells)} heads, the texts before it {len(self.cells)}; heads of one model are "
@@ -106,7 +106,7 @@ class Tally(OneModel):
         if self.adds_distances:
             # a matrix of heads by heads is added up as exactly as a map of tokens by tokens
             self.distances = self.distances or MapSum(1, len(cells))
-            self.distances.update(text, head_distances(np.concatenate([layer.weights_of() for layer in stack]))[None])
+            self.distances.update(text, head_distances(np.concatenate([layer.held_weights() for layer in stack]))[None])
         self.statistic.update(text, values, group=group)
         self.shown[text] = " / ".join(record.texts) or " ".join(stack.query.labels)
 
@@ -201,9 +201,10 @@ class Tally(OneModel):
         first = 0
         for layer in stack:
             maps = maps_of(stack, layer, sides)
-            mean = None if self.position_mean is None else self.position_mean[first : first + layer.heads]
+            end = first + len(layer.head_numbers)
+            mean = None if self.position_mean is None else self.position_mean[first:end]
             parts.append(self._layer_values(maps, wanted, (shuffled, alike), mean))
-            first += layer.heads
+            first = end
         return np.concatenate(parts, axis=1)
 
     def _layer_values(

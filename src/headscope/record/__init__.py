@@ -7,6 +7,7 @@ from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._from_weights import from_weights
 from headscope.record._generation import Candidate, Generation
+from headscope.record._held_heads import HeldHeads
 from headscope.record._layer import ARRAYS, Layer
 from headscope.record._mask import Mask
 from headscope.record._record import Record
@@ -28,6 +29,7 @@ __all__ = [
     "ContributionKind",
     "Contributions",
     "Generation",
+    "HeldHeads",
     "Layer",
     "Mask",
     "ModelFacts",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope._libraries import library
+from headscope.errors import RecordError
 
 if TYPE_CHECKING:
     from headscope.record._stack import Stack
@@ -56,6 +57,13 @@ def to_arrow(stack: Stack, layer: Any = None, head: Any = None) -> Any:
 
 def columns_of(stack: Stack, layer: Any = None, head: Any = None) -> dict[str, Any]:
     """A row for each weight: layer, head, query, query_token, key, key_token, weight; one array for each column."""
+    if layer is None and len({each.head_numbers for each in stack}) > 1 and not stack.is_whole:
+        parts = [_columns(stack, each.layer, head) for each in stack]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return _columns(stack, layer, head)
+
+
+def _columns(stack: Stack, layer: Any, head: Any) -> dict[str, Any]:
     numbers, heads, weights = _chosen(stack, layer, head)
     places = (numbers, heads, range(len(stack.query)), range(len(stack.key)))
     grid = [axis.ravel() for axis in np.meshgrid(*map(np.asarray, places), indexing="ij")]
@@ -74,7 +82,19 @@ def columns_of(stack: Stack, layer: Any = None, head: Any = None) -> dict[str, A
 def _chosen(stack: Stack, layer: Any, head: Any) -> tuple[list[int], list[int], np.ndarray]:
     """Numbers of the layers, of the heads, and their weights ``[layer head query key]``."""
     numbers = [each.layer for each in stack] if layer is None else [int(layer)]
+    if head is None and not stack.is_whole:
+        layers = [stack.layer(number) for number in numbers]
+        if len({each.head_numbers for each in layers}) > 1:
+            raise RecordError(
+                f"Stack {stack.name!r} holds other heads in each layer ({_said(stack)}), which are no one array; take "
+                "them layer by layer, or as a table"
+            )
+        return numbers, list(layers[0].head_numbers), np.stack([each.held_weights() for each in layers])
     weights = stack.weights(layer, head)
     weights = weights[None] if layer is not None else weights
     weights = weights[:, None] if head is not None else weights
     return numbers, list(range(weights.shape[1])) if head is None else [int(head)], weights
+
+
+def _said(stack: Stack) -> str:
+    return ", ".join(f"{layer}-{head}" for layer, head in stack.held_heads)

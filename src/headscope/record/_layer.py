@@ -12,6 +12,7 @@ from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, check_number, check_weights, frozen, is_on_disk
 from headscope.record._contributions import Contributions
 from headscope.record._copied import Copied
+from headscope.record._held_heads import HeldHeads
 from headscope.record._mask import Mask
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.record._rotary import Rotary
@@ -33,6 +34,9 @@ class Layer(Copied):
 
     Args:
         layer: number of the layer in the model, from 0.
+        held_heads: which heads the arrays are of, where not all were kept (``capture(heads=...)``); None for all.
+            Arrays have one row for each head that was kept then, and one for each key/value head that these use; every
+            method takes the number that a head has in the model, and refuses heads that were not kept.
         weights: ``[head query key]``, rows sum to 1, or to less where there are sinks.
         queries: ``[head query feature]``, after positions are applied.
         keys: ``[kv_head key feature]``, after positions are applied; several heads may share one.
@@ -71,6 +75,7 @@ class Layer(Copied):
     """
 
     layer: int
+    held_heads: HeldHeads | None = None
     weights: Array | None = array_field()
     queries: Array | None = array_field()
     keys: Array | None = array_field()
@@ -117,20 +122,28 @@ class Layer(Copied):
 
     def __repr__(self) -> str:
         """A line that says what there is and what is kept of it."""
-        heads, queries, keys = self.size_of_all
+        heads, (queries, keys) = self.heads, self.size
         kept = [name for name in ARRAYS if self.has(name)]
         shared = f" on {self.kv_heads} key/value heads" if self.kv_heads < heads else ""
         held_here = ", ".join(kept) or "statistics"
-        return f"<Layer {self.layer}: {heads} heads{shared}, {queries} x {keys}, {self.kind}; holds {held_here}>"
+        of = "" if self.held_heads is None else f" of head {', '.join(map(str, self.held_heads.numbers))}"
+        return f"<Layer {self.layer}: {heads} heads{shared}, {queries} x {keys}, {self.kind}; holds {held_here}{of}>"
 
     @property
     def heads(self) -> int:
-        """Number of heads."""
-        return self.size_of_all[0]
+        """Number of heads of the layer in the model; see `head_numbers` for those that the record holds."""
+        return self._kept_size[0] if self.held_heads is None else self.held_heads.heads
+
+    @property
+    def head_numbers(self) -> tuple[int, ...]:
+        """Numbers of the heads that the record holds: all, or those of ``capture(heads=...)``."""
+        return tuple(range(self.heads)) if self.held_heads is None else self.held_heads.numbers
 
     @property
     def kv_heads(self) -> int:
         """Number of key/value heads: fewer than heads where heads share their keys and values."""
+        if self.held_heads is not None:
+            return self.held_heads.kv_heads
         for name in ("keys", "values"):
             if self.has(name):
                 return self.shape_of(name)[0]
@@ -139,11 +152,11 @@ class Layer(Copied):
     @property
     def size(self) -> tuple[int, int]:
         """Number of queries and of keys."""
-        return self.size_of_all[1:]
+        return self._kept_size[1:]
 
     @property
-    def size_of_all(self) -> tuple[int, int, int]:
-        """Number of heads, of queries and of keys: the shape of the weights."""
+    def _kept_size(self) -> tuple[int, int, int]:
+        """Number of heads that were kept, of queries and of keys: the shape of the weights."""
         if self.has("weights"):
             heads, queries, keys = self.shape_of("weights")
             return heads, queries, keys
@@ -166,11 +179,16 @@ class Layer(Copied):
 
         Args:
             name: such as ``"queries"``.
-            *index: for each axis, from the first, a number, a slice or a list of numbers.
+            *index: for each axis, from the first, a number, a slice or a list of numbers; heads are numbered as in the
+                model.
 
         Raises:
+            RecordError: a head that was not kept.
             FileError: where the file was changed since it was opened.
         """
+        if self.held_heads is not None and index and self._has_axis_of_heads(name):
+            shared = ARRAYS[name].startswith("kv_head")
+            index = (self._place(index[0], shared=shared), *index[1:])
         return part_of(held(self, name), *index)
 
     @property
@@ -192,9 +210,16 @@ class Layer(Copied):
         """Weights of one head ``[query key]``, or of all ``[head query key]``: kept ones, or recomputed in float64.
 
         Raises:
-            RecordError: where there is no such head, or a file holds what weights cannot be.
+            RecordError: where there is no such head, or not all were kept, or a file holds what weights cannot be.
         """
-        chosen = self._chosen(head)
+        found = self._weights(self._chosen(head))
+        return found if head is None else found[0]
+
+    def held_weights(self) -> Floating:
+        """Weights ``[head query key]`` of the heads that the record holds, in the order of `head_numbers`."""
+        return self._weights(slice(None) if self.held_heads is None else list(self.held_heads.numbers))
+
+    def _weights(self, chosen: slice | list[int]) -> Floating:
         if not self.has("weights"):
             found = softmax_of(self._scores(chosen), self.part("sinks", chosen) if self.has("sinks") else None)
         else:
@@ -202,7 +227,7 @@ class Layer(Copied):
             if is_on_disk(held(self, "weights")):
                 found = np.array(found)
                 check_weights(found, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
-        return found if head is None else found[0]
+        return found
 
     def scores_of(self, head: Any = None) -> Floating:
         """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query may not look.
@@ -278,7 +303,7 @@ class Layer(Copied):
             check_finite(found, self._name(name))
         return found
 
-    def _scores(self, chosen: slice) -> Floating:
+    def _scores(self, chosen: slice | list[int]) -> Floating:
         self._check_kept()
         bias = None
         if self.has("bias"):
@@ -302,11 +327,29 @@ class Layer(Copied):
         """Mean share of a row's weight that was not kept, over all heads and queries; 0 where rows are whole."""
         if not self.partial:
             return 0.0
-        alive = self.weights_of()[:, ~self.dead]
+        alive = self.held_weights()[:, ~self.dead]
         return float(max(0.0, 1 - alive.sum(axis=-1, dtype=np.float64).mean())) if alive.size else 0.0
+
+    def _has_axis_of_heads(self, name: str) -> bool:
+        """Whether an array has a row for each head; one bias may stand for all."""
+        return name != "bias" or self.shape_of(name)[0] > 1
+
+    def _place(self, wanted: Any, *, shared: bool) -> Any:
+        """Where heads of these numbers stand in the arrays of a layer of which not all heads were kept."""
+        if self.held_heads is None or (isinstance(wanted, slice) and wanted == slice(None)):
+            return wanted
+        name = f"Layer {self.layer}"
+        if isinstance(wanted, slice):
+            count = self.held_heads.kv_heads if shared else self.held_heads.heads
+            return self.held_heads.places(range(*wanted.indices(count)), name, shared=shared)
+        if np.ndim(wanted) == 0:
+            return self.held_heads.places([int(wanted)], name, shared=shared)[0]
+        return self.held_heads.places([int(number) for number in wanted], name, shared=shared)
 
     def _chosen(self, head: Any) -> slice:
         if head is None:
+            if self.held_heads is not None:
+                self.held_heads.places(range(self.held_heads.heads), f"Layer {self.layer}")
             return slice(None)
         check_number("head", head)
         if not 0 <= head < self.heads:
@@ -322,16 +365,18 @@ class Layer(Copied):
             raise RecordError(f"{self._name(name)} has shape {shape}; wanted are the axes [{axes}]")
 
     def _check_shapes(self) -> None:
-        heads, (queries, keys) = self.heads, self.size
-        if heads % max(1, self.kv_heads):
-            raise RecordError(f"Layer {self.layer}: {heads} heads cannot share {self.kv_heads} key/value heads evenly")
+        (heads, queries, keys), kv_heads = self._kept_size, self.kv_heads
+        if self.held_heads is not None:
+            heads, kv_heads = len(self.held_heads.numbers), len(self.held_heads.kv_numbers)
+        elif heads % max(1, kv_heads):
+            raise RecordError(f"Layer {self.layer}: {heads} heads cannot share {kv_heads} key/value heads evenly")
         wanted = {
             "weights": (heads, queries, keys),
             "queries": (heads, queries, self._width("queries")),
-            "keys": (self.kv_heads, keys, self._width("queries" if self.has("queries") else "keys")),
-            "values": (self.kv_heads, keys, self._width("values")),
+            "keys": (kv_heads, keys, self._width("queries" if self.has("queries") else "keys")),
+            "values": (kv_heads, keys, self._width("values")),
             "queries_before": (heads, queries, self._width("queries_before")),
-            "keys_before": (self.kv_heads, keys, self._width("keys_before")),
+            "keys_before": (kv_heads, keys, self._width("keys_before")),
             "value_norms": (heads, keys),
             "sinks": (heads,),
         }

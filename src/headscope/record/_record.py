@@ -17,6 +17,9 @@ from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
 from headscope.record._verification import verification_of, weakest
 
+NAMED = 6
+"""So many chosen heads are named in a summary."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record(Copied):
@@ -120,7 +123,7 @@ class Record(Copied):
     def summary(self) -> str:
         """One line: the model, the size of every stack, and how much the model wrote itself."""
         parts = [
-            f"{'' if name == 'self' else name + ' '}{len(stack)} layers x {stack.heads} heads, {_counted(stack)}"
+            f"{'' if name == 'self' else name + ' '}{_sized(stack)}, {_counted(stack)}"
             for name, stack in self.stacks.items()
         ]
         if self.unseen:
@@ -131,6 +134,14 @@ class Record(Copied):
 
     def __repr__(self) -> str:
         return f"<Record of {self.summary}>"
+
+
+def _sized(stack: Stack) -> str:
+    if stack.is_whole:
+        return f"{len(stack)} layers x {stack.heads} heads"
+    held = [f"{layer}-{head}" for layer, head in stack.held_heads]
+    named = ", ".join(held[:NAMED]) + (" ..." if len(held) > NAMED else "")
+    return f"{len(held)} chosen head{'s' * (len(held) > 1)} ({named})"
 
 
 def _counted(stack: Stack) -> str:

@@ -99,6 +99,16 @@ class Stack(Copied):
         """Number of heads of the layer that has most."""
         return max(layer.heads for layer in self.layers)
 
+    @property
+    def held_heads(self) -> tuple[tuple[int, int], ...]:
+        """Every head that the record holds, as numbers of layer and head: all, or those of ``capture(heads=...)``."""
+        return tuple((layer.layer, head) for layer in self.layers for head in layer.head_numbers)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every layer holds all of its heads."""
+        return all(layer.held_heads is None for layer in self.layers)
+
     def layer(self, number: Any) -> Layer:
         """The layer with this number.
 
@@ -117,7 +127,8 @@ class Stack(Copied):
         """Weights of all layers ``[layer head query key]``, of a layer ``[head query key]``, or of one head of it.
 
         Raises:
-            RecordError: a layer or head that there is not; all layers where they have different numbers of heads.
+            RecordError: a layer or head that there is not; all layers where they have different numbers of heads; all
+                heads where the record holds some.
         """
         if layer is not None:
             return self.layer(layer).weights_of(head)
@@ -194,7 +205,8 @@ class Stack(Copied):
         queries, keys = len(self.query), len(self.key)
         tokens = f"{queries} tokens" if self.query == self.key else f"{queries} queries x {keys} keys"
         missing = f"; {len(self.others)} without" if self.others else ""
-        return f"<Stack {self.name!r}: layers {_listed(numbers)} x {self.heads} heads ({kinds}), {tokens}{missing}>"
+        heads = f" x {self.heads} heads" if self.is_whole else f", {len(self.held_heads)} chosen heads"
+        return f"<Stack {self.name!r}: layers {_listed(numbers)}{heads} ({kinds}), {tokens}{missing}>"
 
     def scores(self, layer: Any, head: Any = None) -> Floating:
         """What goes into the softmax, ``[head query key]`` or ``[query key]``; -inf where a query may not look."""

@@ -64,6 +64,7 @@ LAYER: dict[str, Any] = {
     "norm": str,
     "latent": (int, None),
     "changes": [str],
+    "held_heads": {"numbers": [int], "heads": int, "kv_heads": int},
     "turned": str,
     "contributions": CONTRIBUTIONS,
     "rotary": (ROTARY, None),

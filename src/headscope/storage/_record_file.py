@@ -31,6 +31,7 @@ from headscope.record import (
     Candidate,
     Contributions,
     Generation,
+    HeldHeads,
     Layer,
     Mask,
     ModelFacts,
@@ -104,6 +105,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
                 {name: getattr(layer, name) for name in LAYER_FACTS}
                 | _said_of(layer.contributions)
                 | {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
+                | ({} if layer.held_heads is None else {"held_heads": dataclasses.asdict(layer.held_heads)})
                 | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
             )
         tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
@@ -187,7 +189,7 @@ def _check_values(record: Record) -> None:
     for stack in record.stacks.values():
         for layer in stack:
             if layer.has("weights"):
-                for head in range(layer.heads):
+                for head in layer.head_numbers:
                     layer.weights_of(head)
             for name in ARRAYS:
                 if layer.has(name) and name != "weights":
@@ -225,6 +227,7 @@ def _stack(entry: dict, tensors: Mapping[str, FileArray]) -> Stack:
                 verified_against=facts.get("verified_against", ""),
                 verified_limit=facts.get("verified_limit"),
                 **arrays,
+                held_heads=_held_heads(facts),
                 visible=_mask(tensors, prefix, len(key)),
                 rotary=_rotary(facts["rotary"]),
                 statistics=_statistics(tensors, prefix, facts["statistics"]),
@@ -239,6 +242,13 @@ def _stack(entry: dict, tensors: Mapping[str, FileArray]) -> Stack:
         others={int(number): what for number, what in entry["others"].items()},
         routers=StoredArrays({number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]}),
     )
+
+
+def _held_heads(facts: dict[str, Any]) -> HeldHeads | None:
+    if "held_heads" not in facts:
+        return None
+    said = facts["held_heads"]
+    return HeldHeads(tuple(said["numbers"]), said["heads"], said["kv_heads"])
 
 
 def _described(tokens: Tokens) -> dict[str, Any]:

@@ -114,6 +114,8 @@ class PageLayer(TypedDict):
     """Of a layer that is prepared later: the quantities that it will have, beside weights."""
     kind: str
     """full, causal, sliding ...: what a query may look at."""
+    held: NotRequired[list[int]]
+    """Positions among the page's heads of those that were captured, where others were not: of these everything is 0."""
     kv_heads: int
     """Fewer than heads where heads share their keys and values."""
     visible: PageArray | None

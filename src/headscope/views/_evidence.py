@@ -152,7 +152,7 @@ def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
 
 def _stack(found: Heads, record: Record, stacks: Sequence[PageStack]) -> PageStack:
     name = found.tally.stack or next(iter(record.stacks))
-    wanted = [(layer.layer, head) for layer in record[name] for head in range(layer.heads)]
+    wanted = list(record[name].held_heads)
     if found.cells != wanted:
         raise PageError(
             f"The evidence is of {len(found.cells)} heads, {_ends(found.cells)}, and stack {name!r} of this record has "

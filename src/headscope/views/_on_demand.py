@@ -24,7 +24,15 @@ from headscope.views._beside import PREFIX, options_beside, records_beside
 from headscope.views._contract import Page, PageLayer, PageStack
 from headscope.views._options import PageOptions
 from headscope.views._page import later_stack, page_header
-from headscope.views._payload import MOST_ERROR, ROUNDING, Chunks, HalfScores, layer_facts, scores_part
+from headscope.views._payload import (
+    MOST_ERROR,
+    ROUNDING,
+    Chunks,
+    HalfScores,
+    held_positions,
+    layer_facts,
+    scores_part,
+)
 from headscope.views._quantise import quantise
 from headscope.views._quantities import (
     CONTRIBUTION,
@@ -66,7 +74,7 @@ class Prepared:
         """The bytes of one entry of an array's outermost axis; None where there is none."""
         half = self.half
         arrays = {} if half is None else {"queries": half.queries, "keys": half.keys, "bias": half.bias}
-        if kind == "weights" and self.header["weights"] is not None and at < len(self.heads):
+        if kind == "weights" and self.header["weights"] is not None and at in held_positions(self.layer, self.heads):
             return quantise(self.layer.weights_of(self.heads[at])).tobytes()
         found = arrays.get(kind)
         return None if found is None or at >= len(found) else np.ascontiguousarray(found[at]).tobytes()
@@ -175,7 +183,7 @@ class OnDemand:
         first = self.header["selection"]
         layer = self.record[first["stack"]].layer(first["layer"])
         queries, keys = layer.size
-        weights = layer.heads * queries * keys
+        weights = len(layer.head_numbers) * queries * keys
         scores = weights
         if layer.has("queries") and layer.has("keys"):
             scores = 2 * (prod(layer.shape_of("queries")) + prod(layer.shape_of("keys")))
@@ -201,7 +209,7 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
             if array is not None:
                 array["chunk"] = f"{name}/{stack}/{layer.layer}"
                 array["split"] = True
-    if half is None or error > MOST_ERROR:
+    if half is None or error > MOST_ERROR or len(held_positions(layer, heads)) < len(heads):
         header["weights"] = {
             "chunk": f"weights/{stack}/{layer.layer}",
             "axes": [HEAD, QUERY, KEY],
@@ -222,7 +230,10 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
 
 def _measured(half: HalfScores, layer: Layer, heads: list[int]) -> float:
     """The largest error of a weight that is recomputed from half precision."""
-    off = [np.abs(half.weights(layer, at) - layer.weights_of(head)).max(initial=0) for at, head in enumerate(heads)]
+    off = [
+        np.abs(half.weights(layer, at) - layer.weights_of(heads[at])).max(initial=0)
+        for at in held_positions(layer, heads)
+    ]
     return float(max(off, default=0)) + ROUNDING
 
 
@@ -298,8 +309,8 @@ def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) 
     thumbs = np.zeros(shape, np.uint8)
     kinds = np.full((shape[0], len(COLUMNS)), np.nan, np.float32)
     facts = text_facts(stack)
-    for at, head in enumerate(heads):
-        weights = layer.weights_of(head)
+    for at in held_positions(layer, heads):
+        weights = layer.weights_of(heads[at])
         thumbs[at] = quantise(max_pooled(weights))
         kinds[at] = list(head_numbers(weights, layer.visible, facts).values())
     return Small(thumbs.tobytes(), kinds.tobytes())
@@ -317,8 +328,19 @@ def _row(given: OnDemand, asked: Asked) -> bytes | None:
     if further is not None:
         found = further[None, query] if further.ndim == 2 else further[heads, query]
     else:
-        found = _row_of(asked.quantity, layer, heads, query)
+        found = _row_in(asked.quantity, layer, heads, query)
     return None if found is None else found.astype(np.float32).tobytes()
+
+
+def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
+    """A row of each head; of those that the record does not hold NaN."""
+    there = held_positions(layer, heads)
+    rows = _row_of(quantity, layer, [heads[at] for at in there], query)
+    if rows is None or len(there) == len(heads):
+        return rows
+    found = np.full((len(heads), rows.shape[1]), np.nan)
+    found[there] = rows
+    return found
 
 
 def _row_of(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:

@@ -237,7 +237,7 @@ def first_selection(record: Record, options: PageOptions, held: dict[str, list[i
     stack = record[options.get("stack", next(iter(held)))]
     if stack.name not in held:
         raise PageError(f"stack={stack.name!r} is shown first, but include_layers= leaves it out")
-    heads = held_heads(stack, options.get("include_heads"))
+    heads = held_heads(stack, held[stack.name], options.get("include_heads"))
     return {
         "view": options.get("view") or _opening(options),
         "stack": stack.name,
@@ -297,11 +297,12 @@ def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list
     return {name: layers for name, layers in found.items() if layers}
 
 
-def held_heads(stack: Stack, numbers: Sequence[int] | None) -> list[int]:
-    """The heads of a stack that go into the page."""
+def held_heads(stack: Stack, layers: Collection[int], numbers: Sequence[int] | None) -> list[int]:
+    """The heads of a stack that go into the page: those that one of these layers holds."""
+    there = sorted({head for layer, head in stack.held_heads if layer in layers})
     if numbers is None:
-        return list(range(stack.heads))
-    _check_numbers("include_heads", numbers, range(stack.heads), f"stack {stack.name!r} has heads")
+        return there
+    _check_numbers("include_heads", numbers, there, f"stack {stack.name!r} has heads")
     return sorted(set(numbers))
 
 
@@ -320,7 +321,8 @@ def _heads(stack: Stack, wanted: Any, held: list[int]) -> list[int] | None:
     if wanted is None:
         quick = len(held) * len(stack.query) * len(stack.key) <= QUICK
         return None if quick else held[:1]
-    _check_numbers("heads", wanted, range(stack.heads), f"stack {stack.name!r} has heads")
+    there = sorted({head for _, head in stack.held_heads})
+    _check_numbers("heads", wanted, there, f"stack {stack.name!r} has heads")
     if set(wanted) - set(held):
         raise PageError(f"heads={list(wanted)} are shown first, but include_heads= leaves some of them out")
     return sorted(set(wanted))
@@ -342,4 +344,10 @@ def _tokens(side: str, wanted: Any, tokens: Tokens) -> list[int]:
 def _check_numbers(name: str, given: Any, known: Collection[int], there_are: str) -> None:
     if isinstance(given, str) or not given or set(given) - set(known):
         shown = repr(given) if isinstance(given, str) else list(given)
-        raise PageError(f"{name}={shown}: {there_are} 0 to {len(known) - 1}; choose at least one")
+        raise PageError(f"{name}={shown}: {there_are} {_listed(known)}; choose at least one")
+
+
+def _listed(numbers: Collection[int]) -> str:
+    if list(numbers) == list(range(len(numbers))):
+        return f"0 to {len(numbers) - 1}"
+    return ", ".join(map(str, numbers))

@@ -121,7 +121,7 @@ def page_header(
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
     selection = first_selection(record, options, held)
-    heads = {name: held_heads(record[name], options.get("include_heads")) for name in held}
+    heads = {name: held_heads(record[name], held[name], options.get("include_heads")) for name in held}
     layers = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
     stacks = [stack_of(record[name], layers[name], heads[name]) for name in held]
     compared = options.get("comparison")
@@ -189,7 +189,7 @@ def _check_size(
 
 
 def _least_bytes(layer: Layer) -> int:
-    weights = layer.heads * layer.size[0] * layer.size[1]
+    weights = len(layer.head_numbers) * layer.size[0] * layer.size[1]
     if not layer.has("queries") or not layer.has("keys"):
         return weights
     return min(weights, 2 * (prod(layer.shape_of("queries")) + prod(layer.shape_of("keys"))))
@@ -279,7 +279,7 @@ def _reason(what: str) -> str:
 
 
 def _own(layer: Layer, heads: list[int]) -> list[int]:
-    """Those of the heads that a layer has: it may have fewer than its stack."""
+    """Those of the heads that a layer has in the model: it may have fewer than its stack."""
     return [head for head in heads if head < layer.heads]
 
 

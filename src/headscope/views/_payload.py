@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.axes import FEATURE, HEAD, KEY, KV_HEAD, QUERY
-from headscope.patterns import TextFacts, head_numbers
+from headscope.patterns import COLUMNS, TextFacts, head_numbers
 from headscope.record import Layer
 from headscope.record._recompute import scores_of, softmax_of
 from headscope.views._contract import Dtype, PageArray, PageLayer, PageScores
@@ -70,12 +70,12 @@ class HalfScores:
 
     @classmethod
     def of(cls, layer: Layer, heads: list[int], *, single: bool = False) -> HalfScores | None:
-        """None where the layer holds no queries and keys; all in single precision where that is wanted."""
+        """All in single precision where that is wanted; None where the layer holds no queries and keys."""
         if not layer.has("queries") or not layer.has("keys"):
             return None
         shorten = _single if single else _half
-        queries, query_factor = shorten(layer.part("queries", heads))
-        keys, key_factor = shorten(layer.part("keys", _shared(layer, heads)))
+        queries, query_factor = shorten(_rows(layer, "queries", heads))
+        keys, key_factor = shorten(_rows(layer, "keys", _shared(layer, heads)))
         bias = _bias(layer, heads)
         if bias is not None:
             bias = _short(bias, np.float32 if single else np.float16)
@@ -84,7 +84,7 @@ class HalfScores:
             keys=keys,
             scale=layer.scale * query_factor * key_factor,
             bias=bias,
-            sinks=np.asarray(layer.part("sinks", heads), np.float64) if layer.has("sinks") else None,
+            sinks=np.asarray(_rows(layer, "sinks", heads), np.float64) if layer.has("sinks") else None,
         )
 
     @property
@@ -130,14 +130,14 @@ class Bytes:
     @classmethod
     def empty(cls, layer: Layer, heads: list[int]) -> Bytes:
         """Room for the weights."""
-        return cls(np.empty((len(heads), *layer.size), np.uint8))
+        return cls(np.zeros((len(heads), *layer.size), np.uint8))
 
     @classmethod
     def of(cls, layer: Layer, heads: list[int]) -> Bytes:
         """The weights of these heads."""
         made = cls.empty(layer, heads)
-        for position, head in enumerate(heads):
-            made.put(position, layer.weights_of(head))
+        for position in held_positions(layer, heads):
+            made.put(position, layer.weights_of(heads[position]))
         return made
 
     def put(self, position: int, exact: Float[np.ndarray, "query key"]) -> None:
@@ -171,11 +171,21 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, fa
         facts: what the stack's tokens say, for what its heads do.
         room: bytes that queries and keys may take even where the weights are smaller.
     """
+    there = held_positions(layer, heads)
     half = HalfScores.of(layer, heads)
     fits = half is not None and half.size <= room
-    stored = None if half is not None and (fits or _surely_smaller(half, layer)) else Bytes.empty(layer, heads)
+    recomputes = half is not None and len(there) == len(heads)  # the rows of other heads would come out even, not empty
+    stored = (
+        None
+        if half is not None and recomputes and (fits or _surely_smaller(half, layer))
+        else Bytes.empty(layer, heads)
+    )
     thumbs, kinds, error = [], [], ROUNDING
     for position, head in enumerate(heads):
+        if position not in there:
+            thumbs.append(quantise(max_pooled(np.zeros(layer.size))))
+            kinds.append([np.nan] * len(COLUMNS))
+            continue
         exact = layer.weights_of(head)
         thumbs.append(quantise(max_pooled(exact)))
         kinds.append(list(head_numbers(exact, layer.visible, facts).values()))
@@ -183,7 +193,9 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, fa
             stored.put(position, exact)
         if half is not None:
             error = max(error, float(np.abs(half.weights(layer, position) - exact).max(initial=0)) + ROUNDING)
-    recompute = half is not None and error <= MOST_ERROR and (stored is None or half.packed < stored.packed)
+    recompute = (
+        half is not None and recomputes and error <= MOST_ERROR and (stored is None or half.packed < stored.packed)
+    )
     if not recompute and stored is None:
         stored = Bytes.of(layer, heads)
     name = f"{stack}/{layer.layer}"
@@ -196,11 +208,29 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, fa
     return MadeLayer(header, np.stack(thumbs), np.array(kinds, np.float32))
 
 
+def held_positions(layer: Layer, heads: list[int]) -> list[int]:
+    """Where those of these heads stand that the record holds."""
+    return [position for position, head in enumerate(heads) if head in layer.head_numbers]
+
+
 def _bias(layer: Layer, heads: list[int]) -> np.ndarray | None:
     """Of these heads, or the one that all heads share."""
     if not layer.has("bias"):
         return None
-    return layer.part("bias", [0] if layer.shape_of("bias")[0] == 1 else heads)
+    return layer.part("bias", [0]) if layer.shape_of("bias")[0] == 1 else _rows(layer, "bias", heads)
+
+
+def _rows(layer: Layer, name: str, numbers: list[int]) -> np.ndarray:
+    """An array of heads, or of key/value heads, of these numbers; zeros for those that the record does not hold."""
+    held = layer.held_heads
+    if held is None:
+        return layer.part(name, numbers)
+    known = held.kv_numbers if name == "keys" else held.numbers
+    there = [number for number in numbers if number in known]
+    rows = layer.part(name, there)
+    found = np.zeros((len(numbers), *rows.shape[1:]), rows.dtype)
+    found[[place for place, number in enumerate(numbers) if number in known]] = rows
+    return found
 
 
 def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> PageLayer:
@@ -208,13 +238,16 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
     header: PageLayer = {
         "layer": layer.layer,
         "kind": layer.kind,
-        "kv_heads": len(heads) if not layer.has("queries") or not layer.has("keys") else len(_shared(layer, heads)),
+        "kv_heads": _kv_heads(layer, heads),
         "visible": _visible(stack, layer, chunks),
         "weights": None,
         "scores": None,
         "error": 0.0,
         "row_sums": "less" if layer.has("sinks") or layer.partial else "one",
     }
+    there = held_positions(layer, heads)
+    if len(there) < len(heads):
+        header["held"] = there
     if layer.partial:
         header["not_kept"] = layer.not_kept
     if layer.rotary is not None:
@@ -222,6 +255,11 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
         frequencies = rotary.frequencies.tolist()
         header["rotary"] = {"frequencies": frequencies, "style": rotary.style, "start": rotary.start}
     return header
+
+
+def _kv_heads(layer: Layer, heads: list[int]) -> int:
+    """How many key/value heads stand behind these heads in the page."""
+    return len(_shared(layer, heads)) if layer.has("queries") and layer.has("keys") else len(heads)
 
 
 def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:

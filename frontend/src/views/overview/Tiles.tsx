@@ -57,12 +57,18 @@ export function Tiles({ store, places }: TilesProps) {
     >
       <canvas data-canvas="tiles" style={{ width: `${width}px`, height: `${height}px` }} />
       <TileRulers store={store} places={places.value} />
-      {cells.map((cell) => (
+      {cells.filter(({ at }) => isCaptured(store, at)).map((cell) => (
         <Tile key={cell.at} store={store} cell={cell} size={places.value.size} />
       ))}
       <Frame store={store} places={places.value} />
     </div>
   );
+}
+
+/** Whether the record holds a head: it may hold some heads of a layer alone. */
+function isCaptured(store: Store, at: number): boolean {
+  const { layers, heads } = store.stack.value;
+  return layers[Math.floor(at / heads)].held?.includes(at % heads) ?? true;
 }
 
 /** Numbers of layers and heads; how many are of a kind. */

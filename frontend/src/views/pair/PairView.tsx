@@ -123,7 +123,7 @@ function Tile({ store, tile, ramp }: TileProps) {
           {numbers.map((number, head) => {
             const value = tile.values[row]?.[head];
             const byte = byteOf(value, tile);
-            const text = value === undefined ? "" : print(value);
+            const text = value === undefined || Number.isNaN(value) ? "" : print(value);
             const name = together ? `Layer ${layer}` : `Layer ${layer}, head ${number}`;
             return (
               <button

@@ -26,7 +26,7 @@ export function tileLoader(store: Store, show: (tile: PairTile) => void) {
       const row = hasQuantity(layer, quantity.name) ? await store.rowOf(layer, pair.query, quantity) : () => undefined;
       if (number !== newest) return;
       const found = heads.map((head) => row(head, pair.key));
-      values.push(found.filter((value) => value !== undefined));
+      values.push(found.map((value) => value ?? Number.NaN));
       const complete = values.length === stack.layers.length;
       if (complete || values.length % 4 === 0)
         show({ stack, quantity, values: [...values], most: mostOf(values), complete });

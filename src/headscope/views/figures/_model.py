@@ -68,7 +68,8 @@ def draw_model(plan: Plan) -> Sheet:
     aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
     for number, row in enumerate(thumbnails):
-        for head, thumbnail in enumerate(row):
+        columns = [0] if plan.shown.whole else plan.layers[number].head_numbers
+        for head, thumbnail in zip(columns, row, strict=True):
             left, top = tiles.at(number, head)
             size, hidden = (tiles.width, tiles.height), np.isnan(thumbnail)
             sheet.cells(scale.rgb(thumbnail), at=(left, top), size=size, hidden=hidden)
@@ -156,6 +157,11 @@ def missing_layers(plan: Plan) -> str:
     return f"without layers {', '.join(map(str, gone))}: not in the record" if gone else ""
 
 
+def missing_heads(plan: Plan) -> str:
+    """Says that empty tiles are heads that were not kept."""
+    return "" if all(layer.held_heads is None for layer in plan.layers) else "heads without a tile were not captured"
+
+
 def shared_note(plan: Plan) -> str:
     """Says what a wider gap between heads means."""
     grouped = not plan.shown.whole and any(layer.kv_heads < layer.heads for layer in plan.layers)
@@ -167,7 +173,7 @@ def _stack(plan: Plan) -> str:
 
 
 def _thumbnails(layer: Layer, plan: Plan) -> list[np.ndarray]:
-    values = numbers_of(layer, tuple(range(layer.heads)), plan.shown)[:, plan.from_][:, :, plan.to]
+    values = numbers_of(layer, layer.head_numbers, plan.shown)[:, plan.from_][:, :, plan.to]
     return [pooled(head, CELLS) for head in values]
 
 
@@ -180,3 +186,4 @@ def _notes(plan: Plan, scale: Scale) -> Iterator[str]:
     yield scale.words
     yield shared_note(plan)
     yield missing_layers(plan)
+    yield missing_heads(plan)

@@ -281,7 +281,7 @@ def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | No
             f"View 'scatter' shows what headscope.heads found, and {given} was given; give evidence=hs.heads(records) "
             "(--evidence, --evidence-of)"
         )
-    there = {(layer.layer, head) for layer in stack for head in range(layer.heads)}
+    there = set(stack.held_heads)
     if not set(found.cells) <= there:
         layer, head = next(cell for cell in found.cells if cell not in there)
         raise FigureError(f"The evidence has a head {layer}-{head}, and the record has none; give that of this model")
@@ -301,16 +301,18 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
     if "head" in options:
         wanted = [options["head"]]
     elif view == "neuron":
-        wanted = [0]
+        wanted = layer.head_numbers[:1]
     else:
         wanted = options.get("heads")
     if wanted is None:
-        return tuple(range(layer.heads))
+        return layer.head_numbers
     whole = all(isinstance(head, int | np.integer) for head in wanted)
     if not len(wanted) or not whole or min(wanted) < 0 or max(wanted) >= layer.heads:
         raise FigureError(
             f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose at least one"
         )
+    if layer.held_heads is not None:
+        layer.held_heads.places(wanted, f"Layer {layer.layer}")
     return tuple(sorted({int(head) for head in wanted}))
 
 

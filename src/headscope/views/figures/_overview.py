@@ -6,7 +6,7 @@ import numpy as np
 
 from headscope.patterns import KINDS, HeadKinds, head_kinds
 from headscope.views.figures._frame import closing, colour_bar, heading
-from headscope.views.figures._model import CELLS, frame_chosen, grid_of_heads, missing_layers
+from headscope.views.figures._model import CELLS, frame_chosen, grid_of_heads, missing_heads, missing_layers
 from headscope.views.figures._numbers import numbers_of, pooled
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import KIND_COLOURS
@@ -37,7 +37,7 @@ def draw_overview(plan: Plan) -> Sheet:
     aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
     for row, layer in enumerate(plan.layers):
-        for head in range(layer.heads):
+        for head in layer.head_numbers:
             weights = numbers_of(layer, (head,), plan.shown)[0][plan.from_][:, plan.to]
             thumbnail = pooled(weights, CELLS)
             colours = _scale(plan, kinds.kind(layer.layer, head)).rgb(thumbnail)
@@ -52,6 +52,7 @@ def draw_overview(plan: Plan) -> Sheet:
         "each cell is the largest of its block" if max(queries, keys) > CELLS else "",
         "kinds describe this one text",
         missing_layers(plan),
+        missing_heads(plan),
     ]
     closing(sheet, plan, y, notes)
     return sheet

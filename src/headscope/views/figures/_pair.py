@@ -7,7 +7,14 @@ from jaxtyping import Float
 
 from headscope.record import Layer
 from headscope.views.figures._frame import closing, colour_bar, heading, quoted
-from headscope.views.figures._model import LARGEST_THUMBNAIL, frame_chosen, grid_of_heads, missing_layers, shared_note
+from headscope.views.figures._model import (
+    LARGEST_THUMBNAIL,
+    frame_chosen,
+    grid_of_heads,
+    missing_heads,
+    missing_layers,
+    shared_note,
+)
 from headscope.views.figures._numbers import largest_of, numbers_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import text_on
@@ -31,12 +38,13 @@ def draw_pair(plan: Plan) -> Sheet:
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
     title = f"{stack}{quoted(sheet, plan, 'query')} → {quoted(sheet, plan, 'key')}"
     y = heading(sheet, plan, title)
-    wide = LARGEST_THUMBNAIL if plan.shown.whole else (sheet.width - 3 * style.em) / max(map(len, rows))
+    wide = LARGEST_THUMBNAIL if plan.shown.whole else (sheet.width - 3 * style.em) / plan.stack.heads
     aspect = min(1.0, TALLEST * style.em / wide)
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect, tallest=TALLEST * style.em)
     size = _size(sheet, [_words(number, plan.shown) for row in rows for number in row], tiles.width)
     for line, row in enumerate(rows):
-        for head, (number, rgb) in enumerate(zip(row, scale.rgb(row), strict=True)):
+        columns = [0] if plan.shown.whole else plan.layers[line].head_numbers
+        for head, number, rgb in zip(columns, row, scale.rgb(row), strict=True):
             left, top = tiles.at(line, head)
             place = {"at": (left, top), "size": (tiles.width, tiles.height)}
             sheet.cells(rgb[None, None], hidden=np.isnan([[number]]), **place)
@@ -48,7 +56,7 @@ def draw_pair(plan: Plan) -> Sheet:
     hidden = any(np.isnan(row).any() for row in rows)
     y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * style.em, masked=hidden)
     positions = f"token {plan.query} looks at token {plan.key}"
-    notes = [positions, scale.words, shared_note(plan), missing_layers(plan)]
+    notes = [positions, scale.words, shared_note(plan), missing_layers(plan), missing_heads(plan)]
     if size and weights and any((row < FAINT).any() for row in rows):
         notes.insert(1, "no number: below .0005")
     closing(sheet, plan, y, notes)
@@ -67,4 +75,4 @@ def _size(sheet: Sheet, words: list[str], width: float) -> float:
 
 
 def _numbers(layer: Layer, plan: Plan) -> Float[np.ndarray, " head"]:
-    return numbers_of(layer, tuple(range(layer.heads)), plan.shown)[:, plan.query, plan.key]
+    return numbers_of(layer, layer.head_numbers, plan.shown)[:, plan.query, plan.key]

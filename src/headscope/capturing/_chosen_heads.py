@@ -1,0 +1,123 @@
+"""Heads that alone are to be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import torch
+
+from headscope.capturing._call import Call
+from headscope.errors import CaptureError
+from headscope.record import HeldHeads
+
+HOW = "give pairs of layer and head, heads=[(12, 7), (3, 0)], or with the stack first, heads=[('cross', 3, 0)]"
+
+
+class NoSuchHeadsError(CaptureError):
+    """Heads that the model does not have: no other input will have them."""
+
+
+@dataclass(frozen=True)
+class ChosenHeads:
+    """The heads of ``capture(heads=...)``.
+
+    Args:
+        heads: of each the name of its stack, where one was given, its layer and its number.
+    """
+
+    heads: tuple[tuple[str | None, int, int], ...]
+
+    def of_layer(self, layer: int, stack: str, *, most: int) -> tuple[int, ...]:
+        """Numbers of the heads that are wanted of a layer with so many heads, rising."""
+        heads = {head for name, number, head in self.heads if number == layer and name in (None, stack)}
+        return tuple(sorted(head for head in heads if head < most))
+
+    def may_be(self, layer: int, *, most: int) -> set[tuple[int, ...]]:
+        """What may be wanted of a layer whose stack is not known yet."""
+        stacks = {name or "" for name, _, _ in self.heads} | {""}
+        return {heads for stack in stacks if (heads := self.of_layer(layer, stack, most=most))}
+
+    def check(self, there: Mapping[str, Mapping[int, int]]) -> None:
+        """Raise where one of the heads is not there.
+
+        Args:
+            there: the number of heads of each layer, by stack.
+
+        Raises:
+            NoSuchHeadsError: naming it, and the layers or heads that there are.
+        """
+        for name, layer, head in self.heads:
+            given = f"heads={[(layer, head) if name is None else (name, layer, head)]}"
+            if name is not None and name not in there:
+                raise NoSuchHeadsError(f"{given}: this model has the stacks {', '.join(map(repr, there))}")
+            stacks = there if name is None else {name: there[name]}
+            counts = [layers[layer] for layers in stacks.values() if layer in layers]
+            if not counts:
+                numbers = sorted({number for layers in stacks.values() for number in layers})
+                raise NoSuchHeadsError(f"{given}: there are the layers {', '.join(map(str, numbers))}")
+            if head >= max(counts):
+                raise NoSuchHeadsError(f"{given}: layer {layer} has heads 0 to {max(counts) - 1}")
+
+
+def parse_heads(given: Any) -> ChosenHeads | None:
+    """The option ``heads``; None where all are kept.
+
+    Raises:
+        CaptureError: where it is no list of layers and heads.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise CaptureError(f"heads={given!r}: {HOW}")
+    heads = tuple(_parsed(each) for each in given)
+    if not heads:
+        raise CaptureError(f"heads=[] would keep nothing; {HOW}")
+    return ChosenHeads(heads)
+
+
+def _parsed(given: Any) -> tuple[str | None, int, int]:
+    named = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else ()
+    if len(named) not in (2, 3) or (len(named) == 3 and not isinstance(named[0], str)):
+        raise CaptureError(f"heads holds {given!r}: {HOW}")
+    for number in named[-2:]:
+        if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
+            raise CaptureError(f"heads holds {given!r}: {HOW}")
+    return named[0] if len(named) == 3 else None, int(named[-2]), int(named[-1])
+
+
+def held_heads(call: Call, numbers: tuple[int, ...]) -> HeldHeads | None:
+    """What a layer says of the heads that it holds; None where these are all."""
+    heads = call.size[1]
+    return None if len(numbers) == heads else HeldHeads(numbers, heads, call.value.shape[1])
+
+
+def call_of_heads(call: Call, held: HeldHeads) -> Call:
+    """The call as if the model had no other heads.
+
+    Key/value heads stand in it once where the heads share them evenly, else once for each head.
+    """
+    heads, shared = list(held.numbers), [number * held.kv_heads // held.heads for number in held.numbers]
+    once = list(held.kv_numbers)
+    of_each = len(heads) // len(once)
+    if len(heads) % len(once) == 0 and shared == [number for number in once for _ in range(of_each)]:
+        shared = once
+    per_head = {name: _picked(getattr(call, name), heads) for name in ("query", "query_before", "weights")}
+    per_kv_head = {name: _picked(getattr(call, name), shared) for name in ("key", "key_before", "value")}
+    for name in ("mask", "bias"):
+        tensor = getattr(call, name)
+        per_head[name] = tensor if tensor is None or tensor.shape[1] == 1 else tensor[:, heads]
+    return replace(
+        call,
+        **per_head,
+        **per_kv_head,
+        context=call.context[:, :, heads],
+        sinks=None if call.sinks is None else call.sinks.reshape(-1)[heads],
+        added=None if call.added is None else call.added[:, :, heads],
+    )
+
+
+def _picked(tensor: torch.Tensor | None, heads: list[int]) -> torch.Tensor | None:
+    return None if tensor is None else tensor[:, heads]

@@ -1,0 +1,56 @@
+"""Records of chosen heads: what was not captured is empty, and says so."""
+
+import pytest
+
+import headscope as hs
+from headscope.testing import tiny_model, tiny_tokenizer
+
+PICKS = [(0, 1), (0, 2), (1, 5)]
+
+
+@pytest.fixture(scope="module")
+def record():
+    return hs.capture(tiny_model("llama"), tiny_tokenizer(), "the cat sat on the mat", heads=PICKS)
+
+
+@pytest.fixture(params=["page", "server"])
+def shown(request, record, show, served):
+    if request.param == "page":
+        yield show(record, view="overview")
+        return
+    with served(record, view="overview") as view:
+        yield view
+
+
+def test_heads_keep_their_numbers_in_every_view(shown):
+    page = shown.page
+    page.locator("[data-tile]").first.wait_for()
+    names = page.locator("[data-tile]").evaluate_all("tiles => tiles.map(tile => tile.dataset.tile)")
+    assert sorted(names) == ["0-1", "0-2", "1-5"]
+    shown.choose("model")
+    absent = page.locator('[data-cell="0-5"]').first
+    assert absent.is_disabled()
+    assert absent.get_attribute("title") == "Layer 0, head 5: not captured"
+    page.locator('[data-cell="1-5"]').first.click()
+    shown.choose("head")
+    assert shown.state("layer") == "1"
+    assert shown.state("heads") == "5"
+    shown.choose("pair")
+    page.locator('[data-pair-cell="1-5"]').wait_for()
+    cells = page.locator("[data-pair-cell]").evaluate_all(
+        "cells => Object.fromEntries(cells.map(cell => [cell.dataset.pairCell, cell.textContent]))"
+    )
+    assert {name for name, text in cells.items() if text} == {"0-1", "0-2", "1-5"}
+    assert shown.errors == []
+
+
+def test_means_are_of_what_was_captured(show, record):
+    view = show(record, view="matrix", layer=0)
+    assert view.state("heads") == "1,2"
+
+
+def test_neurons_are_shown_where_a_page_holds_one_layer(show, record):
+    view = show(record, view="neuron", layer=1, head=5, include_layers=[1])
+    assert view.state("heads") == "5"
+    assert view.page.locator("[data-canvas]").count() > 0
+    assert view.errors == []
