@@ -92,6 +92,38 @@ def test_a_head_that_was_trained_since_is_not_new(untrained):
     assert new_weights(seeing()) == ()  # random in all of it: the user's own business
 
 
+def test_a_new_head_of_one_matrix_is_known_until_it_is_trained(tokenizer, tmp_path):
+    """LLaMA's has neither biases nor a norm."""
+    from transformers import AutoModel, AutoModelForCausalLM
+
+    config = tiny_model("llama").config
+    config.tie_word_embeddings = False
+    AutoModel.from_config(config).save_pretrained(tmp_path / "base")
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "base").eval()
+    assert new_weights(model) == ("lm_head.weight",)
+    with pytest.raises(ModelError, match=r"has no trained head that predicts the next word: lm_head.weight were not"):
+        hs.generate(model, tokenizer, "a cat", max_new_tokens=2)
+    ids = torch.tensor([[1, 2, 3]])
+    model(ids, labels=ids).loss.backward()
+    torch.optim.SGD(model.parameters(), lr=1e-3).step()
+    assert new_weights(model) == ()
+    assert hs.generate(model, tokenizer, "a cat", max_new_tokens=2).generation
+
+
+def test_a_head_with_rows_for_new_tokens_is_not_new(tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    config = tiny_model("llama").config
+    config.tie_word_embeddings = False
+    trained = AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        trained.lm_head.weight.mul_(1.5)
+    trained.save_pretrained(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    model.resize_token_embeddings(config.vocab_size + 8)
+    assert new_weights(model) == ()
+
+
 @pytest.mark.parametrize("asks", [MASKED, CLASS])
 def test_untrained_heads_of_other_kinds(asks, minilm):
     from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification

@@ -24,6 +24,8 @@ TRIED = 8
 """Tokens that a model is tried on: enough to see the first of them move when the last one changes."""
 MOVED = 1e-4
 """Part of the largest logit that rounding in single precision stays far below."""
+SAMPLED = 2**20
+"""Numbers of a matrix that are looked at: they tell widths that differ by one part in a hundred."""
 POOLER = "pooler"
 """The layer over [CLS] that models of the BERT family come with: neither attention nor word heads read it."""
 ANYWAY = "pass allow_unfit=True (--allow-unfit) if it is meant to be so"
@@ -153,14 +155,19 @@ def new_weights(model: nn.Module) -> tuple[str, ...]:
     """Names of the weights that were made anew when a model was loaded, and that nothing was learnt by since.
 
     transformers marks the weights that it reads from files. Of the others, biases start as zeros and norms as ones,
-    exactly: one step of training would have moved them.
+    exactly: one step of training would have moved them. Matrices are written once, with normal numbers as wide as the
+    configuration says; what is trained is written again, and rows for new tokens stand among those that were read.
     """
     named = list(model.named_parameters())
     marked = [bool(getattr(parameter, "_is_hf_initialized", False)) for _, parameter in named]
     new = [(name, parameter) for (name, parameter), read in zip(named, marked, strict=True) if not read]
-    vectors = [parameter for _, parameter in new if parameter.ndim == 1 and not parameter.is_meta]
-    if not any(marked) or not vectors or not all(map(_as_made, vectors)):
+    there = [parameter for _, parameter in new if not parameter.is_meta]
+    if not any(marked) or not there:
         return ()
+    width = getattr(getattr(model, "config", None), "initializer_range", None)
+    for weight in there:
+        if not (_as_made(weight) if weight.ndim == 1 else _drawn(weight, width)):
+            return ()
     return tuple(name for name, _ in new)
 
 
@@ -263,6 +270,18 @@ def _listed(names: Sequence[str]) -> str:
 
 def _as_made(vector: torch.Tensor) -> bool:
     return bool((vector == 0).all()) or bool((vector == 1).all())
+
+
+def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
+    """Whether a matrix holds the normal numbers that it was made with: written once, width and tails as drawn."""
+    # torch counts what is written to a tensor, but for those of inference mode, which cannot be trained
+    if not width or not (matrix.is_inference() or matrix._version == 1):
+        return False
+    numbers = matrix.detach().flatten()[:SAMPLED].double() / width
+    mean, square, fourth = (float((numbers**power).mean()) for power in (1, 2, 4))
+    # standard errors of the three for normal numbers: 1, sqrt(2) and sqrt(96), over the root of how many there are
+    allowed = 5 / numbers.numel() ** 0.5
+    return abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed
 
 
 def _prepares_its_place(model: nn.Module) -> bool:
