@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # What can be captured
 
-Found out by trying, with tiny random models{versions}: `headscope support --out support.md`; for your own model,
-`headscope support MODEL`. Each model was given two made-up texts, pictures or sounds; the second text, and the second
-sound where a model knows about padding, was shorter and padded.
+Every architecture in these tables can be captured, but for the few that are marked *refused*, with the reason. Yours is
+not here? `headscope support MODEL` tries it.
+
+Found out by trying, with tiny random models{versions}: `headscope support --out support.md`.
+Each model was given two made-up texts, pictures or sounds; the second text, and the second sound where a model knows
+about padding, was shorter and padded.
 
 - **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser grids of patches
   have a stack for each, `stage1`, `stage2` ...; a learned query that collects a picture is a `probe`.
