@@ -29,10 +29,10 @@ def test_names_keep_pointing_at_functions_after_submodules_are_imported():
 
 
 def test_a_name_that_another_library_puts_on_every_module_is_still_ours(monkeypatch):
-    import headscope.storage
+    import headscope.results
 
     monkeypatch.setattr(type(headscope), "save", lambda self: "nnsight's", raising=False)
-    assert headscope.save is headscope.storage.save
+    assert headscope.save is headscope.results.save
 
 
 @pytest.mark.parametrize("package", ["headscope.capturing", "headscope.views"])

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         from_transformer_lens,
         from_weights,
     )
-    from headscope.storage import load, save
+    from headscope.results import load, save
     from headscope.studies import (
         Ablation,
         AlignedPair,
@@ -147,7 +147,7 @@ _PLACES = {
         "from_transformer_lens",
         "from_weights",
     ),
-    "headscope.storage": ("load", "save"),
+    "headscope.results": ("load", "save"),
     "headscope.studies": (
         "Ablation",
         "AlignedPair",

@@ -62,7 +62,10 @@ def test_other_tasks(folder, here, capsys):
         (["--task", "poetry"], "There is no task 'poetry'; there are next-word, masked-word"),
         (["--task", "next-word"], "The task 'next-word' needs a file of examples"),
         (["--task", "next-word", "--data", "gone.txt"], "gone.txt is not there"),
-        (["--task", "next-word", "--data", "a.txt", "--save", "b.csv"], "--save is b.csv; scores are kept as .npz"),
+        (
+            ["--task", "next-word", "--data", "a.txt", "--save", "b.csv"],
+            "--save is b.csv; scores are kept as .saf",
+        ),
         (["--task", "minimal-pairs", "--data", "a.txt"], "a.txt has texts without a second one; minimal-pairs reads"),
         (["--task", "classification", "--data", "a.txt"], "tiny has no trained classifier"),
         (["--task", "gone.py:task"], "The task 'gone.py:task' is to be a function of 'gone.py'"),

@@ -73,9 +73,12 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
         (["--pairs", "a.jsonl", "--from-one"], "The demo model does not translate; name an encoder-decoder"),
         (["--pairs", "a.jsonl", "--from-one", "--model", "m", "--truncate"], "--truncate would cut words off"),
         (["--pairs", "a.jsonl", "--from-one", "--model", "BERT"], "tiny is no encoder-decoder"),
-        (["--pairs", "a.jsonl", "--save", "a.csv"], "A study is kept as .npz, and the file is a.csv; name it a.npz"),
+        (
+            ["--pairs", "a.jsonl", "--save", "a.csv"],
+            "is kept as .safetensors, and the file is a.csv; name it a.saf",
+        ),
         (["--pairs", "a.jsonl", "--confidence", "2"], "confidence is a number between 0 and 1, not 2"),
-        (["--add", "a.jsonl"], "a.jsonl is cut or holds no alignment study"),
+        (["--add", "a.jsonl"], "a.jsonl is cut or no .safetensors file"),
         (["--pairs", "a.jsonl", "--out", "a.txt"], "--out is a.txt"),
     ],
 )

@@ -56,7 +56,7 @@ def test_what_is_nothing_of_ours_is_said(here, capsys):
     assert run(["check", "gone.safetensors"]) == 1
     assert "gone.safetensors is not there" in capsys.readouterr().err
     assert run(["check", "poem.txt"]) == 1
-    assert "poem.txt is neither a record (.safetensors) nor a kept result (.npz)" in capsys.readouterr().err
+    assert "poem.txt is neither a record or result (.safetensors) nor one of 0.1 (.npz)" in capsys.readouterr().err
     np.savez(here / "a.npz", a=np.zeros(3))
     assert run(["check", "a.npz"]) == 1
     assert "a.npz is cut or holds no statistic: KeyError" in capsys.readouterr().err

@@ -91,5 +91,5 @@ def test_heads_are_copied(copied):
     assert [pattern.name for pattern in again.tally.patterns] == [*(each.name for each in PATTERNS), "own"]
     if copied is COPIES["pickle"]:
         assert again.tally.patterns[:-1] == PATTERNS
-        with pytest.raises(hs.RecordError, match="'own' was pickled without its functions; make it again"):
+        with pytest.raises(hs.RecordError, match="'own' was kept without its functions; make it again"):
             again.tally.update("new", random_record())

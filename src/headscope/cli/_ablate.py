@@ -63,7 +63,7 @@ def ablate(
         resume: Keep every value in this file as it is found; go on from it where it is there already.
         out: Write the row of every head and layer to this file (.csv, .json or .parquet) too.
         plot: Draw heads and layers around the intact score to this file (.svg, .pdf or .png) too.
-        save: Keep the scores of all examples in this file (.npz), for headscope.Ablation.load.
+        save: Keep the scores of all examples in this file (.safetensors), for headscope.load.
         share: Compute layers below the changed one once.
         masked: For minimal pairs: whether the model guesses hidden words, or the next one.
         confidence: Of the intervals.
@@ -108,8 +108,8 @@ def _check_files(data: Path | None, resume: Path | None, save: Path | None) -> N
     for path in (resume, save):
         if path is not None:
             check_place(path)
-    if save is not None and save.suffix != ".npz":
-        raise FileError(f"--save is {save}; scores are kept as .npz")
+    if save is not None and save.suffix not in (".safetensors", ".npz"):
+        raise FileError(f"--save is {save}; scores are kept as .safetensors")
 
 
 def _reading(task: str, options: ModelOptions, *, batch: int, masked: bool | None) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from headscope.errors import FileError, ModelError, TextError
 if TYPE_CHECKING:
     from headscope.studies import AlignedPair, AlignmentStudy
 
-KEPT = ".npz"
+KEPT = (".safetensors", ".npz")
+"""The second is that of headscope 0.1."""
 Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
 
 
@@ -52,8 +53,8 @@ def align(
         confidence: Of the intervals.
         random_weights: Count the same of this architecture with random weights, too.
         add: Studies of other sentences that were kept with --save or --resume; they are added up.
-        resume: Keep what is counted in this file (.npz) on the way; go on from it where it is there already.
-        save: Keep what was counted in this file (.npz), with what was added.
+        resume: Keep what is counted in this file (.safetensors) on the way; go on from it where it is there already.
+        save: Keep what was counted in this file (.safetensors), with what was added.
         out: Write the rate of every layer and head to this file (.csv, .json or .parquet).
         plot: Draw layers and heads by weight beside norm to this file (.svg, .pdf or .png).
     """
@@ -89,8 +90,9 @@ def _check_kept(*paths: Path | None) -> None:
         if path is None:
             continue
         check_place(path)
-        if path.suffix != KEPT:
-            raise FileError(f"A study is kept as {KEPT}, and the file is {path}; name it {path.with_suffix(KEPT)}")
+        if path.suffix not in KEPT:
+            wanted = path.with_suffix(KEPT[0])
+            raise FileError(f"A study is kept as {KEPT[0]}, and the file is {path}; name it {wanted}")
 
 
 def _aligned(listed: list[AlignedPair], options: ModelOptions, chosen: dict[str, Any]) -> AlignmentStudy:

@@ -15,10 +15,10 @@ def check(*files: Path) -> None:
     """Read all of each file and compare every array with its checksum; exit code 1 where one is damaged.
 
     Args:
-        files: Records (.safetensors) and kept results of studies (.npz).
+        files: Records and kept results of studies (.safetensors; .npz of headscope 0.1).
     """
     if not files:
-        raise FileError("Nothing was given to check; name records (.safetensors) or kept results (.npz)")
+        raise FileError("Nothing was given to check; name records or kept results (.safetensors, or .npz of 0.1)")
     damaged = []
     for path in files:
         try:
@@ -38,11 +38,13 @@ def _said_of(path: Path) -> str:
     Raises:
         FileError: where it is not, or is none of ours.
     """
-    if path.suffix == RECORD_SUFFIX:
-        return _record(path)
-    if path.suffix == RESULT_SUFFIX:
+    from headscope.storage import RECORD, kind_of
+
+    if path.suffix not in (RECORD_SUFFIX, RESULT_SUFFIX):
+        raise FileError(f"{path} is neither a record or result ({RECORD_SUFFIX}) nor one of 0.1 ({RESULT_SUFFIX})")
+    if path.suffix == RESULT_SUFFIX or (path.is_file() and kind_of(path) != RECORD):
         return _result(path)
-    raise FileError(f"{path} is neither a record ({RECORD_SUFFIX}) nor a kept result ({RESULT_SUFFIX})")
+    return _record(path)
 
 
 def _record(path: Path) -> str:
@@ -54,35 +56,25 @@ def _record(path: Path) -> str:
 
 
 def _result(path: Path) -> str:
-    """.npz files have a checksum of each array by themselves (CRC-32), which is compared where it is read."""
-    from headscope.storage import read_npz, reading
+    """Results are compared with their checksums whenever they are read; .npz files have one of each array (CRC-32)."""
+    from headscope.storage import RecordFile, read_npz, reading
 
-    with reading(path, "result"):
-        arrays = read_npz(path)
+    if path.suffix == RESULT_SUFFIX:
+        with reading(path, "statistic"):
+            arrays: Any = read_npz(path)
+    else:
+        arrays = RecordFile(path).arrays
     try:
-        found = _loaded(path, arrays)
+        found = _loaded(path)
     except RecordError as error:  # made with a pattern of one's own, which has to be given
         return f"{path} is whole: {len(arrays)} arrays are as their checksums say ({error})"
     return f"{path} is whole: {len(arrays)} arrays are as their checksums say; {found!r}"
 
 
-def _loaded(path: Path, arrays: dict[str, Any]) -> Any:
+def _loaded(path: Path) -> Any:
     from headscope.evidence import load_statistic
-    from headscope.patterns import load_mechanism_tally
-    from headscope.storage import kind_of
-    from headscope.studies import Ablation, load_alignment_study, load_coref, load_relations
+    from headscope.results import load
+    from headscope.storage import STATISTIC, kind_of
 
-    if "scores" in arrays:
-        return Ablation.load(path)
-    if "said" not in arrays:
-        return load_statistic(path)
-    loaders = {
-        "relations": load_relations,
-        "coreference": load_coref,
-        "alignment study": load_alignment_study,
-        "mechanism tally": load_mechanism_tally,
-    }
-    kind = kind_of(path)
-    if kind not in loaders:
-        raise FileError(f"{path} holds {kind!r}, which this headscope does not know; update headscope")
-    return loaders[kind](path)
+    # a statistic of one's own is nothing that headscope.load gives, and may be whole all the same
+    return load_statistic(path) if kind_of(path, STATISTIC) == STATISTIC else load(path)

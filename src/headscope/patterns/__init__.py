@@ -3,6 +3,7 @@
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
 from headscope.patterns._heads import Heads, heads
+from headscope.patterns._heads_file import load_heads
 from headscope.patterns._kinds import COLUMNS, KINDS, HeadKinds, TextFacts, head_kinds, head_numbers, text_facts
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._label import RUNS, Label
@@ -46,6 +47,7 @@ __all__ = [
     "head_numbers",
     "heads",
     "kovaleva_class",
+    "load_heads",
     "load_mechanism_tally",
     "load_tally",
     "maps_of",

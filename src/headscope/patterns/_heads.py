@@ -21,7 +21,7 @@ from headscope.patterns._label import FIELDS, MARGIN, RUNS, Label, labels_of, te
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._records import with_groups
 from headscope.patterns._tally import MEASURES, Tally
-from headscope.results import Result, aligned
+from headscope.results import Kept, Result, aligned
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +193,11 @@ class Heads(Result):
         for label in self.labels:
             found.setdefault(label.pattern, []).append((label.layer, label.head))
         return found
+
+    def _kept(self) -> Kept:
+        from headscope.patterns._heads_file import kept_of
+
+        return kept_of(self)
 
     def __repr__(self) -> str:
         return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"

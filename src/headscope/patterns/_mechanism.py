@@ -15,7 +15,7 @@ from headscope.measures import carriers
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._records import with_groups
-from headscope.results import Result, aligned
+from headscope.results import Kept, Result, aligned
 
 SHOWN = 8
 """Neurons in the table of one head."""
@@ -230,6 +230,11 @@ class Mechanism(Result):
             if chosen:
                 found.append(self._group(label, chosen, _parse_reading(of)))
         return Groups(tuple(found), self.confidence)
+
+    def _kept(self) -> Kept:
+        from headscope.patterns._mechanism_file import kept_of
+
+        return kept_of(self)
 
     def __repr__(self) -> str:
         return f"<Mechanism: {len(self.cells)} heads, {self.texts} texts, looking at {self._looks_at}>"

@@ -10,12 +10,16 @@ import numpy as np
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic
+from headscope.patterns._mechanism import Mechanism
 from headscope.patterns._mechanism_tally import POSITIONS, MechanismTally, parse_pattern, row_names
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._units import Units
+from headscope.results import Kept, reads
 from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading, save_kept
 
 KIND = "mechanism tally"
+CONTROL = "random."
+"""Before the names of the arrays of the same architecture with random weights."""
 SAID: dict[str, Any] = {
     "at": ([PAIR], None),
     "pattern": (str, None),
@@ -31,6 +35,20 @@ SAID: dict[str, Any] = {
 
 def save(tally: MechanismTally, path: Path) -> Path:
     """Keep what was counted; see `MechanismTally.save`."""
+    return save_kept(path, KIND, *_kept_tally(tally))
+
+
+def kept_of(found: Mechanism) -> Kept:
+    """What a file of a mechanism holds: its tally, and that with random weights."""
+    said, arrays = _kept_tally(found.tally)
+    said |= {"confidence": found.confidence, "control": None}
+    if found.control is not None:
+        said["control"], theirs = _kept_tally(found.control.tally)
+        arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
+    return said, arrays
+
+
+def _kept_tally(tally: MechanismTally) -> Kept:
     said = {
         "at": tally.at,
         "pattern": tally.pattern and tally.pattern.name,
@@ -44,8 +62,37 @@ def save(tally: MechanismTally, path: Path) -> Path:
         "groups": tally.statistic.groups,
         "lengths": [None if np.isnan(length) else int(length) for length in tally.statistic.lengths],
     }
-    arrays = {"values": tally.statistic.values, "carried": tally._carried, "seen": tally._seen}
-    return save_kept(path, KIND, said, arrays)
+    return said, {"values": tally.statistic.values, "carried": tally._carried, "seen": tally._seen}
+
+
+@reads(Mechanism.KIND)
+def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = None) -> Mechanism:
+    """A mechanism that was kept by `Mechanism.save`.
+
+    Args:
+        path: of the file.
+        pattern: the one it was made with, where that was a `Pattern` of one's own: a file keeps its name alone.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+        RecordError: where it was made with a pattern that has to be given, or with another one.
+    """
+    said, arrays = load_kept(path, Mechanism.KIND)
+    with reading(path, Mechanism.KIND):
+        check_document(said, {"confidence": Finite})
+        confidence, control = said["confidence"], None
+        if not 0 < confidence < 1:
+            raise ValueError(f"its confidence is {confidence}")
+        if said["control"] is not None:
+            theirs = {name.removeprefix(CONTROL): array for name, array in arrays.items() if name.startswith(CONTROL)}
+            control = Mechanism(_tally(path, said["control"], theirs, pattern), confidence)
+    return Mechanism(_tally(path, said, arrays, pattern), confidence, control)
+
+
+@reads(KIND)
+def mechanism_of_tally(path: str | os.PathLike[str]) -> Mechanism:
+    """What a tally that was kept says; see `load_mechanism_tally`."""
+    return Mechanism(load_mechanism_tally(path))
 
 
 def load_mechanism_tally(path: str | os.PathLike[str], *, pattern: Pattern | None = None) -> MechanismTally:
@@ -59,7 +106,12 @@ def load_mechanism_tally(path: str | os.PathLike[str], *, pattern: Pattern | Non
         FileError: where the file is not there, is cut, or is none of ours.
         RecordError: where it was made with a pattern that has to be given, or with another one.
     """
-    said, arrays = load_kept(path, KIND)
+    return _tally(path, *load_kept(path, KIND), pattern)
+
+
+def _tally(
+    path: str | os.PathLike[str], said: dict[str, Any], arrays: dict[str, np.ndarray], pattern: Pattern | None
+) -> MechanismTally:
     with reading(path, KIND):
         _check(said, arrays)
     name = said["pattern"]
@@ -77,7 +129,7 @@ def load_mechanism_tally(path: str | os.PathLike[str], *, pattern: Pattern | Non
 def _made(said: dict[str, Any], arrays: dict[str, np.ndarray], found: MechanismTally) -> MechanismTally:
     found.model, found.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
     found.units = {
-        layer: Units(tuple(tuple(member) for member in members), tuple(frequencies))
+        layer: Units(tuple(map(tuple, members)), tuple(None if each is None else float(each) for each in frequencies))
         for layer, members, frequencies in said["units"]
     }
     found.statistic = Statistic(arrays["values"].shape[1:], tuple(said["names"]))

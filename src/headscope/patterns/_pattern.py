@@ -110,7 +110,7 @@ class LeftBehind:
     name: str
 
     def __call__(self, *_: Any) -> Any:
-        raise RecordError(f"Pattern {self.name!r} was pickled without its functions; make it again to count more texts")
+        raise RecordError(f"Pattern {self.name!r} was kept without its functions; make it again to count more texts")
 
 
 def _can_be_pickled(function: Any) -> bool:

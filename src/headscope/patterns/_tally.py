@@ -102,7 +102,7 @@ class Tally(OneModel):
         values = self._values(text, stack)
         if not self.cells:
             self.cells, self.model = cells, record.model.name
-            self.statistic = Statistic((len(self.rows), len(cells)), _names(self.rows, cells))
+            self.statistic = Statistic((len(self.rows), len(cells)), rows_and_heads(self.rows, cells))
         if self.adds_distances:
             # a matrix of heads by heads is added up as exactly as a map of tokens by tokens
             self.distances = self.distances or MapSum(1, len(cells))
@@ -269,7 +269,7 @@ def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally |
     if values.shape[1:] != (len(battery.rows), len(tally.cells)):
         return None
     battery.cells = tally.cells
-    battery.statistic = Statistic(values.shape[1:], _names(battery.rows, battery.cells))
+    battery.statistic = Statistic(values.shape[1:], rows_and_heads(battery.rows, battery.cells))
     for number, run in enumerate(values):
         battery.statistic.update(f"{number:06}", run)
     return battery
@@ -285,7 +285,7 @@ def _with_rows(kept: Statistic, tally: Tally, path: str | os.PathLike[str]) -> S
     later = {row for row in tally.rows if TOKENS not in rows and _was_added(row)}
     if set(rows) - set(tally.rows) or set(tally.rows) - set(rows) - later:
         raise RecordError(f"{path} was made of other patterns; give those it was made of")
-    statistic = Statistic((len(tally.rows), len(tally.cells)), _names(tally.rows, tally.cells))
+    statistic = Statistic((len(tally.rows), len(tally.cells)), rows_and_heads(tally.rows, tally.cells))
     for text, values in zip(kept.texts, kept.values, strict=True):
         known = dict(zip(rows, values, strict=True))
         nothing = np.full(len(tally.cells), np.nan)
@@ -313,7 +313,7 @@ def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     return (*scores, *(f"class {name}" for name in CLASSES), *(f"measure {name}" for name in MEASURES), TOKENS)
 
 
-def _names(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple[str, ...]:
+def rows_and_heads(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple[str, ...]:
     return (*rows, *(f"head {layer}-{head}" for layer, head in cells))
 
 

@@ -1,7 +1,21 @@
-"""What results of studies have in common: tables, figures, pages."""
+"""What results of studies have in common: tables, files, figures, pages."""
 
-from headscope.results._registry import drawing_of, draws, shows, view_of
-from headscope.results._result import Result, no_figure, no_page
+from headscope.results._file import load, save
+from headscope.results._registry import drawing_of, draws, reads, shows, view_of
+from headscope.results._result import Kept, Result, no_figure, no_page
 from headscope.results._table import aligned
 
-__all__ = ["Result", "aligned", "drawing_of", "draws", "no_figure", "no_page", "shows", "view_of"]
+__all__ = [
+    "Kept",
+    "Result",
+    "aligned",
+    "drawing_of",
+    "draws",
+    "load",
+    "no_figure",
+    "no_page",
+    "reads",
+    "save",
+    "shows",
+    "view_of",
+]

@@ -1,8 +1,8 @@
-"""What draws and shows results, by the kind of result.
+"""What draws, shows and reads results, by the kind of result.
 
 A study stands below the views in the order of imports, and yet ``found.figure()`` draws it. So the views enter here
-what they can draw and show; this module knows none of them. `PLUGINS` names the packages that make entries: they are
-imported when the first entry is looked up.
+what they can draw and show, and the studies the files that they can read; this module knows none of them. `PLUGINS`
+names the packages that make entries: they are imported when the first entry is looked up.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-Door = Literal["figure", "view"]
+Door = Literal["figure", "view", "file"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-PLUGINS: dict[Door, str] = {"figure": "headscope.views.figures", "view": "headscope.views._view"}
+PLUGINS: dict[Door, str] = {
+    "figure": "headscope.views.figures",
+    "view": "headscope.views._view",
+    "file": "headscope.studies",
+}
 """By what is done with a result: who can do it. Names and not imports, since these packages stand above this one."""
 
-_ENTRIES: dict[Door, dict[str, Callable[..., Any]]] = {"figure": {}, "view": {}}
+_ENTRIES: dict[Door, dict[str, Callable[..., Any]]] = {"figure": {}, "view": {}, "file": {}}
 
 
 def draws(kind: str) -> Callable[[Function], Function]:
@@ -38,14 +42,24 @@ def shows(kind: str) -> Callable[[Function], Function]:
     return _enter("view", kind)
 
 
+def reads(kind: str) -> Callable[[Function], Function]:
+    """Decorate a function that reads a file of a kind: ``function(path)`` gives the result."""
+    return _enter("file", kind)
+
+
 def drawing_of(found: Any) -> Callable[..., Any] | None:
     """The function that draws this result; None where there is none."""
-    return _entry("figure", found)
+    return _entry("figure", getattr(found, "KIND", ""))
 
 
 def view_of(found: Any) -> Callable[..., Any] | None:
     """The function that shows this result; None where there is none."""
-    return _entry("view", found)
+    return _entry("view", getattr(found, "KIND", ""))
+
+
+def reader_of(kind: str) -> Callable[..., Any] | None:
+    """The function that reads a file of this kind; None where there is none."""
+    return _entry("file", kind)
 
 
 def _enter(door: Door, kind: str) -> Callable[[Function], Function]:
@@ -56,6 +70,6 @@ def _enter(door: Door, kind: str) -> Callable[[Function], Function]:
     return entered
 
 
-def _entry(door: Door, found: Any) -> Callable[..., Any] | None:
+def _entry(door: Door, kind: str) -> Callable[..., Any] | None:
     importlib.import_module(PLUGINS[door])
-    return _ENTRIES[door].get(getattr(found, "KIND", ""))
+    return _ENTRIES[door].get(kind)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from headscope._libraries import library
-from headscope.errors import FigureError, PageError
+from headscope.errors import FigureError, FileError, PageError
 from headscope.results._registry import drawing_of, view_of
+from headscope.storage import NPZ, save_kept
+
+Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""What is said of a result, as JSON takes it, and its arrays by name."""
 
 
 class Result:
@@ -46,6 +55,31 @@ class Result:
             HeadscopeError: without pyarrow.
         """
         return library("pyarrow").table(self.columns())
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Keep the result as one .safetensors file, for `headscope.load`; whole or not at all. Texts are not kept.
+
+        A path that ends in ``.npz`` gets the format of headscope 0.1, for one version more, with a warning.
+
+        Raises:
+            FileError: where this kind of result is not kept, or the file cannot be written.
+        """
+        said, arrays = self._kept()
+        if Path(path).suffix == NPZ:
+            warnings.warn(
+                f"{Path(path).name}: results are kept as .safetensors; .npz is written for one more version",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        return save_kept(path, self.KIND, said, arrays)
+
+    def _kept(self) -> Kept:
+        """What a file of it holds.
+
+        Raises:
+            FileError: where this kind of result is not kept.
+        """
+        raise FileError(f"A {type(self).__name__} is not kept as a file; keep its table, to_pandas()")
 
     def figure(self, **options: Any) -> Any:
         """The result drawn for print, as `headscope.figure` draws it.

@@ -2,7 +2,7 @@
 
 from headscope.storage._atomic import written_whole
 from headscope.storage._document import PAIR, Finite, Seed, check_document
-from headscope.storage._kept import kind_of, load_kept, save_kept
+from headscope.storage._kept import NPZ, OLD_ABLATION, RECORD, STATISTIC, kind_of, load_kept, save_kept
 from headscope.storage._npz import (
     MOST_PACKED_RATIO,
     MOST_UNPACKED,
@@ -13,20 +13,28 @@ from headscope.storage._npz import (
     words_of,
     write_npz,
 )
-from headscope.storage._record_file import check_record, load, save
+from headscope.storage._record_file import NoRecord, check_record, load, save
+from headscope.storage._remote import fetched, is_address
 from headscope.storage._safetensors import RecordFile
 
 __all__ = [
     "MOST_PACKED_RATIO",
     "MOST_UNPACKED",
+    "NPZ",
+    "OLD_ABLATION",
     "PAIR",
+    "RECORD",
+    "STATISTIC",
     "UNREADABLE",
     "Finite",
+    "NoRecord",
     "RecordFile",
     "Seed",
     "array_of",
     "check_document",
     "check_record",
+    "fetched",
+    "is_address",
     "kind_of",
     "load",
     "load_kept",

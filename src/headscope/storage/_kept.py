@@ -1,4 +1,9 @@
-"""What a study counted, as one .npz file: numbers as arrays, and what is said of them as one JSON document."""
+"""Results as files: numbers as arrays, and what is said of them as one JSON document.
+
+The format is that of records: a ``.safetensors`` file whose metadata hold the document under ``headscope``, with CRC-32
+of each array. Its ``kind`` is that of the result, ``version`` the version of that kind's document. A path that ends in
+``.npz`` gets the format of headscope 0.1, an .npz file with the document under ``said``; both are read.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +13,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
+from headscope._version import __version__
 from headscope.errors import FileError
-from headscope.storage._atomic import written_whole
+from headscope.storage._atomic import regular_or_none, written_whole
+from headscope.storage._file_array import checksum_of
 from headscope.storage._npz import read_npz, reading, write_npz
+from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
 
 VERSION = 1
 PROJECT = "headscope "
+NPZ = ".npz"
+ZIP = b"PK\3\4"
+"""How every .npz file begins."""
+RECORD, STATISTIC, OLD_ABLATION = "record", "statistic", "ablation of headscope 0.1"
+OWN_FORMATS = {STATISTIC: {"shape", "names", "texts", "values"}, OLD_ABLATION: {"scores", "intact", "words"}}
+"""Kinds of .npz files that `save_kept` did not write, and the arrays that they are told by."""
+AGAIN = "run the study again, or take a copy"
 
 
 def save_kept(path: str | os.PathLike[str], kind: str, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
-    """Write what was counted, whole or not at all.
+    """Write a result, whole or not at all.
 
     Args:
-        path: of the file.
+        path: of the file; one that ends in ``.npz`` gets the format of headscope 0.1.
         kind: what it holds, such as ``"relations"``; a file of one kind is not read as another.
         said: goes into the file as JSON.
         arrays: by name.
@@ -30,27 +47,37 @@ def save_kept(path: str | os.PathLike[str], kind: str, said: dict[str, Any], arr
         FileError: where the file cannot be written.
     """
     path = Path(path)
-    words = {"kind": PROJECT + kind, "version": VERSION} | said
-    everything: dict[str, Any] = {"said": np.frombuffer(json.dumps(words).encode(), np.uint8)} | arrays
+    if path.suffix == NPZ:
+        words = {"kind": PROJECT + kind, "version": VERSION} | said
+        everything: dict[str, Any] = {"said": np.frombuffer(json.dumps(words).encode(), np.uint8)} | arrays
+        with written_whole(path) as temporary:
+            write_npz(temporary, everything)
+        return path
+    document = {"format": FORMAT, "kind": kind, "version": VERSION, "headscope": __version__, "said": said}
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    sums = {name: checksum_of(array) for name, array in tensors.items()}
     with written_whole(path) as temporary:
-        write_npz(temporary, everything)
+        try:
+            save_file(tensors, temporary, metadata={"headscope": told_with_sums(document, sums)})
+        except SafetensorError as error:  # such as a full disk
+            raise FileError(f"Cannot write {path}: {error}; choose another place") from None
     return path
 
 
 def load_kept(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What is said, and the arrays, of a file that `save_kept` wrote.
+    """What is said, and the arrays, of a file that `save_kept` wrote; every array is compared with its checksum.
 
     What is put together from them belongs inside `reading`, too.
 
     Raises:
-        FileError: where the file is not there, is cut, is of another kind, or was written by a newer headscope.
+        FileError: where the file is not there, is cut, is damaged, is of another kind, or was written by a newer
+            headscope.
     """
     with reading(path, kind):
-        arrays = read_npz(path)
-        said = json.loads(arrays.pop("said").tobytes())
-        if not isinstance(said, dict) or said.get("kind") != PROJECT + kind:
+        there, said, arrays = _from_npz(path) if _is_npz(path) else _from_safetensors(path)
+        if there != kind:
             raise FileError(f"{path} holds no {kind}")
-        version = said["version"]
+        version = said.pop("version")
         if not isinstance(version, int):
             raise TypeError(f"format {version!r} is none")
     if version > VERSION:
@@ -58,11 +85,58 @@ def load_kept(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], 
     return said, arrays
 
 
-def kind_of(path: str | os.PathLike[str]) -> str:
-    """What a file that `save_kept` wrote holds, such as ``"relations"``.
+def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
+    """What a file holds: ``"record"``, the kind of a result such as ``"relations"``, or ``"statistic"``.
+
+    Args:
+        path: of the file.
+        what: it should hold, for the message where it holds nothing of ours.
 
     Raises:
         FileError: where the file is not there, is cut, or is none of ours.
     """
-    with reading(path, "result"):
-        return str(json.loads(read_npz(path)["said"].tobytes())["kind"]).removeprefix(PROJECT)
+    with reading(path, what):
+        if not _is_npz(path):
+            return str(RecordFile(Path(path)).document.get("kind", RECORD))
+        arrays = read_npz(path)
+        for kind, names in OWN_FORMATS.items():
+            if names <= arrays.keys():
+                return kind
+        return str(json.loads(arrays["said"].tobytes())["kind"]).removeprefix(PROJECT)
+
+
+def _is_npz(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is of the format of headscope 0.1, whatever it is called.
+
+    Raises:
+        FileNotFoundError: where it is not there.
+    """
+    if regular_or_none(path) is None:
+        raise FileNotFoundError
+    with Path(path).open("rb") as file:
+        return file.read(len(ZIP)) == ZIP or Path(path).suffix == NPZ
+
+
+def _from_npz(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    arrays = read_npz(path)
+    said = json.loads(arrays.pop("said").tobytes())
+    if not isinstance(said, dict):
+        return "", {"version": 0}, {}
+    return str(said.pop("kind", "")).removeprefix(PROJECT), said, arrays
+
+
+def _from_safetensors(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    file = RecordFile(Path(path), again=AGAIN)
+    kind = str(file.document.get("kind", RECORD))
+    if kind == RECORD:
+        return kind, {"version": 0}, {}
+    arrays = {}
+    for name, stored in file.arrays.items():
+        array = np.array(stored.read())  # studies go on counting in what was read
+        if checksum_of(array) != file.checksums.get(name):
+            raise FileError(f"{path} is damaged: {name} is not what was written; {AGAIN}")
+        arrays[name] = array
+    said = file.document["said"]
+    if not isinstance(said, dict):
+        raise TypeError(f"what is said of it is {str(said)[:40]!r}")
+    return kind, said | {"version": file.document["version"]}, arrays

@@ -60,6 +60,19 @@ RARE_FACTS = ("changes", "partial", "turned", "verified_against", "verified_limi
 """Written only where there is something to tell."""
 
 
+class NoRecord(FileError):
+    """A file of ours that holds the result of a study.
+
+    Args:
+        path: of the file.
+        kind: of the result.
+    """
+
+    def __init__(self, path: Path, kind: str) -> None:
+        super().__init__(f"{path} holds a result ({kind}) and no record; headscope.load reads both")
+        self.kind = kind
+
+
 def _check_name(path: Path) -> None:
     """Raise where a record would be called like a file of another kind; devices and links have names of their own."""
     if path.suffix != RECORD_SUFFIX and (path.is_file() or not path.exists()):
@@ -150,6 +163,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     path = fetched(os.fspath(path)) if is_address(path) else Path(path)
     try:
         file = RecordFile(path)
+        if "kind" in file.document:
+            raise NoRecord(path, str(file.document["kind"]))
         record = _record(file)
     except UNREADABLE as error:
         if isinstance(error, FileError):

@@ -1,4 +1,4 @@
-"""What stands in a .safetensors file of a record: its document, its arrays, their checksums."""
+"""What stands in a .safetensors file of a record or result: its document, its arrays, their checksums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headscope.storage._file_array import FileArray, OpenFile
 from headscope.storage._npz import UNREADABLE
 
 FORMAT = 2
-DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I32": "<i4", "I64": "<i8"}
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I16": "<i2", "I32": "<i4", "I64": "<i8", "BOOL": "|b1"}
 SUMMED = "has_checksums"
 """Tells a file whose checksums are damaged from one of an earlier version, which has none."""
 MARK = ', "checksums": '
@@ -26,20 +26,21 @@ AGAIN = "capture the record again"
 
 
 class RecordFile:
-    """A record's file; nothing but its header is read.
+    """The file of a record or result; nothing but its header is read.
 
     Source of the format: github.com/huggingface/safetensors. Read here and not by that library, which maps files into
     memory: a map dies with the process where the file is cut meanwhile.
 
     Args:
         path: of the file.
+        again: what to do where it cannot be read.
 
     Raises:
         FileError: where there is no such file, or it is cut, foreign, damaged or of another format.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, again: str = AGAIN) -> None:
+        self.path, self.again = path, again
         file = _opened(path)
         try:
             start, header = _header(file)
@@ -49,7 +50,7 @@ class RecordFile:
         except UNREADABLE as error:
             if isinstance(error, FileError):
                 raise
-            raise FileError(f"{path} is cut or no .safetensors file ({error}); {AGAIN}") from None
+            raise FileError(f"{path} is cut or no .safetensors file ({error}); {again}") from None
         if text is None:
             raise FileError(f"{path} is a .safetensors file, but not a headscope record (a model's weights, perhaps?)")
         self.document: dict[str, Any] = self._document(text)
@@ -60,10 +61,10 @@ class RecordFile:
             document = json.loads(text)
             version = document["format"]
         except UNREADABLE:
-            raise FileError(f"{self.path} is damaged: its headscope document cannot be read; {AGAIN}") from None
+            raise FileError(f"{self.path} is damaged: its headscope document cannot be read; {self.again}") from None
         if version != FORMAT:
             older = isinstance(version, int) and version < FORMAT
-            remedy = AGAIN if older else "update headscope"
+            remedy = self.again if older else "update headscope"
             raise FileError(f"{self.path} has format {version}, and this headscope reads format {FORMAT}; {remedy}")
         return document
 
@@ -77,7 +78,7 @@ class RecordFile:
             if found.pop("") != zlib.crc32(told.encode()) or found.keys() != self.arrays.keys():
                 raise ValueError
         except UNREADABLE:
-            raise FileError(f"{self.path} is damaged: its document is not what was written; {AGAIN}") from None
+            raise FileError(f"{self.path} is damaged: its document is not what was written; {self.again}") from None
         return found
 
 

@@ -28,6 +28,7 @@ from headscope.studies._relation_file import load_relations
 from headscope.studies._relation_head import RelationHead
 from headscope.studies._relation_result import Relations
 from headscope.studies._relations import relations
+from headscope.studies._statistic_file import load_of_statistic
 
 if TYPE_CHECKING:
     from headscope.studies._ablation import AblationOptions, ablate
@@ -79,6 +80,7 @@ __all__ = [
     "load_alignment_study",
     "load_coref",
     "load_norm_study",
+    "load_of_statistic",
     "load_relations",
     "mechanism",
     "norm_study",

@@ -16,15 +16,19 @@ from jaxtyping import Bool, Float
 from headscope.errors import FileError, RecordError
 from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
 from headscope.evidence._correction import CORRECTIONS
-from headscope.results import Result, aligned
-from headscope.storage import Finite, array_of, check_document, read_npz, reading, write_npz, written_whole
+from headscope.results import Kept, Result, aligned, reads
+from headscope.storage import OLD_ABLATION, Finite, array_of, check_document, kind_of, load_kept, read_npz, reading
 
 VERSION = 1
+"""Of the format of headscope 0.1."""
 FIELDS = ("stack", "layer", "head", "score", "change", "low", "high", "p", "corrected", "significant")
 MOST_COLUMNS = 16
 NAMED = 8
 """Heads that the printed table names at either end."""
 LEAST_FLIPS = 9999
+
+MOST_NUMBERED = 2**14
+"""Layers and heads of a file; maps of them are as large as their largest number."""
 
 Cell = tuple[str, int, int]
 
@@ -185,20 +189,12 @@ class Ablation(Result):
             found["random_change"] = self.control.change.tolist()
         return found | {name: list(values[1:]) for name, values in self.totals.items()}
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep everything as one .npz file; the texts are not kept.
-
-        Raises:
-            FileError: where the file cannot be written.
-        """
+    def _kept(self) -> Kept:
         told = {name: getattr(self, name) for name in TOLD}
-        words = np.frombuffer(json.dumps(told | {"totals": dict(self.totals), "cells": self.cells}).encode(), np.uint8)
-        arrays: dict[str, Any] = {"scores": self.scores, "intact": self.intact}
+        arrays = {"scores": self.scores, "intact": self.intact}
         if self.control is not None:
             arrays |= {"random_scores": self.control.scores, "random_intact": self.control.intact}
-        with written_whole(path) as temporary:
-            write_npz(temporary, {"version": VERSION, **arrays, "words": words})
-        return Path(path)
+        return told | {"totals": dict(self.totals), "cells": self.cells}, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ablation:
@@ -207,12 +203,7 @@ class Ablation(Result):
         Raises:
             FileError: where the file is not there, is cut, or is none of ours.
         """
-        with reading(path, "ablation"):
-            kept = read_npz(path)
-            version, words = int(kept["version"]), json.loads(kept["words"].tobytes())
-            if version > VERSION:
-                raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
-            return _ablation(words, kept)
+        return load_ablation(path)
 
     def plot(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Draw the figure to a file: .svg, .pdf or .png.
@@ -379,6 +370,25 @@ SAID: dict[str, Any] = {
 }
 
 
+@reads(Ablation.KIND)
+@reads(OLD_ABLATION)
+def load_ablation(path: str | os.PathLike[str]) -> Ablation:
+    """An ablation that was kept, now or by headscope 0.1, which had a format of its own for it.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    old = kind_of(path, Ablation.KIND) == OLD_ABLATION
+    with reading(path, Ablation.KIND):
+        if old:
+            kept = read_npz(path)
+            version, words = int(kept["version"]), json.loads(kept["words"].tobytes())
+            if version > VERSION:
+                raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
+            return _ablation(words, kept)
+        return _ablation(*load_kept(path, Ablation.KIND))
+
+
 def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablation:
     """One of what a file holds, where its parts fit together.
 
@@ -391,6 +401,8 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
     words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
     if not cells or len(set(cells)) < len(cells) or any(len(each) != len(cells) + 1 for each in totals.values()):
         raise ValueError("its heads, or the totals of these, are not of one ablation")
+    if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
+        raise ValueError("its layers and heads have numbers that no model has")
     if not 0 < words["confidence"] < 1 or not 0 < words["alpha"] < 1 or words["correction"] not in CORRECTIONS:
         raise ValueError("its options are none")
     pairs = []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from headscope.evidence import Statistic
-from headscope.storage import Finite, array_of, check_document, load_kept, reading, save_kept
+from headscope.results import Kept, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
 from headscope.studies._alignment import BY, STATES
 from headscope.studies._alignment_study import AlignmentStudy
 
@@ -28,8 +28,8 @@ SAID: dict[str, Any] = {
 }
 
 
-def save(study: AlignmentStudy, path: Path) -> Path:
-    """Keep what was counted; see `AlignmentStudy.save`."""
+def kept_of(study: AlignmentStudy) -> Kept:
+    """What a file of it holds: what was counted in each sentence; without the random twin."""
     said = {
         "options": {name: getattr(study, name) for name in OPTIONS},
         "model": study.model,
@@ -43,9 +43,10 @@ def save(study: AlignmentStudy, path: Path) -> Path:
         "lengths": study.lengths,
         "groups": study.statistic.groups,
     }
-    return save_kept(path, KIND, said, {"counts": study.statistic.values, "diagonal": study.diagonal.values})
+    return said, {"counts": study.statistic.values, "diagonal": study.diagonal.values}
 
 
+@reads(KIND)
 def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
     """An alignment study that was kept, to go on with, or to add to others.
 

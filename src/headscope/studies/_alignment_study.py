@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +16,7 @@ from headscope.evidence._groups import added
 from headscope.measures._alignment import Link
 from headscope.patterns._records import OneModel
 from headscope.record import Record
-from headscope.results import Result
+from headscope.results import Kept, Result
 from headscope.studies._alignment import BY, STATES, check_links, words_of, written_words_of
 from headscope.studies._alignment_counts import counts_of, diagonal_counts, rates_of
 from headscope.studies._alignment_table import LEAST, columns_of, printed
@@ -228,15 +226,10 @@ class AlignmentStudy(OneModel, Result):
         """Every rate with its interval as a table, one list for each column; head None is all heads together."""
         return columns_of(self)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep what was counted as one .npz file, for `headscope.load_alignment_study`.
+    def _kept(self) -> Kept:
+        from headscope.studies._alignment_file import kept_of
 
-        Raises:
-            FileError: where the file cannot be written.
-        """
-        from headscope.studies._alignment_file import save
-
-        return save(self, Path(path))
+        return kept_of(self)
 
     def __repr__(self) -> str:
         return f"<AlignmentStudy of {self.sentences} sentences>"

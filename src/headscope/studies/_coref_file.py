@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headscope.linguistics._mentions import RULES
-from headscope.storage import array_of, check_document, load_kept, reading, save_kept
+from headscope.results import Kept, reads
+from headscope.storage import array_of, check_document, load_kept, reading
 from headscope.studies._coref_result import Coreference
 from headscope.studies._coref_tally import CANDIDATES, Answers
 from headscope.studies._head_study import anew
@@ -18,8 +18,8 @@ KIND = "coreference"
 SAID: dict[str, Any] = {"data": str, "passages": [[str, str, [[str]]]]}
 
 
-def save(coreference: Coreference, path: Path) -> Path:
-    """Keep what was answered; see `Coreference.save`."""
+def kept_of(coreference: Coreference) -> Kept:
+    """What a file of it holds: what was answered of each text; without the random twin."""
     kept = [coreference._read[name] for name in coreference.names]
     said = coreference._said() | {
         "data": coreference.data,
@@ -29,9 +29,10 @@ def save(coreference: Coreference, path: Path) -> Path:
     if kept:
         arrays["rules"] = np.concatenate([each.rules for each in kept], axis=-1)
         arrays["heads"] = np.concatenate([each.heads for each in kept], axis=-1)
-    return save_kept(path, KIND, said, arrays)
+    return said, arrays
 
 
+@reads(KIND)
 def load_coref(path: str | os.PathLike[str]) -> Coreference:
     """Coreference that was kept, to go on with, or to add to others.
 

@@ -14,6 +14,7 @@ from headscope.errors import RecordError
 from headscope.linguistics import Passage, words_at
 from headscope.linguistics._mentions import RULES
 from headscope.record import Record
+from headscope.results import Kept
 from headscope.studies._antecedent_head import FIELDS, AntecedentHead
 from headscope.studies._chosen_head import columns_of, places_of
 from headscope.studies._coref_table import plotted, printed
@@ -168,15 +169,10 @@ class Coreference(HeadStudy):
         """
         return range_plot(Path(path), *plotted(self, candidates))
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep what was answered as one .npz file, to be gone on with by `load_coref`; without the random twin.
+    def _kept(self) -> Kept:
+        from headscope.studies._coref_file import kept_of
 
-        Raises:
-            FileError: where the file cannot be written.
-        """
-        from headscope.studies._coref_file import save
-
-        return save(self, Path(path))
+        return kept_of(self)
 
     def __repr__(self) -> str:
         return f"<Coreference of {self.passages} passages>"

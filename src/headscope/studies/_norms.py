@@ -15,8 +15,8 @@ from headscope.errors import RecordError
 from headscope.evidence import Statistic, interval, length_said, load_statistic
 from headscope.patterns._records import OneModel, with_groups
 from headscope.record import Record, Stack
-from headscope.results import Result
-from headscope.storage import reading
+from headscope.results import Kept, Result, reads
+from headscope.storage import STATISTIC, Finite, array_of, check_document, kind_of, load_kept, reading
 from headscope.studies._norm_plot import plot
 from headscope.studies._norm_values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
 from headscope.studies._source import parse_source
@@ -26,6 +26,17 @@ DRAWN = SHOWN | {"stop": "period, comma"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
 LAYER = "layer "
 KEPT = ("weights", "norms")
+SAID: dict[str, Any] = {
+    "stack": (str, None),
+    "confidence": Finite,
+    "model": str,
+    "refused": [[int, str]],
+    "names": [str],
+    "texts": [str],
+    "groups": ([(str, None)], None),
+    "lengths": [(int, None)],
+}
+"""Of a file."""
 
 
 class NormStudy(OneModel, Result):
@@ -94,13 +105,18 @@ class NormStudy(OneModel, Result):
             found.control = self.control + other.control
         return found
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep the values as one .npz file, to be gone on with by `load_norm_study`; texts themselves are not kept.
-
-        Raises:
-            FileError: where the file cannot be written.
-        """
-        return self.statistic.save(path)
+    def _kept(self) -> Kept:
+        said = {
+            "stack": self.stack,
+            "confidence": self.confidence,
+            "model": self.model,
+            "refused": list(self.refused.items()),
+            "names": self.statistic.names,
+            "texts": self.statistic.texts,
+            "groups": self.statistic.groups,
+            "lengths": [None if np.isnan(length) else int(length) for length in self.statistic.lengths],
+        }
+        return said, {"values": self.statistic.values}
 
     @property
     def texts(self) -> int:
@@ -307,15 +323,44 @@ def norm_study(
     return found
 
 
-def load_norm_study(path: str | os.PathLike[str], *, stack: str | None = None, confidence: float = 0.95) -> NormStudy:
+@reads(NormStudy.KIND)
+def load_norm_study(
+    path: str | os.PathLike[str], *, stack: str | None = None, confidence: float | None = None
+) -> NormStudy:
     """A study that was kept, to go on with.
+
+    Args:
+        path: of the file.
+        stack: which stack of the records; by default the one that was kept, in files of headscope 0.1 none.
+        confidence: of the intervals; by default the one that was kept, in files of headscope 0.1 0.95.
 
     Raises:
         FileError: where the file is not there or is none of ours.
         RecordError: where it holds something else.
     """
-    found = NormStudy(stack=stack, confidence=confidence)
-    statistic = load_statistic(path)
+    if kind_of(path, "study of norms") == STATISTIC:
+        return _with_statistic(path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path))
+    said, arrays = load_kept(path, NormStudy.KIND)
+    with reading(path, "study of norms"):
+        check_document(said, SAID)
+        found = NormStudy(stack=stack or said["stack"], confidence=confidence or said["confidence"])
+        found.model, found.refused = said["model"], dict(said["refused"])
+        values = array_of(arrays, "values", "f", (len(said["texts"]), None, None))
+        statistic = Statistic(values.shape[1:], tuple(said["names"]))
+        nothing = [None] * len(values)
+        facts = (said["texts"], values, said["groups"] or nothing, said["lengths"] or nothing)
+        for text, row, group, length in zip(*facts, strict=True):
+            statistic.update(text, row, group=group, length=length)
+    return found if not said["names"] else _with_statistic(path, found, statistic)
+
+
+def _with_statistic(path: str | os.PathLike[str], found: NormStudy, statistic: Statistic) -> NormStudy:
+    """The study with what was counted of it.
+
+    Raises:
+        FileError: where the values are not of its layers.
+        RecordError: where they are of something else.
+    """
     names = statistic.names
     rows = ROWS if names[: len(ROWS)] == ROWS else FIRST_ROWS
     if names[: len(rows)] != rows:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headscope.linguistics import DIRECTIONS
-from headscope.storage import array_of, check_document, load_kept, reading, save_kept
+from headscope.results import Kept, reads
+from headscope.storage import array_of, check_document, load_kept, reading
 from headscope.studies._head_study import anew
 from headscope.studies._relation_result import Relations
 from headscope.studies._relation_tally import DECODINGS, Read
@@ -18,8 +18,8 @@ KIND = "relations"
 SAID: dict[str, Any] = {"treebank": str, "sentences": [([str, [str]], [str, [str], str])]}
 
 
-def save(relations: Relations, path: Path) -> Path:
-    """Keep what was read; see `Relations.save`."""
+def kept_of(relations: Relations) -> Kept:
+    """What a file of it holds: what was read of each text; without the random twin."""
     kept = [relations._read[name] for name in relations.names]
     said = relations._said() | {
         "treebank": relations.treebank,
@@ -31,9 +31,10 @@ def save(relations: Relations, path: Path) -> Path:
     if kept:
         arrays["heads"] = np.concatenate([each.heads for each in kept])
         arrays["predicted"] = np.concatenate([each.predicted for each in kept], axis=-1)
-    return save_kept(path, KIND, said, arrays)
+    return said, arrays
 
 
+@reads(KIND)
 def load_relations(path: str | os.PathLike[str]) -> Relations:
     """Relations that were kept, to go on with.
 

@@ -14,6 +14,7 @@ from headscope.errors import RecordError, TextError
 from headscope.linguistics import DIRECTIONS, NEAREST_STANFORD, OFFSETS, Sentence, words_at
 from headscope.patterns import Heads
 from headscope.record import Record
+from headscope.results import Kept
 from headscope.studies._chosen_head import columns_of, places_of
 from headscope.studies._head_study import HeadStudy, Telling, added, joined
 from headscope.studies._held_out import halves_of, measured
@@ -195,15 +196,10 @@ class Relations(HeadStudy):
         """The relations alone, without groups of words and the root."""
         return tuple(name for name in self.relations if name not in (*GROUPS, "root"))
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep what was read as one .npz file, to be gone on with by `load_relations`; without the random twin.
+    def _kept(self) -> Kept:
+        from headscope.studies._relation_file import kept_of
 
-        Raises:
-            FileError: where the file cannot be written.
-        """
-        from headscope.studies._relation_file import save
-
-        return save(self, Path(path))
+        return kept_of(self)
 
     def __repr__(self) -> str:
         return f"<Relations of {self.sentences} sentences>"

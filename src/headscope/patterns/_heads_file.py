@@ -1,0 +1,133 @@
+"""Heads with their labels kept as files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from headscope.evidence import MapSum, Statistic
+from headscope.evidence._correction import CORRECTIONS
+from headscope.patterns._heads import Heads
+from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
+from headscope.patterns._tally import Tally, rows_and_heads
+from headscope.results import Kept, reads
+from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading
+
+OPTIONS = ("confidence", "alpha", "correction", "margin")
+FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
+"""Of a pattern, beside the functions that score it, which no file holds."""
+DISTANCES = "distances."
+PATTERN: dict[str, Any] = {
+    "name": str,
+    "says": str,
+    "source": str,
+    "threshold": Finite,
+    "by_place": bool,
+    "by_word": bool,
+}
+SAID: dict[str, Any] = {
+    "options": {"confidence": Finite, "alpha": Finite, "correction": str, "margin": Finite},
+    "levels": ({str: Finite}, None),
+    "model": str,
+    "stack": (str, None),
+    "cells": [PAIR],
+    "rows": [str],
+    "patterns": [PATTERN],
+    "texts": [str],
+    "groups": ([(str, None)], None),
+    "battery": ([str], None),
+}
+
+
+def kept_of(found: Heads) -> Kept:
+    """What a file of heads holds: what was counted, and how it is told."""
+    tally = found.tally
+    said: dict[str, Any] = {
+        "options": {name: getattr(found, name) for name in OPTIONS},
+        "levels": None if found.levels is None else dict(found.levels),
+        "model": tally.model,
+        "stack": tally.stack,
+        "cells": tally.cells,
+        "rows": tally.rows,
+        "patterns": [{name: getattr(pattern, name) for name in FACTS} for pattern in tally.patterns],
+        "texts": tally.statistic.texts,
+        "groups": tally.statistic.groups,
+        "battery": None,
+    }
+    arrays = {"values": tally.statistic.values}
+    if found.has_distances and tally.distances is not None:
+        arrays |= {f"{DISTANCES}{name}": array for name, array in tally.distances.arrays.items()}
+    if tally.battery is not None:
+        said["battery"] = [pattern.name for pattern in tally.battery.patterns]
+        arrays["battery"] = tally.battery.statistic.values
+    return said, arrays
+
+
+@reads(Heads.KIND)
+def load_heads(path: str | os.PathLike[str]) -> Heads:
+    """Heads that were kept by `Heads.save`.
+
+    Patterns of one's own come back without their functions: what was counted is there, more texts cannot be counted.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, Heads.KIND)
+    with reading(path, Heads.KIND):
+        check_document(said, SAID)
+        options = said["options"]
+        if not 0 < options["confidence"] < 1 or options["correction"] not in CORRECTIONS:
+            raise ValueError(f"its options are {options}")
+        tally = _tally(said, arrays)
+        return Heads(tally, levels=said["levels"], **{name: options[name] for name in OPTIONS})
+
+
+def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
+    patterns = tuple(_pattern(facts) for facts in said["patterns"])
+    tally = Tally(patterns, stack=said["stack"])
+    if list(tally.rows) != said["rows"]:
+        raise ValueError("its rows are not those of its patterns; it was made by another headscope")
+    tally.model, tally.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
+    texts = said["texts"]
+    tally.shown = {text: text for text in texts}
+    tally.statistic = _statistic(tally, array_of(arrays, "values", "f", (len(texts), *_size(tally))), said)
+    if said["battery"] is not None:
+        tally.battery = _battery(tally, said["battery"], arrays)
+    distances = {name.removeprefix(DISTANCES): array for name, array in arrays.items() if name.startswith(DISTANCES)}
+    if distances:
+        tally.distances, tally.adds_distances = MapSum.of_arrays(distances, tally.statistic.texts), True
+        if tally.distances.mean.shape != (1, len(tally.cells), len(tally.cells)):
+            raise ValueError(f"it has distances {list(tally.distances.mean.shape)} of {len(tally.cells)} heads")
+    return tally
+
+
+def _statistic(tally: Tally, values: np.ndarray, said: dict[str, Any]) -> Statistic:
+    found = Statistic(_size(tally), rows_and_heads(tally.rows, tally.cells))
+    groups = said["groups"] or [None] * len(values)
+    for text, row, group in zip(said["texts"], values, groups, strict=True):
+        found.update(text, row, group=group)
+    return found
+
+
+def _battery(tally: Tally, names: list[str], arrays: dict[str, np.ndarray]) -> Tally:
+    """The runs of repeated tokens, numbered."""
+    battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
+    battery.cells = tally.cells
+    battery.statistic = Statistic(_size(battery), rows_and_heads(battery.rows, battery.cells))
+    for number, run in enumerate(array_of(arrays, "battery", "f", (None, *_size(battery)))):
+        battery.statistic.update(f"{number:06}", run)
+    return battery
+
+
+def _size(tally: Tally) -> tuple[int, int]:
+    return len(tally.rows), len(tally.cells)
+
+
+def _pattern(facts: dict[str, Any]) -> Pattern:
+    """Ours where it is one of ours; else one whose function says that a file does not hold it."""
+    for pattern in PATTERNS:
+        if pattern.name == facts["name"] and pattern.threshold == facts["threshold"]:
+            return pattern
+    return Pattern(**{name: facts[name] for name in FACTS}, score=LeftBehind(facts["name"]))
