@@ -35,9 +35,21 @@ def test_rows_of_which_a_part_was_kept_say_how_much_is_missing(weights, tmp_path
     assert layer["not_kept"] == pytest.approx(missing, abs=1e-6)
     figure = hs.figure(record, view="matrix", layer=1, head=0).to_bytes("svg").decode()
     assert "not kept: " in figure.replace("\u00a0", " ")
+    _check_figures(record, part)
     loaded = hs.load(hs.save(record, tmp_path / "run.safetensors"))
     assert loaded["self"].layer(1).partial
     assert np.array_equal(loaded["self"].weights(), record["self"].weights())
+
+
+def _check_figures(record, part):
+    """Every row with its own number, and of one query the share of this query in these heads."""
+    missing = 1 - part[1].sum(-1)
+    figure = hs.figure(record, view="matrix", layer=1, heads=[0, 2])
+    texts = figure.to_bytes("svg").decode().replace("\u00a0", " ")
+    for share in missing[[0, 2]].mean(axis=0):
+        assert f"{share:.2f}".removeprefix("0") in texts
+    figure = hs.figure(record, view="head", layer=1, heads=[1], query=3).to_bytes("svg").decode().replace("\u00a0", " ")
+    assert f"not kept: {100 * missing[1, 3]:.0f} % of what “d” looks at" in figure
 
 
 def test_whole_rows_say_nothing(weights):

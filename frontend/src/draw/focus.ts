@@ -35,6 +35,13 @@ export function tokenAttention(
   return { byHead, mean: meanOf(byHead, count) };
 }
 
+/** The share of these queries' weight that no key has, mean over the heads; queries that look at nothing have none. */
+export function missingShare(weights: LayerValues, heads: readonly number[], queries: readonly number[]): number {
+  const sums = heads.flatMap((head) => queries.map((query) => weights.row(head, query).reduce((a, b) => a + b)));
+  const alive = sums.filter(Boolean);
+  return alive.reduce((missing, sum) => missing + 1 - sum, 0) / (alive.length || 1);
+}
+
 export function strongestWeight({ byHead }: TokenAttention): number {
   return byHead.reduce((most, head) => Math.max(most, largest(head)), 0);
 }

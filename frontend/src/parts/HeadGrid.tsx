@@ -207,7 +207,10 @@ function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
           data-cell={`${layer}-${number}`}
           aria-selected={current && store.heads.value.includes(index)}
           aria-label={cellLabel(store, thumbs.value, row, index)}
-          title={[`Layer ${layer}, head ${number}`, held && !held.includes(index) ? "not captured" : saidOf(store, row, index)]
+          title={[
+            `Layer ${layer}, head ${number}`,
+            held && !held.includes(index) ? "not captured" : saidOf(store, row, index),
+          ]
             .filter(Boolean)
             .join(": ")}
           data-dim={isDimmed(store, row * heads + index) || undefined}

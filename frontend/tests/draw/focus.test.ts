@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { received, stackedBar, strongest, strongestWeight, tokenAttention } from "../../src/draw/focus";
+import { missingShare, received, stackedBar, strongest, strongestWeight, tokenAttention } from "../../src/draw/focus";
 import { byteWeights, WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../../src/examples/page";
 
@@ -52,4 +52,16 @@ test("the strongest come first, equals in reading order, nothing without attenti
 test("a stacked bar is divided as its parts are, and empty parts have no colour", () => {
   expect(stackedBar([0.1, 0, 0.3], ["red", "green", "blue"])).toBe("linear-gradient(90deg, red 0% 25%, blue 25% 100%)");
   expect(stackedBar([0, 0], ["red", "green"])).toBe("none");
+});
+
+test("what is missing of rows is told of those that look at anything", () => {
+  const rows = [
+    [0.5, 0.2],
+    [0, 0],
+    [0.25, 0.25],
+  ].map((row) => Float32Array.from(row));
+  const values = { ...WEIGHTS, row: (_: number, query: number) => rows[query] };
+  expect(missingShare(values, [0], [0])).toBeCloseTo(0.3, 6);
+  expect(missingShare(values, [0, 1], [0, 1, 2])).toBeCloseTo(0.4, 6);
+  expect(missingShare(values, [0], [1])).toBe(0);
 });

@@ -195,6 +195,7 @@ test("a page says how much of the rows was not kept", async () => {
   const root = await open(examplePage({ rowSums: "less", notKept: 0.32 }));
   await drawn(root);
   expect(one(root, "[data-sink-note]").textContent).toMatch(/Not kept: on average 32.%/);
+  expect(one(root, "[data-missing]").textContent).toBe("not kept.32");
 });
 
 test.each<[string, (example: Example) => Example, RegExp]>([

@@ -1,6 +1,6 @@
 import { useComputed } from "@preact/signals";
 import { textOn } from "../../draw/color";
-import { barOf, received, strongest, type TokenAttention } from "../../draw/focus";
+import { barOf, missingShare, received, strongest, type TokenAttention } from "../../draw/focus";
 import { isPair } from "../../draw/mask";
 import { type Focus, otherSide, type Place } from "../../draw/place";
 import { largest } from "../../draw/values";
@@ -145,7 +145,24 @@ function TokenList({ store, attention }: { store: Store; attention: TokenAttenti
           </li>
         );
       })}
+      <Missing store={store} full={full} />
     </ol>
+  );
+}
+
+/** What no key has of a query's weight, hatched: it was cut before it came here, or went to a sink that is no token. */
+function Missing({ store, full }: { store: Store; full: number }) {
+  const { shown, heads, focus } = store;
+  const { layer, weights } = shown.value ?? {};
+  if (!weights || layer?.row_sums !== "less" || !isWeight(store) || focus.value?.side === "key") return null;
+  const share = focus.value ? missingShare(weights, heads.value, focus.value.tokens) : layer.not_kept;
+  if (!share || share < LEAST_LISTED) return null;
+  return (
+    <li data-missing>
+      <span>{layer.not_kept === undefined ? "sink" : "not kept"}</span>
+      <span class="bar void" style={{ "--length": `${(100 * share) / full}%` }} />
+      <span class="number">{shortWeight(share)}</span>
+    </li>
   );
 }
 

@@ -31,17 +31,11 @@ export function NormName({ store, received = false }: { store: Store; received?:
 export function SinkNote({ store }: { store: Store }) {
   const layer = store.shown.value?.layer;
   if (layer?.row_sums !== "less") return null;
-  if (layer.not_kept !== undefined) {
-    return (
-      <p class="note" data-sink-note>
-        Not kept: on average {percent(layer.not_kept)} of each query’s weight. It was cut before it came here, and is
-        not drawn.
-      </p>
-    );
-  }
   return (
     <p class="note" data-sink-note>
-      Weights of a query sum to less than 1 here: the rest went to a learned sink that is no token.
+      {layer.not_kept === undefined
+        ? "Rows sum to less than 1: the rest went to a learned sink, no token."
+        : `Not kept: on average ${percent(layer.not_kept)} of each query’s weight, cut before.`}
     </p>
   );
 }

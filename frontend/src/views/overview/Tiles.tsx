@@ -57,9 +57,11 @@ export function Tiles({ store, places }: TilesProps) {
     >
       <canvas data-canvas="tiles" style={{ width: `${width}px`, height: `${height}px` }} />
       <TileRulers store={store} places={places.value} />
-      {cells.filter(({ at }) => isCaptured(store, at)).map((cell) => (
-        <Tile key={cell.at} store={store} cell={cell} size={places.value.size} />
-      ))}
+      {cells
+        .filter(({ at }) => isCaptured(store, at))
+        .map((cell) => (
+          <Tile key={cell.at} store={store} cell={cell} size={places.value.size} />
+        ))}
       <Frame store={store} places={places.value} />
     </div>
   );

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from jaxtyping import Float
 
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import parse_hex
@@ -96,7 +97,7 @@ def closing(sheet: Sheet, plan: Plan, y: float, notes: Iterable[str]) -> None:
             *notes,
             *plan.hiding,
             most_note(sheet, plan),
-            sinks_note(plan),
+            sinks_note(sheet, plan),
             missing_note(sheet),
         )
         if note
@@ -123,14 +124,27 @@ def most_note(sheet: Sheet, plan: Plan) -> str:
     return f"keys that take most of the attention: {names}" if found else ""
 
 
-def sinks_note(plan: Plan) -> str:
+def not_kept_of(plan: Plan) -> Float[np.ndarray, " query"]:
+    """The share of each query's weight that was cut before it came here, mean over the heads."""
+    kept = np.mean([plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads], axis=0)
+    return np.where(plan.layer.dead, 0.0, np.clip(1 - kept, 0.0, 1.0))
+
+
+def sinks_note(sheet: Sheet, plan: Plan) -> str:
     """Says where rows do not sum to 1."""
     layers = plan.layers if plan.view in ("overview", "model", "pair") else (plan.layer,)
     if not plan.shown.weights or plan.view == "scatter":
         return ""
     cut = [layer.not_kept for layer in layers if layer.partial]
-    if cut:
+    if cut and plan.view in ("overview", "model", "pair"):
         return f"not kept: {percent(sum(cut) / len(cut))} of the attention, cut before it came here"
+    if cut and plan.query is not None:
+        share = float(not_kept_of(plan)[plan.query])
+        return f"not kept: {percent(share)} of what {quoted(sheet, plan, 'query')} looks at, cut before it came here"
+    if cut:
+        rows = not_kept_of(plan)[plan.from_ & ~plan.layer.dead]
+        share = float(rows.mean()) if rows.size else 0.0
+        return f"not kept: {percent(share)} of the attention of {heads_in_words(plan)}, cut before it came here"
     if all(not layer.has("sinks") for layer in layers):
         return ""
     return "rows sum to less than 1: the rest goes to a learned sink that is no token"

@@ -8,12 +8,23 @@ from itertools import pairwise
 import numpy as np
 
 from headscope.record import Tokens
-from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words, spaced, token_size, where
+from headscope.views.figures._frame import (
+    closing,
+    colour_bar,
+    heading,
+    heads_in_words,
+    not_kept_of,
+    spaced,
+    token_size,
+    where,
+)
 from headscope.views.figures._generation import draw_generation, first_written, generation_notes
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of, pooled
 from headscope.views.figures._options import Plan
+from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._words import ordinal
+from headscope.views.figures._style import POINT
+from headscope.views.figures._words import ordinal, short_weight
 
 TALLEST = 200.0
 """Millimetres."""
@@ -23,6 +34,9 @@ WIDEST_NAME = 0.22
 GAP = 0.4
 DOTS = 300
 """Cells in an inch at most: more would be lost in print, so the largest of each block is kept."""
+STRIP = 5.0
+"""Room for what was not kept of each row, in units of the font size."""
+LEAST = 0.0005
 MOST_LEFT_OUT = 2
 """Where fewer than every so many tokens could be named, positions are written instead."""
 
@@ -65,6 +79,7 @@ def draw_matrix(plan: Plan) -> Sheet:
     shown = pooled(values, int(max(grid.size) / 25.4 * DOTS))
     sheet.cells(scale.rgb(shown), at=(grid.left, grid.top), size=grid.size, hidden=np.isnan(shown))
     sheet.rect(grid.left, grid.top, *grid.size, edge=plan.style.edge, line=0.5, layer=3)
+    _draw_not_kept(sheet, plan, grid)
     notes = [_names(sheet, plan, grid)]
     _borders(sheet, plan, grid)
     y = grid.top + grid.size[1] + 0.8 * plan.style.em
@@ -86,7 +101,8 @@ def _grid(sheet: Sheet, plan: Plan, y: float) -> Grid:
     most = WIDEST_NAME * sheet.width
     left = min(most, max(sheet.width_of(_name(sheet, stack.query, row)) for row in rows))
     left = max(left, sheet.width_of("from (query)", style.small)) + GAP * style.em
-    cell = min((sheet.width - left) / len(columns), TALLEST / len(rows), LARGEST_CELL * style.em)
+    strip = STRIP * style.em if _shows_not_kept(plan) else 0.0
+    cell = min((sheet.width - left - strip) / len(columns), TALLEST / len(rows), LARGEST_CELL * style.em)
     size = token_size(cell, style.size)
     numbered = spaced(max(len(rows), len(columns)), cell, size) > MOST_LEFT_OUT
     names = (
@@ -98,6 +114,29 @@ def _grid(sheet: Sheet, plan: Plan, y: float) -> Grid:
     beside = y + title / 2 if numbered else top - 0.75 * style.em
     sheet.note(left - GAP * style.em, beside, "from (query)", anchor="right")
     return Grid(left, top, cell, rows, columns, numbered)
+
+
+def _shows_not_kept(plan: Plan) -> bool:
+    return plan.layer.partial and plan.shown.weights and not plan.without
+
+
+def _draw_not_kept(sheet: Sheet, plan: Plan, grid: Grid) -> None:
+    """Beside each row, hatched, the share of its weight that was cut before it came here; the number where it fits."""
+    if not _shows_not_kept(plan):
+        return
+    style, shares = plan.style, not_kept_of(plan)[list(grid.rows)]
+    left = grid.left + grid.size[0] + GAP * style.em
+    longest = STRIP * style.em - GAP * style.em - sheet.width_of(".00", style.small)
+    sheet.note(left, grid.top - 0.75 * style.em, "not kept")
+    for index, share in enumerate(shares.tolist()):
+        if share < LEAST:
+            continue
+        top, height = grid.top + (index + 0.15) * grid.cell, 0.7 * grid.cell
+        size = (max(share * longest, 0.1), height)
+        sheet.cells(parse_hex(style.masked)[None, None], at=(left, top), size=size, hidden=np.ones((1, 1), bool))
+        sheet.rect(left, top, *size, edge=style.edge, line=0.4, layer=3)
+        if grid.cell > 0.9 * sheet.style.small * POINT:
+            sheet.note(left + size[0] + 0.2 * style.em, top + height / 2, short_weight(share))
 
 
 def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
