@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/figures.md and docs/literature.md with the code that stands there."""
+"""Draw the pictures of docs/figures.md and of the pages of literature with the code that stands there."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ import tempfile
 from pathlib import Path
 
 from page_blocks import DOCS, Block, blocks_of, commands_of
+from picture_texts import TEXTS
 
-DPI = "150"
-DRAWN = {"figures": DOCS / "pictures", "literature": DOCS / "pictures" / "literature"}
+DPI = {"figures": "150", "literature": "150", "figures_of_the_literature": "110"}
+"""Of each page; pictures in a table are small."""
+DRAWN = {
+    "figures": DOCS / "pictures",
+    "literature": DOCS / "pictures" / "literature",
+    "figures_of_the_literature": DOCS / "pictures" / "literature",
+}
 """The pages, and where their pictures are."""
 DRAWING = ("capture", "figure")
 """Commands that draw, or make what is drawn; studies need data of their own."""
@@ -27,18 +33,29 @@ def draw(page: str) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for block in blocks_of(page):
             if block.language == "sh":
-                _run(block)
+                _run(block, DPI[page])
             elif block.language == "python":
                 exec(block.text, names)
+        if page == "figures_of_the_literature":
+            _bars()
         for picture in Path(folder).glob("*.png"):
             shutil.copy(picture, DRAWN[page])
 
 
-def _run(block: Block) -> None:
+def _bars() -> None:
+    """Kovaleva's bars over the texts of all pictures with evidence: a reader has texts of their own."""
+    import headscope as hs
+    from headscope.capturing import load_model
+
+    records = hs.capture_many(*load_model(None), list(TEXTS))
+    hs.heads(records).figure(classes=True).save("classes-of-layers.png", dpi=int(DPI["figures_of_the_literature"]))
+
+
+def _run(block: Block, dpi: str) -> None:
     from headscope.cli import run
 
     for line, (_, *words) in commands_of(block):
-        size = ["--dpi", DPI] if words[0] == "figure" else []
+        size = ["--dpi", dpi] if words[0] == "figure" else []
         if words[0] in DRAWING and run([*words, *size]):
             raise RuntimeError(f"{block.page}, line {line}: the command failed")
 

@@ -22,6 +22,9 @@ PAGES = {
 }
 """Every page by its name: where it is under docs/, without the suffix."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARKED = "<!-- commands in this table are run -->"
+"""Before a table whose rows hold one command or call each."""
+CELL = re.compile(r"^\|.*? `((?:headscope|hs\.)[^`]+)` ")
 EXTRAS = re.compile(r"^headscope\[([\w,]+)\]")
 THERE = {
     "make": re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE),
@@ -59,7 +62,18 @@ def blocks_of(page: str) -> list[Block]:
     for fence in FENCE.finditer(text):
         line = text.count("\n", 0, fence.start()) + 2
         blocks.append(Block(page, line, fence[1], fence[2]))
-    return blocks
+    return sorted([*blocks, *_cells_of(page, text)], key=lambda block: block.line)
+
+
+def _cells_of(page: str, text: str) -> list[Block]:
+    """The commands in tables that are marked; these are run as blocks are."""
+    cells, within = [], False
+    for line, row in enumerate(text.splitlines(), 1):
+        within = row == MARKED or (within and (row.startswith("|") or not row))
+        cell = CELL.match(row)
+        if within and cell:
+            cells.append(Block(page, line, "python" if cell[1].startswith("hs.") else "sh", cell[1]))
+    return cells
 
 
 def commands_of(block: Block) -> list[tuple[int, list[str]]]:

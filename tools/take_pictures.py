@@ -64,6 +64,12 @@ EFFECT = {
 """The same of the page of an effect."""
 TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference", "light")}
 """The same of the page of two texts."""
+VIG = {
+    "neuron_vector": ("view=neuron&layer=2&heads=7&query=10&key=7&vector=key", "light"),
+    "neuron_queries": ("view=neuron&layer=2&heads=7&query=2,10,16&neurons=ranked", "light"),
+    "head_view_rows": ("view=head&layer=1&heads=8&layout=rows", "light"),
+}
+"""The same of the page of Vig's pair."""
 RECORDS = {"compare_records": ("", "light")}
 """The same of the page of two records beside each other."""
 TRAY = [
@@ -97,6 +103,7 @@ SEEN = {"text_view_picture": ("view=text&query=113", "light")}
 """The same of the page of a picture."""
 TWO_PICTURES = {"compare_pictures": ("view=text&query=113&quantity=difference", "light")}
 """The same of the page of two pictures."""
+STRAWBERRIES = ("I went to the store.", "At the store, I bought fresh strawberries.")
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
 
@@ -109,6 +116,7 @@ def demo_pictures(browser: Browser) -> None:
     with TemporaryDirectory() as folder:
         he, she = (hs.capture(model, tokenizer, text) for text in (HE, SHE.replace("kind ", "")))
         views = [
+            (hs.page(hs.capture(model, tokenizer, *STRAWBERRIES)), VIG),
             (hs.page(he, beside=[she], tray=TRAY), RECORDS),
             (hs.page(record), PICTURES),
             (hs.page(record, evidence=found), WITH_EVIDENCE),

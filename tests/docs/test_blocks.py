@@ -60,3 +60,14 @@ def test_blocks_of_a_page_go_on_from_each_other(written):
     )
     reader.read()
     assert reader.names["x"] == 1
+
+
+def test_commands_in_a_marked_table_are_run(written):
+    table = "| a | b |\n| --- | --- |\n| x | `hs.version` |\n| y | `headscope gone` | z |\n"
+    with pytest.raises(AssertionError, match="page.md:5: headscope gone"):
+        written(
+            "<!-- commands in this table are run -->\n" + table.replace("| x | `hs.version` |\n", "| x | no |\n")
+        ).read()
+    with pytest.raises(NameError, match="'hs' is not defined"):
+        written("<!-- commands in this table are run -->\n\n" + table.replace("` |\n| y", "` | |\n| y")).read()
+    written(table).read()

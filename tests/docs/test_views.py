@@ -4,7 +4,17 @@ import pytest
 
 from page_blocks import Reader
 
-PAGES = ("bertviz", "figures", "measures", "notebooks", "overview", "patterns", "quantities", "views")
+PAGES = (
+    "bertviz",
+    "figures",
+    "figures_of_the_literature",
+    "measures",
+    "notebooks",
+    "overview",
+    "patterns",
+    "quantities",
+    "views",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

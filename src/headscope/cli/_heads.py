@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions
 from headscope.cli._study import capturing, check_results, few_texts_as_a_line, loaded, parse_texts, report
+from headscope.errors import FigureError
 
 
 def heads(
@@ -30,6 +31,7 @@ def heads(
     battery: bool = True,
     margin: float = 0.1,
     plot: Path | None = None,
+    classes: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Tell what kind of heads a model has, over some texts, and how sure that is.
 
@@ -55,10 +57,13 @@ def heads(
         battery: Tell induction by runs of repeated random tokens, not by the texts.
         margin: How far the interval of score less baseline must lie above 0.
         plot: Draw labels, measures and the map of all heads to this file (.svg, .pdf or .png).
+        classes: Draw Kovaleva's classes of maps in each layer instead, as stacked bars.
     """
     from headscope.studies import heads as heads_of
 
     check_results(out, plot, texts)
+    if classes and plot is None:
+        raise FigureError("--classes says what is drawn; say where with --plot, such as --plot classes.svg")
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     source = loaded(given, options, masked=predictive)
     with few_texts_as_a_line():
@@ -78,4 +83,4 @@ def heads(
             margin=margin,
             distances=plot is not None,
         )
-    report(found, out, plot)
+    report(found, out, plot, **({"classes": True} if classes else {}))

@@ -161,17 +161,18 @@ def few_texts_as_a_line() -> Generator[None]:
         yield
 
 
-def report(found: Any, out: Path | None, plot: Path | None) -> None:
+def report(found: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
     """Print a result, or write its table and draw its figure.
 
     Args:
         found: prints itself, and has ``columns``, ``to_arrow`` and ``figure``.
         out: where its table goes.
         plot: where its figure goes.
+        **look: options of the figure.
     """
     say(str(found) if out is None else repr(found))
     say_where()
-    write_files(found, out, plot)
+    write_files(found, out, plot, **look)
 
 
 def tell(found: Any, out: Path | None, plot: Path | None) -> None:
@@ -187,14 +188,14 @@ def tell(found: Any, out: Path | None, plot: Path | None) -> None:
     write_files(found, out, plot)
 
 
-def write_files(found: Any, out: Path | None, plot: Path | None) -> None:
+def write_files(found: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
     """Write the table of a result and draw it, where these are wanted."""
     if out is not None:
         write_table(found, out)
         say(f"Wrote {out.resolve()}")
     if plot is not None:
         with status("Drawing"):
-            path = found.plot(plot) if hasattr(found, "plot") else found.figure().save(plot)
+            path = found.plot(plot) if hasattr(found, "plot") else found.figure(**look).save(plot)
         say(f"Wrote {path.resolve()}")
 
 

@@ -124,3 +124,21 @@ def test_what_there_is_not_is_refused(found, neurons):
         neurons.figure(at=[])
     with pytest.raises(RecordError, match="was not looked into"):
         neurons.figure(at=[(1, 1)])
+
+
+def test_kovalevas_classes_are_bars_of_every_layer(found):
+    text = words(found.figure(classes=True))
+    assert {"vertical", "heterogeneous", "layer 0", "layer 1", "all"} <= set(text)
+    shares = found.classes_of_layers()[1]
+    assert f"{100 * shares['vertical']:.0f}" in text[text.index("layer 1") : text.index("all")]
+    assert "entropy" not in text
+    assert found.figure(classes=True).recipe["call"].startswith("headscope.heads_figure(found, classes=")
+
+
+def test_kovalevas_classes_of_several_tasks_stand_below_each_other(found):
+    other = hs.heads(planted(5))
+    text = words(found.figure(classes={"five texts": other}, colour=False))
+    assert text.index("planted") < text.index("five texts")
+    assert "layer 0" not in text
+    with pytest.raises(FigureError, match="classes has a int for 'x'; give what headscope.heads found"):
+        found.figure(classes={"x": 3})

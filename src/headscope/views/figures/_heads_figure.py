@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from typing_extensions import Unpack
 from headscope.errors import FigureError
 from headscope.patterns import Heads
 from headscope.results import draws
+from headscope.views.figures._classes import bars_of, draw_classes
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._heads_plane import (
     UNITS,
@@ -22,6 +23,7 @@ from headscope.views.figures._heads_plane import (
     told,
 )
 from headscope.views.figures._palette import parse_hex, text_on
+from headscope.views.figures._recipe import Recipe
 from headscope.views.figures._result import (
     ResultOptions,
     parse_result_options,
@@ -30,6 +32,7 @@ from headscope.views.figures._result import (
     written_options,
 )
 from headscope.views.figures._sheet import Sheet, our_settings
+from headscope.views.figures._style import Style
 from headscope.views.figures._words import two_digits
 
 PANEL = 38.0
@@ -44,6 +47,7 @@ def heads_figure(
     show: Collection[str] | None = None,
     mds: bool | Literal["only"] | None = None,
     axes: tuple[str, str] | None = None,
+    classes: bool | Mapping[str, Heads] = False,
     **options: Unpack[ResultOptions],
 ) -> Figure:
     """Labels and measures as maps of layers and heads, and all heads as points of a plane.
@@ -58,6 +62,9 @@ def heads_figure(
             of heads were added up.
         axes: draw nothing but heads as points by these two, across and up: measures, ``"layer"``, ``"class vertical"``
             and so on, or names of patterns.
+        classes: draw nothing but the shares of Kovaleva's five classes of maps, as stacked bars: of every layer (True),
+            or of these results together and of others by name, such as one for each task (Kovaleva et al. 2019,
+            figure 2).
         **options: see `ResultOptions`.
 
     Raises:
@@ -79,6 +86,14 @@ def heads_figure(
         notes = [] if found.texts > 1 else ["one text gives no label: what it shows"]
         if shows_candidates(found):
             notes.append("no label holds: candidates, on too few texts to tell")
+        if classes is not False:
+            bars = bars_of(found, None if classes is True else classes)
+            y = draw_classes(sheet, bars, y)
+            notes = ["percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"]
+            if classes is not True:
+                notes += [f"{name}: {each.texts} texts" for name, each in classes.items()]
+            sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
+            return Figure(sheet.matplotlib, _recipe(found, "classes=...", options, style))
         if axes is not None:
             y = draw_by_measures(sheet, found, axes, y)
         elif mds != "only":
@@ -88,13 +103,21 @@ def heads_figure(
             y = draw_map(sheet, found, y)
         plain = style.masked if axes is None and mds != "only" else style.faint
         sheet.finish(draw_legend(sheet, found, y, notes, plain=plain) + 0.3 * style.em)
-    call = f"headscope.heads_figure(found, show={show!r}, mds={mds!r}, axes={axes!r}{written_options(options)})"
+    return Figure(sheet.matplotlib, _recipe(found, f"show={show!r}, mds={mds!r}, axes={axes!r}", options, style))
+
+
+def _recipe(found: Heads, chosen: str, options: ResultOptions, style: Style) -> Recipe:
+    """How the figure was made."""
     layers, numbers = zip(*found.cells, strict=True)
-    shown = found.tally.shown.values()
-    recipe = result_recipe(
-        "heads", model=found.tally.model, layers=layers, heads=numbers, texts=shown, call=call, style=style
+    return result_recipe(
+        "heads",
+        model=found.tally.model,
+        layers=layers,
+        heads=numbers,
+        texts=found.tally.shown.values(),
+        call=f"headscope.heads_figure(found, {chosen}{written_options(options)})",
+        style=style,
     )
-    return Figure(sheet.matplotlib, recipe)
 
 
 def _chosen(found: Heads, show: Collection[str] | None) -> list[str]:
