@@ -26,7 +26,7 @@ class KeepOptions(TypedDict, total=False):
     """How many rows the statistics sample; by default all."""
     top: int
     """How many of the largest weights of each row the statistics name; by default none."""
-    heads: Sequence[tuple] | None
+    heads: Sequence[tuple[int, int] | tuple[str, int, int]] | None
     """The heads that alone are kept, as pairs of layer and head, ``[(12, 7), (3, 0)]``; with the stack first where only
     one is meant, ``[("cross", 3, 0)]``. Layers without any are left out of the record; every layer is checked. All by
     default. Not with ``"norms"``, which are of all heads."""

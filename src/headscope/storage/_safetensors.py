@@ -40,7 +40,8 @@ class RecordFile:
     """
 
     def __init__(self, path: Path, *, again: str = AGAIN) -> None:
-        self.path, self.again = path, again
+        self.path: Path = path
+        self.again: str = again
         file = _opened(path)
         try:
             start, header = _header(file)
