@@ -11,9 +11,9 @@ from _capture_models import Numbers
 from torch import nn
 
 from headscope.capturing import capture_encoded
-from headscope.capturing._call import Call
-from headscope.capturing._statistics import StatisticsPlan, statistics_of_call
-from headscope.capturing._watch import Watch
+from headscope.capturing.calls._call import Call
+from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
+from headscope.capturing.watching._watch import Watch
 
 Inputs = Mapping[str, torch.Tensor]
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from headscope.capturing._einsum import attention_axes, product_axes
+from headscope.capturing.watching._einsum import attention_axes, product_axes
 
 BATCH, HEAD, QUERY, KEY, FEATURE = 2, 3, 4, 5, 6
 SIZES = {"b": BATCH, "h": HEAD, "q": QUERY, "k": KEY, "f": FEATURE}

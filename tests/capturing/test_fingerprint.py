@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing import _fingerprint, random_twin
-from headscope.capturing._fingerprint import weights_name
+from headscope.capturing import random_twin
+from headscope.capturing.loading import _fingerprint
+from headscope.capturing.loading._fingerprint import weights_name
 from headscope.errors import RecordError
 from headscope.patterns import Tally
 from headscope.testing import tiny_model, tiny_tokenizer

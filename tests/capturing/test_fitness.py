@@ -5,7 +5,7 @@ import torch
 
 import headscope as hs
 from headscope.capturing import demo_model, load_model
-from headscope.capturing._fitness import (
+from headscope.capturing.fitness import (
     CLASS,
     MASKED,
     NEXT,

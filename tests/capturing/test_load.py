@@ -8,8 +8,9 @@ import torch
 
 import headscope as hs
 from headscope import ModelError
-from headscope.capturing import _demo, demo_model, load_model
-from headscope.capturing._load import display_name, load_for
+from headscope.capturing import demo_model, load_model
+from headscope.capturing.loading import _demo
+from headscope.capturing.loading._load import display_name, load_for
 from headscope.testing import tiny_model, tiny_tokenizer
 
 

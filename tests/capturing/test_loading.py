@@ -8,9 +8,10 @@ import torch
 
 import headscope as hs
 from headscope import CaptureError, ModelError
-from headscope.capturing import LOADING, _loading, load_bare_model, load_classifier, load_masked_model, load_model
-from headscope.capturing._load import load_for
-from headscope.capturing._loading import parse_device, parse_loading
+from headscope.capturing import LOADING, load_bare_model, load_classifier, load_masked_model, load_model
+from headscope.capturing.loading import _options as _loading
+from headscope.capturing.loading._load import load_for
+from headscope.capturing.loading._options import parse_device, parse_loading
 from headscope.studies import _source
 from headscope.testing import tiny_model, tiny_tokenizer
 

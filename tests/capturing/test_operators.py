@@ -11,12 +11,12 @@ from torch.nn import functional
 import headscope as hs
 from headscope import Tokens
 from headscope.capturing import capture_encoded
-from headscope.capturing._build import Builder
-from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
-from headscope.capturing._sight import sight_of
-from headscope.capturing._watch import Watch
-from headscope.capturing._weights import difference, recomputed, weights_of
+from headscope.capturing.building._build import Builder
+from headscope.capturing.building._weights import difference, recomputed, weights_of
+from headscope.capturing.calls._sight import sight_of
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.watching._watch import Watch
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."

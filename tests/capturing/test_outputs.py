@@ -7,7 +7,7 @@ import torch
 import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_encoded
-from headscope.capturing._outputs import whole_weights
+from headscope.capturing.building._outputs import whole_weights
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat. a dog, it ran"

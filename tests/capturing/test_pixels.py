@@ -6,7 +6,7 @@ import torch
 
 import headscope as hs
 from headscope.capturing import capture_ids
-from headscope.capturing._pixels import pictures_of
+from headscope.capturing.media._pixels import pictures_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..processors import tiny_llava

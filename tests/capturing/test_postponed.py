@@ -6,7 +6,8 @@ import torch
 
 import headscope as hs
 from headscope import CaptureError
-from headscope.capturing import _build, _postponed, capture_encoded
+from headscope.capturing import capture_encoded
+from headscope.capturing.building import _build, _postponed
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat.", "a dog, it ran to the store"]

@@ -9,7 +9,7 @@ import torch
 import headscope as hs
 from headscope import CaptureError, FileError
 from headscope.capturing import capture_ids
-from headscope.capturing._sound import parse_sound
+from headscope.capturing.media._sound import parse_sound
 from headscope.testing import tiny_model, tiny_tokenizer
 
 RATE = 8000

@@ -20,14 +20,19 @@ if TYPE_CHECKING:
     from headscope.capturing._any_model import watch
     from headscope.capturing._budget import budget
     from headscope.capturing._capture import capture, capture_encoded, capture_ids
-    from headscope.capturing._demo import demo_model
     from headscope.capturing._embeddings import input_embeddings, without_embedding
     from headscope.capturing._facts import facts_of
-    from headscope.capturing._fitness import MOST_UNKNOWN, check_known
-    from headscope.capturing._generate import generate
-    from headscope.capturing._given import check_name, check_revision, check_text, rows_of
-    from headscope.capturing._inputs import positions_of
-    from headscope.capturing._load import (
+    from headscope.capturing._many import capture_many
+    from headscope.capturing._masking import Masking, masking_drops
+    from headscope.capturing._options import CaptureOptions
+    from headscope.capturing._random_twin import random_twin
+    from headscope.capturing.fitness import MOST_UNKNOWN, check_known
+    from headscope.capturing.generating._generate import generate
+    from headscope.capturing.inputs._given import check_name, check_revision, check_text, rows_of
+    from headscope.capturing.inputs._inputs import positions_of
+    from headscope.capturing.inputs._processor import parse_image
+    from headscope.capturing.loading._demo import demo_model
+    from headscope.capturing.loading._load import (
         load_bare_model,
         load_classifier,
         load_for,
@@ -36,26 +41,21 @@ if TYPE_CHECKING:
         load_tokenizer,
         loader_of,
     )
-    from headscope.capturing._loading import LOADING, LoadOptions, check_not_loaded
-    from headscope.capturing._many import capture_many
-    from headscope.capturing._masking import Masking, masking_drops
-    from headscope.capturing._options import CaptureOptions
-    from headscope.capturing._processor import parse_image
-    from headscope.capturing._random_twin import random_twin
-    from headscope.capturing._sound import parse_sound
+    from headscope.capturing.loading._options import LOADING, LoadOptions, check_not_loaded
+    from headscope.capturing.media._sound import parse_sound
 
 _PLACES = {
     "_any_model": ("watch",),
     "_budget": ("budget",),
     "_capture": ("capture", "capture_encoded", "capture_ids"),
-    "_demo": ("demo_model",),
+    "loading._demo": ("demo_model",),
     "_embeddings": ("input_embeddings", "without_embedding"),
     "_facts": ("facts_of",),
-    "_fitness": ("MOST_UNKNOWN", "check_known"),
-    "_generate": ("generate",),
-    "_given": ("check_name", "check_revision", "check_text", "rows_of"),
-    "_inputs": ("positions_of",),
-    "_load": (
+    "fitness": ("MOST_UNKNOWN", "check_known"),
+    "generating._generate": ("generate",),
+    "inputs._given": ("check_name", "check_revision", "check_text", "rows_of"),
+    "inputs._inputs": ("positions_of",),
+    "loading._load": (
         "load_bare_model",
         "load_classifier",
         "load_for",
@@ -64,13 +64,13 @@ _PLACES = {
         "load_tokenizer",
         "loader_of",
     ),
-    "_loading": ("LOADING", "LoadOptions", "check_not_loaded"),
+    "loading._options": ("LOADING", "LoadOptions", "check_not_loaded"),
     "_many": ("capture_many",),
     "_masking": ("Masking", "masking_drops"),
     "_options": ("CaptureOptions",),
-    "_processor": ("parse_image",),
+    "inputs._processor": ("parse_image",),
     "_random_twin": ("random_twin",),
-    "_sound": ("parse_sound",),
+    "media._sound": ("parse_sound",),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 

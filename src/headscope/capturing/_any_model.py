@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing._build import Builder
-from headscope.capturing._call import Call
 from headscope.capturing._facts import facts_of
-from headscope.capturing._inputs import Inputs
 from headscope.capturing._options import KeepOptions, keeping_of
 from headscope.capturing._run import at_rest, uncompiled, unwrapped, warn_of_unseen, with_norms
-from headscope.capturing._watch import Watch
+from headscope.capturing.building._build import Builder
+from headscope.capturing.calls._call import Call
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
 

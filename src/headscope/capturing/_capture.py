@@ -12,17 +12,17 @@ import torch
 from typing_extensions import Unpack
 
 from headscope.capturing._device import device_of
-from headscope.capturing._inputs import Inputs, encode, followed_inputs, with_target
 from headscope.capturing._keep import Keeping
-from headscope.capturing._load import load_for
-from headscope.capturing._loading import check_not_loaded
 from headscope.capturing._options import CaptureOptions, KeepOptions, check_options, keeping_of, loading_of
-from headscope.capturing._origins import ARGUMENTS, has_more_than_text
-from headscope.capturing._processor import inputs_of
-from headscope.capturing._reads import check_reads
 from headscope.capturing._run import at_rest, run, unwrapped
 from headscope.capturing._threads import one_at_a_time
-from headscope.capturing._tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.inputs._inputs import Inputs, encode, followed_inputs, with_target
+from headscope.capturing.inputs._processor import inputs_of
+from headscope.capturing.inputs._reads import check_reads
+from headscope.capturing.inputs._tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.loading._load import load_for
+from headscope.capturing.loading._options import check_not_loaded
+from headscope.capturing.media._origins import ARGUMENTS, has_more_than_text
 from headscope.errors import CaptureError, TextError
 from headscope.record import Record, Tokens
 

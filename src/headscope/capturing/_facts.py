@@ -11,10 +11,10 @@ import numpy as np
 from torch import nn
 
 from headscope.capturing._device import device_of
-from headscope.capturing._fingerprint import weights_name
-from headscope.capturing._load import display_name
-from headscope.capturing._loading import quantised
-from headscope.capturing._routers import block_of
+from headscope.capturing.loading._fingerprint import weights_name
+from headscope.capturing.loading._load import display_name
+from headscope.capturing.loading._options import quantised
+from headscope.capturing.watching._routers import block_of
 from headscope.record import Layer, ModelFacts
 
 MIXER = re.compile(r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention", re.IGNORECASE)

@@ -14,12 +14,12 @@ from jaxtyping import Float
 from typing_extensions import Unpack
 
 from headscope.capturing._device import device_of
-from headscope.capturing._fitness import MASKED, check_fit
-from headscope.capturing._inputs import encode
-from headscope.capturing._load import load_masked_model, load_tokenizer
-from headscope.capturing._loading import LoadOptions, check_not_loaded
 from headscope.capturing._run import at_rest, uncompiled, unwrapped
-from headscope.capturing._tokens import tokens_from_encoding
+from headscope.capturing.fitness import MASKED, check_fit
+from headscope.capturing.inputs._inputs import encode
+from headscope.capturing.inputs._tokens import tokens_from_encoding
+from headscope.capturing.loading._load import load_masked_model, load_tokenizer
+from headscope.capturing.loading._options import LoadOptions, check_not_loaded
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from headscope.capturing._edit import Opens
 from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
-from headscope.capturing._loading import LOADING, LoadOptions
+from headscope.capturing.loading._options import LOADING, LoadOptions
+from headscope.capturing.seam import Opens
 from headscope.errors import CaptureError
 
 

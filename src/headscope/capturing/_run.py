@@ -13,21 +13,21 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._build import Builder
-from headscope.capturing._call import Call
-from headscope.capturing._edit import Opens, sessions
 from headscope.capturing._facts import facts_of
-from headscope.capturing._flex import MODULE as FLEX
-from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
-from headscope.capturing._norms import NormsWatch
-from headscope.capturing._order import check_order
-from headscope.capturing._origins import UnnamedPositions, followed
-from headscope.capturing._outputs import take_returned
-from headscope.capturing._reads import needing
-from headscope.capturing._routers import RouterWatch
 from headscope.capturing._threads import evaluating, not_compiling, one_at_a_time
-from headscope.capturing._watch import Watch
+from headscope.capturing.building._build import Builder
+from headscope.capturing.building._order import check_order
+from headscope.capturing.building._outputs import take_returned
+from headscope.capturing.calls._call import Call
+from headscope.capturing.contributions._watch import NormsWatch
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.inputs._reads import needing
+from headscope.capturing.media._origins import UnnamedPositions, followed
+from headscope.capturing.seam import Opens, sessions
+from headscope.capturing.watching._flex import MODULE as FLEX
+from headscope.capturing.watching._routers import RouterWatch
+from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from headscope.capturing._edit import At, Where, rows_of
+from headscope.capturing.seam import At, Where, rows_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention, Make, Numbers, needs_whole, parse_numbers
 from headscope.interventions._plan import Place

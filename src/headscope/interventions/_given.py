@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from headscope.capturing._edit import At, Where
+from headscope.capturing.seam import At, Where
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention, Make, needs_whole
 from headscope.interventions._plan import Place

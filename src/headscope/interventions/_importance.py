@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from headscope.capturing._edit import At, Where
 from headscope.capturing._run import at_rest, unwrapped
+from headscope.capturing.seam import At, Where
 from headscope.errors import InterventionError
 from headscope.evidence import interval
 from headscope.interventions._intervention import Intervention, Make, needs_whole

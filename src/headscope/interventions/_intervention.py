@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing._edit import At, Part, Where
+from headscope.capturing.seam import At, Part, Where
 from headscope.errors import InterventionError
 from headscope.interventions._plan import Place, Plan
 

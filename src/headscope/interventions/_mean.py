@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing._edit import At, Where
+from headscope.capturing.seam import At, Where
 from headscope.errors import InterventionError
 from headscope.interventions._given import laid
 from headscope.interventions._intervention import Intervention, Make, needs_whole

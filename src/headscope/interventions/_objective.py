@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from headscope.capturing import check_text
 from headscope.capturing._device import device_of
-from headscope.capturing._fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
 from headscope.capturing._many import OF_ONE_INPUT, reason_of
+from headscope.capturing.fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
 from headscope.errors import HeadscopeError, InterventionError, TextError
 
 Batch = Mapping[str, torch.Tensor]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing._edit import At, Part, within
+from headscope.capturing.seam import At, Part, within
 from headscope.errors import InterventionError, RecordError
 from headscope.interventions._intervention import Intervention, Make, Numbers, checked, needs_whole, parse_numbers
 from headscope.interventions._plan import Place

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from headscope.capturing._call import Call
 from headscope.capturing._device import device_of
-from headscope.capturing._edit import intact
-from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
-from headscope.capturing._layout import Layout
 from headscope.capturing._run import at_rest, run
-from headscope.capturing._stacks import group_of, role_of
 from headscope.capturing._threads import one_at_a_time, same_random_numbers
+from headscope.capturing.building._stacks import group_of, role_of
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._layout import Layout
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.seam import intact
 from headscope.errors import InterventionError
 from headscope.record import Layer
 

@@ -12,17 +12,17 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from headscope.capturing._call import Call
 from headscope.capturing._device import device_of
-from headscope.capturing._edit import Part, changing, sessions
 from headscope.capturing._hooks import hook_after, hook_before
-from headscope.capturing._inputs import Inputs
-from headscope.capturing._interface import InterfaceWatch
-from headscope.capturing._operators import OperatorWatch
-from headscope.capturing._origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
 from headscope.capturing._run import uncompiled, unwrapped
-from headscope.capturing._sight import sight_of
-from headscope.capturing._trail import Trail, names_of
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import sight_of
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.media._origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
+from headscope.capturing.seam import Part, changing, sessions
+from headscope.capturing.watching._interface import InterfaceWatch
+from headscope.capturing.watching._operators import OperatorWatch
+from headscope.capturing.watching._trail import Trail, names_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
 from headscope.interventions._plan import Place, Plan, plan_of
@@ -136,7 +136,7 @@ class ModelSession:
         return device_of(self.model)
 
     def prepare(self, model: nn.Module, inputs: Inputs) -> None:
-        """See `headscope.capturing._edit.Session`."""
+        """See `headscope.capturing.seam.Session`."""
         if model is not self.model:
             return
         if getattr(getattr(model, "config", None), "is_encoder_decoder", False) and not inputs.target:
@@ -145,7 +145,7 @@ class ModelSession:
             self._learn(inputs)
 
     def parts(self, module: nn.Module) -> Sequence[Part]:
-        """See `headscope.capturing._edit.Session`."""
+        """See `headscope.capturing.seam.Session`."""
         name = self._names.get(id(module))
         if name is None or not self._parts:
             return ()
@@ -153,7 +153,7 @@ class ModelSession:
         return self._parts.get((name, visit), ())
 
     def positions(self, module: nn.Module, call: Call) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
-        """See `headscope.capturing._edit.Session`."""
+        """See `headscope.capturing.seam.Session`."""
         batch, _, queries, keys = call.size
         roles = self._places[self._names[id(module)]].roles
         seen = _looked_at(call)

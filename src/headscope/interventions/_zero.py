@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from headscope.capturing._edit import Where
+from headscope.capturing.seam import Where
 from headscope.interventions._intervention import Intervention, Make
 from headscope.interventions._plan import Place
 

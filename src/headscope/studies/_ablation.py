@@ -16,10 +16,10 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing import random_twin
-from headscope.capturing._fingerprint import fingerprint_of
-from headscope.capturing._load import display_name
 from headscope.capturing._run import at_rest, unwrapped
 from headscope.capturing._threads import one_at_a_time
+from headscope.capturing.loading._fingerprint import fingerprint_of
+from headscope.capturing.loading._load import display_name
 from headscope.errors import HeadscopeError, InterventionError, RecordError
 from headscope.evidence import parse_groups
 from headscope.evidence._correction import CORRECTIONS

@@ -9,10 +9,10 @@ from torch import nn
 
 from headscope.capturing._capture import _numbered
 from headscope.capturing._hooks import hook_before
-from headscope.capturing._inputs import Inputs
 from headscope.capturing._keep import Keeping
-from headscope.capturing._origins import has_more_than_text, origins_of
 from headscope.capturing._run import run
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.media._origins import has_more_than_text, origins_of
 from headscope.errors import CaptureError, InterventionError
 from headscope.record import Record
 from headscope.tasks import Task

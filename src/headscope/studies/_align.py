@@ -67,8 +67,8 @@ def alignment_study(
         <AlignmentStudy of 1 sentences>
     """
     from headscope.capturing import capture, random_twin
-    from headscope.capturing._fingerprint import fingerprint_of
-    from headscope.capturing._load import display_name
+    from headscope.capturing.loading._fingerprint import fingerprint_of
+    from headscope.capturing.loading._load import display_name
 
     if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         raise ModelError(

@@ -15,14 +15,14 @@ from torch import nn
 
 from headscope.capturing import MOST_UNKNOWN, check_known
 from headscope.capturing._capture import prepared
-from headscope.capturing._fitness import check_fit
 from headscope.capturing._hooks import hook_after
-from headscope.capturing._items import parse_item
-from headscope.capturing._load import head_of, load_for
-from headscope.capturing._loading import LOADING, check_not_loaded
 from headscope.capturing._many import OF_ONE_INPUT, reason_of
 from headscope.capturing._options import keeping_of
 from headscope.capturing._run import at_rest, run, unwrapped
+from headscope.capturing.fitness import check_fit
+from headscope.capturing.inputs._items import parse_item
+from headscope.capturing.loading._load import head_of, load_for
+from headscope.capturing.loading._options import LOADING, check_not_loaded
 from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
 from headscope.comparison._effect import OutputKind
 from headscope.comparison._stack import largest_of

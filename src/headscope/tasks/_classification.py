@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing._fitness import CLASS, logits_of
+from headscope.capturing.fitness import CLASS, logits_of
 from headscope.errors import TextError
 from headscope.tasks._batches import (
     AT_ONCE,

@@ -12,7 +12,7 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing import MOST_UNKNOWN, check_known, check_text
-from headscope.capturing._fitness import MASKED, NEXT, TRANSLATION, logits_of
+from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
 from headscope.errors import InterventionError, TextError
 from headscope.interventions._objective import IGNORED, _masked, _mean_loss, masking
 from headscope.tasks._batches import (

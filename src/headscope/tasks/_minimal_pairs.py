@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 from typing_extensions import Unpack
 
-from headscope.capturing._fitness import MASKED, NEXT, logits_of
+from headscope.capturing.fitness import MASKED, NEXT, logits_of
 from headscope.tasks._batches import AT_ONCE, ReadingOptions, by_length, encoded_pair, padded_pairs, read_examples, run
 from headscope.tasks._task import Batch, Task
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing._device import device_of
-from headscope.capturing._fitness import check_fit, first_ids
+from headscope.capturing.fitness import check_fit, first_ids
 from headscope.errors import InterventionError
 from headscope.interventions import Objective
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing._join import Joiner
+from headscope.capturing.generating._join import Joiner
 
 from .conftest import NEVER, PROMPT, assert_equal_to_one_pass, model_of, written
 
@@ -72,7 +72,7 @@ def test_only_new_rows_are_held(tokenizer, monkeypatch):
 
 
 def test_weights_are_dropped_where_they_would_be_too_large(tokenizer, monkeypatch):
-    monkeypatch.setattr("headscope.capturing._join.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4)
+    monkeypatch.setattr("headscope.capturing.generating._join.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4)
     model, record = written("gpt2", tokenizer)
     assert {layer.weights is None for layer in record["self"]} == {True}
     assert_equal_to_one_pass(model, record)

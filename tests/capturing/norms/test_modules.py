@@ -9,7 +9,7 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm
 from transformers.models.mobilebert.modeling_mobilebert import NoNorm
 from transformers.pytorch_utils import Conv1D
 
-from headscope.capturing._norms_modules import Applied, matrix_of, norm_of, value_matrix_of
+from headscope.capturing.contributions._modules import Applied, matrix_of, norm_of, value_matrix_of
 
 NORMS = {
     "LayerNorm": nn.LayerNorm(25),

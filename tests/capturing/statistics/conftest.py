@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from headscope.capturing._statistics import _engine
+from headscope.capturing.statistics import _engine
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.capturing._statistics import StatisticsPlan
+from headscope.capturing.statistics import StatisticsPlan
 from headscope.errors import CaptureError
 
 QUERIES, KEYS = torch.arange(1, 5), torch.arange(2, 8)

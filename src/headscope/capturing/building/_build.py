@@ -1,0 +1,382 @@
+"""Calls to records."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from headscope.capturing._chosen_heads import call_of_heads, held_heads
+from headscope.capturing._facts import others_of, positions_of
+from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing.building._checks import check_sizes, check_softmax, explained, verified, without_padding
+from headscope.capturing.building._cut import Cut, plain, spread, stored
+from headscope.capturing.building._masks import Masks
+from headscope.capturing.building._order import Sample, not_proved, sample_of
+from headscope.capturing.building._postponed import Postponed, postponed, recomputed_weights
+from headscope.capturing.building._rotation import Rotations
+from headscope.capturing.building._sides import Side, Sides
+from headscope.capturing.building._stacks import Group, name_groups, number_layers
+from headscope.capturing.building._untouched import untouched_zeros
+from headscope.capturing.building._weights import has_own_weights, weights_of
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import Sight, sight_of
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
+from headscope.capturing.watching._heads import Made, check_joined
+from headscope.capturing.watching._routers import block_of, routers_of
+from headscope.record import CONTRIBUTION_KINDS as KINDS
+from headscope.record import Contributions, HeldHeads, Layer, ModelFacts, Record, Stack, Statistics, Tokens
+
+if TYPE_CHECKING:
+    from headscope.capturing.contributions._watch import NormsWatch
+
+WEIGHTS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is left of a call: the arguments of a `Layer` for each example, and what its number follows from.
+
+    Args:
+        group: the stack that it belongs to.
+        own_number: what its module calls itself.
+        block: the list that its block stands in, and its number there.
+        sides: its tokens.
+        layers: arguments of a `Layer` for each example.
+        made: by which module, and of what size.
+        chosen: where some heads alone are kept, these arguments by the number that the layer may have and the heads
+            that may be wanted of it; which these are, is known once all calls were seen.
+    """
+
+    group: Group
+    own_number: int | None
+    block: tuple[str, int] | None
+    sides: tuple[Side, Side]
+    layers: list[dict[str, Any]]
+    made: Made
+    chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def all_layers(self) -> list[dict[str, Any]]:
+        """The arguments of all layers that may come of the call."""
+        return [*self.layers, *(layer for layers in self.chosen.values() for layer in layers)]
+
+
+class Builder:
+    """Makes layers of calls as soon as each is complete, so that the model's own tensors are held no longer.
+
+    Args:
+        inputs: what the model is run on.
+        keeping: what to keep.
+        model: whose calls they are.
+    """
+
+    def __init__(self, inputs: Inputs, keeping: Keeping, model: torch.nn.Module) -> None:
+        self._keeping, self._sides, self._masks = keeping, Sides(inputs), Masks()
+        self._modules = Counter(type(module) for module in model.modules())
+        self._keeps_weights = "weights" in keeping.what
+        self._bytes, self._model, self._known = 0, model, inputs.pictures
+        self._count_of_texts = inputs.count if inputs.origins is None else None
+        self._plans: dict[tuple, StatisticsPlan] = {}
+        self._rotations = Rotations()
+        self._postponed: list[tuple[Postponed, list[dict[str, Any]]]] = []
+        self.seen: dict[int, Seen] = {}
+        self.samples: list[Sample] = []
+        self._made: Counter[str] = Counter()
+        self.norms: NormsWatch | None = None
+        self.unread: list[str] = []
+        self.routers: dict[str, list[np.ndarray]] = {}
+
+    def join(self, call: Call) -> Call | None:
+        """A call joined with those that belong to it; None while more of these are to come."""
+        return self._sides.joined(call)
+
+    def take(self, call: Call) -> None:
+        """Check a call, whose projection was looked for, and keep of it what is wanted.
+
+        Raises:
+            CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
+        """
+        check_sizes(call)
+        if call.layout.open:
+            if self._count_of_texts not in (None, call.size[0]):
+                raise not_proved(call.name, self._count_of_texts or 0)
+            self.samples.append(sample_of(call, self._made[call.name]))
+        self._made[call.name] += 1
+        whole, call = call, self._sides.laid_out(call)
+        sides, sight = self._sides.of(call), sight_of(call)
+        if not explained(call, sight, sides[0]):
+            call.query = call.key = None
+        cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
+        layers = [self._facts(cut, sight) for cut in cuts]
+        group, block = self._sides.group_of(call, sides), block_of(call.name)
+        own_number, chosen = getattr(call.module, "layer_idx", None), {}
+        if self._keeping.heads is None:
+            layers = self._kept(cuts, layers, sides)
+        else:
+            before = sum(entry.group == group for entry in self.seen.values())
+            numbers = (own_number, None if block is None else block[1], before)
+            for number in {number for number in numbers if isinstance(number, int)}:
+                for heads in self._keeping.heads.may_be(number, most=call.size[1]):
+                    chosen[number, heads] = self._kept(cuts, layers, sides, held_heads(call, heads))
+        self.seen[call.number] = Seen(
+            group=group,
+            own_number=own_number,
+            block=block,
+            sides=sides,
+            layers=layers,
+            made=Made(call.name, call.cross, whole.size, call.projection_name),
+            chosen=chosen,
+        )
+        if self.norms is not None:
+            self.norms.expect(whole, call, (sides, sight), layers)
+
+    def check_joined(self) -> None:
+        """Raise where calls still wait for others.
+
+        Raises:
+            UnnamedPositions: with the name of their module.
+        """
+        self._sides.check_joined()
+
+    def records(self, facts: ModelFacts) -> list[Record]:
+        """One record for each example of the batch."""
+        self.check_joined()
+        self._check_heads_joined()
+        self._write_postponed()
+        if "norms" in self._keeping.what:
+            self._refuse_unwatched_norms()
+        seen = [self.seen[number] for number in sorted(self.seen)]
+        names = name_groups([entry.group for entry in seen])
+        stacks: list[dict[str, Stack]] = [{} for _ in seen[0].layers]
+        there: dict[str, dict[int, int]] = {}
+        for group, name in names.items():
+            members = [entry for entry in seen if entry.group == group]
+            blocks = [None if entry.block is None else entry.block[1] for entry in members]
+            numbers = number_layers([entry.own_number for entry in members], blocks)
+            query, key = members[0].sides
+            # blocks of the same list may be in another stack, as the stages of Swin and of Funnel are
+            alike = [
+                entry for entry in seen if entry.block and entry.block[0] == group[0] and entry.made.cross == group[1]
+            ]
+            attending = {entry.block[1] for entry in alike if entry.block}
+            names = [entry.made.name for entry in alike]
+            others = others_of(self._model, group[0], attending | set(numbers), seen=names, cross=group[1])
+            there[name] = {number: entry.made.size[1] for number, entry in zip(numbers, members, strict=True)}
+            for example, found in enumerate(stacks):
+                layers = self._layers_of(name, numbers, members, example)
+                if not layers:
+                    continue
+                tokens = {"query": self._told(query.tokens[example]), "key": self._told(key.tokens[example])}
+                routers = {} if group[1] else self._routers_of(group[0], query.positions[example], example)
+                found[name] = Stack(name=name, **tokens, layers=layers, others=others, routers=routers)
+        if self._keeping.heads is not None:
+            self._keeping.heads.check(there)
+        layers = (layer for stack in stacks[0].values() for layer in stack)
+        facts = replace(facts, positions=positions_of(self._model, layers))
+        return [
+            Record(
+                stacks={name: found[name] for name in sorted(found, key=_order)},
+                model=facts,
+                pictures=self._pictures_of(example),
+            )
+            for example, found in enumerate(stacks)
+        ]
+
+    def _layers_of(self, name: str, numbers: list[int], members: list[Seen], example: int) -> tuple[Layer, ...]:
+        """The layers of a stack; where some heads alone are kept, those that hold any."""
+        found, wanted = [], self._keeping.heads
+        for number, entry in zip(numbers, members, strict=True):
+            if wanted is None:
+                found.append(Layer(layer=number, **entry.layers[example]))
+            elif heads := wanted.of_layer(number, name, most=entry.made.size[1]):
+                found.append(Layer(layer=number, **entry.chosen[number, heads][example]))
+        return tuple(found)
+
+    def _told(self, tokens: Tokens) -> Tokens:
+        """Numbered positions with what else could not be read: other attention over positions without names."""
+        if not tokens.numbered or not self.unread:
+            return tokens
+        missing = f"{', '.join(self.unread)} also compute attention in a form that is not known and not shown"
+        return replace(tokens, numbered=f"{tokens.numbered}; {missing}")
+
+    def _check_heads_joined(self) -> None:
+        check_joined([self.seen[number].made for number in sorted(self.seen)])
+
+    def _write_postponed(self) -> None:
+        """Write the weights that were put off; queries and keys of each layer are let go before the next."""
+        while self._postponed:
+            later, layers = self._postponed.pop(0)
+            for layer, weights in zip(layers, later.weights(self._keeping.dtype), strict=True):
+                layer["weights"] = weights
+
+    def _pictures_of(self, example: int) -> tuple[np.ndarray, ...]:
+        """The pictures of an example, where the patches of all calls are parts of them."""
+        if example >= len(self._known) or not self._known[example]:
+            return ()
+        sides = (side for entry in self.seen.values() for side in entry.sides)
+        fits = all(side.fits[example] for side in sides if side.fits)
+        return tuple(picture.pixels for picture in self._known[example]) if fits else ()
+
+    def _refuse_unwatched_norms(self) -> None:
+        for entry in self.seen.values():
+            for layer in entry.layers:
+                if "contributions" not in layer:
+                    reason = "the model tells of its weights only when it has run, so that nothing could be watched"
+                    layer["contributions"] = Contributions(missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}"))
+
+    def _routers_of(self, path: str, positions: torch.Tensor, example: int) -> dict[int, np.ndarray]:
+        """Router scores ``[token expert]`` of the real tokens in the blocks of a list, by number."""
+        kept = positions.cpu().numpy()
+        found = routers_of(path, {name: scores[example] for name, scores in self.routers.items()})
+        return {number: scores[kept] for number, scores in found.items()}
+
+    def _statistics(self, call: Call, sides: tuple[Side, Side]) -> Sequence[Statistics | None]:
+        if "statistics" not in self._keeping.what:
+            return [None] * call.size[0]
+        key = (*map(id, sides), call.size[2:])
+        if key not in self._plans:
+            self._plans[key] = plan_of(call, sides, self._keeping)
+        query, keys = (side.positions for side in sides)
+        return statistics_of_call(call, self._plans[key], kept_queries=query, kept_keys=keys)
+
+    def _count(self, call: Call) -> None:
+        """Stop keeping weights where all layers together would be too large."""
+        if not (self._keeps_weights and self._keeping.auto):
+            return
+        size = math.prod(call.size) * self._keeping.dtype.itemsize
+        self._bytes += size
+        alike = self._modules[type(call.module)] if self._keeping.heads is None else 1
+        if max(self._bytes, size * alike) > WEIGHTS_KEPT_BELOW:
+            self._keeps_weights = False
+            for entry in self.seen.values():
+                for layer in entry.all_layers:
+                    if layer.get("queries") is not None:
+                        layer["weights"] = None
+
+    def _facts(self, cut: Cut, sight: Sight) -> dict[str, Any]:
+        """What a layer says of itself once it was checked, all heads of it, without its arrays."""
+        call, rows = cut.call, spread(cut.queries)
+        weights = weights_of(call, sight, cut.example, rows)
+        check_softmax(weights, call.name)
+        without_padding(weights, cut)
+        rotary, turned = self._rotations.of(cut)
+        return {
+            "visible": self._masks.of(cut, sight),
+            "scale": call.scale,
+            "soft_cap": call.soft_cap,
+            "module": call.name,
+            "projection": call.projection_name,
+            "route": call.route,
+            "norm": call.norm,
+            "latent": getattr(call.module, "kv_lora_rank", None),
+            "rotary": rotary,
+            "turned": turned,
+            "changes": call.changes,
+            **verified(cut, weights, rows),
+        }
+
+    def _kept(
+        self,
+        cuts: list[Cut],
+        facts: list[dict[str, Any]],
+        sides: tuple[Side, Side],
+        held: HeldHeads | None = None,
+    ) -> list[dict[str, Any]]:
+        """The arguments of a `Layer` for each example, with the arrays of all heads, or of those that are held."""
+        if held is not None:
+            call = call_of_heads(cuts[0].call, held)
+            # which keys a query may see is a fact of all heads, where it was read off the weights
+            call.causal = sight_of(cuts[0].call).causal
+            cuts = [replace(cut, call=call) for cut in cuts]
+        call, sight = cuts[0].call, sight_of(cuts[0].call)
+        self._count(call)
+        # Beside queries and keys that are kept anyway, these would lie twice.
+        later = postponed(cuts, sight) if self._keeping.what == {"weights"} else None
+        layers = [
+            said | self._arrays(cut, sight, held, later=later is not None)
+            for cut, said in zip(cuts, facts, strict=True)
+        ]
+        if later is not None:
+            self._postponed.append((later, layers))
+        for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
+            layer["statistics"] = statistics
+        return layers
+
+    def _arrays(self, cut: Cut, sight: Sight, held: HeldHeads | None, *, later: bool) -> dict[str, Any]:
+        call, what = cut.call, self._keeping.what
+        queries, keys = (call.query, call.key) if "qk" in what else (None, None)
+        keeps_weights = not later and (self._keeps_weights or ("qk" in what and call.query is None))
+        before = (call.query_before, call.key_before) if "before" in what else (None, None)
+        return {
+            "held_heads": held,
+            "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
+            "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
+            "keys": self._plain(_each_once(cut.of_keys(keys), held)) if keys is not None else None,
+            "values": self._plain(_each_once(cut.of_keys(call.value), held)) if "values" in what else None,
+            "queries_before": None if before[0] is None else self._plain(cut.of_queries(before[0])),
+            "keys_before": None if before[1] is None else self._plain(_each_once(cut.of_keys(before[1]), held)),
+            "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
+            "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
+        }
+
+    def _plain(self, tensor: torch.Tensor) -> np.ndarray:
+        return stored(tensor, self._keeping.dtype)
+
+
+def _each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
+    """``[kv_head key feature]`` of the key/value heads that are held, each once: see `call_of_heads`."""
+    if held is None or len(tensor) == len(held.kv_numbers):
+        return tensor
+    shared = [number * held.kv_heads // held.heads for number in held.numbers]
+    return tensor[[shared.index(number) for number in held.kv_numbers]]
+
+
+def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> StatisticsPlan:
+    """What is asked of the statistics of a call whose tokens these are."""
+    query, key = sides
+
+    def spread(side: Side, name: str, size: int) -> torch.Tensor | None:
+        """``[batch position]`` of one fact about the tokens, padding included; None where it is not known of all."""
+        if any(getattr(tokens, name) is None for tokens in side.tokens):
+            return None
+        found = torch.zeros(len(side.tokens), size, dtype=torch.long)
+        for row, tokens, positions in zip(found, side.tokens, side.positions, strict=True):
+            row[positions.cpu()] = torch.tensor(getattr(tokens, name), dtype=torch.long)
+        return found.to(call.context.device)
+
+    cross = query.tokens != key.tokens
+    return StatisticsPlan(
+        special=spread(key, "special", call.size[3]),
+        segments=spread(key, "segments", call.size[3]),
+        ids=spread(key, "ids", call.size[3]),
+        query_ids=spread(query, "ids", call.size[2]) if cross else None,
+        cross=cross,
+        rows=keeping.rows,
+        top=keeping.top,
+    )
+
+
+def _order(name: str) -> int:
+    """Encoder before decoder before cross; anything else stays where it is, before them."""
+    return ("encoder", "decoder", "cross").index(name) if name in ("encoder", "decoder", "cross") else -1
+
+
+def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
+    """Weights ``[head query key]`` of the real tokens, in tiles, so that no more than these are there."""
+    call = cut.call
+    if not has_own_weights(call):
+        return recomputed_weights(cut, dtype)
+    found = untouched_zeros((call.size[1], len(cut.queries), len(cut.keys)), dtype)
+    first, precision = 0, getattr(torch, dtype.name)
+    for rows in cut.queries.split(max(1, WEIGHTS_AT_ONCE // (call.size[1] * call.size[3]))):
+        real = without_padding(weights_of(call, sight, cut.example, rows), cut)
+        found[:, first : first + len(rows)] = real.to(precision).cpu().numpy()
+        first += len(rows)
+    return found

@@ -1,0 +1,107 @@
+"""Whether a call is what it is taken for: what was captured gives what the model computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from headscope.capturing.building._cut import Cut, spread
+from headscope.capturing.building._sides import Side
+from headscope.capturing.building._weights import difference, has_own_weights, recomputed, weights_of
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import Sight
+from headscope.errors import CaptureError
+
+TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}
+HALF_TOLERANCE = 3e-2
+"""Differences allowed, relative to the largest value of the layer output."""
+LOST_AT_MOST = 1e-5
+EXPLAINED_WITHIN = 2e-5
+
+
+def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> dict[str, Any]:
+    """How far the layer output recomputed from these rows of the weights is from the model's own.
+
+    Returns:
+        ``verified``, ``verified_against`` and ``verified_limit`` of a `Layer`.
+
+    Raises:
+        CaptureError: where it is too far.
+    """
+    call = cut.call
+    worst, largest = difference(call, weights, cut.example, rows)
+    tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
+    if not worst <= tolerance:
+        raise CaptureError(
+            f"{call.name}: the layer output recomputed from weights and values differs from the model's own by "
+            f"{worst:.3g} (allowed {tolerance:.1g}); this attention is computed in a way that headscope does not know, "
+            "and is refused"
+        )
+    return {"verified": worst, "verified_against": against(call), "verified_limit": tolerance}
+
+
+def against(call: Call) -> str:
+    """What a call is compared with.
+
+    A product of weights and values that was seen as such, on torch's operators or in a change of ours, is compared
+    with nothing but itself where no output projection takes it.
+    """
+    if call.projection is not None and call.output is not None:
+        return "layer output"
+    is_product = call.route == "operators" and has_own_weights(call)
+    return "itself" if is_product or call.changes else "attention output"
+
+
+def explained(call: Call, sight: Sight, side: Side) -> bool:
+    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
+    if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
+        return True
+    for example, positions in enumerate(side.positions):
+        rows = spread(positions)
+        own, ours = (find(call, sight, example, rows) for find in (weights_of, recomputed))
+        if not (own - ours).abs().max().item() <= EXPLAINED_WITHIN:
+            return False
+    return True
+
+
+def check_softmax(weights: torch.Tensor, name: str) -> None:
+    """Raise where weights are negative, as where heads are mixed after the softmax: talking heads."""
+    if weights.numel() and weights.min().item() < 0:
+        raise CaptureError(
+            f"{name} multiplies values with what is no softmax: one of these weights is {weights.min().item():.3g}; "
+            "attention whose heads are mixed after the softmax cannot be captured"
+        )
+
+
+def check_sizes(call: Call) -> None:
+    """Weights must lead from every query to every key: not from landmarks, nor within blocks.
+
+    Raises:
+        CaptureError: where they do not.
+    """
+    if call.odd:
+        raise CaptureError(f"{call.name} {call.odd}")
+    if call.weights is not None and tuple(call.weights.shape) != call.size:
+        raise CaptureError(
+            f"{call.name} multiplies weights of shape {list(call.weights.shape)} where [batch head query key] is "
+            f"{list(call.size)}; attention in blocks or by landmarks cannot be captured yet"
+        )
+
+
+def without_padding(weights: torch.Tensor, cut: Cut) -> torch.Tensor:
+    """The weights of the real keys.
+
+    Raises:
+        CaptureError: where some of a row lies on the others.
+    """
+    if weights.shape[-1] == len(cut.keys):
+        return weights
+    real = weights[:, :, cut.keys]
+    lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
+    if lost > LOST_AT_MOST:
+        raise CaptureError(
+            f"{cut.call.name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot be cut "
+            "off; capture the text alone, without padding"
+        )
+    return real

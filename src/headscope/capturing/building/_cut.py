@@ -1,0 +1,72 @@
+"""The real tokens of one example of a call, cut out of it, and made arrays of our own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from headscope.capturing.calls._call import Call
+from headscope.errors import CaptureError
+
+ROWS_CHECKED = 16
+"""How many rows of each head are recomputed to check a layer."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The real tokens of one example of a call: positions of queries and of keys."""
+
+    call: Call
+    example: int
+    queries: torch.Tensor
+    keys: torch.Tensor
+
+    def of_queries(self, tensor: torch.Tensor) -> torch.Tensor:
+        """``[batch head query feature]`` to ``[head query feature]``."""
+        return _picked(tensor[self.example], self.queries)
+
+    def of_keys(self, tensor: torch.Tensor) -> torch.Tensor:
+        """``[batch kv_head key feature]`` to ``[kv_head key feature]``."""
+        return _picked(tensor[self.example], self.keys)
+
+    def of_both(self, tensor: torch.Tensor) -> torch.Tensor:
+        """``[batch head query key]``, where axes may be 1, to ``[head query key]``, where head may be 1."""
+        example = self.example if tensor.shape[0] > 1 else 0
+        whole = tensor[example].expand(tensor.shape[1], *self.call.size[2:])
+        return _picked(whole, self.queries)[:, :, self.keys]
+
+
+def spread(positions: torch.Tensor) -> torch.Tensor:
+    """A few positions from the first to the last."""
+    count = len(positions)
+    if count <= ROWS_CHECKED:
+        return positions
+    chosen = torch.linspace(0, count - 1, ROWS_CHECKED).round().long()
+    return positions[chosen.to(positions.device)]
+
+
+def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
+    """An array of our own, in the precision that is kept.
+
+    Raises:
+        CaptureError: where a value does not fit in it.
+    """
+    array = plain(tensor)
+    if array.dtype == dtype:
+        return array
+    largest = float(np.abs(array).max(initial=0))
+    if largest > float(np.finfo(dtype).max):
+        raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
+    return array.astype(dtype)
+
+
+def plain(tensor: torch.Tensor) -> np.ndarray:
+    """An array of our own, in single precision."""
+    return tensor.detach().to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format).numpy()
+
+
+def _picked(tensor: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """``[head position feature]`` at these positions."""
+    return tensor if len(positions) == tensor.shape[1] else tensor[:, positions]

@@ -1,0 +1,53 @@
+"""What the real tokens of a call may look at, as the masks of records."""
+
+from __future__ import annotations
+
+import torch
+
+from headscope.capturing.building._cut import Cut
+from headscope.capturing.calls._sight import Sight
+from headscope.errors import CaptureError
+from headscope.record import Mask
+
+
+class Masks:
+    """The masks of layers: each is read once, and layers that see alike share one."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
+        self._alike: dict[Mask, Mask] = {}
+
+    def of(self, cut: Cut, sight: Sight) -> Mask | None:
+        """The mask of one example; None where its real tokens all see each other."""
+        source = cut.call.mask if cut.call.mask is not None else sight.visible
+        if source is None and not sight.causal:
+            return None
+        key = (id(source), cut.example, sight.causal, cut.call.size[2:])
+        if key not in self._read:
+            # the tensor is kept beside what was read off it, so that no other can take its id
+            self._read[key] = source, self._shared(self._found(cut, sight))
+        return self._read[key][1]
+
+    def _found(self, cut: Cut, sight: Sight) -> Mask | None:
+        queries, keys = cut.queries, cut.keys
+        if sight.causal and queries.shape == keys.shape and len(queries) and _is_run(queries) and _is_run(keys):
+            found = Mask.causal(len(queries), len(keys))
+        elif sight.causal:
+            found = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
+        elif sight.visible is None:
+            return None
+        else:
+            dense = cut.of_both(sight.visible)
+            if dense.shape[0] > 1 and not (dense == dense[:1]).all():
+                raise CaptureError(
+                    f"{cut.call.name}: each head has a mask of its own; such models cannot be captured yet"
+                )
+            found = Mask.of(dense[0].cpu().numpy())
+        return None if found.is_full else found
+
+    def _shared(self, mask: Mask | None) -> Mask | None:
+        return None if mask is None else self._alike.setdefault(mask, mask)
+
+
+def _is_run(positions: torch.Tensor) -> bool:
+    return bool(positions[-1] - positions[0] == len(positions) - 1 and positions[0] == 0)

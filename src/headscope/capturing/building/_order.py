@@ -1,0 +1,92 @@
+"""Proof that the first axis of a batch's tensors is that of the texts, by running one text alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing.building._checks import HALF_TOLERANCE, TOLERANCE
+from headscope.capturing.building._cut import spread
+from headscope.capturing.building._weights import weights_of
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import sight_of
+from headscope.capturing.watching._watch import Watch
+from headscope.errors import CaptureError
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows of the first text's weights, as a call of several texts was read.
+
+    Args:
+        name: of the module.
+        place: how many calls the module made before in the same pass.
+        weights: ``[head query key]`` of some queries.
+        exact: whether the model computes in single precision or better.
+    """
+
+    name: str
+    place: int
+    weights: torch.Tensor
+    exact: bool
+
+    def fits(self, weights: torch.Tensor) -> bool:
+        """Whether these are the weights of the text alone."""
+        within = max(TOLERANCE.values()) if self.exact else HALF_TOLERANCE
+        return weights.shape == self.weights.shape and bool((weights - self.weights).abs().max() <= within)
+
+
+def sample_of(call: Call, place: int) -> Sample:
+    """A sample of a call."""
+    return Sample(call.name, place, _weights(call), call.context.dtype in TOLERANCE)
+
+
+def check_order(model: nn.Module, samples: Sequence[Sample], count: int, act: Callable[[], Any] | None) -> None:
+    """Raise where calls of several texts do not show, for the first text, what it computes alone.
+
+    Args:
+        model: whose calls they are.
+        samples: of calls whose projection did not prove in which order they hold texts and heads.
+        count: number of texts.
+        act: runs the model on the first text alone; None where that cannot be done.
+
+    Raises:
+        CaptureError: with the name of the first such module.
+    """
+    if not samples:
+        return
+    if act is None:
+        raise not_proved(samples[0].name, count)
+    alone: dict[tuple[str, int], torch.Tensor] = {}
+    made: dict[str, int] = {}
+
+    def take(call: Call) -> None:
+        place = made.get(call.name, 0)
+        made[call.name] = place + 1
+        if any(sample.name == call.name and sample.place == place for sample in samples):
+            alone[call.name, place] = _weights(call)
+
+    with Watch(model, 1, take):
+        act()
+    for sample in samples:
+        weights = alone.get((sample.name, sample.place))
+        if weights is None or not sample.fits(weights):
+            raise not_proved(sample.name, count)
+
+
+def not_proved(name: str, count: int) -> CaptureError:
+    """What is raised where nothing proves the order of texts and heads."""
+    remedy = "; capture one text at a time" if count > 1 else ""
+    return CaptureError(
+        f"{name} holds texts and heads in axes of which nothing shows which is which (no output projection takes its "
+        f"result, and a text alone gives other weights, or cannot be run alone){remedy}"
+    )
+
+
+def _weights(call: Call) -> torch.Tensor:
+    rows = torch.arange(call.size[2], device=call.context.device)
+    return weights_of(call, sight_of(call), 0, spread(rows))

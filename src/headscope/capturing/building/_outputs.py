@@ -1,0 +1,222 @@
+"""The last route: weights that a model returns itself, where its attention cannot be seen being computed.
+
+Some families (windows, blocks) multiply pieces of queries and keys in an order of their own. Their
+``output_attentions`` are believed only where they are proved: two matrices of the model are looked for, one whose
+output are the values and one whose input is weights times these values. What is not proved is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing._hooks import hook_after
+from headscope.capturing._keep import Keeping
+from headscope.capturing.building._build import Builder
+from headscope.capturing.building._order import not_proved
+from headscope.capturing.calls._call import Call
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.watching._projection import is_affine
+from headscope.capturing.watching._trail import names_of
+from headscope.capturing.watching._watch import Watch
+from headscope.errors import CaptureError
+
+RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
+BEFORE = 12
+"""How many matrices may stand between values and output projection."""
+PROVED_WITHIN = 1e-4
+ROWS_PROVED = 8
+
+
+def take_returned(model: nn.Module, inputs: Inputs, keeping: Keeping, options: dict[str, Any]) -> Builder | None:
+    """Run a model once more and take what it returns beside what can be seen; None where it returns nothing.
+
+    Args:
+        model: whose attention cannot all be seen being computed.
+        inputs: what it is run on.
+        keeping: what to keep.
+        options: more arguments of its forward.
+
+    Raises:
+        CaptureError: where a layer neither can be seen nor is proved by what the model returns.
+    """
+    if not {"output_attentions", "kwargs"} & set(inspect.signature(model.forward).parameters):
+        return None
+    builder, refused = Builder(inputs, keeping, model), []
+
+    def take(call: Call) -> None:
+        try:
+            builder.take(call)
+        except CaptureError:  # looked for in what the model returns
+            refused.append(call.name)
+
+    with Watch(model, inputs.count, take) as watch, AppliedWatch(model) as matrices:
+        outputs = model(**{**inputs.arguments, **options, "output_attentions": True})
+    if builder.samples:
+        raise not_proved(builder.samples[0].name, inputs.count)
+    taken = {layer["projection"] for entry in builder.seen.values() for layer in entry.layers}
+    proved = [call for call in proved_calls(outputs, matrices.applied) if call.projection_name not in taken]
+    for number, call in enumerate(proved, start=watch.count):
+        call.number = number
+        builder.take(call)
+    missing = [name for name in refused if not any(name.startswith(call.name) for call in proved)]
+    if not missing:
+        return builder
+    if any(getattr(outputs, name, None) for name in RETURNED):
+        raise CaptureError(
+            f"{missing[0]} computes attention in pieces that cannot be put together, and the weights that "
+            f"{type(model).__name__} returns do not lead to its own layer output; it is refused"
+        )
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """One use of a matrix: its module, what went in and what came out."""
+
+    name: str
+    module: nn.Module
+    given: torch.Tensor
+    output: torch.Tensor
+
+
+class AppliedWatch:
+    """Notes every use of a matrix while the block is open."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._modules = [module for module in model.modules() if is_affine(module)]
+        self._names = names_of(model)
+        self._hooks: list = []
+        self.applied: list[Applied] = []
+
+    def __enter__(self) -> AppliedWatch:
+        self._hooks = [hook_after(module, self._note, first=True) for module in self._modules]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def _note(self, module: nn.Module, args: tuple, _: dict, output: Any) -> None:
+        if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor) and args[0].ndim == 3:
+            self.applied.append(Applied(self._names[id(module)], module, args[0], output))
+
+
+def proved_calls(outputs: Any, applied: list[Applied]) -> Iterator[Call]:
+    """The attention that a model returned, as calls, as far as it is proved by the matrices that it applied.
+
+    Args:
+        outputs: what the model returned with ``output_attentions=True``.
+        applied: the matrices, in the order in which they were applied.
+
+    Raises:
+        CaptureError: where some tokens have global attention, with values of their own.
+    """
+    if getattr(outputs, "global_attentions", None) or getattr(outputs, "encoder_global_attentions", None):
+        raise CaptureError(
+            "Tokens with global attention use values of their own, which a record cannot hold; capture without "
+            "global attention (AutoModel without global_attention_mask)"
+        )
+    for name in RETURNED:
+        for returned in getattr(outputs, name, None) or ():
+            weights = whole_weights(returned) if isinstance(returned, torch.Tensor) else None
+            proof = None if weights is None else _proof(weights, applied)
+            if weights is not None and proof is not None:
+                yield _call(weights, proof, cross=name == "cross_attentions")
+
+
+def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
+    """``[batch head query key]`` of what a model returned; windows, as of Longformer (Beltagy et al. 2020), in full.
+
+    Args:
+        returned: ``[batch head query key]``, or ``[batch head query slot]``, the slots being the keys from ``w`` before
+            the query to ``w`` after it.
+
+    Returns:
+        None where the layout is another.
+    """
+    batch, heads, queries, slots = returned.shape
+    if slots == queries or slots % 2 == 0:
+        return returned if slots == queries else None
+    before = slots // 2
+    whole = returned.new_zeros(batch, heads, queries, queries + 2 * before)
+    places = torch.arange(queries, device=whole.device)[:, None] + torch.arange(slots, device=whole.device)
+    whole.scatter_(-1, places.expand(batch, heads, -1, -1), returned)
+    return whole[..., before : before + queries]
+
+
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    value: Applied
+    projection: Applied
+    values: torch.Tensor
+    contexts: torch.Tensor
+
+
+def _proof(weights: torch.Tensor, applied: list[Applied]) -> _Proof | None:
+    """The first two matrices, values and output projection, that the weights lead from one to the other of."""
+    batch, heads, queries, keys = weights.shape
+    rows = torch.linspace(0, queries - 1, min(queries, ROWS_PROVED)).round().long().to(weights.device)
+    for at, projection in enumerate(applied):
+        for context in _laid_out(projection.given, heads, (batch, queries)):
+            for value in islice(reversed(applied[:at]), BEFORE):
+                for values in _laid_out(value.output, heads, (batch, keys)):
+                    if _leads(weights[:, :, rows], values, context[:, rows]):
+                        return _Proof(value, projection, values.transpose(1, 2), context)
+    return None
+
+
+def _leads(weights: torch.Tensor, values: torch.Tensor, context: torch.Tensor) -> bool:
+    """Whether the weights ``[batch head query key]`` make these contexts of ``[batch token head feature]``.
+
+    Not for padded queries, whose weights are undefined; but for the first and for most.
+    """
+    if values.shape[-1] != context.shape[-1]:
+        return False
+    ours = (weights @ values.transpose(1, 2)).transpose(1, 2)
+    close = (ours - context).abs().amax((2, 3)) <= PROVED_WITHIN * context.abs().max()
+    return bool(close.float().mean() > 0.5) and bool(close.any(0).all())
+
+
+def _laid_out(tensor: torch.Tensor, heads: int, size: tuple[int, int]) -> Iterator[torch.Tensor]:
+    """``[batch token head feature]`` of ``[batch token feature]`` or ``[token batch feature]``, where that fits.
+
+    What a model filled its windows up with is cut off.
+    """
+    for batched in (tensor, tensor.transpose(0, 1)):
+        if batched.shape[0] == size[0] and batched.shape[1] >= size[1] and not batched.shape[2] % heads:
+            yield batched[:, : size[1]].unflatten(-1, (heads, -1))
+
+
+def _call(weights: torch.Tensor, proof: _Proof, *, cross: bool) -> Call:
+    output = proof.projection.output
+    if output.shape[0] != weights.shape[0]:
+        output = output.transpose(0, 1)
+    return Call(
+        module=proof.projection.module,
+        name=_shared_path(proof.value.name, proof.projection.name),
+        route="outputs",
+        cross=cross,
+        value=proof.values,
+        context=proof.contexts,
+        weights=weights,
+        mask=(weights > 0).any(dim=1, keepdim=True),
+        projection=proof.projection.module,
+        projection_name=proof.projection.name,
+        output=output[:, : weights.shape[2]],
+    )
+
+
+def _shared_path(first: str, second: str) -> str:
+    shared = []
+    for ours, theirs in zip(first.split("."), second.split("."), strict=False):
+        if ours != theirs:
+            break
+        shared.append(ours)
+    return ".".join(shared)

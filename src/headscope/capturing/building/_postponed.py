@@ -1,0 +1,70 @@
+"""Weights that are written once the model has run, so that none of its own scratch lies beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from headscope.capturing.building._cut import Cut
+from headscope.capturing.building._untouched import untouched_zeros
+from headscope.capturing.building._weights import has_own_weights
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import Sight
+from headscope.capturing.statistics import fill_weights
+from headscope.errors import CaptureError
+
+
+@dataclass(frozen=True, eq=False)
+class Postponed:
+    """The real tokens of a call whose queries and keys are held until its weights are written.
+
+    Args:
+        cuts: the call, without anything that the weights do not follow from, for each example.
+        sums: of queries and keys as they went into the call.
+    """
+
+    cuts: tuple[Cut, ...]
+    sums: tuple[torch.Tensor, torch.Tensor]
+
+    def weights(self, dtype: np.dtype) -> Iterator[np.ndarray]:
+        """Weights ``[head query key]`` of each example.
+
+        Raises:
+            CaptureError: where the model wrote into its queries or keys after the call.
+        """
+        call = self.cuts[0].call
+        if not all(torch.equal(now, then) for now, then in zip(_sums(call), self.sums, strict=True)):
+            raise CaptureError(
+                f"{call.name}: the model wrote over its queries or keys after its attention was computed; capture it "
+                "with keep=['weights', 'qk'], which copies them at once"
+            )
+        for cut in self.cuts:
+            yield recomputed_weights(cut, dtype)
+
+
+def postponed(cuts: Sequence[Cut], sight: Sight) -> Postponed | None:
+    """What must be held of a call to write its weights later; None where that is more than queries and keys."""
+    call = cuts[0].call
+    masks_of_heads = call.mask is not None and call.mask.shape[1] > 1
+    if call.query is None or has_own_weights(call) or sight.bias is not None or masks_of_heads:
+        return None
+    value, context = (tensor.new_empty(1).expand(tensor.shape) for tensor in (call.value, call.context))
+    heavy = dict.fromkeys(("weights", "output", "added", "query_before", "key_before"))
+    light = replace(call, value=value, context=context, **heavy)
+    return Postponed(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
+
+
+def recomputed_weights(cut: Cut, dtype: np.dtype) -> np.ndarray:
+    """Weights ``[head query key]`` of the real tokens, from queries and keys, in tiles and untouched where zero."""
+    found = untouched_zeros((cut.call.size[1], len(cut.queries), len(cut.keys)), dtype)
+    fill_weights(cut.call, cut.example, cut.queries, cut.keys, found=torch.from_numpy(found))
+    return found
+
+
+def _sums(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+    if call.query is None or call.key is None:
+        raise ValueError(f"{call.name}: queries and keys were not seen")
+    return call.query.detach().sum(), call.key.detach().sum()

@@ -1,0 +1,353 @@
+"""Which tokens the queries and keys of a call are.
+
+Where a model works on positions of its own (pooled tokens, prompts, the tubes of a video) these are no tokens of its
+input: `UnnamedPositions` is raised, and the model is run again on inputs that say that such positions be numbered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from headscope.capturing.building._stacks import Group, group_of, role_of
+from headscope.capturing.building._windows import joined, laid_out
+from headscope.capturing.calls._call import Call
+from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.media._follow import positions_of
+from headscope.capturing.media._origins import AUDIO, KINDS, TARGET, TEXT, VISION, Origins, UnnamedPositions
+from headscope.capturing.media._pictures import tokens_from_marks
+from headscope.capturing.media._pixels import lie_within
+from headscope.errors import CaptureError
+from headscope.record import Tokens
+
+PROBE = "probe"
+MASKS = {
+    TEXT: ("attention_mask",),
+    TARGET: ("decoder_attention_mask",),
+    VISION: ("pixel_attention_mask", "pixel_mask"),
+    AUDIO: ("attention_mask", "input_features_mask"),
+}
+"""The arguments that say what of the input is padding."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The real tokens of one side of a call, for each example.
+
+    Args:
+        tokens: without padding.
+        positions: where they stand among those that the model worked on.
+        kind: what they are: text, target, vision, audio or probe; empty in models of nothing but text.
+        fits: for each example, whether its patches are equal parts of the pictures that are known of it.
+    """
+
+    tokens: tuple[Tokens, ...]
+    positions: tuple[torch.Tensor, ...]
+    kind: str = ""
+    fits: tuple[bool, ...] = ()
+
+
+class Sides:
+    """Finds the tokens of calls, remembering what was found."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._known: dict[tuple[str, int, bool], Side] = {}
+        self._tokens: list[tuple] = []
+        self._inputs, self._rows = inputs, 0
+        self._marked = None if inputs.origins is None else _MarkedSides(inputs, inputs.origins)
+
+    def joined(self, call: Call) -> Call | None:
+        """The call, joined with others that its module made for other pictures; None while more are to come."""
+        return call if self._marked is None else self._marked.joined(call)
+
+    def check_joined(self) -> None:
+        """Raise where calls still wait for others.
+
+        Raises:
+            CaptureError: with the name of their module.
+        """
+        if self._marked is not None and self._marked.parts:
+            name = next(iter(self._marked.parts))
+            raise UnnamedPositions(f"{name} attends to positions that do not stand for all patches, one by one")
+
+    def laid_out(self, call: Call) -> Call:
+        """The call with one row of its batch for each example, and its patches in the order of the picture.
+
+        Raises:
+            CaptureError: where it works within windows that cannot be put together.
+        """
+        return call if self._marked is None else self._marked.laid_out(call)
+
+    def group_of(self, call: Call, sides: tuple[Side, Side]) -> Group:
+        """Which stack the call belongs to: calls of one part of the model that share their tokens."""
+        tokens = tuple(side.tokens for side in sides)
+        if tokens not in self._tokens:
+            self._tokens.append(tokens)
+        return group_of(call)._replace(kind=sides[0].kind, part=self._tokens.index(tokens))
+
+    def of(self, call: Call) -> tuple[Side, Side]:
+        """The tokens of the queries and of the keys.
+
+        Raises:
+            UnnamedPositions: where the model works on another number of positions than there are tokens.
+            CaptureError: where it works on another number of examples.
+        """
+        if self._marked is not None:
+            return self._marked.of(call)
+        _, _, queries, keys = call.size
+        query, key = self._roles(call)
+        seen = self._side(call, key, keys, is_key=True)
+        # numbered keys are told apart from padding by what looks at them, which says the same of their queries
+        return (seen if (query, queries) == (key, keys) else self._side(call, query, queries, is_key=False)), seen
+
+    def _roles(self, call: Call) -> tuple[str, str]:
+        if not self._inputs.target:
+            return "source", "source"
+        group = group_of(call)
+        return {"decoder": ("target", "target"), "cross": ("target", "source")}.get(
+            role_of(group.path, group.cross), ("source", "source")
+        )
+
+    def _side(self, call: Call, role: str, size: int, *, is_key: bool) -> Side:
+        # queries of a cross-attention were keys before, when their own padding could be seen
+        if (role, size, True) in self._known:
+            return self._known[role, size, True]
+        if (role, size, is_key) not in self._known:
+            self._known[role, size, is_key] = self._found(call, role, size, is_key=is_key)
+        return self._known[role, size, is_key]
+
+    def _found(self, call: Call, role: str, size: int, *, is_key: bool) -> Side:
+        if self._inputs.sides is not None:
+            return self._given(call, size)
+        tokens = self._inputs.source if role == "source" else self._inputs.target
+        mask = self._real(call, role, size)
+        if tokens and mask is not None and len(tokens) == len(mask):
+            positions = tuple(row.nonzero()[:, 0] for row in mask)
+            # tokens are given with padding or without it
+            kept = tuple(
+                whole if len(whole) == len(where) else whole.take(where.tolist())
+                for whole, where in zip(tokens, positions, strict=True)
+            )
+            return Side(kept, positions)
+        if not self._inputs.numbered:
+            known = f"the {role} text has {(len(tokens), len(tokens[0]))} tokens" if tokens else "no tokens are known"
+            raise UnnamedPositions(f"{call.name} works on {call.size[0]} x {size} positions, but {known}")
+        if mask is None and is_key and self._is_padded():
+            mask = torch.from_numpy(_looked_at(call, (call.size[0], size))).to(call.context.device)
+        return self._numbers(call, size, mask)
+
+    def _given(self, call: Call, size: int) -> Side:
+        """The tokens of so many positions that a user gave, or else numbers."""
+        known = next((side for side in self._inputs.sides or () if len(side) == size), None)
+        if known is None:
+            return self._numbers(call, size, None)
+        batch = call.size[0]
+        return Side((known,) * batch, (torch.arange(size, device=call.context.device),) * batch)
+
+    def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> Side:
+        """The numbers of the positions that are no padding."""
+        batch = call.size[0]
+        if self._inputs.sides is None and not self._fits(batch):
+            raise CaptureError(
+                f"{call.name} computes attention on {batch} rows where the model was given {self._inputs.count}; "
+                "attention within windows or blocks of its own cannot be captured yet"
+            )
+        reason = self._inputs.numbered or "hs.watch was given no tokens for so many positions"
+        mask = torch.ones(batch, size, device=call.context.device) if mask is None else mask
+        positions = tuple(row.nonzero()[:, 0] for row in mask)
+        numbers = (Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions)
+        return Side(tuple(numbers), positions)
+
+    def _fits(self, rows: int) -> bool:
+        """Whether rows are examples, or what takes the place of examples in all calls.
+
+        Those are the channels of time series, and one row for the several codebooks of a sound.
+        """
+        examples = self._inputs.count
+        is_text = bool(self._inputs.source or self._inputs.target)
+        even = not examples % rows or (not is_text and not rows % examples)
+        self._rows = self._rows or rows
+        return even and self._rows == rows
+
+    def _real(self, call: Call, role: str, size: int) -> torch.Tensor | None:
+        """``[batch position]``, nonzero where there is no padding; None where the model was not told of so many.
+
+        A mask with an axis of queries, such as ``[batch 1 query key]``, hides padding from all of them.
+        """
+        shape = call.size[0], size
+        mask = self._inputs.arguments.get("attention_mask" if role == "source" else "decoder_attention_mask")
+        if mask is None:
+            tokens = self._inputs.source if role == "source" else self._inputs.target
+            given = (len(tokens), len(tokens[0])) if tokens else None
+            return torch.ones(shape, device=call.context.device) if given == shape else None
+        if mask.ndim > 2 and len(mask) in (1, shape[0]) and mask.shape[-1] == size:
+            return torch.from_numpy(_looked_at(call, shape)).to(call.context.device)
+        return mask if mask.shape == shape else None
+
+    def _is_padded(self) -> bool:
+        """Whether the model was told that some of its input is padding."""
+        masks = (given for name, given in self._inputs.arguments.items() if "mask" in name and given.ndim == 2)
+        return any(not bool(mask.all()) for mask in masks)
+
+
+@dataclass
+class _MarkedSides:
+    """The sides of calls whose positions were followed from the input."""
+
+    inputs: Inputs
+    origins: Origins
+    parts: dict[str, list[tuple[Call, np.ndarray]]] = field(default_factory=dict)
+    _marks: dict[int, np.ndarray] = field(default_factory=dict)
+    _filled: dict[int, np.ndarray] = field(default_factory=dict)
+    _known: dict[tuple, Side] = field(default_factory=dict)
+
+    def joined(self, call: Call) -> Call | None:
+        queries, keys = _marks_of(call)
+        if queries is None or keys is None or not np.array_equal(queries, keys):
+            return call
+        if not self.origins.spots(queries, VISION).any() or self._has_words(queries):
+            return call
+        parts = self.parts.setdefault(call.name, [])
+        parts.append((call, queries))
+        if not self._is_complete(np.concatenate([marks.ravel() for _, marks in parts])):
+            return None
+        del self.parts[call.name]
+        found = joined([part for part, _ in parts])
+        if len(parts) > 1:
+            self._marks[found.number] = np.concatenate([marks for _, marks in parts], axis=1)
+        return found
+
+    def laid_out(self, call: Call) -> Call:
+        queries, keys = self._marks_of(call)
+        if queries is None or keys is None or self._is_plain(queries):
+            return call
+        if not np.array_equal(queries, keys):
+            raise CaptureError(
+                f"{call.name} attends within windows from {queries.shape[1]} positions to {keys.shape[1]} others; such "
+                "models cannot be captured yet"
+            )
+        places = self._places(call.name, queries)
+        filled = np.arange(max(map(len, places))) < np.array([[len(place)] for place in places])
+        marks = np.zeros(filled.shape, np.int64)
+        for example, place in enumerate(places):
+            marks[example, : len(place)] = queries[place[:, 0], place[:, 1]]
+        self._marks[call.number], self._filled[call.number] = marks, filled
+        return laid_out(call, places)
+
+    def of(self, call: Call) -> tuple[Side, Side]:
+        queries, keys = self._marks_of(call)
+        filled = self._filled.pop(call.number, None)
+        self._marks.pop(call.number, None)
+        query = None if queries is None else self._side(call, queries, filled)
+        key = None if keys is None else self._side(call, keys, filled)
+        if query is None and call.size[2] == 1 < call.size[3]:
+            query = self._probe(call)
+        if not call.cross and call.size[2] == call.size[3]:
+            query, key = query or key, key or query
+        if query is None or key is None:
+            raise UnnamedPositions(
+                f"{call.name} works on positions that cannot be followed back to the picture, sound or text"
+            )
+        return query, key
+
+    def _has_words(self, marks: np.ndarray) -> bool:
+        return bool((self.origins.spots(marks, TEXT) | self.origins.spots(marks, TARGET)).any())
+
+    def _is_plain(self, marks: np.ndarray) -> bool:
+        """Whether row ``i`` is example ``i``."""
+        examples = self.origins.examples(marks)
+        return len(marks) == self.origins.count and all(
+            set(row[row >= 0]) <= {number} for number, row in enumerate(examples)
+        )
+
+    def _is_complete(self, marks: np.ndarray) -> bool:
+        """Whether all pictures are there, or all patches where these were packed."""
+        seen = self.origins.spots(marks, VISION)
+        spots = self.origins.kind == KINDS.index(VISION)
+        if self.origins.whole:
+            return len(np.unique(marks[seen])) == int((spots & (self.origins.row >= 0)).sum())
+        return not seen.any() or set(self.origins.item[marks[seen] - 1]) == set(self.origins.item[spots])
+
+    def _places(self, name: str, marks: np.ndarray) -> list[np.ndarray]:
+        """For each example the row and position of each of its places, in the order of the input."""
+        examples, keys = self.origins.examples(marks), marks.astype(float)
+        for row, own in enumerate(examples):
+            belongs = np.unique(own[own >= 0])
+            unknown = marks[row] <= 0 if len(belongs) != 1 else marks[row] == 0
+            if unknown.any():
+                raise CaptureError(
+                    f"{name} attends within windows, one of which holds {int(unknown.sum())} positions that belong to "
+                    "no patch, such as padding; give a picture whose grid of patches fills the windows"
+                )
+            # learned tokens stand before the first patch of their row
+            keys[row, own < 0] = keys[row, own >= 0].min() - 0.5
+            examples[row, own < 0] = belongs[0]
+        order = np.argsort(keys, axis=None, kind="stable")
+        where, owners = np.stack(np.unravel_index(order, marks.shape), axis=1), examples.ravel()[order]
+        return [where[owners == example] for example in range(self.origins.count)]
+
+    def _marks_of(self, call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:
+        if call.number in self._marks:
+            return self._marks[call.number], self._marks[call.number]
+        return _marks_of(call)
+
+    def _probe(self, call: Call) -> Side:
+        positions = torch.zeros(1, dtype=torch.long, device=call.context.device)
+        count = call.size[0]
+        tokens = Tokens(pieces=("[PROBE]",), labels=(PROBE,))
+        return self._known.setdefault((1, PROBE), Side((tokens,) * count, (positions,) * count, PROBE))
+
+    def _side(self, call: Call, marks: np.ndarray, kept: np.ndarray | None = None) -> Side:
+        kind = next((kind for kind in (TARGET, TEXT, AUDIO, VISION) if self.origins.spots(marks, kind).any()), PROBE)
+        kept = self._kept(call, marks, kind) if kept is None else kept
+        known = (marks.shape[1], marks.tobytes(), kept.tobytes())
+        if known not in self._known:
+            texts = {TEXT: self.inputs.source, TARGET: self.inputs.target}.get(kind)
+            positions = [np.flatnonzero(row) for row in kept]
+            tokens = tuple(
+                tokens_from_marks(row[at], self.origins, None)
+                if texts is None
+                else tokens_from_marks(row, self.origins, texts[example]).take(at.tolist())
+                for example, (row, at) in enumerate(zip(marks, positions, strict=True))
+            )
+            device = call.context.device
+            fits = tuple(
+                lie_within(row[at], self.origins, pictures)
+                for row, at, pictures in zip(marks, positions, self.inputs.pictures, strict=False)
+            )
+            self._known[known] = Side(tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind, fits)
+        return self._known[known]
+
+    def _kept(self, call: Call, marks: np.ndarray, kind: str) -> np.ndarray:
+        """True for positions that are no padding."""
+        for name in MASKS.get(kind, ()):
+            mask = self.inputs.arguments.get(name)
+            if mask is not None and kind in (TEXT, TARGET) and mask.shape == marks.shape:
+                return mask.bool().cpu().numpy()
+            if mask is not None and not mask.all():
+                return _looked_at(call, marks.shape)
+        return np.ones(marks.shape, bool)
+
+
+def _marks_of(call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The marks of queries and of keys ``[batch position]``."""
+    queries = positions_of(call.query, heads=1)
+    keys = positions_of(call.key, heads=1)
+    return (
+        positions_of(call.context, heads=2) if queries is None else queries,
+        positions_of(call.value, heads=1) if keys is None else keys,
+    )
+
+
+def _looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
+    """``[batch position]``, True for keys that any query may look at."""
+    if call.mask is not None:
+        low = 0.5 if call.mask.dtype == torch.bool else torch.finfo(call.mask.dtype).min / 2
+        found = (call.mask > low).any(dim=2).any(dim=1)
+    elif call.weights is not None:
+        found = (call.weights > 0).any(dim=2).any(dim=1)
+    else:
+        return np.ones(shape, bool)
+    return found[:, : shape[1]].expand(*shape).cpu().numpy() if found.shape[1] >= shape[1] else np.ones(shape, bool)

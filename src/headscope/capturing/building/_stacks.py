@@ -1,0 +1,88 @@
+"""Which calls belong together, and what to call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headscope.capturing.calls._call import Call
+
+
+class Group(NamedTuple):
+    """The calls of one stack.
+
+    Args:
+        path: the module path before its first number.
+        cross: whether the calls are cross-attention.
+        kind: what the queries are, see `headscope.capturing.building._sides.Side`.
+        part: tells groups apart that differ in their tokens only, as the stages of Swin do.
+    """
+
+    path: str
+    cross: bool
+    kind: str = ""
+    part: int = 0
+
+
+def group_of(call: Call) -> Group:
+    """The group of a call, as far as it follows from its module."""
+    return Group(re.split(r"(?:^|\.)\d+(?:\.|$)", call.name)[0], call.cross)
+
+
+def name_groups(groups: Sequence[Group]) -> dict[Group, str]:
+    """A short name for each group.
+
+    ``self`` where there is one; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; what the queries are
+    (``text``, ``vision``, ``audio``) in others; or else the module path. Parts become ``stage1``, ``stage2`` ...
+    """
+    groups = list(dict.fromkeys(groups))
+    wholes = list(dict.fromkeys(group._replace(part=0) for group in groups))
+    names = _name_wholes(wholes)
+    found = {}
+    for whole in wholes:
+        parts = [group for group in groups if group._replace(part=0) == whole]
+        name = names[whole]
+        stage = "stage" if name == "self" else f"{name}.stage"
+        found |= {part: name if len(parts) == 1 else f"{stage}{number}" for number, part in enumerate(parts, start=1)}
+    return found
+
+
+def _name_wholes(groups: list[Group]) -> dict[Group, str]:
+    if len(groups) == 1 and not groups[0].cross:
+        return {groups[0]: "self"}
+    names = {group: role_of(group.path, group.cross) for group in groups}
+    if "decoder" not in names.values():
+        names = {group: group.kind or name for group, name in names.items()}
+    taken = list(names.values())
+    return {
+        group: name if taken.count(name) == 1 else ".".join(filter(None, [group.path, "cross" * group.cross]))
+        for group, name in names.items()
+    }
+
+
+def number_layers(own: Sequence[int | None], blocks: Sequence[int | None] = ()) -> list[int]:
+    """Layer numbers of the calls of one group.
+
+    Args:
+        own: what the model's modules call themselves.
+        blocks: the numbers of the blocks in their list.
+
+    Returns:
+        The first of both that is known of all and rises from call to call, else the calls counted.
+    """
+    for numbers in (own, blocks):
+        given = [number for number in numbers if isinstance(number, int)]
+        if given and len(given) == len(own) and sorted(set(given)) == given:
+            return given
+    return list(range(len(own)))
+
+
+def role_of(path: str, cross: bool) -> str:
+    """What a group is called where it is the only one of its role."""
+    if cross:
+        return "cross"
+    for part in path.split("."):
+        if part in ("encoder", "decoder"):
+            return part
+    return path or "self"

@@ -1,0 +1,80 @@
+"""One attention call of a model, as it was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import nn
+
+from headscope.capturing.calls._layout import Layout
+
+
+@dataclass(eq=False, kw_only=True)
+class Call:
+    """What went into and came out of one attention call.
+
+    Either queries and keys were seen, or the weights themselves.
+
+    Args:
+        module: the attention module that called.
+        name: its name in the model.
+        route: how the call was seen.
+        cross: whether keys come from other tokens than queries.
+        query: ``[batch head query feature]``, after positions.
+        key: ``[batch kv_head key feature]``, after positions and cache.
+        value: ``[batch kv_head key feature]``.
+        mask: None, boolean (True = may look) or float (added to the scores), broadcast to ``[batch head query key]``.
+        scale: what scores are multiplied by.
+        causal: whether, without a mask, the implementation hides the keys to the right.
+        soft_cap: see `headscope.record.Layer`.
+        bias: position bias, broadcast to ``[batch head query key]``.
+        sinks: ``[head]``.
+        context: ``[batch query head feature]``, what the heads hand on.
+        weights: ``[batch head query key]`` where the model computed them itself.
+        projection: the module that takes the context, once it was seen, and what came out of it.
+        number: of the call, counted from the beginning of the pass.
+        norm: the class of the norm that queries went through, if any.
+        query_before: ``query`` before positions, where the module that made it was seen.
+        key_before: the same of ``key``.
+        products: how many products of activations went into the scores, where these were seen.
+        changes: what was done to the call on purpose, in words.
+        added: ``[batch query head feature]``, what was handed on beside weights times values.
+        odd: why these are no weights of all queries over all keys; empty where they may be.
+        layout: how batch and heads were told apart, and what may have to be done otherwise.
+    """
+
+    module: nn.Module
+    name: str
+    route: Literal["interface", "operators", "outputs"]
+    cross: bool
+    value: torch.Tensor
+    context: torch.Tensor
+    query: torch.Tensor | None = None
+    key: torch.Tensor | None = None
+    weights: torch.Tensor | None = None
+    mask: torch.Tensor | None = None
+    scale: float = 1.0
+    causal: bool = False
+    soft_cap: float | None = None
+    bias: torch.Tensor | None = None
+    sinks: torch.Tensor | None = None
+    projection: nn.Module | None = None
+    projection_name: str = ""
+    output: torch.Tensor | None = None
+    number: int = 0
+    norm: str = ""
+    query_before: torch.Tensor | None = None
+    key_before: torch.Tensor | None = None
+    products: int = 0
+    changes: tuple = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
+    added: torch.Tensor | None = None
+    odd: str = ""
+    layout: Layout = field(default_factory=Layout)
+
+    @property
+    def size(self) -> tuple[int, int, int, int]:
+        """Batch, heads, queries and keys."""
+        batch, queries, heads, _ = self.context.shape
+        return batch, heads, queries, self.value.shape[-2]

@@ -1,0 +1,155 @@
+"""What the queries of a call may look at, read off its mask: for the whole call, or for a few rows of it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from headscope.capturing.calls._call import Call
+
+HIDDEN = -1e30
+"""Added to the scores of hidden keys: finite, so that 0 times it is 0, and far below any score."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the queries of a call may look at, and what is added to their scores.
+
+    Args:
+        visible: True where a query may look, broadcast to ``[batch head query key]``; None for everywhere.
+        causal: whether instead each query sees the keys up to its own place, counted from the first.
+        bias: added to the scores, broadcast likewise.
+    """
+
+    visible: torch.Tensor | None = None
+    causal: bool = False
+    bias: torch.Tensor | None = None
+
+    def visible_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
+        """``[head query key]`` of these queries of one example, where head may be 1; None for everything."""
+        if self.causal:
+            return torch.arange(call.size[3], device=rows.device) <= rows[None, :, None]
+        return None if self.visible is None else _rows_of(self.visible, example, rows, call.size[3])
+
+    def bias_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
+        """``[head query key]`` of these queries of one example, where head may be 1."""
+        return None if self.bias is None else _rows_of(self.bias, example, rows, call.size[3])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowSight:
+    """What a few rows of one example may look at, and no more keys than that.
+
+    Args:
+        start: first key that any of the rows may look at.
+        stop: one past the last.
+        added: ``[1 row key]`` or ``[head row key]``, added to the scores of the keys from ``added_from`` on: bias, and
+            `HIDDEN` where a row may not look. None where nothing is.
+        added_from: the first key that something is added to.
+        alive: ``[1 row]`` or ``[head row]``, False for rows that may look at nothing; None where all may.
+    """
+
+    start: int
+    stop: int
+    added: torch.Tensor | None = None
+    added_from: int = 0
+    alive: torch.Tensor | None = None
+
+
+def sight_of(call: Call) -> Sight:
+    """What a call's mask and bias mean."""
+    if call.mask is not None:
+        mask = call.mask[..., : call.size[3]]
+        hidden, bias = _read(mask, call.bias)
+        if not _any(hidden):
+            return Sight(bias=bias)
+        return Sight(visible=mask if mask.dtype == torch.bool else ~hidden, bias=bias)
+    causal = call.causal
+    if not causal and call.query is None and call.weights is not None:
+        causal = not call.weights.triu(1).any()
+    return Sight(causal=bool(causal), bias=call.bias)
+
+
+def row_sight_of(call: Call, example: int, rows: torch.Tensor, dtype: torch.dtype) -> RowSight:
+    """What these rows of one example may look at, and what is added to their scores; the rest is not read.
+
+    Args:
+        call: with a mask, a causal flag, a bias, or none of them.
+        example: which of the batch.
+        rows: positions of the queries, rising.
+        dtype: of what is added.
+    """
+    keys = call.size[3]
+    bias = None if call.bias is None else _rows_of(call.bias, example, rows, keys).to(dtype)
+    if call.mask is None and call.causal:
+        stop = min(keys, int(rows[-1]) + 1)
+        since = 0 if bias is not None else min(stop, int(rows[0]) + 1)
+        hidden = torch.arange(since, stop, device=rows.device) > rows[:, None]
+        return _narrowed(hidden[None], bias, start=0, stop=stop)
+    if call.mask is None:
+        return RowSight(start=0, stop=keys, added=bias)
+    hidden, bias = _read(_rows_of(call.mask, example, rows, keys), bias, dtype)
+    seen = (_any_of(~hidden, (0, 1)) > 0).nonzero()[:, 0]
+    start, stop = (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, 1)
+    alive = _any_of(~hidden[..., start:stop], -1) > 0
+    return _narrowed(
+        hidden[..., start:stop],
+        None if bias is None else bias[..., start:stop],
+        start=start,
+        stop=stop,
+        alive=None if bool(alive.all()) else alive,
+    )
+
+
+def _read(
+    mask: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype | None = None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Where a mask, or a part of one, hides; and the bias with what the mask adds elsewhere.
+
+    A mask of numbers hides where it is below half of the least number of its precision; what it holds elsewhere, such
+    as ALiBi's slopes, is added to the scores.
+    """
+    if mask.dtype == torch.bool:
+        return mask.logical_not(), bias
+    hidden = mask <= torch.finfo(mask.dtype).min / 2
+    added = mask.masked_fill(hidden, 0)
+    if not bool(added.count_nonzero()):
+        return hidden, bias
+    added = added if dtype is None else added.to(dtype)
+    return hidden, added if bias is None else bias + added
+
+
+def _narrowed(
+    hidden: torch.Tensor, bias: torch.Tensor | None, *, start: int, stop: int, alive: torch.Tensor | None = None
+) -> RowSight:
+    """A sight from the last keys before ``stop`` that are hidden, ``[head row key]``, and a bias for all its keys."""
+    since = stop - hidden.shape[-1]
+    if bias is not None:
+        added = bias[..., : stop - start] + _written(hidden, bias.dtype)
+        return RowSight(start=start, stop=stop, added=added, added_from=start, alive=alive)
+    partly = _any_of(hidden, (0, 1)).nonzero()[:, 0]
+    if not len(partly):
+        return RowSight(start=start, stop=stop)
+    hidden, since = hidden[..., int(partly[0]) : int(partly[-1]) + 1], since + int(partly[0])
+    return RowSight(start=start, stop=stop, added=_written(hidden), added_from=since, alive=alive)
+
+
+def _written(hidden: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return hidden.to(dtype).mul_(HIDDEN)
+
+
+def _any(marked: torch.Tensor) -> bool:
+    return bool(_any_of(marked, tuple(range(marked.ndim))))
+
+
+def _any_of(marked: torch.Tensor, axes: int | tuple[int, ...]) -> torch.Tensor:
+    """Where anything is marked along the axes: as bytes, forty times faster than ``Tensor.any`` on a CPU."""
+    return marked.view(torch.uint8).amax(axes)
+
+
+def _rows_of(tensor: torch.Tensor, example: int, rows: torch.Tensor, keys: int) -> torch.Tensor:
+    """Some rows ``[head row key]`` of one example of what is broadcast to ``[batch head query key]``; head may be 1."""
+    whole = tensor[example if tensor.shape[0] > 1 else 0]
+    part = whole[:, rows] if whole.shape[1] > 1 else whole.expand(-1, len(rows), -1)
+    return part[..., :keys].expand(-1, -1, keys)

@@ -1,0 +1,213 @@
+"""From the way of an attention's output to what each token added, proved against the model's own vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+
+from headscope.capturing.building._build import Cut
+from headscope.capturing.building._weights import weights_of
+from headscope.capturing.contributions._passage import Passage, Taken
+from headscope.norms import (
+    Block,
+    Norm,
+    alti,
+    attention_norms,
+    attention_pieces,
+    globenc_norms,
+    mixing,
+    output_norms,
+    output_pieces,
+    own_norms,
+    residual_norms,
+    residual_pieces,
+    value_norms,
+)
+from headscope.record import ContributionKind as Kind
+from headscope.record import Contributions
+
+SUMS_WITHIN = 1e-5
+"""How far the sum of the pieces may be from the model's own vector in float32, relative to its largest value (or 1)."""
+SUMS_WITHIN_HALF = 3e-2
+ALL: tuple[Kind, ...] = ("attention", "residual", "output", "alti", "globenc")
+OF_STREAM: tuple[Kind, ...] = ALL[1:]
+OF_NORM: tuple[Kind, ...] = ("output", "alti", "globenc")
+Missing = dict[str, str]
+
+
+def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
+    """Contributions of which nothing is there, for this reason."""
+    return Contributions(missing=dict.fromkeys(kinds, reason))
+
+
+def added_by(passage: Passage, example: int) -> tuple[np.ndarray | None, Contributions]:
+    """Value norms ``[head key]`` and contributions of one example; kinds that cannot be proved are missing."""
+    cut = passage.cut(example)
+    missing: Missing = {}
+    try:
+        block = _block(passage, cut, missing)
+    except ValueError as error:
+        return None, refused(f"{passage.call.name}: its output projection is not affine: {error}")
+    found = _proved(passage, cut, block, missing)
+    if "attention" in missing:
+        return None, Contributions(missing=missing, verified=found.verified)
+    return _stored(value_norms(block)), found
+
+
+def _block(passage: Passage, cut: Cut, missing: Missing) -> Block:
+    call = passage.call
+    weights = weights_of(call, passage.sight, cut.example, cut.queries)[:, :, cut.keys]
+    values = cut.of_keys(call.value)
+    matrix, bias = passage.projection
+    heads, features = weights.shape[0], values.shape[-1]
+    if len(matrix) != heads * features:
+        raise ValueError(f"it has {len(matrix)} inputs for {heads} heads of {features} features")
+    residual, beside = _residual(passage, cut, missing)
+    return Block(
+        weights=weights.double().cpu().numpy(),
+        values=values.double().cpu().numpy(),
+        projection=matrix.reshape(heads, features, -1),
+        bias=bias,
+        residual=residual,
+        same=_has_same_tokens(passage, cut.example),
+        before=_before(passage),
+        beside=beside,
+        after=None if residual is None or passage.after is None else passage.after.norm,
+        second=None if passage.second is None else passage.second.norm,
+        stream_again=None if passage.again is None else passage.rows(passage.again, cut),
+    )
+
+
+def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """What the block's input adds, and the sum of all else that was added."""
+    name = passage.call.name
+    if passage.stream is None:
+        missing |= dict.fromkeys(
+            OF_STREAM,
+            f"{name}: nothing is added to its output, be it after a norm or a scale, row by row; there is no residual",
+        )
+        return None, None
+    known = passage.residuals
+    if len(known) != 1:
+        said = "nothing" if not known else f"{len(known)} tensors"
+        missing |= dict.fromkeys(
+            OF_STREAM,
+            f"{name}: of what is added to its output, {said} had been read by a part of the model before; the residual "
+            "cannot be told",
+        )
+        return None, None
+    others = [addend for addend in passage.addends if addend is not known[0]]
+    beside = passage.rows(torch.stack(others).sum(dim=0), cut) if others else None
+    return passage.rows(known[0], cut), beside
+
+
+def _has_same_tokens(passage: Passage, example: int) -> bool:
+    query, key = passage.sides
+    if passage.call.cross:
+        return False
+    same_places = torch.equal(query.positions[example], key.positions[example])
+    return same_places and query.tokens[example] == key.tokens[example]
+
+
+def _before(passage: Passage) -> Norm | None:
+    if passage.scale is None:
+        return None if passage.before is None else passage.before.norm
+    scale = passage.scale.cpu().numpy()
+    if passage.before is not None:
+        norm = passage.before.norm
+        return Norm(
+            gain=norm.gain * scale,
+            shift=norm.shift * scale,
+            eps=norm.eps,
+            centred=norm.centred,
+            divided=norm.divided,
+        )
+    return Norm(gain=scale, shift=np.zeros_like(scale), centred=False, divided=False)
+
+
+def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contributions:
+    """The kinds whose pieces sum to the model's own vector; the others are missing, with the difference."""
+    worst = 0.0
+    steps = [("attention's output", ALL, block.output, passage.own_rows(cut))]
+    if block.residual is not None and passage.stream is not None:
+        steps.append(("residual stream", OF_STREAM, block.stream, passage.rows(passage.stream, cut)))
+    if block.residual is not None and passage.after is not None:
+        steps.append(("norm's output", OF_NORM, block.normed, passage.rows(passage.after.output, cut)))
+        if passage.second is not None and passage.again is not None:
+            ours = passage.second.norm(passage.rows(passage.again, cut))
+            steps.append(("second norm's output", ("globenc",), ours, passage.rows(passage.second.output, cut)))
+    for what, kinds, ours, theirs in steps:
+        apart = float(np.abs(ours - theirs).max(initial=0.0))
+        within = SUMS_WITHIN if passage.output.dtype in (torch.float32, torch.float64) else SUMS_WITHIN_HALF
+        allowed = within * max(1.0, float(np.abs(theirs).max(initial=0.0)))
+        if not apart <= allowed:
+            for kind in kinds:
+                missing.setdefault(
+                    kind,
+                    f"{passage.call.name}: the pieces sum to a vector that is {apart:.3g} from the {what} of the model "
+                    f"(allowed {allowed:.1g}); what it does with them is not known to headscope",
+                )
+        else:
+            worst = max(worst, apart)
+    return _contributions(passage, block, missing, worst)
+
+
+def _contributions(passage: Passage, block: Block, missing: Missing, worst: float) -> Contributions:
+    if "attention" in missing:
+        return Contributions(missing=missing)
+    name = passage.call.name
+    found: dict[str, np.ndarray] = {"attention": attention_norms(block)}
+    if block.same:
+        found["mixing_attention"] = mixing(attention_pieces(block))
+    if "residual" not in missing:
+        found["residual"], found["mixing_residual"] = residual_norms(block), mixing(residual_pieces(block))
+    if "residual" not in missing and block.after is None:
+        missing.setdefault("output", f"{name}: no module that is a norm takes the sum of its output and the residual")
+    if "output" not in missing:
+        found["output"], found["mixing_output"] = output_norms(block), mixing(output_pieces(block))
+    if "alti" not in missing:
+        found["alti"] = alti(block)
+    if "residual" not in missing and not block.same:
+        found["own"] = own_norms(block)
+    if block.second is None:
+        missing.setdefault("globenc", missing.get("output", _without_second(passage)))
+    if "globenc" not in missing:
+        found["globenc"] = globenc_norms(block)
+    return Contributions(
+        **{kind: _stored(array) for kind, array in found.items()},
+        expansion=passage.expansion,
+        decomposes=_sentence(passage, block, missing),
+        verified=worst,
+        missing=missing,
+    )
+
+
+def _without_second(passage: Passage) -> str:
+    if passage.goes_on == "stream":
+        return f"{passage.call.name}: GlobEnc is of post-norm layers, and here the norm comes before the next part"
+    return f"{passage.call.name}: no second norm takes the norm's output with what a feed-forward part adds"
+
+
+def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
+    beside = "; what else is added in the same place is no token's" if block.beside is not None else ""
+    if "residual" in missing:
+        return f"the attention's output ({passage.call.projection_name}) without its bias"
+    if passage.after is None:
+        return f"the residual stream after the attention, which no module that is a norm takes{beside}"
+    if "output" in missing:
+        return f"the residual stream after the attention{beside}"
+    goes_on = {
+        "normed": ", with which the layer goes on (post-norm)",
+        "stream": ", which the next part reads, while the layer goes on with the stream itself (pre-norm)",
+    }.get(passage.goes_on, "")
+    return f"{_named(passage.after)} of the residual stream after the attention{goes_on}{beside}"
+
+
+def _named(taken: Taken) -> str:
+    return f"the output of {taken.name} ({taken.norm.kind})"
+
+
+def _stored(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float32)

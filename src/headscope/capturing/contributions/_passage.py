@@ -1,0 +1,211 @@
+"""The way of one attention's output: to the residual, through norms, until it is known what the layer did with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from headscope.capturing.building._cut import Cut
+from headscope.capturing.building._sides import Side
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import Sight
+from headscope.capturing.contributions._modules import Applied, matrix_of, value_matrix_of
+from headscope.norms import Norm, expansion_rate
+
+SCALED_WITHIN = 2e-6
+"""How far a tensor may be from another one times a number, relative to the largest value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """A norm that took a tensor, and what came out.
+
+    Args:
+        norm: the norm.
+        name: of its module.
+        given: what went in.
+        output: what came out.
+    """
+
+    norm: Norm
+    name: str
+    given: torch.Tensor
+    output: torch.Tensor
+
+
+@dataclass(eq=False, kw_only=True)
+class Passage:
+    """What has been seen of one call's output so far. All tensors are copies, since models write into their own.
+
+    Args:
+        call: with its projection.
+        sides: its tokens.
+        sight: what its queries may look at.
+        reads: what modules with parameters read before the output was there.
+        values: the last matrices that were used before, among them perhaps the one that made the values.
+        layers: arguments of `Layer` for each example, that are told what was found.
+        output: ``[batch query model]``, or ``[query model]`` of all examples where they are packed.
+        packed: whether the model keeps examples of different lengths one after the other, without padding.
+        before: a norm of the output itself, before anything is added.
+        scale: what the output was multiplied by before it was added, ``[model]``.
+        order: which rows of the model's tensors are the output's, row by row; None where they are in the same order.
+        addends: what was added.
+        stream: the sum.
+        where: where the model keeps the last sum.
+        used: whether something other than a sum or a known norm worked with the sum.
+        after: the norm that took the sum.
+        goes_on: with what the model goes on: ``"stream"`` (pre-norm), ``"normed"`` (post-norm), or not known.
+        again: the sum with the feed-forward part, in post-norm models.
+        second: the norm that took that.
+        ended: whether nothing more is to be learnt.
+    """
+
+    call: Call
+    sides: tuple[Side, Side]
+    sight: Sight
+    reads: Sequence[torch.Tensor]
+    values: Sequence[Applied]
+    layers: list[dict]
+    output: torch.Tensor
+    packed: bool = False
+    before: Taken | None = None
+    scale: torch.Tensor | None = None
+    order: torch.Tensor | None = None
+    addends: list[torch.Tensor] = field(default_factory=list)
+    stream: torch.Tensor | None = None
+    where: int = 0
+    used: bool = False
+    after: Taken | None = None
+    goes_on: str = ""
+    again: torch.Tensor | None = None
+    second: Taken | None = None
+    ended: bool = False
+
+    @cached_property
+    def projection(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Matrix ``[head * feature model]`` and bias of the output projection.
+
+        Raises:
+            ValueError: where it is more than that.
+        """
+        if self.call.projection is None:
+            raise ValueError("it was not seen")
+        return matrix_of(self.call.projection)
+
+    @cached_property
+    def value_matrix(self) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """W_V ``[model kv_head * feature]`` and b_V; None where they cannot be told."""
+        return value_matrix_of(self.call.value, self.values)
+
+    @cached_property
+    def expansion(self) -> float | None:
+        """Rate at which f stretches vectors; None where W_V cannot be told, or does not take the model's vectors."""
+        if self.value_matrix is None or len(self.value_matrix[0]) != self.width:
+            return None
+        (matrix, offset), (projection, bias) = self.value_matrix, self.projection
+        heads, shared = self.call.size[1], self.call.value.shape[1]
+        of_head = np.arange(heads) // (heads // shared)
+        value = matrix.reshape(self.width, shared, -1)[:, of_head].reshape(self.width, -1)
+        value_bias = None if offset is None else offset.reshape(shared, -1)[of_head].ravel()
+        return expansion_rate(value, projection, value_bias, bias)
+
+    @cached_property
+    def residuals(self) -> list[torch.Tensor]:
+        """What was added and had been read before, as it is or times a number: one of them, where all is well."""
+        return [addend for addend in self.addends if any(_is_read(addend, read) for read in self.reads)]
+
+    @property
+    def width(self) -> int:
+        """Features of the model."""
+        return self.output.shape[-1]
+
+    @property
+    def branch(self) -> torch.Tensor:
+        """What is to be added: the output, or what its own norm makes of it."""
+        return self.output if self.before is None else self.before.output
+
+    def takes(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is as large as the output."""
+        return tensor.ndim >= 2 and tensor.numel() == self.output.numel() and tensor.shape[-1] == self.width
+
+    def ordered(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor of the model in the order of the output: ``[batch * query model]``."""
+        rows = tensor.reshape(-1, self.width)
+        return rows if self.order is None else rows[self.order]
+
+    def cut(self, example: int) -> Cut:
+        """The real tokens of one example."""
+        return Cut(self.call, example, *(side.positions[example] for side in self.sides))
+
+    def rows(self, tensor: torch.Tensor, cut: Cut) -> np.ndarray:
+        """``[query model]`` of one example in float64, of a tensor in the model's order."""
+        rows = self.ordered(tensor)
+        if self.packed:
+            first = sum(len(at) for at in self.sides[0].positions[: cut.example])
+            own = rows[first : first + len(cut.queries)]
+        else:
+            queries = self.call.size[2]
+            own = rows[cut.example * queries : (cut.example + 1) * queries][cut.queries]
+        return own.double().cpu().numpy()
+
+    def own_rows(self, cut: Cut) -> np.ndarray:
+        """``[query model]`` of the output itself."""
+        return replace(self, order=None).rows(self.output, cut)
+
+
+def same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors hold the same numbers, row by row of features."""
+    if first.numel() != second.numel() or first.shape[-1] != second.shape[-1] or first.dtype != second.dtype:
+        return False
+    return torch.equal(first.reshape(second.shape), second)
+
+
+def _is_read(addend: torch.Tensor, read: torch.Tensor) -> bool:
+    if addend.numel() != read.numel() or addend.shape[-1] != read.shape[-1]:
+        return False
+    if same(addend, read):
+        return True
+    scale = scale_of(addend, read)
+    return scale is not None and bool((scale == scale[0]).all())
+
+
+def scale_of(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor | None:
+    """``[model]`` with ``tensor = scale * whole``, found from the numbers; None where there is no such scale.
+
+    One number is tried first; one for each feature only where there are several rows to tell it from.
+    """
+    if tensor.numel() != whole.numel():
+        return None
+    ours, theirs = whole.reshape(-1, whole.shape[-1]).double(), tensor.reshape(-1, whole.shape[-1]).double()
+    largest = theirs.abs().max()
+    within = SCALED_WITHIN if tensor.dtype in (torch.float32, torch.float64) else 1e-2
+    if not largest > 0 or not torch.isfinite(largest):
+        return None
+    for axes in (None, 0):
+        if axes == 0 and len(ours) < 3:
+            break
+        squares = (ours**2).sum() if axes is None else (ours**2).sum(0)
+        products = (ours * theirs).sum() if axes is None else (ours * theirs).sum(0)
+        found = torch.where(squares > 0, products / squares.clamp(min=1e-300), 0.0)
+        if (found * ours - theirs).abs().max() <= within * largest:
+            return found.expand(whole.shape[-1])
+    return None
+
+
+def order_of(tensor: torch.Tensor, output: torch.Tensor) -> torch.Tensor | None:
+    """Which rows of a tensor are those of the output, in its order; None where they are others, or some are alike."""
+    theirs, ours = tensor.reshape(-1, output.shape[-1]), output.reshape(-1, output.shape[-1])
+    if len(theirs) != len(ours) or theirs.dtype != ours.dtype or len(ours) < 2:
+        return None
+    # two matrix products may round differently, so rows are first put in order by plain numbers
+    first, second = (np.lexsort(part.float().cpu().numpy()[:, :4].T) for part in (theirs, ours))
+    order = torch.from_numpy(first[np.argsort(second)]).to(output.device)
+    if not torch.equal(theirs[order], ours):
+        return None
+    sorted_rows = ours[torch.from_numpy(second).to(output.device)]
+    alike = (sorted_rows[1:] == sorted_rows[:-1]).all(-1).any()
+    return None if alike else order

@@ -1,0 +1,293 @@
+"""Watching what a model does with the output of each attention: the residual and the norms, found from the numbers.
+
+Every sum of two tensors is compared with the outputs that wait for one, every input of a norm with the sums, whatever
+modules are called. What is found is proved afterwards: the pieces must sum to the model's own vectors.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from headscope.capturing._hooks import hook_after, hook_before
+from headscope.capturing.building._sides import Side
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import Sight
+from headscope.capturing.contributions._build import added_by, refused
+from headscope.capturing.contributions._modules import Applied, norm_of
+from headscope.capturing.contributions._passage import Passage, Taken, order_of, same, scale_of
+from headscope.capturing.watching._projection import is_affine
+from headscope.capturing.watching._trail import names_of
+from headscope.norms import Norm
+
+SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}
+SUMS_IN_PLACE = {torch.Tensor.add_, torch.Tensor.__iadd__}
+HARMLESS = {"dropout", "view", "reshape", "to", "contiguous", "clone", "detach", "dim", "size", "__get__", "type"}
+READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
+NO_PROJECTION = "no matrix takes what its heads hand on as it is (something stands between, or there is none)"
+
+
+class NormsWatch(TorchFunctionMode):
+    """Follows the output of each attention while the block is open, and says of each layer what its tokens added.
+
+    Args:
+        model: whose attention it is.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._model, self._names = model, names_of(model)
+        self._reads: deque[torch.Tensor] = deque(maxlen=READS_REMEMBERED)
+        self._applied: deque[Applied] = deque(maxlen=MATRICES_REMEMBERED)
+        self._waiting: list[Passage] = []
+        self._norms: dict[tuple[int, int], Norm | None] = {}
+        self._hooks: list = []
+        self._away = 0
+
+    def __enter__(self) -> NormsWatch:
+        for module in self._model.modules():
+            if next(module.parameters(), None) is not None:
+                self._hooks.append(hook_before(module, self._read))
+            if next(module.children(), None) is None:
+                self._hooks.append(hook_after(module, self._applied_to))
+        super().__enter__()
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        super().__exit__(exc_type, exc_val, exc_tb)
+        for hook in self._hooks:
+            hook.remove()
+        if exc_val is None:
+            self._finish(self._waiting)
+        self._waiting.clear()
+        self._reads.clear()
+        self._applied.clear()
+
+    @contextmanager
+    def looking_away(self) -> Generator[None]:
+        """See nothing inside."""
+        self._away += 1
+        try:
+            yield
+        finally:
+            self._away -= 1
+
+    def unseen(self, function: Callable) -> Callable:
+        """The function, in which nothing is seen."""
+
+        def unwatched(*args: Any) -> Any:
+            with self.looking_away():
+                return function(*args)
+
+        return unwatched
+
+    def expect(self, seen: Call, call: Call, known: tuple[tuple[Side, Side], Sight], layers: list[dict]) -> None:
+        """From now on, look for what becomes of this call's output; its layers are told once that is known.
+
+        Args:
+            seen: the call as it was made, with its projection.
+            call: the same laid out anew, a row of the batch for each example.
+            known: its tokens, and what its queries may look at.
+            layers: arguments of `Layer` for each example, to which ``value_norms`` and ``contributions`` are added.
+        """
+        if call.projection is None or call.output is None:
+            for layer in layers:
+                layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
+            return
+        sides, sight = known
+        output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
+        packed = seen.output is not None and seen.output.numel() != output.numel()
+        if packed:  # the model has no padding where the layout has
+            output = torch.cat([output[example, at] for example, at in enumerate(sides[0].positions)])
+        self._waiting.append(
+            Passage(
+                call=call,
+                sides=sides,
+                sight=sight,
+                reads=tuple(self._reads),
+                values=tuple(reversed(self._applied)),
+                layers=layers,
+                output=output,
+                packed=packed,
+            )
+        )
+        if len(self._waiting) > WAITING:
+            self._finish(self._waiting[:1])
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        """Run one torch function as it is; note sums."""
+        options = kwargs or {}
+        if self._away or not self._waiting:
+            return func(*args, **options)
+        if func not in SUMS and func not in SUMS_IN_PLACE:
+            self._note_use(func, args)
+            return func(*args, **options)
+        parts = _two_tensors(args, options)
+        if parts is None:
+            return func(*args, **options)
+        with self.looking_away():
+            if func in SUMS_IN_PLACE:
+                parts = parts[0].clone(), parts[1]
+            meant = [(passage, found) for passage in self._waiting if (found := self._part_in(passage, parts))]
+        result = func(*args, **options)
+        with self.looking_away():
+            for passage, (own, other) in meant:
+                self._added(passage, own, other, result)
+            self._finish([passage for passage in self._waiting if passage.ended])
+        return result
+
+    def _part_in(
+        self, passage: Passage, parts: tuple[torch.Tensor, torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Which of two addends is the passage's, and the other one."""
+        if passage.after is not None:
+            known = [passage.after.output, passage.after.given]
+        else:
+            known = [passage.branch if passage.stream is None else passage.stream]
+        for own, other in (parts, parts[::-1]):
+            if passage.takes(own) and passage.takes(other):
+                if any(same(own, tensor) for tensor in known):
+                    return own, other
+                if passage.stream is None and self._is_branch(passage, own):
+                    return own, other
+        return None
+
+    def _is_branch(self, passage: Passage, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is the passage's output in another order of rows, or multiplied with something."""
+        if tensor.ndim == passage.output.ndim == 3 and tensor.shape[0] == passage.output.shape[1] != tensor.shape[1]:
+            tensor = tensor.transpose(0, 1)
+        if scale_of(tensor, passage.branch) is not None:
+            return True
+        return passage.before is None and order_of(tensor, passage.output) is not None
+
+    def _added(self, passage: Passage, own: torch.Tensor, other: torch.Tensor, result: torch.Tensor) -> None:
+        if not passage.takes(result):
+            return
+        if passage.after is not None:
+            is_normed = same(own, passage.after.output)
+            passage.goes_on = "normed" if is_normed else "stream"
+            if is_normed and not self._is_of_another(passage, other):
+                passage.again = result.detach().clone()
+                passage.where = result.data_ptr()
+            else:
+                passage.ended = True
+            return
+        if passage.stream is None:
+            self._lay_out(passage, own)
+        elif passage.used or self._is_of_another(passage, other):
+            passage.ended = True
+            return
+        passage.addends.append(other.detach().clone())
+        passage.stream, passage.where = result.detach().clone(), result.data_ptr()
+
+    def _lay_out(self, passage: Passage, own: torch.Tensor) -> None:
+        """Find how the model's rows and numbers are to be read: their order, and what the output was multiplied by."""
+        if same(own, passage.branch):
+            return
+        batch, queries = passage.output.shape[:2]
+        if own.ndim == passage.output.ndim == 3 and own.shape[:2] == (queries, batch):
+            order = torch.arange(batch * queries, device=own.device).reshape(queries, batch).T.flatten()
+            if scale_of(own.reshape(batch * queries, -1)[order], passage.branch) is not None:
+                passage.order = order
+        if passage.order is None and scale_of(own, passage.branch) is None:
+            passage.order = order_of(own, passage.output)
+            return
+        scale = scale_of(passage.ordered(own), passage.branch)
+        passage.scale = None if scale is None or torch.equal(scale, torch.ones_like(scale)) else scale
+
+    def _is_of_another(self, passage: Passage, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is the output of another attention that waits."""
+        return any(
+            other is not passage and other.stream is None and other.takes(tensor) and self._matches(other, tensor)
+            for other in self._waiting
+        )
+
+    def _matches(self, passage: Passage, tensor: torch.Tensor) -> bool:
+        return same(tensor, passage.branch) or self._is_branch(passage, tensor)
+
+    def _note_use(self, func: Callable, args: tuple) -> None:
+        if getattr(func, "__name__", "") in HARMLESS:
+            return
+        for passage in self._waiting:
+            if passage.stream is not None and passage.after is None and not passage.used:
+                passage.used = any(
+                    isinstance(given, torch.Tensor) and given.data_ptr() == passage.where and passage.takes(given)
+                    for given in args
+                )
+
+    def _read(self, module: nn.Module, args: tuple, options: dict) -> None:
+        given = _first_tensor(args, options)
+        if given is None or self._away:
+            return
+        if not any(given.data_ptr() == seen.data_ptr() and given.shape == seen.shape for seen in self._reads):
+            self._reads.append(given.detach())
+
+    def _applied_to(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        given = _first_tensor(args, options)
+        if given is None or self._away or not isinstance(output, torch.Tensor):
+            return
+        with self.looking_away():
+            if is_affine(module):
+                self._applied.append(Applied(module, given.detach(), output.detach()))
+            for passage in self._waiting:
+                if passage.takes(given):
+                    self._met(passage, module, given, output)
+            self._finish([passage for passage in self._waiting if passage.ended])
+
+    def _met(self, passage: Passage, module: nn.Module, given: torch.Tensor, output: torch.Tensor) -> None:
+        """A module took something as large as the output: a norm of it, or the end of its way."""
+        if passage.again is not None:
+            wanted = passage.again
+        elif passage.after is not None:
+            return
+        else:
+            wanted = passage.branch if passage.stream is None else passage.stream
+        if not same(given, wanted):
+            return
+        norm = self._norm(module, passage.width) if passage.takes(output) else None
+        if norm is None:
+            passage.ended = is_affine(module) and passage.stream is not None
+            return
+        taken = Taken(norm, self._names[id(module)], given.detach().clone(), output.detach().clone())
+        if passage.again is not None:
+            passage.second, passage.ended = taken, True
+        elif passage.stream is None:
+            passage.before = taken if passage.before is None else passage.before
+        else:
+            passage.after = taken
+
+    def _norm(self, module: nn.Module, width: int) -> Norm | None:
+        key = id(module), width
+        if key not in self._norms:
+            self._norms[key] = None if is_affine(module) else norm_of(module, width)
+        return self._norms[key]
+
+    def _finish(self, passages: list[Passage]) -> None:
+        with self.looking_away():
+            for passage in list(passages):
+                self._waiting.remove(passage)
+                for example, layer in enumerate(passage.layers):
+                    norms, contributions = added_by(passage, example)
+                    layer["value_norms"], layer["contributions"] = norms, contributions
+
+
+def _two_tensors(args: tuple, options: dict) -> tuple[torch.Tensor, torch.Tensor] | None:
+    given = [*args, *(options[name] for name in ("input", "other") if name in options)]
+    if len(given) != 2 or options.get("alpha", 1) != 1:
+        return None
+    first, second = given
+    both = isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)
+    return (first, second) if both and first.shape == second.shape else None
+
+
+def _first_tensor(args: tuple, options: dict) -> torch.Tensor | None:
+    for given in (*args, *options.values()):
+        if isinstance(given, torch.Tensor) and given.is_floating_point() and given.ndim >= 2:
+            return given
+    return None

@@ -1,0 +1,1 @@
+"""Texts that the model writes, every step joined to one record."""

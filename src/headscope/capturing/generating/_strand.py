@@ -1,0 +1,335 @@
+"""One layer of a model through all steps of a generation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from headscope.capturing._chosen_heads import held_heads
+from headscope.capturing._keep import Keeping
+from headscope.capturing.building._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
+from headscope.capturing.building._cut import Cut, spread, stored
+from headscope.capturing.building._masks import Masks
+from headscope.capturing.building._rotation import Rotations
+from headscope.capturing.building._stacks import group_of
+from headscope.capturing.building._weights import recomputed, weights_of
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import Sight, sight_of
+from headscope.errors import CaptureError
+from headscope.record import AGAINST, ARRAYS, HeldHeads, Mask, weakest
+
+SAME_WITHIN = 1e-5
+"""How far a key that comes out of the cache may be from the one that went in, relative to the largest."""
+
+Rows = Float[np.ndarray, "head token feature"]
+Block = Float[np.ndarray, "head query key"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where the queries and keys of a call stand in the whole text.
+
+    Args:
+        first: place of the first query.
+        offset: place of the first key; a cache that slides has dropped those before it.
+        kept: how many of the keys are tokens; a static cache has empty places after them.
+    """
+
+    first: int
+    offset: int
+    kept: int
+
+
+class Strand:
+    """The calls of one layer, step after step, of which only new rows are kept.
+
+    Args:
+        call: the first one.
+        keeping: what to keep.
+        heads: the heads that alone are kept, rising; None for all, and none where the layer is only checked.
+    """
+
+    def __init__(self, call: Call, keeping: Keeping, heads: tuple[int, ...] | None = None) -> None:
+        self.group, self.name, self.number = group_of(call), call.name, call.number
+        self.own_number = getattr(call.module, "layer_idx", None)
+        self.all_heads, self.read, self.known = call.size[1], 0, 0
+        self._held = held_heads(call, heads) if heads else None
+        self._is_empty = heads is not None and not heads
+        self.heads = self.all_heads if heads is None else len(heads)
+        # norm and rotation are seen where queries and keys are the same tokens, which is at the first step
+        self._facts: dict[str, Any] = {
+            "module": call.name,
+            "route": call.route,
+            "scale": call.scale,
+            "soft_cap": call.soft_cap,
+            "sinks": None if call.sinks is None else stored(self._own(call.sinks.reshape(-1)), np.dtype("float32")),
+            "norm": call.norm,
+            "latent": getattr(call.module, "kv_lora_rank", None),
+            "rotary": None,
+            "turned": "",
+            "projection": "",
+            "changes": call.changes,
+            "verified": 0.0,
+            "verified_against": AGAINST[-1],
+            "verified_limit": math.inf,
+        }
+        self._keeping, self._cross = keeping, call.cross
+        self._arrays = {name: _Growing() for name in ("queries", "keys", "values")}
+        self._has_qk = "qk" in keeping.what and not self._is_empty
+        self._wants_weights = "weights" in keeping.what and not self._is_empty
+        self._blocks: list[tuple[int, Block]] | None = [] if self._wants_weights else None
+        self._biases: list[tuple[int, int, Block]] = []
+        self._runs: list[np.ndarray] = []
+        self._counts: list[np.ndarray] = []
+
+    @property
+    def weights_size(self) -> int:
+        """How many bytes the joined weights would take; 0 where they are not kept."""
+        itemsize = self._keeping.dtype.itemsize
+        return 0 if self._blocks is None else self.heads * self.read * self.known * itemsize
+
+    def drop_weights(self) -> None:
+        """Keep no weights from now on, where queries and keys say the same."""
+        if self._has_qk:
+            self._blocks, self._wants_weights = None, False
+
+    def add(self, call: Call, masks: Masks) -> None:
+        """Check one step's call and keep of it what is new.
+
+        Raises:
+            CaptureError: where the layer is not what the model computed, or the step cannot be joined.
+        """
+        span = self._span(call)
+        sight = _sight(call, span)
+        cut = Cut(call, 0, *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)))
+        if not self.read:
+            self._facts["rotary"], self._facts["turned"] = Rotations().of(cut)
+        self._keep_queries_and_keys(cut, sight, span)
+        rows = spread(cut.queries) if self._blocks is None else cut.queries
+        weights = weights_of(call, sight, 0, rows)
+        ours = weights[:, :, : span.kept]
+        _check_nothing_lost(weights[:, :, span.kept :], call.name)
+        if self._blocks is not None:
+            self._blocks.append((span.offset, self._plain(self._own(ours))))
+        if "values" in self._keeping.what and not self._is_empty:
+            self._extend("values", self._own_shared(call.value[0]), span, call.name)
+        self._note(call, verified(cut, weights, rows))
+        self._see(masks.of(cut, sight), cut, span)
+        self.read += call.size[2]
+        self.known = max(self.known, span.offset + span.kept)
+
+    def layer(self, queries: int, keys: int) -> dict[str, Any]:
+        """The arguments of a `Layer` over this many tokens; steps beyond them are left out."""
+        arrays: dict[str, Any] = {name: growing.first(keys) for name, growing in self._arrays.items()}
+        arrays["queries"] = self._arrays["queries"].first(queries)
+        arrays["bias"] = self._bias(queries, keys)
+        if not self._has_qk:
+            arrays |= {"queries": None, "keys": None, "bias": None}
+        keeps = self._wants_weights or ("qk" in self._keeping.what and not self._has_qk)
+        return (
+            arrays
+            | self._facts
+            | {"held_heads": self._held, "weights": self._weights(queries, keys) if keeps else None}
+        )
+
+    def layer_of(self, queries: int, keys: int, heads: tuple[int, ...]) -> dict[str, Any]:
+        """The same of some of the heads that were kept."""
+        arguments, kept = self.layer(queries, keys), self._held
+        if kept is None or kept.numbers == heads:
+            return arguments
+        held = HeldHeads(heads, kept.heads, kept.kv_heads)
+        for name, axes in ARRAYS.items():
+            array = arguments.get(name)
+            if array is None or (name == "bias" and len(array) == 1):
+                continue
+            shared = axes.startswith("kv_head")
+            wanted = held.kv_numbers if shared else held.numbers
+            arguments[name] = array[kept.places(wanted, self.name, shared=shared)]
+        return arguments | {"held_heads": held}
+
+    def mask(self, queries: int, keys: int) -> Mask | None:
+        """Which keys each query saw; None where each saw all."""
+        firsts = np.concatenate([[0], np.cumsum(np.concatenate(self._counts)[:queries])])
+        runs = np.concatenate(self._runs)[: firsts[-1]]
+        found = Mask(keys=keys, runs=runs, firsts=firsts)
+        return None if found.is_full else found
+
+    def _span(self, call: Call) -> Span:
+        batch, _, queries, keys = call.size
+        if batch != 1:
+            raise CaptureError(f"{call.name} works on {batch} sequences at once; only one can be recorded")
+        if call.odd:
+            raise CaptureError(f"{call.name} {call.odd}")
+        if call.weights is not None and tuple(call.weights.shape) != call.size:
+            raise CaptureError(f"{call.name} multiplies weights in blocks, which cannot be joined")
+        if self._cross:
+            return Span(self.read, 0, keys)
+        total = self.read + queries
+        if self.read and 1 < queries == keys:
+            raise CaptureError(
+                f"{call.name} reads the text anew at every step, without a key/value cache; record the finished text "
+                "with headscope.capture(model, tokenizer, text)"
+            )
+        span = Span(self.read, max(total - keys, 0), min(keys, total))
+        if span.offset > self.read:
+            raise CaptureError(f"{call.name} has {queries} queries and only {keys} keys; its steps cannot be joined")
+        return span
+
+    def _keep_queries_and_keys(self, cut: Cut, sight: Sight, span: Span) -> None:
+        call = cut.call
+        if not self._has_qk:
+            return
+        if call.query is None or call.key is None or not _follows(cut, sight):
+            if self.read and self._blocks is None:
+                raise CaptureError(
+                    f"{call.name} shows queries and keys in some steps only; generate with keep='weights'"
+                )
+            # what says the same as queries and keys is kept instead, from the first step on
+            self._has_qk, self._blocks = False, self._blocks or []
+            self._arrays["queries"], self._arrays["keys"], self._biases = _Growing(), _Growing(), []
+            return
+        self._arrays["queries"].add(self._plain(self._own(cut.of_queries(call.query))))
+        self._extend("keys", self._own_shared(call.key[0]), span, call.name)
+        if sight.bias is not None:
+            bias = cut.of_both(sight.bias)
+            self._biases.append((span.first, span.offset, self._plain(bias if len(bias) == 1 else self._own(bias))))
+
+    def _extend(self, name: str, tensor: torch.Tensor, span: Span, module: str) -> None:
+        """Add the keys that are new, once a few of the others are seen to be what they were."""
+        growing = self._arrays[name]
+        new = growing.size - span.offset
+        before = spread(torch.arange(new, device=tensor.device))
+        if len(before):
+            found = self._plain(tensor[:, before])
+            known = growing.rows[:, before.cpu().numpy() + span.offset]
+            exact = tensor.dtype in TOLERANCE
+            allowed = SAME_WITHIN * float(np.abs(known).max()) if exact else 0.0
+            if np.abs(found - known).max() > allowed:
+                raise CaptureError(
+                    f"{module}: the cache hands back other {name} than it was given, as one that quantises or moves "
+                    "them does; such steps cannot be joined. If you chose a cache_implementation, leave it out"
+                )
+        growing.add(self._plain(tensor[:, new : span.kept]))
+
+    def _note(self, call: Call, checked: dict[str, Any]) -> None:
+        facts = self._facts
+        if not math.isclose(call.scale, facts["scale"], rel_tol=1e-6) or call.soft_cap != facts["soft_cap"]:
+            raise CaptureError(f"{call.name}: the scale of the scores changes from step to step; it cannot be joined")
+        facts["projection"] = facts["projection"] or call.projection_name
+        facts["verified"] = max(facts["verified"], checked["verified"])
+        facts["verified_against"] = weakest((facts["verified_against"], checked["verified_against"]))
+        facts["verified_limit"] = min(facts["verified_limit"], checked["verified_limit"])
+
+    def _see(self, mask: Mask | None, cut: Cut, span: Span) -> None:
+        if mask is None:
+            whole = [span.offset, span.offset + span.kept]
+            self._runs.append(np.tile(np.array([whole], np.int32), (len(cut.queries), 1)))
+            self._counts.append(np.ones(len(cut.queries), np.int32))
+        else:
+            self._runs.append(mask.runs + span.offset)
+            self._counts.append(np.diff(mask.firsts))
+
+    def _weights(self, queries: int, keys: int) -> Block:
+        blocks = [] if self._blocks is None else self._blocks
+        found = np.zeros((self.heads, queries, keys), self._keeping.dtype)
+        first = 0
+        for offset, block in blocks:
+            _place(block, found, first, offset)
+            first += block.shape[1]
+        return found
+
+    def _bias(self, queries: int, keys: int) -> Block | None:
+        if not self._biases:
+            return None
+        heads = max(block.shape[0] for _, _, block in self._biases)
+        found = np.zeros((heads, queries, keys), self._keeping.dtype)
+        for first, offset, block in self._biases:
+            _place(block, found, first, offset)
+        return found
+
+    def _own(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Of an array whose first axis is the heads, those that are kept."""
+        return tensor if self._held is None else tensor[list(self._held.numbers)]
+
+    def _own_shared(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Of an array whose first axis is the key/value heads, those that are kept."""
+        return tensor if self._held is None else tensor[list(self._held.kv_numbers)]
+
+    def _plain(self, tensor: torch.Tensor) -> np.ndarray:
+        return stored(tensor, self._keeping.dtype)
+
+
+class _Growing:
+    """An array ``[head token feature]`` that grows along its tokens."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._room: np.ndarray | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """What was added so far."""
+        if self._room is None:
+            return np.zeros((0, 0, 0), np.float32)
+        return self._room[:, : self.size]
+
+    def add(self, rows: Rows) -> None:
+        """Append tokens."""
+        needed = self.size + rows.shape[1]
+        if self._room is None:
+            self._room = rows
+        elif needed > self._room.shape[1]:
+            grown = np.empty((rows.shape[0], max(needed, 2 * self.size), rows.shape[2]), rows.dtype)
+            grown[:, : self.size] = self.rows
+            self._room = grown
+        self._room[:, self.size : needed] = rows
+        self.size = needed
+
+    def first(self, count: int) -> Rows | None:
+        """An array of its own with the first tokens; None where there are none."""
+        return None if self._room is None else np.array(self._room[:, : min(count, self.size)], order="C")
+
+
+def _place(block: Block, whole: Float[np.ndarray, "_ read known"], first: int, offset: int) -> None:
+    """Write a step's rows where they belong; what lies beyond the whole is left out."""
+    queries, keys = (max(0, size - start) for size, start in zip(whole.shape[1:], (first, offset), strict=True))
+    part = block[:, :queries, :keys]
+    whole[:, first : first + part.shape[1], offset : offset + part.shape[2]] = part
+
+
+def _sight(call: Call, span: Span) -> Sight:
+    """What the queries may look at; where only weights were seen, causal if none lies on a later token."""
+    sight = sight_of(call)
+    if call.query is not None or call.weights is None or call.cross or sight.visible is not None:
+        return sight
+    _, _, queries, keys = call.size
+    places = torch.arange(queries, device=call.weights.device)[:, None] + span.first
+    earlier = torch.arange(keys, device=call.weights.device) + span.offset <= places
+    if call.weights.masked_select(~earlier).any():
+        return Sight(bias=sight.bias)
+    return Sight(visible=earlier[None, None], bias=sight.bias)
+
+
+def _check_nothing_lost(empty: torch.Tensor, name: str) -> None:
+    """Raise where weight lies on places of the cache that no token has filled."""
+    lost = empty.sum(-1).max().item() if empty.shape[-1] else 0.0
+    if lost > LOST_AT_MOST:
+        raise CaptureError(
+            f"{name}: up to {lost:.3g} of a row's weight lies on empty places of the cache, which this model does not "
+            "hide; its steps are no causal attention over the text. Generate without cache_implementation"
+        )
+
+
+def _follows(cut: Cut, sight: Sight) -> bool:
+    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
+    call = cut.call
+    if call.weights is None or call.weights.dtype not in TOLERANCE:
+        return True
+    rows = spread(cut.queries)
+    own, ours = (find(call, sight, 0, rows) for find in (weights_of, recomputed))
+    return bool((own - ours).abs().max().item() <= EXPLAINED_WITHIN)

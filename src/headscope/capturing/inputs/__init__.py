@@ -1,0 +1,1 @@
+"""What the user gives, parsed once: texts, pairs, pictures, sounds, encoded inputs."""

@@ -1,0 +1,280 @@
+"""Loading models and tokenizers by name."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from typing_extensions import Unpack
+
+from headscope.capturing.inputs._given import check_name
+from headscope.capturing.inputs._reads import check_reads
+from headscope.capturing.loading._demo import PACKAGE, demo_model
+from headscope.capturing.loading._hub import reached
+from headscope.capturing.loading._missing import CLASS, HEADS, MASKED, NEXT, check_loaded, warn_of_new
+from headscope.capturing.loading._options import Loading, LoadOptions, parse_loading
+from headscope.errors import ModelError
+
+UNLOADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    ImportError,
+    AttributeError,
+    RuntimeError,
+    pickle.UnpicklingError,
+)
+"""What transformers raises of files that it cannot read, or whose pickles hold code."""
+
+
+def load_model(
+    name: str | Path | None = None,
+    *,
+    writes: bool = False,
+    allow_unfit: bool = False,
+    **options: Unpack[LoadOptions],
+) -> tuple[Any, Any]:
+    """A model and its tokenizer, in evaluation mode.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        writes: load it with the head that predicts tokens, which must have been trained.
+        allow_unfit: whether that head may be untrained.
+        **options: see `LoadOptions`.
+
+    Raises:
+        ModelError: where there is no such model or device, or it or its tokenizer cannot be loaded, or its files lack
+            the head.
+    """
+    model = load_bare_model(name, writes=writes, allow_unfit=allow_unfit, **options)
+    return model, load_tokenizer(name, **options)
+
+
+def load_for(
+    name: str | Path | None,
+    text: Any = None,
+    *,
+    image: Any = None,
+    sound: Any = None,
+    kept: bool = False,
+    allow_unfit: bool = False,
+    **options: Unpack[LoadOptions],
+) -> tuple[Any, Any]:
+    """A model and what it reads with: its tokenizer or, for pictures and sounds, its processor.
+
+    Whether it reads what is given is told before its weights are loaded.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        text: a text that it is to read, or None.
+        image: pictures, or None.
+        sound: a sound, or None.
+        kept: load it with the head that it was kept with, which must have been trained.
+        allow_unfit: whether that head may be untrained.
+        **options: see `LoadOptions`.
+
+    Raises:
+        ModelError: where there is no such model, it or its tokenizer or processor cannot be loaded, or its files lack
+            the head.
+        CaptureError: where it does not read what is given.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    more = image is not None or sound is not None
+    if name is None and more:
+        raise ModelError("The demo model reads text; name a model of pictures or sounds (--model)")
+    loading = parse_loading(name, options)
+    name = demo_model() if name is None else name
+    config = _loaded(AutoConfig, name, **loading.files)
+    loader = (kept_class(config) if kept else None) or loader_of(config, writes=kept and not more)
+    found = class_of(loader, config)
+    if found is not None:
+        check_reads(found, text, image=image, sound=sound)
+    asks = head_of(found, config) if kept and not allow_unfit else ""
+    model = _whole(loader, name, loading, asks, config=config)
+    if not more:
+        return model, _loaded(AutoTokenizer, name, **loading.files)
+    try:
+        return model, _processor(name, loading)
+    except ModelError:
+        if text is not None:
+            raise
+    # a folder of wav2vec 2.0 without a tokenizer has what a sound needs, and yet no whole processor
+    return model, _processor(name, loading, "picture" if image is not None else "sound")
+
+
+def load_bare_model(
+    name: str | Path | None, *, writes: bool = False, allow_unfit: bool = False, **options: Unpack[LoadOptions]
+) -> Any:
+    """A model without a tokenizer, in evaluation mode; arguments as of `load_model`.
+
+    Raises:
+        ModelError: where there is none, or its files lack the head.
+    """
+    from transformers import AutoConfig
+
+    loading = parse_loading(name, options)
+    name = demo_model() if name is None else name
+    config = _loaded(AutoConfig, name, **loading.files)
+    asks = NEXT if writes and not allow_unfit else ""
+    return _whole(loader_of(config, writes=writes), name, loading, asks, config=config)
+
+
+def kept_class(config: Any) -> type | None:
+    """The class of transformers that a model was kept as, with its head; None where it has no such class."""
+    import transformers
+
+    name = next(iter(getattr(config, "architectures", None) or ()), "")
+    found = getattr(transformers, name, None)
+    return found if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel) else None
+
+
+def head_of(model_class: type | None, config: Any) -> str:
+    """What a class of transformers has a head for, one of `HEADS`; empty where it has none of these.
+
+    Args:
+        model_class: of the model.
+        config: of the model.
+    """
+    import transformers
+
+    loaders = [(asks, head.loader) for asks, head in HEADS.items()]
+    for asks, loader in (*loaders, (CLASS, "AutoModelForImageClassification")):
+        if model_class is not None and class_of(getattr(transformers, loader), config) is model_class:
+            return asks
+    return ""
+
+
+def class_of(loader: Any, config: Any) -> type | None:
+    """The class that a loader makes of a configuration; None where that is not known beforehand."""
+    classes = getattr(loader, "_model_mapping", None)
+    found = loader if classes is None else classes.get(type(config), None)
+    return found if isinstance(found, type) else None  # some configurations are of several models
+
+
+def load_masked_model(name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]) -> Any:
+    """A model with the head that guesses masked words, in evaluation mode; options of `LoadOptions`.
+
+    Raises:
+        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head: guesses of an
+            untrained one say nothing.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    return _with_head(AutoModelForMaskedLM, name, options, "" if allow_unfit else MASKED)
+
+
+def load_classifier(name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]) -> Any:
+    """A model that tells the class of a text, in evaluation mode; options of `LoadOptions`.
+
+    Raises:
+        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head: classes of an
+            untrained one say nothing.
+    """
+    from transformers import AutoModelForSequenceClassification
+
+    return _with_head(AutoModelForSequenceClassification, name, options, "" if allow_unfit else CLASS)
+
+
+def loader_of(config: Any, *, writes: bool = False) -> Any:
+    """The class of transformers that makes a model of this configuration: with its head where it has a decoder.
+
+    Args:
+        config: of the model.
+        writes: whether a model without an encoder is to have the head that predicts tokens.
+    """
+    from transformers import (
+        AutoModel,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+        AutoModelForSeq2SeqLM,
+        AutoModelForSpeechSeq2Seq,
+    )
+
+    if not getattr(config, "is_encoder_decoder", False):
+        return AutoModelForCausalLM if writes else AutoModel
+    loaders = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText)
+    return next((loader for loader in loaders if type(config) in loader._model_mapping), AutoModelForSeq2SeqLM)
+
+
+def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> Any:
+    """A tokenizer by hub name or folder; None for that of the demo model.
+
+    Args:
+        name: hub name or folder.
+        **options: those of its model; a tokenizer has a revision and may bring code, the others are not for it.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    from transformers import AutoTokenizer
+
+    loading = parse_loading(name, options)
+    return _loaded(AutoTokenizer, demo_model() if name is None else name, **loading.files)
+
+
+def _processor(name: str | Path, loading: Loading, part: str | None = None) -> Any:
+    """What prepares pictures, sounds and texts for a model, or the part of it for pictures or for sounds alone."""
+    from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor
+
+    loaders = {"picture": AutoImageProcessor, "sound": AutoFeatureExtractor, None: AutoProcessor}
+    return _loaded(loaders[part], name, **loading.files)
+
+
+def display_name(model: Any) -> str:
+    """Hub name of a model, or the last part of its folder; never a path of this machine."""
+    path = Path(str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__))
+    if PACKAGE in path.parts:
+        return "all-MiniLM-L6-v2"
+    return path.name if path.is_dir() or path.is_absolute() else str(path)
+
+
+def _with_head(loader: Any, name: str | Path | None, options: LoadOptions, asks: str) -> Any:
+    """A model with a head that must have been trained."""
+    from transformers import AutoConfig
+
+    loading = parse_loading(name, options)
+    name = demo_model() if name is None else name
+    return _whole(loader, name, loading, asks, config=_loaded(AutoConfig, name, **loading.files))
+
+
+def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, config: Any) -> Any:
+    """A model in evaluation mode; weights that its files lack are an error where they are asked for, else a warning."""
+    weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
+    model, found = _loaded(loader, name, **loading.files, **weights)
+    if asks:
+        check_loaded(display_name(model), found["missing_keys"], asks)
+    else:
+        warn_of_new(display_name(model), found["missing_keys"])
+    try:
+        return loading.placed(model)
+    except torch.OutOfMemoryError as error:
+        raise ModelError(
+            f"{display_name(model)} does not fit on {loading.device}: {_first_sentence(error)}; give dtype='bfloat16' "
+            "(--dtype), quantization_config=, device_map='auto', or device='cpu' (--device)"
+        ) from error
+
+
+def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
+    check_name(name)
+    options |= reached(name, options.get("revision"))
+    if "local_files_only" in options and "output_loading_info" in options:
+        # loaders of models look for adapters too, with options of their own
+        options["adapter_kwargs"] = {"local_files_only": options["local_files_only"]}
+    try:
+        return loader.from_pretrained(str(name), **options)
+    except UNLOADABLE as error:
+        parts = {"Tokenizer": "tokenizer", "Processor": "processor", "FeatureExtractor": "processor"}
+        what = next((what for part, what in parts.items() if part in loader.__name__), "model")
+        raise ModelError(
+            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; "
+            "wanted is a folder made by save_pretrained, or a hub name that can be reached from here"
+        ) from error
+
+
+def _first_sentence(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__).rstrip(".:;")

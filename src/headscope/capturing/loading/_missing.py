@@ -1,0 +1,81 @@
+"""Weights that the files of a model lack, and which of them a question needs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from headscope.errors import ModelError
+
+POOLER = "pooler"
+"""The layer over [CLS] that models of the BERT family come with: neither attention nor word heads read it."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a question needs a model to have.
+
+    Args:
+        what: its name in messages.
+        loader: class of transformers that loads a model with it.
+        example: a model that was kept with it.
+    """
+
+    what: str
+    loader: str
+    example: str
+
+
+NEXT, MASKED, CLASS, TRANSLATION = "next word", "masked word", "class", "translation"
+HEADS = {
+    NEXT: Head("head that predicts the next word", "AutoModelForCausalLM", "HuggingFaceTB/SmolLM2-135M"),
+    MASKED: Head("masked-word head", "AutoModelForMaskedLM", "google-bert/bert-base-uncased"),
+    CLASS: Head(
+        "classifier",
+        "AutoModelForSequenceClassification",
+        "distilbert/distilbert-base-uncased-finetuned-sst-2-english",
+    ),
+    TRANSLATION: Head("head that writes", "AutoModelForSeq2SeqLM", "Helsinki-NLP/opus-mt-en-de"),
+}
+"""By what is asked."""
+
+
+def check_loaded(name: str, missing: Iterable[str], asks: str) -> None:
+    """Raise where the files of a model lack weights that the question needs.
+
+    Args:
+        name: of the model.
+        missing: names of the weights that are not in its files.
+        asks: one of `HEADS`.
+
+    Raises:
+        ModelError: naming the weights.
+    """
+    lacking = needed(missing, asks)
+    if lacking:
+        head = HEADS[asks]
+        raise ModelError(
+            f"{name} has no trained {head.what}: its files lack {listed(lacking)}; take a model that was kept with "
+            f"it, such as {head.example}"
+        )
+
+
+def warn_of_new(name: str, missing: Iterable[str]) -> None:
+    """Say so where the files of a model lack weights of it, which are random then."""
+    lacking = needed(missing, "")
+    if lacking:
+        warnings.warn(
+            f"The files of {name} lack {listed(lacking)}: these weights are random, and so is what follows from them",
+            stacklevel=2,
+        )
+
+
+def needed(names: Iterable[str], asks: str) -> list[str]:
+    """Of missing weights those that matter; a classifier may read the pooler."""
+    return sorted(name for name in names if asks == CLASS or POOLER not in name.split("."))
+
+
+def listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}"

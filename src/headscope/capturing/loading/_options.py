@@ -1,0 +1,193 @@
+"""Where and how a model that is named is loaded: device, precision, revision, quantisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypedDict
+
+import torch
+
+from headscope.capturing.inputs._given import check_revision
+from headscope.errors import ModelError
+
+HALF = (torch.float16, torch.bfloat16)
+"""What a processor rounds to, and is slow in."""
+
+
+class LoadOptions(TypedDict, total=False):
+    """How a model that is named is loaded; of a model that is loaded already these are refused."""
+
+    device: str | torch.device
+    """Where it runs: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"`` ... ``"auto"`` (default) is the first CUDA GPU
+    where there is one, else the processor."""
+    dtype: str | torch.dtype
+    """Precision of its weights: ``"float32"``, ``"bfloat16"``, ``"float16"``, ``"float64"``. ``"auto"`` (default) is
+    that of its files on an accelerator; on the processor files in half precision are read as float32, which holds the
+    same weights and rounds nothing on the way."""
+    revision: str | None
+    """Branch, tag or commit of the hub repository; by default its main branch."""
+    device_map: Any
+    """As of ``from_pretrained``: ``"auto"`` spreads a model over all GPUs and what memory is left (needs accelerate).
+    Stands in place of ``device``."""
+    quantization_config: Any
+    """As of ``from_pretrained``, such as ``transformers.BitsAndBytesConfig(load_in_4bit=True)``."""
+    attn_implementation: str | None
+    """How it computes attention: ``"sdpa"``, ``"eager"``, ``"flash_attention_2"`` ... by default its own choice. What
+    is captured is the same to rounding."""
+    trust_remote_code: bool
+    """Whether a model that is named may bring code of its own, and run it."""
+
+
+LOADING = tuple(LoadOptions.__annotations__)
+"""Names of the options."""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """`LoadOptions`, parsed.
+
+    Args:
+        device: where the model runs; None where ``device_map`` says so.
+        dtype: of the weights; None for ``"auto"``.
+        files: what every ``from_pretrained`` is given.
+        weights: what that of the model alone is given.
+    """
+
+    device: torch.device | None
+    dtype: torch.dtype | None
+    files: dict[str, Any]
+    weights: dict[str, Any]
+
+    def dtype_of(self, config: Any) -> torch.dtype | str:
+        """What ``from_pretrained`` is asked for, given what the files say of themselves."""
+        if self.dtype is not None:
+            return self.dtype
+        return torch.float32 if self._widens(config) and _stated(config) in HALF else "auto"
+
+    def placed(self, model: Any) -> Any:
+        """The model where it is to run, in evaluation mode."""
+        # files that do not state their precision were read in it
+        if self.dtype is None and self._widens(model.config) and model.dtype in HALF:
+            model = model.float()
+        if self.device is not None and not quantised(model.config):
+            model = model.to(self.device)
+        return model.eval()
+
+    def _widens(self, config: Any) -> bool:
+        on_processor = self.device is not None and self.device.type == "cpu"
+        return on_processor and not quantised(config) and "quantization_config" not in self.weights
+
+
+def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Loading:
+    """The options of `LoadOptions`, checked before anything is read.
+
+    Args:
+        name: of the model; None for the demo model.
+        options: as the user gave them; None stands for not given.
+
+    Raises:
+        ModelError: an option there is not, a device that is not there, or a revision of a folder.
+    """
+    unknown = [option for option in options if option not in LOADING]
+    if unknown:
+        raise ModelError(f"Loading a model has no option {unknown[0]!r}; there are {', '.join(LOADING)}")
+    given = {option: value for option, value in options.items() if value is not None}
+    files = {"trust_remote_code": bool(given.pop("trust_remote_code", False))}
+    if "revision" in given:
+        files["revision"] = check_revision(name, given.pop("revision"))
+    device, dtype = given.pop("device", "auto"), parse_dtype(given.pop("dtype", "auto"))
+    if "device_map" not in given:
+        return Loading(parse_device(device), dtype, files, given)
+    if device != "auto":
+        raise ModelError(
+            f"device={str(device)!r} and device_map={given['device_map']!r} both say where the model runs; give one"
+        )
+    if find_spec("accelerate") is None:
+        raise ModelError(
+            "device_map= needs accelerate, which is not installed: pip install accelerate, or give device="
+        )
+    return Loading(None, dtype, files, given)
+
+
+def parse_device(given: Any) -> torch.device:
+    """A device that is there.
+
+    Raises:
+        ModelError: where it is none, or not there.
+    """
+    if given == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(given)
+        kind = torch.get_device_module(device)
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type == "meta":
+        raise ModelError(f"There is no device {str(given)!r}; give auto, cpu, cuda, cuda:1, mps or xpu (--device)")
+    if not kind.is_available():
+        raise ModelError(
+            f"The device {str(given)!r} is not there: PyTorch {torch.__version__} sees no {device.type} on this "
+            "machine; give cpu (--device cpu), or install the PyTorch that is built for it"
+        )
+    count = kind.device_count()
+    if device.index is not None and device.index >= count:
+        raise ModelError(
+            f"The device {str(given)!r} is not there: this machine has {device.type}:0 to {device.type}:{count - 1}"
+            if count > 1
+            else f"The device {str(given)!r} is not there: this machine has {device.type}:0 alone"
+        )
+    return device
+
+
+def parse_dtype(given: Any) -> torch.dtype | None:
+    """A floating-point precision; None for ``"auto"``.
+
+    Raises:
+        ModelError: where it is none.
+    """
+    if isinstance(given, str) and given == "auto":
+        return None
+    found = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise ModelError(
+            f"There is no precision {str(given)!r} for weights; give auto, float32, bfloat16, float16 or float64 "
+            "(--dtype)"
+        )
+    return found
+
+
+def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:
+    """Raise where a model that is loaded already is given with options of loading, which would do nothing.
+
+    ``trust_remote_code`` may be given all the same: there is nothing left to be trusted.
+
+    Raises:
+        ModelError: saying what to do instead.
+    """
+    for name in LOADING:
+        if name == "trust_remote_code" or options.get(name) is None:
+            continue
+        how = "move it with model.to(...)" if name in ("device", "dtype") else "load it that way"
+        raise ModelError(
+            f"{name}={str(options[name])!r} is for a model that is named, and this {type(model).__name__} is loaded "
+            f"already; leave {name} out, or {how}"
+        )
+
+
+def quantised(config: Any) -> str:
+    """How a model's weights are quantised, such as ``"bitsandbytes"``; empty where they are not."""
+    how = getattr(config, "quantization_config", None)
+    if how is None:
+        return ""
+    method = how.get("quant_method", "") if isinstance(how, Mapping) else getattr(how, "quant_method", "")
+    return str(getattr(method, "value", method)) or "quantised"
+
+
+def _stated(config: Any) -> torch.dtype | None:
+    """The precision that a configuration states, of itself or of the text model within."""
+    inner = config.get_text_config() if hasattr(config, "get_text_config") else config
+    dtype = getattr(config, "dtype", None) or getattr(inner, "dtype", None)
+    return getattr(torch, dtype, None) if isinstance(dtype, str) else dtype

@@ -1,0 +1,1 @@
+"""Pictures and sound, and which of their parts became which position."""

@@ -1,0 +1,121 @@
+"""Pictures as a model saw them, from what its processor made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+
+from headscope.capturing.media._origins import VISION, Origins
+
+LONGEST = 448
+"""Pixels that the longer side of a kept picture has at most."""
+MASKS = ("pixel_attention_mask", "pixel_mask")
+ROUNDING = 1.0
+"""How far beyond 0 and 255 a value may lie that was brought back, in steps of one."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture that a model saw.
+
+    Args:
+        pixels: of the whole picture, shrunk where it is large.
+        size: rows and columns of pixels that the model saw of it, without padding.
+    """
+
+    pixels: UInt8[np.ndarray, "height width 3"]
+    size: tuple[int, int]
+
+
+def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, ...]:
+    """The pictures that a processor made, as what can be looked at; none where their pixels cannot be told.
+
+    With the processor's own numbers: ``pixel = (value * image_std + image_mean) / rescale_factor``, each part where the
+    processor did it. Packed patches, channels that are no colours, and values that do not come back to 0 ... 255 (a
+    processor that does more than it says) give no picture.
+
+    Args:
+        processor: of pictures, or of several kinds.
+        features: what it returned; ``pixel_values`` has the axes ``[.. channel height width]``.
+    """
+    own = getattr(processor, "image_processor", processor)
+    values = features.get("pixel_values")
+    known = any(hasattr(own, name) for name in ("do_rescale", "do_normalize"))
+    if not known or not isinstance(values, torch.Tensor) or values.ndim < 4 or values.shape[-3] not in (1, 3):
+        return ()
+    values = values.detach().cpu().double().numpy()
+    values = values.reshape(-1, *values.shape[-3:])
+    masks = next((features[name] for name in MASKS if isinstance(features.get(name), torch.Tensor)), None)
+    real = [None] * len(values) if masks is None else list(masks.cpu().numpy().reshape(-1, *masks.shape[-2:]))
+    if len(real) != len(values):
+        return ()
+    found = []
+    for picture, mask in zip(values, real, strict=True):
+        pixels = _brought_back(own, np.moveaxis(picture, 0, -1))
+        if pixels is None:
+            return ()
+        if mask is not None:
+            if not mask.any():  # stands for no picture
+                continue
+            pixels = pixels[: mask.any(axis=1).nonzero()[0][-1] + 1, : mask.any(axis=0).nonzero()[0][-1] + 1]
+        found.append(Picture(_shrunk(pixels), pixels.shape[:2]))
+    return tuple(found)
+
+
+def lie_within(marks: np.ndarray, origins: Origins, pictures: tuple[Picture, ...]) -> bool:
+    """Whether each patch, drawn as an equal part of its picture, covers the pixel that its mark says it comes from.
+
+    Args:
+        marks: of every position of one side of an example.
+        origins: what the marks are the numbers of.
+        pictures: of the example, in order.
+    """
+    seen = marks[origins.spots(marks, VISION)] - 1
+    items = np.unique(origins.item[seen])
+    if len(seen) and len(items) != len(pictures):
+        return False
+    for item, picture in zip(items, pictures, strict=False):
+        at = seen[origins.item[seen] == item]
+        for places, size in zip((origins.row[at], origins.column[at]), picture.size, strict=True):
+            own, number = np.unique(places, return_inverse=True)
+            if (own[number] * len(own) // size != number).any():
+                return False
+    return True
+
+
+def _brought_back(processor: Any, values: np.ndarray) -> np.ndarray | None:
+    """``[height width 3]`` of 0 ... 255; None where that is not what comes out."""
+
+    def of(name: str) -> Any:
+        return getattr(processor, name, None)
+
+    if of("do_normalize"):
+        mean, std = (np.atleast_1d(np.asarray(of(name), float)) for name in ("image_mean", "image_std"))
+        if not {len(mean), len(std)} <= {1, values.shape[-1]}:
+            return None
+        values = values * std + mean
+    if of("do_rescale"):
+        values = (values + bool(of("rescale_offset"))) / (of("rescale_factor") or 1 / 255)
+    if not -ROUNDING <= values.min() <= values.max() <= 255 + ROUNDING:
+        return None
+    pixels = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    if of("do_flip_channel_order"):
+        pixels = pixels[:, :, ::-1]
+    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+
+
+def _shrunk(pixels: np.ndarray) -> np.ndarray:
+    """The picture with at most `LONGEST` pixels a side, each the mean of those it stands for."""
+    height, width = pixels.shape[:2]
+    longest = max(height, width)
+    if longest <= LONGEST:
+        return np.ascontiguousarray(pixels)
+    from PIL import Image
+
+    size = [max(1, round(side * LONGEST / longest)) for side in (width, height)]
+    return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(size, Image.Resampling.BOX))

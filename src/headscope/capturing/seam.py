@@ -1,0 +1,357 @@
+"""The seam at which interventions change what an attention layer computes, between its parts.
+
+Whoever changes a layer opens a `Session` and lists the parts to be changed; the watches of both routes ask for them
+and apply them, so that a capture inside sees, and checks, what was really computed. Queries, keys and values are
+changed before the model's own function runs. Weights and outputs are changed after it, in the heads and rows that are
+meant and in no other: what is not meant stays the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import torch
+from torch import nn
+
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import Sight, sight_of
+from headscope.capturing.media._follow import MARK
+from headscope.errors import InterventionError
+
+Where = Literal["query", "key", "value", "weights", "output"]
+OPERANDS: tuple[Where, ...] = ("query", "key", "value")
+
+
+@dataclass(frozen=True, eq=False)
+class At:
+    """The tokens of one call.
+
+    Args:
+        queries: for each example the positions ``[token]`` of its real queries.
+        keys: for each example the positions ``[token]`` of its real keys.
+        visible: True for real keys that a query may look at, broadcast to the weights; None where not asked for.
+        sinks: whether a part of each row's weight goes to learned sinks.
+    """
+
+    queries: Sequence[torch.Tensor]
+    keys: Sequence[torch.Tensor]
+    visible: torch.Tensor | None = None
+    sinks: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One change of one layer.
+
+    Args:
+        where: what is changed: queries, keys, values, weights, or what the heads hand on.
+        heads: numbers of the heads, or of the key/value heads where keys or values are changed.
+        make: makes of these heads' tensor the new one: ``[batch head token feature]``; weights are
+            ``[batch head query key]``, outputs ``[batch query head feature]``.
+        rows: positions among the real tokens that are changed; None for all.
+        said: what is done, in words.
+        route: on which the layer is seen.
+        size: number of all heads and of features of the tensor, where queries, keys or values are changed.
+    """
+
+    where: Where
+    heads: tuple[int, ...]
+    make: Callable[[torch.Tensor, At], torch.Tensor]
+    rows: tuple[int, ...] | None
+    said: str
+    route: str
+    size: tuple[int, int] | None = None
+
+
+@runtime_checkable
+class Session(Protocol):
+    """Somebody who changes layers.
+
+    Args:
+        done: changes of queries, keys and values that were made since the layer began, by their ids.
+    """
+
+    done: set[int]
+
+    def parts(self, module: nn.Module) -> Sequence[Part]:
+        """What is to be changed in the pass of this module that is running."""
+        ...
+
+    def positions(self, module: nn.Module, call: Call) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+        """Positions of the real queries and keys of each example of a call."""
+        ...
+
+    def prepare(self, model: nn.Module, inputs: Any) -> None:
+        """The model will be run on these `Inputs`; what must be known beforehand is to be found out now."""
+        ...
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """What `capture` is given as an intervention."""
+
+    def on(self, model: nn.Module) -> Any:
+        """A block in which the model is changed."""
+        ...
+
+
+_sessions: ContextVar[tuple[Session, ...]] = ContextVar("headscope_sessions", default=())
+_level: ContextVar[int] = ContextVar("headscope_intact_level", default=0)
+
+
+def sessions() -> tuple[Session, ...]:
+    """Those that are open, the outermost first."""
+    return _sessions.get()
+
+
+@contextmanager
+def changing(session: Session) -> Generator[None]:
+    """Let a session change layers while the block is open, after those that are open already."""
+    token = _sessions.set((*_sessions.get(), session))
+    try:
+        yield
+    finally:
+        _sessions.reset(token)
+
+
+@contextmanager
+def intact() -> Generator[None]:
+    """Change nothing while the block is open, and let no watch see it that was open before."""
+    token, level = _sessions.set(()), _level.set(_level.get() + 1)
+    try:
+        yield
+    finally:
+        _level.reset(level)
+        _sessions.reset(token)
+
+
+def level() -> int:
+    """How many blocks of `intact` are open."""
+    return _level.get()
+
+
+def unseen() -> Any:
+    """A block in which no watch sees what torch does."""
+    return torch._C.DisableTorchFunction()
+
+
+def edit_of(module: nn.Module | None, route: str) -> Edit | None:
+    """What is to be changed in a module's attention, where it is seen on this route; None for nothing."""
+    if module is None or not _sessions.get():
+        return None
+    found = [(session, part) for session in _sessions.get() for part in session.parts(module) if part.route == route]
+    return Edit(module, found[0][0], tuple(part for _, part in found)) if found else None
+
+
+@dataclass(frozen=True, eq=False)
+class Edit:
+    """All changes of one attention call, in the order in which they are made."""
+
+    module: nn.Module
+    session: Session
+    parts: tuple[Part, ...]
+
+    def of(self, *where: Where) -> list[Part]:
+        """The changes of these parts."""
+        return [part for part in self.parts if part.where in where]
+
+    def operand(self, where: Where, tensor: torch.Tensor, call: Call) -> torch.Tensor:
+        """Changed queries, keys or values ``[batch head token feature]``; the tensor itself where none are."""
+        found = tensor
+        with unseen():
+            for part in self.of(where):
+                if part.size != (tensor.shape[1], tensor.shape[3]):
+                    continue  # another product of the same layer
+                self._note(part)
+                queries, keys = self.session.positions(self.module, call)
+                at = At(queries, keys)
+                index = _index(part.heads, tensor)
+                chosen = rows_of(part.rows, queries if where == "query" else keys, tensor.shape[2], tensor.device)
+                old = found[:, index]
+                found = found.clone()
+                found[:, index] = part.make(old, at).to(old.dtype).where(chosen[:, None, :, None], old)
+        return found if found is tensor else alike(found, tensor)
+
+    def changed(self, call: Call, *, told: bool) -> Call:
+        """The call with its context, and where somebody is told of it its weights, changed.
+
+        A row whose output was replaced has no weights: none of what the head looked at went further.
+        """
+        self._check_done()
+        call = replace(call, changes=tuple(part.said for part in self.parts))
+        if not self.of("weights", "output"):
+            return call
+        with unseen():
+            return _Changing(self, call, told).call()
+
+    def _note(self, part: Part) -> None:
+        if id(part) in self.session.done:
+            raise InterventionError(f"{self._name} uses its {part.where} twice; it cannot be told which to change")
+        self.session.done.add(id(part))
+
+    def _check_done(self) -> None:
+        for part in self.of(*OPERANDS):
+            if id(part) not in self.session.done:
+                raise InterventionError(f"{self._name} does not use its {part.where} in a form that can be changed")
+            self.session.done.remove(id(part))
+
+    @property
+    def _name(self) -> str:
+        return type(self.module).__name__
+
+
+class _Changing:
+    """Changes weights and outputs of one call."""
+
+    def __init__(self, edit: Edit, call: Call, told: bool) -> None:
+        queries, keys = edit.session.positions(edit.module, call)
+        self._edit, self._call, self._sight = edit, call, sight_of(call)
+        self._at = At(queries, keys, sinks=call.sinks is not None)
+        self._context = call.context.clone()
+        self._every = self._weights(tuple(range(call.size[1]))) if told else None
+        self._added: torch.Tensor | None = None
+
+    def call(self) -> Call:
+        """The call as it is now."""
+        weighted = self._edit.of("weights")
+        if weighted:
+            self._reweigh(weighted)
+        for part in self._edit.of("output"):
+            self._replace(part)
+        context = alike(self._context, self._call.context)
+        if self._every is None:
+            return replace(self._call, context=context)
+        told = {"query": None, "key": None, "bias": None, "soft_cap": None, "weights": self._every}
+        return replace(self._call, context=context, added=self._added, **told)
+
+    def _reweigh(self, parts: list[Part]) -> None:
+        heads = tuple(sorted({head for part in parts for head in part.heads}))
+        index = _index(heads, self._context)
+        own = self._weights(heads) if self._every is None else self._every[:, index]
+        new, touched = own, torch.zeros(own.shape[:3], dtype=torch.bool, device=own.device)
+        for part in parts:
+            at = replace(self._at, visible=self._visible(part.heads))
+            chosen = _index([heads.index(head) for head in part.heads], own)
+            rows = rows_of(part.rows, at.queries, own.shape[2], own.device)[:, None]
+            old, new = new[:, chosen], new.clone()
+            new[:, chosen] = part.make(old, at).to(old.dtype).where(rows[..., None], old)
+            touched[:, chosen] |= rows
+        alive = _visible_of(self._call, self._sight, index)
+        touched &= True if alive is None else alive.any(-1)  # rows that may look at nothing stay what they are
+        shared = index // (self._call.size[1] // self._call.value.shape[1])
+        made = (new @ self._call.value[:, shared].to(new.dtype)).transpose(1, 2).to(self._context.dtype)
+        old = self._context[:, :, index]
+        self._context[:, :, index] = made.where(touched.transpose(1, 2)[..., None], old)
+        if self._every is not None:
+            self._every[:, index] = new.where(touched[..., None], own)
+
+    def _replace(self, part: Part) -> None:
+        index = _index(part.heads, self._context)
+        old = self._context[:, :, index]
+        rows = rows_of(part.rows, self._at.queries, old.shape[1], old.device)[:, :, None]
+        self._context[:, :, index] = part.make(old, self._at).to(old.dtype).where(rows[..., None], old)
+        if self._every is None:
+            return
+        self._every[:, index] = self._every[:, index].masked_fill(rows.transpose(1, 2)[..., None], 0.0)
+        if self._added is None:
+            self._added = torch.zeros_like(self._context)
+        self._added[:, :, index] = self._context[:, :, index].where(rows[..., None], self._added[:, :, index])
+
+    def _weights(self, heads: tuple[int, ...]) -> torch.Tensor:
+        """Weights ``[batch head query key]`` of some heads before they are changed, in float32 or better."""
+        call, sight = self._call, self._sight
+        index = _index(heads, call.context)
+        visible = _visible_of(call, sight, index)
+        if call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64)):
+            found = call.weights[:, index].to(torch.promote_types(call.weights.dtype, torch.float32))
+        else:
+            found = _recomputed(call, sight, index, visible)
+        return found if visible is None else found * visible.any(-1, keepdim=True)
+
+    def _visible(self, heads: tuple[int, ...]) -> torch.Tensor:
+        """True for the real keys that a query may look at, broadcast to ``[batch head query key]``."""
+        batch, _, queries, keys = self._call.size
+        index = _index(heads, self._context)
+        real = rows_of(None, self._at.keys, keys, index.device, real=True)[:, None, None]
+        visible = _visible_of(self._call, self._sight, index)
+        real = real if visible is None else real & visible
+        return real.expand(batch, -1, queries, keys)
+
+
+def rows_of(
+    rows: tuple[int, ...] | None,
+    positions: Sequence[torch.Tensor],
+    size: int,
+    device: Any,
+    *,
+    real: bool = False,
+) -> torch.Tensor:
+    """``[batch position]``, True for the chosen among the real tokens; without a choice for all, or all ``real`` ones.
+
+    Raises:
+        InterventionError: where a text has no such token.
+    """
+    found = torch.ones(len(positions), size, dtype=torch.bool, device=device)
+    if rows is None and not real:
+        return found
+    found = torch.zeros_like(found)
+    for row, places in zip(found, positions, strict=True):
+        row[places if rows is None else places[list(within(rows, len(places)))]] = True
+    return found
+
+
+def within(rows: Sequence[int], count: int) -> Sequence[int]:
+    """The positions, none of which lies beyond the tokens that there are.
+
+    Raises:
+        InterventionError: where one does.
+    """
+    if max(rows, default=0) >= count:
+        raise InterventionError(f"There is no token {max(rows)}: the text has tokens 0 to {count - 1}")
+    return rows
+
+
+def alike(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
+    """The new tensor, which stands for the same positions of the input as the old one."""
+    mark = getattr(old, MARK, None)
+    if mark is not None and mark.shape == new.shape:
+        setattr(new, MARK, mark)
+    return new
+
+
+def _index(numbers: Sequence[int], beside: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(list(numbers), dtype=torch.long, device=beside.device)
+
+
+def _visible_of(call: Call, sight: Sight, index: torch.Tensor) -> torch.Tensor | None:
+    """``[batch head query key]``, where axes may be 1; None for everything."""
+    _, _, queries, keys = call.size
+    if sight.causal:
+        places = torch.arange(max(queries, keys), device=index.device)
+        return (places[:keys] <= places[:queries, None])[None, None]
+    visible = sight.visible
+    return visible if visible is None or visible.shape[1] == 1 else visible[:, index]
+
+
+def _recomputed(call: Call, sight: Sight, index: torch.Tensor, visible: torch.Tensor | None) -> torch.Tensor:
+    """As `headscope.capturing.building._weights.recomputed`, of some heads of all examples at once."""
+    if call.query is None or call.key is None:
+        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
+    dtype = torch.promote_types(call.query.dtype, torch.float32)
+    shared = index // (call.query.shape[1] // call.key.shape[1])
+    query, key = call.query[:, index].to(dtype), call.key[:, shared].to(dtype)
+    scores = query @ key.transpose(-1, -2) * call.scale
+    if call.soft_cap is not None:
+        scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
+    if sight.bias is not None:
+        scores = scores + (sight.bias if sight.bias.shape[1] == 1 else sight.bias[:, index]).to(dtype)
+    if visible is not None:
+        scores = scores.where(visible, torch.finfo(dtype).min)
+    if call.sinks is None:
+        return scores.softmax(-1)
+    sinks = call.sinks.reshape(-1)[index].to(dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1]

@@ -1,0 +1,170 @@
+"""The weights of a few rows of a few heads, from queries and keys or from the model's own weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+
+from headscope.capturing.calls._call import Call
+from headscope.capturing.calls._sight import RowSight
+
+Rows = torch.Tensor | slice
+"""Positions of queries, rising."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tile:
+    """Rows of weights.
+
+    Args:
+        weights: ``[head row key]`` without what goes to the sink: to be multiplied by ``share``.
+        start: position of the first key.
+        share: ``[head row]``, what the sinks leave of each row, and 0 for rows that may look at nothing; None where
+            it is 1.
+        spare: of the shape of the weights, to be written to.
+    """
+
+    weights: torch.Tensor
+    start: int
+    share: torch.Tensor | None
+    spare: torch.Tensor
+
+    @property
+    def shared(self) -> torch.Tensor:
+        """The weights ``[head row key]`` times ``share``: what the rows hold."""
+        return self.weights if self.share is None else self.weights * self.share.unsqueeze(-1)
+
+    def scaled(self, values: torch.Tensor) -> torch.Tensor:
+        """Values ``[... head row]`` that are linear in the weights, times ``share``."""
+        return values if self.share is None else values * self.share
+
+    def starting(self, start: int) -> Tile:
+        """The same tile, its first key counted otherwise."""
+        return self if start == self.start else replace(self, start=start)
+
+    def taking(self, keys: torch.Tensor) -> Tile:
+        """Only some keys of the tile, whose places in it are given."""
+        part = self.weights[..., keys]
+        return replace(self, weights=part, spare=torch.empty_like(part))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """What is known of the rows of a tile, padding included.
+
+    Args:
+        entropy: ``[head row]`` in nats, of the weights times the tile's ``share``.
+        largest: ``[head row]``, largest of the weights.
+    """
+
+    entropy: torch.Tensor
+    largest: torch.Tensor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FromScores:
+    """Tiles of one example of a call that gave its queries and keys.
+
+    Args:
+        call: the call.
+        query: ``[head query feature]``.
+        key: ``[kv_head key feature]``, in at least single precision; several heads may share one.
+        scratch: ``[2 element]``, memory that all tiles share.
+    """
+
+    call: Call
+    query: torch.Tensor
+    key: torch.Tensor
+    scratch: torch.Tensor
+
+    def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
+        """The weights of these heads and rows; the tile before is written over."""
+        query = self._scaled(heads, rows)
+        weights, spare = _memory(self.scratch, query.shape[:2], sight)
+        scores = self._scores(heads, query, sight, weights)
+        log_sum = scores[..., 0] if self.call.sinks is None else scores.logsumexp(-1)
+        share = self._share(heads, log_sum, sight)
+        torch.softmax(scores, -1, out=weights)
+        return Tile(weights=weights, start=sight.start, share=share, spare=spare)
+
+    def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
+        """The same, and what follows from the scores."""
+        query = self._scaled(heads, rows)
+        weights, spare = _memory(self.scratch, query.shape[:2], sight)
+        scores = self._scores(heads, query, sight, spare)
+        top = scores.amax(-1)
+        torch.softmax(scores.sub_(top.unsqueeze(-1)), -1, out=weights)
+        largest = weights.amax(-1)
+        rest = -largest.log()  # log-sum-exp of the row, less its largest score
+        entropy = (rest - torch.mul(weights, scores, out=spare).sum(-1)).clamp_(min=0)
+        share = self._share(heads, top + rest, sight)
+        if share is not None:
+            entropy = share * entropy + torch.special.entr(share)
+        tile = Tile(weights=weights, start=sight.start, share=share, spare=spare)
+        return tile, Measured(entropy=entropy, largest=largest)
+
+    def _scaled(self, heads: slice, rows: Rows) -> torch.Tensor:
+        """Queries ``[head row feature]`` times the scale."""
+        return self.query[heads, rows].to(self.scratch.dtype) * self.call.scale
+
+    def _scores(self, heads: slice, query: torch.Tensor, sight: RowSight, out: torch.Tensor) -> torch.Tensor:
+        """Scores ``[head row key]`` of scaled queries; heads that share their keys are one product with more rows."""
+        soft_cap, shared = self.call.soft_cap, self.query.shape[0] // self.key.shape[0]
+        key = self.key[heads.start // shared : heads.stop // shared, sight.start : sight.stop]
+        both = query.reshape(len(key), -1, query.shape[-1]), key.transpose(1, 2)
+        torch.bmm(*both, out=out.view(len(key), -1, out.shape[-1]))
+        if soft_cap is not None:
+            out.div_(soft_cap).tanh_().mul_(soft_cap)
+        if sight.added is not None:
+            since = sight.added_from - sight.start
+            out[..., since : since + sight.added.shape[-1]].add_(_of_heads(sight.added, heads))
+        return out
+
+    def _share(self, heads: slice, log_sum: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
+        """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may look at nothing."""
+        if self.call.sinks is None:
+            return _alive(heads, log_sum, sight)
+        sinks = self.call.sinks.reshape(-1)[heads].to(log_sum.dtype)
+        return torch.sigmoid(log_sum - sinks.unsqueeze(-1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FromWeights:
+    """Tiles of one example of a call that gave its weights.
+
+    Args:
+        weights: ``[head query key]``.
+        scratch: ``[2 element]``, memory that all tiles share.
+    """
+
+    weights: torch.Tensor
+    scratch: torch.Tensor
+
+    def tile(self, heads: slice, rows: Rows, sight: RowSight) -> Tile:
+        """The weights of these heads and rows; the tile before is written over."""
+        given = self.weights[heads, rows, sight.start : sight.stop]
+        weights, spare = _memory(self.scratch, given.shape[:2], sight)
+        weights.copy_(given)
+        return Tile(weights=weights, start=sight.start, share=_alive(heads, weights[..., 0], sight), spare=spare)
+
+    def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
+        """The same, and what follows from the weights."""
+        tile = self.tile(heads, rows, sight)
+        entropy = tile.scaled(torch.special.entr(tile.weights, out=tile.spare).sum(-1))
+        return tile, Measured(entropy=entropy, largest=tile.weights.amax(-1))
+
+
+def _memory(scratch: torch.Tensor, size: tuple[int, ...], sight: RowSight) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two arrays ``[head row key]`` in the scratch memory, for so many heads and rows."""
+    shape = (*size, sight.stop - sight.start)
+    return scratch[0, : math.prod(shape)].view(shape), scratch[1, : math.prod(shape)].view(shape)
+
+
+def _alive(heads: slice, like: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
+    return None if sight.alive is None else _of_heads(sight.alive, heads).to(like.dtype).expand_as(like)
+
+
+def _of_heads(tensor: torch.Tensor, heads: slice) -> torch.Tensor:
+    return tensor if tensor.shape[0] == 1 else tensor[heads]

@@ -1,0 +1,1 @@
+"""Seeing attention while a model runs: hooks, the attention interface, torch's operators."""

@@ -1,0 +1,184 @@
+"""Watching a model through transformers' attention interface.
+
+Every attention module asks ``AttentionInterface.get_interface`` for the function that computes attention. For the
+length of a ``with`` block what it gets back is wrapped, in this thread and for this model only. The model keeps its
+configuration and its own implementation: sdpa stays sdpa.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import nn
+
+from headscope.capturing.calls._call import Call
+from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
+from headscope.capturing.watching._flex import dense_mask, is_block_mask
+from headscope.capturing.watching._trail import Trail
+from headscope.errors import CaptureError
+
+ADDING = ("eager", "flex_attention")
+"""Implementations that add a mask to the scores, whatever it holds, and hide nothing without one."""
+
+_watching: ContextVar[InterfaceWatch | None] = ContextVar("headscope_interface_watch", default=None)
+_lock = threading.Lock()
+_open = 0
+_original: Callable | None = None
+
+
+class InterfaceWatch:
+    """Tells of every attention call that a model makes through the interface while the block is open.
+
+    Args:
+        trail: knows the model's modules.
+        tell: is called with each `Call`; None where nobody wants to know, and attention is only to be changed.
+        inside: a block to be opened around the model's own attention function.
+
+    Raises:
+        CaptureError: on entering, where transformers is too old to be watched; in a call, where the mask has a form
+            that cannot be read.
+    """
+
+    def __init__(
+        self, trail: Trail, tell: Callable[[Call], None] | None, inside: Callable[[], Any] = nullcontext
+    ) -> None:
+        self._trail, self._tell, self._inside = trail, tell, inside
+        self._outer: InterfaceWatch | None = None
+        self._exit = ExitStack()
+        self._block_masks: dict[int, tuple[Any, torch.Tensor]] = {}
+
+    def __enter__(self) -> InterfaceWatch:
+        with ExitStack() as undo:
+            _install()
+            undo.callback(_uninstall)
+            self._outer = _watching.get()
+            undo.callback(_watching.reset, _watching.set(self))
+            self._exit = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
+
+    def wrap(self, function: Callable, implementation: str | None) -> Callable:
+        """The model's attention function, looked at, and changed only where a session is to change it."""
+        others = function if self._outer is None else self._outer.wrap(function, implementation)
+
+        def watched(  # noqa: PLR0917 - the signature of the interface
+            module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any = None, *args: Any, **options: Any
+        ) -> tuple:
+            if module not in self._trail:
+                with self._inside():
+                    return others(module, query, key, value, attention_mask, *args, **options)
+            tensors, edit = (query, key, value, attention_mask), edit_of(module, "interface")
+            adds = implementation in ADDING
+            if edit is not None:
+                tensors = self._operands(edit, tensors, options, adds=adds)
+            with self._inside():
+                result = function(module, *tensors, *args, **options)
+            if self._tell is None and edit is None:
+                return result
+            call = self._call(module, tensors, options, result, adds=adds)
+            if edit is not None:
+                call = edit.changed(call, told=self._tell is not None or call.weights is not None)
+                result = (call.context, _weights_like(result[1:], call), *result[2:])
+            if self._tell is not None:
+                self._tell(call)
+            return result
+
+        return watched
+
+    def _operands(self, edit: Edit, tensors: tuple, options: dict, *, adds: bool) -> tuple:
+        """Queries, keys and values as they are to be, and the mask."""
+        *operands, mask = tensors
+        module, (query, _, _) = edit.module, operands
+        call = self._call(module, tensors, options, (query.transpose(1, 2),), adds=adds)
+        return (*(edit.operand(name, given, call) for name, given in zip(OPERANDS, operands, strict=True)), mask)
+
+    def _dense(self, mask: Any, device: torch.device, name: str) -> torch.Tensor:
+        """A block mask as a tensor, made once for all layers that share it."""
+        if id(mask) not in self._block_masks:
+            # the mask is kept beside what was made of it, so that no other can take its id
+            self._block_masks[id(mask)] = mask, dense_mask(mask.as_tuple(), device, name)
+        return self._block_masks[id(mask)][1]
+
+    def _call(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, adds: bool) -> Call:
+        query, key, value, mask = tensors
+        name = self._trail.name_of(module)
+        if is_block_mask(mask):
+            mask = self._dense(mask, query.device, name)
+        elif adds and isinstance(mask, torch.Tensor) and not mask.is_floating_point():
+            mask = mask.to(query.dtype)  # True is one more, and hides nothing
+        if mask is not None and not (isinstance(mask, torch.Tensor) and mask.ndim == 4):
+            raise CaptureError(
+                f"{name} was handed a mask that is no tensor [batch head query key], as fused implementations are; "
+                "call model.set_attn_implementation('sdpa') before capturing"
+            )
+        scale = options.get("scaling")
+        causal = options.get("is_causal")
+        causal = getattr(module, "is_causal", True) if causal is None else causal
+        sinks = options.get("s_aux")
+        weights = result[1] if len(result) > 1 else None
+        return Call(
+            module=module,
+            name=name,
+            route="interface",
+            cross=self._trail.is_cross(module, query.shape[-2], key.shape[-2]),
+            query=query,
+            key=key,
+            value=value,
+            mask=mask,
+            scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
+            causal=bool(causal) and mask is None and query.shape[-2] > 1 and not adds,
+            soft_cap=options.get("softcap"),
+            bias=options.get("position_bias"),
+            sinks=getattr(module, "sinks", None) if sinks is None else sinks,
+            context=result[0],
+            weights=weights if isinstance(weights, torch.Tensor) and weights.ndim == 4 else None,
+        )
+
+
+def _weights_like(returned: tuple, call: Call) -> Any:
+    """The weights of a changed call in place of those that were returned; None where none were."""
+    own = returned[0] if returned else None
+    if not isinstance(own, torch.Tensor) or own.ndim != 4 or call.weights is None:
+        return own  # flex_attention returns the logarithm of each row's sum there
+    return alike(call.weights.to(own.dtype), own)
+
+
+def _install() -> None:
+    from transformers.modeling_utils import AttentionInterface
+
+    if not hasattr(AttentionInterface, "get_interface"):
+        import transformers
+
+        raise CaptureError(
+            f"transformers {transformers.__version__} cannot be watched: it has no AttentionInterface.get_interface; "
+            "headscope needs transformers 5.1 or later"
+        )
+    global _open, _original  # noqa: PLW0603 - counts the open watches of all threads
+    with _lock:
+        if _open == 0:
+            original = _original = AttentionInterface.get_interface
+
+            def get_interface(self: Any, implementation: str, default: Callable) -> Callable:
+                function = original(self, implementation, default)
+                watch = _watching.get()
+                return function if watch is None else watch.wrap(function, implementation)
+
+            AttentionInterface.get_interface = get_interface  # ty: ignore[invalid-assignment]
+        _open += 1
+
+
+def _uninstall() -> None:
+    from transformers.modeling_utils import AttentionInterface
+
+    global _open  # noqa: PLW0603
+    with _lock:
+        _open -= 1
+        if _open == 0:
+            AttentionInterface.get_interface = _original  # ty: ignore[invalid-assignment]
