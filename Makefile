@@ -45,6 +45,7 @@ check: setup ## Lint, format, types, import borders, contract, description of th
 	$(BIN)/ruff format --check
 	$(BIN)/ty check src
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_borders.py
 	$(BIN)/python tools/check_plain_lines.py
 	$(BIN)/python tools/check_root_imports.py
 	$(BIN)/python tools/write_contract.py --check

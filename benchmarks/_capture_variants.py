@@ -11,7 +11,7 @@ from _capture_models import Numbers
 from torch import nn
 
 from headscope.capturing import capture_encoded
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.watching._watch import Watch
 

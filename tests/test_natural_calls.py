@@ -10,7 +10,7 @@ import torch
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
-from headscope.views._view import View
+from headscope.views.opening import View
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from headscope.views import _contract
+from headscope.views import contract as _contract
 
 SCHEMA = Path(__file__).parent.parent / "frontend/src/contract/page.schema.json"
 
 
 def schema() -> str:
-    """The schema of `headscope.views._contract.Page`, with the field docstrings as descriptions."""
+    """The schema of `headscope.views.contract.Page`, with the field docstrings as descriptions."""
     for declared in vars(_contract).values():
         if isinstance(declared, type) and hasattr(declared, "__total__"):
             declared.__pydantic_config__ = {"use_attribute_docstrings": True}
@@ -52,7 +52,7 @@ def main() -> None:
     if "--check" not in sys.argv[1:]:
         SCHEMA.write_text(wanted, encoding="utf-8")
     elif SCHEMA.read_text(encoding="utf-8") != wanted:
-        sys.exit(f"{SCHEMA} does not match headscope.views._contract: run `make contract`")
+        sys.exit(f"{SCHEMA} does not match headscope.views.contract: run `make contract`")
 
 
 if __name__ == "__main__":

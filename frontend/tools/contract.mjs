@@ -6,7 +6,7 @@ const schema = new URL("../src/contract/page.schema.json", import.meta.url);
 const types = new URL("../src/contract/page.ts", import.meta.url);
 
 const BANNER =
-  "// Generated from page.schema.json by `npm run contract`; change src/headscope/views/_contract.py instead.";
+  "// Generated from page.schema.json by `npm run contract`; change src/headscope/views/contract.py instead.";
 
 export async function contractTypes() {
   return compile(JSON.parse(await readFile(schema, "utf8")), "Page", {

@@ -7,8 +7,8 @@ import torch
 
 import headscope as hs
 from headscope.capturing import random_twin
-from headscope.capturing.loading import _fingerprint
-from headscope.capturing.loading._fingerprint import weights_name
+from headscope.capturing.loading import fingerprint as _fingerprint
+from headscope.capturing.loading.fingerprint import weights_name
 from headscope.errors import RecordError
 from headscope.patterns import Tally
 from headscope.testing import tiny_model, tiny_tokenizer

@@ -10,7 +10,7 @@ import headscope as hs
 from headscope import ModelError
 from headscope.capturing import demo_model, load_model
 from headscope.capturing.loading import _demo
-from headscope.capturing.loading._load import display_name, load_for
+from headscope.capturing.loading.load import display_name, load_for
 from headscope.testing import tiny_model, tiny_tokenizer
 
 

@@ -9,9 +9,9 @@ import torch
 import headscope as hs
 from headscope import CaptureError, ModelError
 from headscope.capturing import LOADING, load_bare_model, load_classifier, load_masked_model, load_model
-from headscope.capturing.loading import _options as _loading
-from headscope.capturing.loading._load import load_for
-from headscope.capturing.loading._options import parse_device, parse_loading
+from headscope.capturing.loading import options as _loading
+from headscope.capturing.loading.load import load_for
+from headscope.capturing.loading.options import parse_device, parse_loading
 from headscope.studies import _source
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -201,7 +201,7 @@ def test_studies_take_the_options_of_loading(save):
 
 
 def test_batches_are_as_large_as_was_said(monkeypatch):
-    from headscope.capturing import _many
+    from headscope.capturing import many as _many
 
     sizes, own = [], _many.run
     monkeypatch.setattr(

@@ -5,7 +5,7 @@ import pytest
 
 import headscope as hs
 from headscope import CaptureError
-from headscope.capturing import _many
+from headscope.capturing import many as _many
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["a", "the cat sat on it.", ("a dog", "ran"), "she", "b c d e f g h i j k l m", "an owl"]

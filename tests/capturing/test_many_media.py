@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope.capturing import _many
+from headscope.capturing import many as _many
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..processors import tiny_clip

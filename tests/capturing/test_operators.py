@@ -11,11 +11,11 @@ from torch.nn import functional
 import headscope as hs
 from headscope import Tokens
 from headscope.capturing import capture_encoded
-from headscope.capturing._keep import Keeping
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._weights import difference, recomputed, weights_of
-from headscope.capturing.calls._sight import sight_of
-from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.calls.sight import sight_of
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import Keeping
 from headscope.capturing.watching._watch import Watch
 from headscope.testing import tiny_model, tiny_tokenizer
 

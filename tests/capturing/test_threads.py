@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing._threads import one_at_a_time
+from headscope.capturing.threads import one_at_a_time
 from headscope.testing import tiny_model, tiny_tokenizer
 
 THREADS, CAPTURES = 8, 32

@@ -1,7 +1,7 @@
 import pytest
 
 import headscope as hs
-from headscope.capturing.inputs._tokens import tokens_from_ids
+from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.measures import token_class
 from headscope.testing import tiny_model, tiny_tokenizer
 

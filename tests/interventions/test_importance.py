@@ -111,7 +111,7 @@ def keeping(given, layer):
 
 
 def test_the_gradient_is_the_slope_of_the_loss(writer, objective):
-    from headscope.interventions._importance import losses_of
+    from headscope.interventions.importance import losses_of
 
     writer = writer.double()
     found = gradient_importance(writer, objective)

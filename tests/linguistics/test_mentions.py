@@ -11,7 +11,7 @@ from headscope.linguistics import (
     read_coreference,
     sieves,
 )
-from headscope.linguistics._mentions import KINDS, mention_answers, rule_hits
+from headscope.linguistics.mentions import KINDS, mention_answers, rule_hits
 
 WORDS = "Mrs. Hill saw the boys and a son of Mr. Hill . He waved and she left , then Hill wept"
 MENTIONS = {  # first and last word, entity, kind

@@ -3,14 +3,14 @@ import pytest
 
 from headscope import RecordError
 from headscope.linguistics import centre_of_gravity, control_heads, control_labels, expected_layer, read_vectors
-from headscope.linguistics._probe_features import (
+from headscope.linguistics._probe_tree import tree_distances
+from headscope.linguistics.probe_features import (
     best_offset,
     head_distances,
     pair_distances,
     unrelated_pairs,
 )
-from headscope.linguistics._probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
-from headscope.linguistics._probe_tree import tree_distances
+from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
 
 TREE = np.array([2, 0, -1, 2, 3])
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope.record._recompute import softmax_of
+from headscope.record.recompute import softmax_of
 
 CAUSAL = np.tril(np.ones((5, 5), bool))
 

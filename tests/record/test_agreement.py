@@ -8,7 +8,7 @@ import torch
 
 import headscope as hs
 from headscope import RecordError
-from headscope.record._recompute import softmax_of
+from headscope.record.recompute import softmax_of
 
 TOKENS = ["<|endoftext|>", "Once", " upon", " a", " time"]
 CAUSAL = np.tril(np.ones((5, 5), bool))

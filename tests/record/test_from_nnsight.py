@@ -8,7 +8,7 @@ import torch
 
 import headscope as hs
 from headscope import RecordError
-from headscope.record._recompute import softmax_of
+from headscope.record.recompute import softmax_of
 from headscope.testing import random_weights
 
 TOKENS = ["the", "cat", "sat", "on", "mats"]

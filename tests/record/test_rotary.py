@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from headscope import Layer, RecordError
 from headscope.record import Rotary
-from headscope.record._rotary import STYLES, rotary_between
+from headscope.record.rotary import STYLES, rotary_between
 
 HEADS, TOKENS, WIDTH = 3, 11, 16
 

@@ -9,7 +9,8 @@ import pytest
 import headscope as hs
 from headscope import FileError
 from headscope.evidence import load_beside, load_statistic
-from headscope.storage import _npz, load_kept, save_kept
+from headscope.storage import load_kept, save_kept
+from headscope.storage import npz as _npz
 
 
 def test_what_was_kept_comes_back(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import headscope as hs
 from headscope.evidence import Statistic, load_beside, load_statistic
 from headscope.linguistics import read_coreference, read_treebank
-from headscope.linguistics._mentions import RULES
+from headscope.linguistics.mentions import RULES
 from headscope.patterns import MechanismTally, Tally, load_mechanism_tally, load_tally
 from headscope.record import Contributions, Generation, Layer, Mask, Record, Rotary, Stack, Tokens, statistics_of
 from headscope.studies import NormStudy, load_alignment_study, load_coref, load_norm_study, load_relations

@@ -188,7 +188,7 @@ def test_layers_that_write_to_their_inputs_are_not_passed_over(bert, tokenizer):
 
 
 def ablated_places(model, task):
-    from headscope.interventions._session import plan_on
+    from headscope.interventions.session import plan_on
 
     return plan_on(model, lambda: task.values(model, 0)).places
 

@@ -4,7 +4,7 @@ import pytest
 import headscope as hs
 from headscope import RecordError
 from headscope.linguistics import Mention, Passage, read_coreference
-from headscope.linguistics._mentions import RULES, rule_hits
+from headscope.linguistics.mentions import RULES, rule_hits
 from headscope.testing import random_weights
 
 HEADS, PASSAGES = 3, 24

@@ -13,7 +13,8 @@ from headscope.measures import head_distances, stress
 from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, Tally, load_tally, sketch
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
-from headscope.views import _contract, _evidence, _examples, _head_map, _html
+from headscope.views import _evidence, _examples, _head_map, _html
+from headscope.views import contract as _contract
 
 LAYERS, HEADS = 2, 3
 WORDS = ("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper")

@@ -16,7 +16,8 @@ import headscope as hs
 from headscope import PageError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
-from headscope.views import _contract, _html, _options, _page
+from headscope.views import _html, _options, _page
+from headscope.views import contract as _contract
 from headscope.views._on_demand import OnDemand
 
 

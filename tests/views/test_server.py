@@ -13,9 +13,10 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_record
-from headscope.views import _html, _server
-from headscope.views._connections import LimitedProtocol
+from headscope.views import _html
+from headscope.views import server as _server
 from headscope.views._on_demand import OnDemand
+from headscope.views.connections import LimitedProtocol
 
 TOKEN = "right-token"
 

@@ -8,7 +8,8 @@ import pytest
 import headscope as hs
 from headscope import HeadscopeError, PageError
 from headscope.testing import random_record, random_weights
-from headscope.views import _html, _view
+from headscope.views import _html
+from headscope.views import opening as _view
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,8 @@ import pytest
 import headscope as hs
 from headscope import PageError
 from headscope.testing import random_record, random_weights
-from headscope.views import _contract, _html
+from headscope.views import _html
+from headscope.views import contract as _contract
 from headscope.views._on_demand import OnDemand
 
 pytest.importorskip("anywidget", reason="needs the extra notebook")

@@ -1,4 +1,4 @@
-// Generated from page.schema.json by `npm run contract`; change src/headscope/views/_contract.py instead.
+// Generated from page.schema.json by `npm run contract`; change src/headscope/views/contract.py instead.
 
 /**
  * The header of a page: everything but the bytes of the arrays.
@@ -153,6 +153,9 @@ export interface PageTokens {
    */
   grids?: number[][];
 }
+/**
+ * One layer of a stack.
+ */
 export interface PageLayer {
   /**
    * Number of the layer in the model, from 0.

@@ -12,7 +12,7 @@ from typing import Any
 from headscope.bertviz._html import check_action, shown, theme_of
 from headscope.errors import RecordError
 from headscope.record import Record, Tokens, from_weights
-from headscope.record._from_weights import parse_tokens
+from headscope.record.bare_arrays import parse_tokens
 
 Pieces = Sequence[str]
 

@@ -19,20 +19,18 @@ for _package in ("torch", "transformers"):
 if TYPE_CHECKING:
     from headscope.capturing._any_model import watch
     from headscope.capturing._budget import budget
-    from headscope.capturing._capture import capture, capture_encoded, capture_ids
     from headscope.capturing._embeddings import input_embeddings, without_embedding
-    from headscope.capturing._facts import facts_of
-    from headscope.capturing._many import capture_many
     from headscope.capturing._masking import Masking, masking_drops
-    from headscope.capturing._options import CaptureOptions
     from headscope.capturing._random_twin import random_twin
+    from headscope.capturing.entry import capture, capture_encoded, capture_ids
+    from headscope.capturing.facts import facts_of
     from headscope.capturing.fitness import MOST_UNKNOWN, check_known
     from headscope.capturing.generating._generate import generate
     from headscope.capturing.inputs._given import check_name, check_revision, check_text, rows_of
-    from headscope.capturing.inputs._inputs import positions_of
     from headscope.capturing.inputs._processor import parse_image
+    from headscope.capturing.inputs.inputs import positions_of
     from headscope.capturing.loading._demo import demo_model
-    from headscope.capturing.loading._load import (
+    from headscope.capturing.loading.load import (
         load_bare_model,
         load_classifier,
         load_for,
@@ -41,21 +39,23 @@ if TYPE_CHECKING:
         load_tokenizer,
         loader_of,
     )
-    from headscope.capturing.loading._options import LOADING, LoadOptions, check_not_loaded
+    from headscope.capturing.loading.options import LOADING, LoadOptions, check_not_loaded
+    from headscope.capturing.many import capture_many
     from headscope.capturing.media._sound import parse_sound
+    from headscope.capturing.options import CaptureOptions
 
 _PLACES = {
     "_any_model": ("watch",),
     "_budget": ("budget",),
-    "_capture": ("capture", "capture_encoded", "capture_ids"),
+    "entry": ("capture", "capture_encoded", "capture_ids"),
     "loading._demo": ("demo_model",),
     "_embeddings": ("input_embeddings", "without_embedding"),
-    "_facts": ("facts_of",),
+    "facts": ("facts_of",),
     "fitness": ("MOST_UNKNOWN", "check_known"),
     "generating._generate": ("generate",),
     "inputs._given": ("check_name", "check_revision", "check_text", "rows_of"),
-    "inputs._inputs": ("positions_of",),
-    "loading._load": (
+    "inputs.inputs": ("positions_of",),
+    "loading.load": (
         "load_bare_model",
         "load_classifier",
         "load_for",
@@ -64,10 +64,10 @@ _PLACES = {
         "load_tokenizer",
         "loader_of",
     ),
-    "loading._options": ("LOADING", "LoadOptions", "check_not_loaded"),
-    "_many": ("capture_many",),
+    "loading.options": ("LOADING", "LoadOptions", "check_not_loaded"),
+    "many": ("capture_many",),
     "_masking": ("Masking", "masking_drops"),
-    "_options": ("CaptureOptions",),
+    "options": ("CaptureOptions",),
     "inputs._processor": ("parse_image",),
     "_random_twin": ("random_twin",),
     "media._sound": ("parse_sound",),

@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager
 from torch import nn
 from typing_extensions import Unpack
 
-from headscope.capturing._facts import facts_of
-from headscope.capturing._options import KeepOptions, keeping_of
-from headscope.capturing._run import at_rest, uncompiled, unwrapped, warn_of_unseen, with_norms
 from headscope.capturing.building._build import Builder
-from headscope.capturing.calls._call import Call
-from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.calls.call import Call
+from headscope.capturing.facts import facts_of
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.options import KeepOptions, keeping_of
+from headscope.capturing.run import at_rest, uncompiled, unwrapped, warn_of_unseen, with_norms
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from typing_extensions import Unpack
 
-from headscope.capturing._capture import prepared
-from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
-from headscope.capturing._options import CaptureOptions, keeping_of
-from headscope.capturing._run import at_rest, run
-from headscope.capturing.inputs._inputs import Inputs
-from headscope.capturing.media._origins import UnnamedPositions
+from headscope.capturing.entry import prepared
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
+from headscope.capturing.media.origins import UnnamedPositions
+from headscope.capturing.options import CaptureOptions, keeping_of
+from headscope.capturing.run import at_rest, run
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
 TRIED = (8, 7, 6)

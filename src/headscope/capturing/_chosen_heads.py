@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.errors import CaptureError
 from headscope.record import HeldHeads
 

@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from headscope.capturing._capture import capture_ids
-from headscope.capturing._device import device_of, in_memory
-from headscope.capturing._hooks import hook_after, hook_before
-from headscope.capturing._run import at_rest, uncompiled, unwrapped
-from headscope.capturing.inputs._inputs import positions_of
+from headscope.capturing.device import device_of, in_memory
+from headscope.capturing.entry import capture_ids
+from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.inputs.inputs import positions_of
+from headscope.capturing.run import at_rest, uncompiled, unwrapped
 from headscope.errors import CaptureError, HeadscopeError
 
 Role = Literal["position", "segment"]

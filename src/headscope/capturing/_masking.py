@@ -13,13 +13,13 @@ import torch
 from jaxtyping import Float
 from typing_extensions import Unpack
 
-from headscope.capturing._device import device_of
-from headscope.capturing._run import at_rest, uncompiled, unwrapped
+from headscope.capturing.device import device_of
 from headscope.capturing.fitness import MASKED, check_fit
-from headscope.capturing.inputs._inputs import encode
-from headscope.capturing.inputs._tokens import tokens_from_encoding
-from headscope.capturing.loading._load import load_masked_model, load_tokenizer
-from headscope.capturing.loading._options import LoadOptions, check_not_loaded
+from headscope.capturing.inputs.inputs import encode
+from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.loading.load import load_masked_model, load_tokenizer
+from headscope.capturing.loading.options import LoadOptions, check_not_loaded
+from headscope.capturing.run import at_rest, uncompiled, unwrapped
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 

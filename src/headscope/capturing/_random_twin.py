@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from headscope.capturing._device import device_of
-from headscope.capturing._run import unwrapped
+from headscope.capturing.device import device_of
+from headscope.capturing.run import unwrapped
 from headscope.errors import CaptureError
 
 

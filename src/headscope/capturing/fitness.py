@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._device import device_of
-from headscope.capturing._run import at_rest, uncompiled
+from headscope.capturing.device import device_of
 from headscope.capturing.loading._missing import CLASS, HEADS, MASKED, NEXT, TRANSLATION, listed, needed
+from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import sessions
 from headscope.errors import ModelError, TextError
 

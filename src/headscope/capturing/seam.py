@@ -17,8 +17,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight, sight_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight, sight_of
 from headscope.capturing.media._follow import MARK
 from headscope.errors import InterventionError
 

@@ -39,9 +39,8 @@ def coref(
         out: Write the table to this file (.csv, .json or .parquet), too.
         plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png), too.
     """
-    from headscope.linguistics import read_coreference
+    from headscope.linguistics import read_coreference, source_name
     from headscope.studies import coref as coref_of
-    from headscope.studies._coref import name_of
 
     check_results(out, plot, None)
     passages = read_coreference(data, window=window, every_window=every_window)
@@ -56,6 +55,6 @@ def coref(
         **options.read_many(),
         progress=True,
     )
-    found.data = name_of(data)
+    found.data = source_name(data)
     left_out.take(found.left_out)
     tell(found, out, plot)

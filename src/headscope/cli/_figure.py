@@ -100,7 +100,7 @@ def figure(
     from headscope.cli._evidence import evidence_of as known
     from headscope.storage import load
     from headscope.views.figures import figure as draw
-    from headscope.views.figures._fonts import missing_words
+    from headscope.views.figures.fonts import missing_words
 
     view = view or ("compare" if tray else "head")
     _check(out, view, evidence, evidence_of)

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from headscope.cli._evidence import check_evidence, evidence_of
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
-from headscope.views._contract import HeadMeasure, HeadOrder, KindName, Layout, Pinned, Quantity, Theme, ViewName
+from headscope.views.contract import HeadMeasure, HeadOrder, KindName, Layout, Pinned, Quantity, Theme, ViewName
 
 if TYPE_CHECKING:
     from headscope.linguistics import Sentence

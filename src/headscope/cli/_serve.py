@@ -48,7 +48,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise HeadscopeError(f"serve needs the package {error.name}: pip install 'headscope[server]'") from None
     from headscope.storage import load
-    from headscope.views._view import View, open_page
+    from headscope.views.opening import View, open_page
 
     with listening_on(port) as listening:
         page = page or PageChoices()
@@ -70,8 +70,8 @@ def server_of(view: View, token: str) -> uvicorn.Server:
     """A server of one view that says nothing but errors, and waits for nobody when it ends."""
     import uvicorn
 
-    from headscope.views._connections import LimitedProtocol
-    from headscope.views._server import application
+    from headscope.views.connections import LimitedProtocol
+    from headscope.views.server import application
 
     config = uvicorn.Config(
         application(view, token),

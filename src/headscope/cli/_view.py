@@ -58,7 +58,7 @@ def view(
     """
     from headscope.storage import load
     from headscope.views import view as viewed
-    from headscope.views._view import open_page
+    from headscope.views.opening import open_page
 
     page, model, media = page or PageChoices(), model or ModelOptions(), media or Media()
     page.check()

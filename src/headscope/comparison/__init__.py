@@ -2,9 +2,9 @@
 
 from headscope.comparison._alignment import Span, TokenAlignment, align
 from headscope.comparison._compare import Comparison, compare
-from headscope.comparison._effect import Effect, OutputChange
 from headscope.comparison._grid import Grid, grid_tokens
-from headscope.comparison._stack import StackComparison
+from headscope.comparison.effect import Effect, OutputChange
+from headscope.comparison.stack import StackComparison
 
 __all__ = [
     "Comparison",

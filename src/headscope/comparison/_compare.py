@@ -20,7 +20,7 @@ from headscope.comparison._heads import (
     cells_of,
     matching_of,
 )
-from headscope.comparison._stack import StackComparison, counted, joined, largest_of
+from headscope.comparison.stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
 from headscope.evidence import length_said, parse_groups
 from headscope.record import Record

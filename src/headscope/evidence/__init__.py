@@ -1,16 +1,16 @@
 """What makes a number believable: statistics that add up exactly, intervals, effect sizes, corrections, baselines."""
 
 from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
-from headscope.evidence._correction import benjamini_hochberg, holm
 from headscope.evidence._effect import effect_size, p_above, superiority
 from headscope.evidence._flips import least_p, p_flipped
-from headscope.evidence._groups import effective_groups, parse_groups
 from headscope.evidence._interval import interval
 from headscope.evidence._lengths import length_said
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._ratio import redrawn_interval, redrawn_ratios, share_interval
 from headscope.evidence._shown import p_shown
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
+from headscope.evidence.correction import benjamini_hochberg, holm
+from headscope.evidence.groups import effective_groups, parse_groups
 
 __all__ = [
     "MapSum",

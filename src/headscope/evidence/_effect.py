@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from headscope.evidence._groups import effective_groups, group_variance, parse_groups, summed
+from headscope.evidence.groups import effective_groups, group_variance, parse_groups, summed
 
 
 def effect_size(

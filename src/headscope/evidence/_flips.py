@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence._groups import added, parse_groups
+from headscope.evidence.groups import added, parse_groups
 
 ALL_OF = 13
 """Up to so many texts every pattern of signs is tried."""

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.evidence._groups import effective_groups, parse_groups, summed
 from headscope.evidence._wilson import wilson
+from headscope.evidence.groups import effective_groups, parse_groups, summed
 
 AT_ONCE = 256
 Method = Literal["auto", "expanded", "wilson", "percentile", "bca"]

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import FileError, RecordError
-from headscope.evidence._groups import group_of
+from headscope.evidence.groups import group_of
 from headscope.storage import read_npz, reading, words_of, written_whole
 
 VERSION = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from headscope.evidence._groups import effective_groups, group_variance
+from headscope.evidence.groups import effective_groups, group_variance
 
 
 def wilson(

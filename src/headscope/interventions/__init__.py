@@ -2,20 +2,20 @@
 
 from headscope.interventions._cut import Cut
 from headscope.interventions._given import Given
-from headscope.interventions._importance import (
+from headscope.interventions._intervention import Intervention
+from headscope.interventions._mean import Mean, MeanOutput
+from headscope.interventions._patch import Patch
+from headscope.interventions._pruning import PruningCurve, greedy_pruning, pruning_curve
+from headscope.interventions._uniform import Uniform
+from headscope.interventions._zero import Zero
+from headscope.interventions.importance import (
     Importance,
     confidence_importance,
     gradient_importance,
     leave_one_out,
 )
-from headscope.interventions._intervention import Intervention
-from headscope.interventions._mean import Mean, MeanOutput
-from headscope.interventions._objective import Objective, classification, masked_word, next_word
-from headscope.interventions._patch import Patch
-from headscope.interventions._pruning import PruningCurve, greedy_pruning, pruning_curve
-from headscope.interventions._session import intervene
-from headscope.interventions._uniform import Uniform
-from headscope.interventions._zero import Zero
+from headscope.interventions.objective import Objective, classification, masked_word, next_word
+from headscope.interventions.session import intervene
 
 __all__ = [
     "Cut",

@@ -10,7 +10,7 @@ import torch
 from headscope.capturing.seam import At, Where, rows_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention, Make, Numbers, needs_whole, parse_numbers
-from headscope.interventions._plan import Place
+from headscope.interventions.plan import Place
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,8 +12,8 @@ import torch
 from headscope.capturing.seam import At, Where
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention, Make, needs_whole
-from headscope.interventions._plan import Place
 from headscope.interventions._uniform import visible_of
+from headscope.interventions.plan import Place
 
 HIDDEN_AT_MOST = 1e-6
 

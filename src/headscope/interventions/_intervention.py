@@ -13,7 +13,7 @@ from torch import nn
 
 from headscope.capturing.seam import At, Part, Where
 from headscope.errors import InterventionError
-from headscope.interventions._plan import Place, Plan
+from headscope.interventions.plan import Place, Plan
 
 Numbers = int | Sequence[int] | None
 Make = Callable[[torch.Tensor, At], torch.Tensor]
@@ -53,7 +53,7 @@ class Intervention(ABC):
 
     def on(self, model: nn.Module) -> Any:
         """A block in which the model is changed; see `headscope.intervene`."""
-        from headscope.interventions._session import intervene
+        from headscope.interventions.session import intervene
 
         return intervene(model, self)
 

@@ -15,8 +15,8 @@ from headscope.errors import InterventionError
 from headscope.interventions._given import laid
 from headscope.interventions._intervention import Intervention, Make, needs_whole
 from headscope.interventions._patch import layer_of, outputs_of
-from headscope.interventions._plan import Place
 from headscope.interventions._uniform import visible_of
+from headscope.interventions.plan import Place
 from headscope.record import Layer, Record
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from headscope.capturing.seam import At, Part, within
 from headscope.errors import InterventionError, RecordError
 from headscope.interventions._intervention import Intervention, Make, Numbers, checked, needs_whole, parse_numbers
-from headscope.interventions._plan import Place
+from headscope.interventions.plan import Place
 from headscope.record import Layer, Record
 
 What = Literal["queries", "keys", "values", "output"]

@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float
 from torch import nn
 
-from headscope.capturing._run import at_rest, unwrapped
+from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import InterventionError
-from headscope.interventions._importance import Cell, losses_of
 from headscope.interventions._intervention import Intervention
-from headscope.interventions._objective import Objective
-from headscope.interventions._session import plan_on
 from headscope.interventions._zero import Zero
+from headscope.interventions.importance import Cell, losses_of
+from headscope.interventions.objective import Objective
+from headscope.interventions.session import plan_on
 
 
 @dataclass(frozen=True, eq=False)

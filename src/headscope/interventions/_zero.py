@@ -9,7 +9,7 @@ import torch
 
 from headscope.capturing.seam import Where
 from headscope.interventions._intervention import Intervention, Make
-from headscope.interventions._plan import Place
+from headscope.interventions.plan import Place
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

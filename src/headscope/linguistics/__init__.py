@@ -3,8 +3,12 @@
 Treebanks are read by the library conllu, from the extra ``linguistics``.
 """
 
-from headscope.linguistics._coreference_files import read_coreference
-from headscope.linguistics._dependencies import (
+from headscope.linguistics._coreference_files import read_coreference, source_name
+from headscope.linguistics._probe_controls import control_heads, control_labels, control_tree
+from headscope.linguistics._probe_tree import power2_embedding, spanning_tree, tree_depths, tree_distances
+from headscope.linguistics._tree import decode_tree
+from headscope.linguistics._treebank import Sentence, Treebank, read_treebank
+from headscope.linguistics.dependencies import (
     DIRECTIONS,
     NEAREST_STANFORD,
     OFFSETS,
@@ -13,7 +17,7 @@ from headscope.linguistics._dependencies import (
     offset_heads,
     predicted_heads,
 )
-from headscope.linguistics._mentions import (
+from headscope.linguistics.mentions import (
     Mention,
     Passage,
     Question,
@@ -21,13 +25,9 @@ from headscope.linguistics._mentions import (
     nearest,
     sieves,
 )
-from headscope.linguistics._probe_controls import control_heads, control_labels, control_tree
-from headscope.linguistics._probe_features import read_vectors
-from headscope.linguistics._probe_scores import centre_of_gravity, expected_layer
-from headscope.linguistics._probe_tree import power2_embedding, spanning_tree, tree_depths, tree_distances
-from headscope.linguistics._tree import decode_tree
-from headscope.linguistics._treebank import Sentence, Treebank, read_treebank
-from headscope.linguistics._words import Words, word_attention, words_at
+from headscope.linguistics.probe_features import read_vectors
+from headscope.linguistics.probe_scores import centre_of_gravity, expected_layer
+from headscope.linguistics.words import Words, word_attention, words_at
 
 __all__ = [
     "DIRECTIONS",
@@ -56,6 +56,7 @@ __all__ = [
     "read_treebank",
     "read_vectors",
     "sieves",
+    "source_name",
     "spanning_tree",
     "tree_depths",
     "tree_distances",

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from headscope.errors import FileError, HeadscopeError
-from headscope.linguistics._mentions import PRONOUNS, Mention, Passage, Question, order_of
-from headscope.linguistics._words import Span
+from headscope.linguistics.mentions import PRONOUNS, Mention, Passage, Question, order_of
+from headscope.linguistics.words import Span
 from headscope.storage import reading
 
 LITBANK_KINDS = {"PRON": "pronoun", "PROP": "proper", "NOM": "nominal"}
@@ -247,3 +247,9 @@ def _overlap(span: Span, other: Span) -> bool:
 
 def _within(span: Span, other: Span) -> bool:
     return other[0] <= span[0] and span[1] <= other[1]
+
+
+def source_name(path: str | os.PathLike[str]) -> str:
+    """What a file or folder is called in results; a folder's name alone says too little."""
+    path = Path(path).resolve()
+    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError, HeadscopeError, TextError
-from headscope.linguistics._words import Span
+from headscope.linguistics.words import Span
 from headscope.storage import reading
 
 FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")

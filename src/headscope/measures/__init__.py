@@ -4,7 +4,6 @@ Weights are ``A[head, query, key]``, row = the token that looks; values come in 
 apply to a text. The weights of a layer are ``record["self"].weights(layer)``.
 """
 
-from headscope.measures._alignment import aligned_words, alignment_counts, alignment_error_rate, word_maps
 from headscope.measures._carriers import carriers, chance_overlap, neuron_scores, set_overlap
 from headscope.measures._confidence import confidence
 from headscope.measures._copying import copying
@@ -24,6 +23,7 @@ from headscope.measures._sink import sink_rate, sink_strength
 from headscope.measures._token_class import TokenClass, token_class
 from headscope.measures._variability import first_tokens, variability
 from headscope.measures._word_class import word_classes
+from headscope.measures.alignment import aligned_words, alignment_counts, alignment_error_rate, word_maps
 
 __all__ = [
     "CLARK_SMOOTHING",

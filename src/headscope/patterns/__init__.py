@@ -6,7 +6,6 @@ from headscope.patterns._heads import Heads, heads
 from headscope.patterns._heads_file import load_heads
 from headscope.patterns._kinds import COLUMNS, KINDS, HeadKinds, TextFacts, head_kinds, head_numbers, text_facts
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
-from headscope.patterns._label import RUNS, Label
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mechanism
 from headscope.patterns._mechanism_file import load_mechanism_tally
@@ -17,6 +16,7 @@ from headscope.patterns._related import related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import BASELINES, Tally, load_tally
 from headscope.patterns._units import Units, units_of
+from headscope.patterns.label import RUNS, Label
 
 __all__ = [
     "BASELINES",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headscope.patterns._label import Label
+from headscope.patterns.label import Label
 
 EXAMPLES = 3
 WIDTH = 80

@@ -13,14 +13,14 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
-from headscope.evidence._correction import CORRECTIONS
+from headscope.evidence.correction import CORRECTIONS
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
 from headscope.patterns._kovaleva import CLASSES
-from headscope.patterns._label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns._records import with_groups
 from headscope.patterns._tally import MEASURES, Tally
+from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
+from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, aligned
 
 

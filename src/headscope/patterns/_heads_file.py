@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headscope.evidence import MapSum, Statistic
-from headscope.evidence._correction import CORRECTIONS
+from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import PATTERNS, LeftBehind, Pattern
 from headscope.patterns._tally import Tally, rows_and_heads

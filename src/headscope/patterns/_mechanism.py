@@ -14,7 +14,7 @@ from headscope.evidence import interval, length_said
 from headscope.measures import carriers
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
 from headscope.patterns._pattern import Pattern
-from headscope.patterns._records import with_groups
+from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, aligned
 
 SHOWN = 8

@@ -16,9 +16,9 @@ from headscope.evidence import Statistic
 from headscope.measures import carriers, neuron_scores, set_overlap
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns._records import OneModel
 from headscope.patterns._sketch import sketch
 from headscope.patterns._units import Units, units_of
+from headscope.patterns.records import OneModel
 from headscope.record import Layer, Record
 
 Reading = Literal["margin", "score"]

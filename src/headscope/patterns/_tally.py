@@ -16,7 +16,7 @@ from headscope.measures import confidence, entropy, head_distances, mass_at_offs
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns._records import OneModel
+from headscope.patterns.records import OneModel
 from headscope.record import Record, Stack
 from headscope.storage import reading
 

@@ -5,18 +5,18 @@ from headscope.record._contributions import CONTRIBUTION_KINDS, CONTRIBUTIONS, C
 from headscope.record._facts import ModelFacts
 from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens
-from headscope.record._from_weights import from_weights
 from headscope.record._generation import Candidate, Generation
 from headscope.record._held_heads import HeldHeads
 from headscope.record._layer import ARRAYS, Layer
 from headscope.record._mask import Mask
 from headscope.record._record import Record
-from headscope.record._rotary import Rotary
 from headscope.record._stack import Stack
 from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
 from headscope.record._stored import Stored, StoredArrays, held
 from headscope.record._tokens import Tokens
 from headscope.record._verification import AGAINST, weakest
+from headscope.record.bare_arrays import from_weights
+from headscope.record.rotary import Rotary
 
 __all__ = [
     "AGAINST",

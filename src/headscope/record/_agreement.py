@@ -12,7 +12,7 @@ from headscope.errors import RecordError
 from headscope.record._checks import ROW_SUM_TOLERANCE, check_finite
 from headscope.record._layer import Layer
 from headscope.record._position_bias import position_bias
-from headscope.record._recompute import scores_of, softmax_of
+from headscope.record.recompute import scores_of, softmax_of
 
 TOLERANCE = 1e-4
 HALF_TOLERANCE = 3e-2

@@ -10,9 +10,9 @@ import numpy as np
 
 from headscope.errors import RecordError
 from headscope.record._checks import ROW_SUM_TOLERANCE
-from headscope.record._from_weights import Pieces, parse_tokens
 from headscope.record._layer import Layer
 from headscope.record._tokens import Tokens
+from headscope.record.bare_arrays import Pieces, parse_tokens
 
 Positions = slice | Sequence[int]
 

@@ -14,10 +14,10 @@ from headscope.record._agreement import Kept, layer_of
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._facts import ModelFacts
 from headscope.record._foreign import Cut, Positions, check_tokens, is_half, plain, resolved, tokens_of
-from headscope.record._from_weights import Pieces
 from headscope.record._layer import Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
+from headscope.record.bare_arrays import Pieces
 
 STACKS = ("encoder", "decoder", "cross")
 AXES = {

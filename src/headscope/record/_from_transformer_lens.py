@@ -11,10 +11,10 @@ from headscope.errors import RecordError
 from headscope.record._agreement import Kept, layer_of
 from headscope.record._facts import ModelFacts
 from headscope.record._foreign import Cut, Positions, check_tokens, is_half, tokens_of
-from headscope.record._from_weights import Pieces
 from headscope.record._layer import Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
+from headscope.record.bare_arrays import Pieces
 
 # HookedTransformer and HookedEncoder: blocks.0.attn; HookedEncoderDecoder: encoder.0.attn, decoder.0.cross_attn;
 # TransformerBridge: blocks.0.attn, encoder_blocks.0.attn, decoder_blocks.0.self_attn, decoder_blocks.0.cross_attn.

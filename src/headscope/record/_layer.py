@@ -14,11 +14,11 @@ from headscope.record._contributions import Contributions
 from headscope.record._copied import Copied
 from headscope.record._held_heads import HeldHeads
 from headscope.record._mask import Mask
-from headscope.record._recompute import scores_of, softmax_of
-from headscope.record._rotary import Rotary
 from headscope.record._statistics import Statistics
 from headscope.record._stored import Array, array_field, held, part_of
 from headscope.record._verification import AGAINST
+from headscope.record.recompute import scores_of, softmax_of
+from headscope.record.rotary import Rotary
 
 if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types
     Floating: TypeAlias = np.ndarray

@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLUGINS: dict[Door, str] = {
     "figure": "headscope.views.figures",
-    "view": "headscope.views._view",
+    "view": "headscope.views.opening",
     "file": "headscope.studies",
 }
 """By what is done with a result: who can do it. Names and not imports, since these packages stand above this one."""

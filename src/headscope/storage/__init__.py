@@ -1,9 +1,12 @@
 """Record and results to disk and back; loads without torch."""
 
-from headscope.storage._atomic import written_whole
 from headscope.storage._document import PAIR, Finite, Seed, check_document
 from headscope.storage._kept import NPZ, OLD_ABLATION, RECORD, STATISTIC, kind_of, load_kept, save_kept
-from headscope.storage._npz import (
+from headscope.storage._record_file import NoRecord, check_record, load, save
+from headscope.storage._remote import fetched, is_address
+from headscope.storage._safetensors import RecordFile
+from headscope.storage.atomic import written_whole
+from headscope.storage.npz import (
     MOST_PACKED_RATIO,
     MOST_UNPACKED,
     UNREADABLE,
@@ -13,9 +16,6 @@ from headscope.storage._npz import (
     words_of,
     write_npz,
 )
-from headscope.storage._record_file import NoRecord, check_record, load, save
-from headscope.storage._remote import fetched, is_address
-from headscope.storage._safetensors import RecordFile
 
 __all__ = [
     "MOST_PACKED_RATIO",

@@ -18,7 +18,7 @@ import numpy as np
 
 from headscope.errors import FileError
 from headscope.record import Stored
-from headscope.storage._atomic import reason
+from headscope.storage.atomic import reason
 
 MOST_OPEN = 64
 """Files that are kept open, those read last; processes may open 1024 by default, and a study may load more records."""

@@ -18,10 +18,10 @@ from safetensors.numpy import save_file
 
 from headscope._version import __version__
 from headscope.errors import FileError
-from headscope.storage._atomic import regular_or_none, written_whole
 from headscope.storage._file_array import checksum_of
-from headscope.storage._npz import read_npz, reading, write_npz
 from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
+from headscope.storage.atomic import regular_or_none, written_whole
+from headscope.storage.npz import read_npz, reading, write_npz
 
 VERSION = 1
 PROJECT = "headscope "

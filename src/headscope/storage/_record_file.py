@@ -43,12 +43,12 @@ from headscope.record import (
     Tokens,
     check_finite,
 )
-from headscope.storage._atomic import written_whole
 from headscope.storage._document import check_document
 from headscope.storage._file_array import FileArray, checksum_of
-from headscope.storage._npz import UNREADABLE
 from headscope.storage._remote import fetched, is_address, uploaded
 from headscope.storage._safetensors import FORMAT, RecordFile, told_with_sums
+from headscope.storage.atomic import written_whole
+from headscope.storage.npz import UNREADABLE
 
 RECORD_SUFFIX = ".safetensors"
 COLOURS = np.array([1 << 16, 1 << 8, 1], np.int32)

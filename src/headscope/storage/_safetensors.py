@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import FileError
-from headscope.storage._atomic import reason, regular_or_none
 from headscope.storage._file_array import FileArray, OpenFile
-from headscope.storage._npz import UNREADABLE
+from headscope.storage.atomic import reason, regular_or_none
+from headscope.storage.npz import UNREADABLE
 
 FORMAT = 2
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I16": "<i2", "I32": "<i4", "I64": "<i8", "BOOL": "|b1"}

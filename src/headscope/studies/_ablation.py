@@ -16,17 +16,17 @@ from torch import nn
 from typing_extensions import Unpack
 
 from headscope.capturing import random_twin
-from headscope.capturing._run import at_rest, unwrapped
-from headscope.capturing._threads import one_at_a_time
-from headscope.capturing.loading._fingerprint import fingerprint_of
-from headscope.capturing.loading._load import display_name
+from headscope.capturing.loading.fingerprint import fingerprint_of
+from headscope.capturing.loading.load import display_name
+from headscope.capturing.run import at_rest, unwrapped
+from headscope.capturing.threads import one_at_a_time
 from headscope.errors import HeadscopeError, InterventionError, RecordError
 from headscope.evidence import parse_groups
-from headscope.evidence._correction import CORRECTIONS
-from headscope.evidence._groups import group_of
+from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence.groups import group_of
 from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
-from headscope.interventions._plan import Plan
-from headscope.interventions._session import plan_on
+from headscope.interventions.plan import Plan
+from headscope.interventions.session import plan_on
 from headscope.studies._ablation_journal import Journal
 from headscope.studies._ablation_mean import averaged
 from headscope.studies._ablation_result import Ablation, Cell

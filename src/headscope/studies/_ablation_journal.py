@@ -15,8 +15,8 @@ from jaxtyping import Float
 
 from headscope.errors import FileError
 from headscope.storage import check_document
-from headscope.storage._atomic import fcntl, reason, regular_or_none
-from headscope.storage._npz import UNREADABLE
+from headscope.storage.atomic import fcntl, reason, regular_or_none
+from headscope.storage.npz import UNREADABLE
 
 FORMAT = "headscope ablation"
 VERSION = 1

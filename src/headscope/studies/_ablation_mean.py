@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._capture import _numbered
-from headscope.capturing._hooks import hook_before
-from headscope.capturing._keep import Keeping
-from headscope.capturing._run import run
-from headscope.capturing.inputs._inputs import Inputs
-from headscope.capturing.media._origins import has_more_than_text, origins_of
+from headscope.capturing.entry import numbered_tokens
+from headscope.capturing.hooks import hook_before
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import Keeping
+from headscope.capturing.media.origins import has_more_than_text, origins_of
+from headscope.capturing.run import run
 from headscope.errors import CaptureError, InterventionError
 from headscope.record import Record
 from headscope.tasks import Task
@@ -51,7 +51,7 @@ def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Rec
 
 def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: Keeping) -> Record:
     sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
-    source, target = (() if ids is None else tuple(map(_numbered, ids.tolist())) for ids in sides)
+    source, target = (() if ids is None else tuple(map(numbered_tokens, ids.tolist())) for ids in sides)
     origins = origins_of(model, arguments) if has_more_than_text(arguments) else None
     if not source and origins is None:
         raise InterventionError(

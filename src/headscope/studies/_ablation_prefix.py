@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._hooks import hook_after, hook_before
+from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
-from headscope.interventions._plan import Place
+from headscope.interventions.plan import Place
 
 SCALARS = (bool, int, float, str, torch.dtype, torch.device, type(None))
 

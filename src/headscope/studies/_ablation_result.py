@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from headscope.errors import FileError, RecordError
 from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
-from headscope.evidence._correction import CORRECTIONS
+from headscope.evidence.correction import CORRECTIONS
 from headscope.results import Kept, Result, aligned, reads
 from headscope.storage import OLD_ABLATION, Finite, array_of, check_document, kind_of, load_kept, read_npz, reading
 

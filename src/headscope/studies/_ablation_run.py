@@ -12,8 +12,8 @@ from torch import nn
 from headscope._progress import Progress
 from headscope.errors import FileError
 from headscope.interventions import Intervention, intervene
-from headscope.interventions._importance import one_of
-from headscope.interventions._plan import Plan
+from headscope.interventions.importance import one_of
+from headscope.interventions.plan import Plan
 from headscope.studies._ablation_journal import Journal
 from headscope.studies._ablation_prefix import Prefix
 from headscope.studies._ablation_result import Cell

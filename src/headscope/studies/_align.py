@@ -67,8 +67,8 @@ def alignment_study(
         <AlignmentStudy of 1 sentences>
     """
     from headscope.capturing import capture, random_twin
-    from headscope.capturing.loading._fingerprint import fingerprint_of
-    from headscope.capturing.loading._load import display_name
+    from headscope.capturing.loading.fingerprint import fingerprint_of
+    from headscope.capturing.loading.load import display_name
 
     if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         raise ModelError(
@@ -143,7 +143,7 @@ def _count(
     progress: bool,
 ) -> None:
     """Count the sentences that were not counted before, and keep the study on the way."""
-    from headscope.capturing._many import OF_ONE_INPUT, reason_of
+    from headscope.capturing.many import OF_ONE_INPUT, reason_of
 
     left = [(name, pair) for name, pair in named.items() if name not in found]
     for number, (name, pair) in enumerate(counted(left, "Aligning", "sentence", shows=progress), 1):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headscope.errors import RecordError
-from headscope.measures._alignment import Link
+from headscope.measures.alignment import Link
 from headscope.studies._alignment import check_links
 
 LINK = re.compile(r"(\d+)([-p])(\d+)")

@@ -13,9 +13,9 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.linguistics import Words
-from headscope.linguistics._words import words_of_spans
+from headscope.linguistics.words import words_of_spans
 from headscope.measures import aligned_words, alignment_error_rate, word_maps
-from headscope.measures._alignment import Link
+from headscope.measures.alignment import Link
 from headscope.record import Layer, Record, Stack, Tokens
 
 BY = ("weight", "norm")

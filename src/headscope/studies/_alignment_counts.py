@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from headscope.linguistics import Words
 from headscope.measures import alignment_counts
-from headscope.measures._alignment import Link
+from headscope.measures.alignment import Link
 from headscope.record import Layer, Stack
 from headscope.studies._alignment import BY, STATES, links_of
 

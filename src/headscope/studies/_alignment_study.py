@@ -12,9 +12,9 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic, parse_groups, redrawn_interval, redrawn_ratios
-from headscope.evidence._groups import added
-from headscope.measures._alignment import Link
-from headscope.patterns._records import OneModel
+from headscope.evidence.groups import added
+from headscope.measures.alignment import Link
+from headscope.patterns.records import OneModel
 from headscope.record import Record
 from headscope.results import Kept, Result
 from headscope.studies._alignment import BY, STATES, check_links, words_of, written_words_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing.inputs._inputs import encode
-from headscope.capturing.inputs._items import parse_item
+from headscope.capturing.inputs.inputs import encode
+from headscope.capturing.inputs.items import parse_item
 from headscope.errors import TextError
 
 READ = ("input_ids", "token_type_ids")

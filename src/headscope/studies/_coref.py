@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups
-from headscope.evidence._groups import group_of
-from headscope.linguistics import Passage, read_coreference
+from headscope.evidence.groups import group_of
+from headscope.linguistics import Passage, read_coreference, source_name
 from headscope.studies._asking import asked
 from headscope.studies._coref_result import Coreference
 from headscope.studies._source import parse_source
@@ -58,7 +57,7 @@ def coref(
         '4-3'
     """
     if isinstance(passages, str | os.PathLike):
-        data, listed = name_of(passages), read_coreference(passages, **(reading or {}))
+        data, listed = source_name(passages), read_coreference(passages, **(reading or {}))
     else:
         data, listed = "passages", tuple(passages or ())
     if not listed or not all(isinstance(each, Passage) for each in listed):
@@ -83,9 +82,3 @@ def coref(
         return found
 
     return asked(study, source, listed, random_weights=random_weights)
-
-
-def name_of(path: str | os.PathLike[str]) -> str:
-    """What a file or folder is called in results; a folder's name alone says too little."""
-    path = Path(path).resolve()
-    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.linguistics._mentions import RULES
+from headscope.linguistics.mentions import RULES
 from headscope.results import Kept, reads
 from headscope.storage import array_of, check_document, load_kept, reading
 from headscope.studies._coref_result import Coreference

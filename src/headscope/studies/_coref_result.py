@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
 from headscope.linguistics import Passage, words_at
-from headscope.linguistics._mentions import RULES
+from headscope.linguistics.mentions import RULES
 from headscope.record import Record
 from headscope.results import Kept
 from headscope.studies._antecedent_head import FIELDS, AntecedentHead

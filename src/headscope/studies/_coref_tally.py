@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.linguistics import Passage
-from headscope.linguistics._mentions import mention_answers, rule_hits
+from headscope.linguistics.mentions import mention_answers, rule_hits
 
 CANDIDATES = ("mentions", "words")
 """What a mention chooses among: the heads of its candidates, or all other words of the passage."""

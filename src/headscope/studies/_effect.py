@@ -14,22 +14,22 @@ import torch
 from torch import nn
 
 from headscope.capturing import MOST_UNKNOWN, check_known
-from headscope.capturing._capture import prepared
-from headscope.capturing._hooks import hook_after
-from headscope.capturing._many import OF_ONE_INPUT, reason_of
-from headscope.capturing._options import keeping_of
-from headscope.capturing._run import at_rest, run, unwrapped
+from headscope.capturing.entry import prepared
 from headscope.capturing.fitness import check_fit
-from headscope.capturing.inputs._items import parse_item
-from headscope.capturing.loading._load import head_of, load_for
-from headscope.capturing.loading._options import LOADING, check_not_loaded
+from headscope.capturing.hooks import hook_after
+from headscope.capturing.inputs.items import parse_item
+from headscope.capturing.loading.load import head_of, load_for
+from headscope.capturing.loading.options import LOADING, check_not_loaded
+from headscope.capturing.many import OF_ONE_INPUT, reason_of
+from headscope.capturing.options import keeping_of
+from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
-from headscope.comparison._effect import OutputKind
-from headscope.comparison._stack import largest_of
+from headscope.comparison.effect import OutputKind
+from headscope.comparison.stack import largest_of
 from headscope.errors import HeadscopeError, InterventionError, TextError
 from headscope.evidence import parse_groups
 from headscope.interventions import Intervention
-from headscope.interventions._session import plan_on
+from headscope.interventions.session import plan_on
 from headscope.record import Record
 from headscope.studies._source import check_texts
 

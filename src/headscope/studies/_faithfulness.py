@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope._progress import counted
-from headscope.capturing._many import OF_ONE_INPUT, reason_of
-from headscope.capturing._run import at_rest, unwrapped
 from headscope.capturing.fitness import CLASS, check_fit, check_known
-from headscope.capturing.loading._load import display_name
+from headscope.capturing.loading.load import display_name
+from headscope.capturing.many import OF_ONE_INPUT, reason_of
+from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
 from headscope.evidence import interval, length_said
 from headscope.results import Result

@@ -11,9 +11,9 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.evidence import length_said
-from headscope.evidence._correction import CORRECTIONS
+from headscope.evidence.correction import CORRECTIONS
 from headscope.linguistics import Words, word_attention
-from headscope.patterns._records import OneModel
+from headscope.patterns.records import OneModel
 from headscope.record import Record, Stack
 from headscope.results import Result
 from headscope.storage import PAIR, Finite, Seed, check_document

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.evidence import p_above, redrawn_interval, redrawn_ratios, share_interval
-from headscope.evidence._correction import CORRECTIONS
+from headscope.evidence.correction import CORRECTIONS
 
 SPLITS = 10
 """How often documents are split by default: what a choice adds to the spread is then a third of one split's."""

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic, interval, length_said, load_statistic
-from headscope.patterns._records import OneModel, with_groups
+from headscope.patterns.records import OneModel, with_groups
 from headscope.record import Record, Stack
 from headscope.results import Kept, Result, reads
 from headscope.storage import STATISTIC, Finite, array_of, check_document, kind_of, load_kept, reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headscope.evidence import p_shown
-from headscope.linguistics._dependencies import ALL, NO_PUNCT, NO_ROOT
+from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT
 from headscope.results import aligned
 from headscope.studies._range_plot import Mark
 from headscope.studies._reading import above_of, percent, said_of

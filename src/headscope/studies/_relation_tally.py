@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.linguistics import OFFSETS, Sentence, decode_tree, offset_heads, predicted_heads
-from headscope.linguistics._dependencies import groups_of
+from headscope.linguistics.dependencies import groups_of
 from headscope.studies._held_out import Asked
 
 SCORES = ("max", "max undirected", "tree", "tree undirected")

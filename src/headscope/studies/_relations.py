@@ -9,7 +9,7 @@ from typing import Any
 
 from headscope.errors import RecordError, TextError
 from headscope.evidence import parse_groups
-from headscope.evidence._groups import group_of
+from headscope.evidence.groups import group_of
 from headscope.linguistics import Sentence, Treebank, read_treebank
 from headscope.studies._asking import asked
 from headscope.studies._relation_result import Relations

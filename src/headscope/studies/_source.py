@@ -203,7 +203,7 @@ def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
         options: of `headscope.patterns.heads`.
     """
     from headscope.patterns import PATTERNS
-    from headscope.patterns._label import texts_needed
+    from headscope.patterns.label import texts_needed
 
     config = getattr(source.model, "config", None)
     config = config.get_text_config() if hasattr(config, "get_text_config") else config

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from headscope.capturing import check_known, check_text
-from headscope.capturing._many import OF_ONE_INPUT, reason_of
+from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError
 
 AT_ONCE = 16

@@ -14,7 +14,7 @@ from typing_extensions import Unpack
 from headscope.capturing import MOST_UNKNOWN, check_known, check_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
 from headscope.errors import InterventionError, TextError
-from headscope.interventions._objective import IGNORED, _masked, _mean_loss, masking
+from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss
 from headscope.tasks._batches import (
     AT_ONCE,
     ReadingOptions,
@@ -93,7 +93,7 @@ def masked_word(
     read = read_examples(tokenizer, texts, row_of, reading)
     rows = [row for (row,) in read.rows]
     parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
-    batches = [_masked(tokenizer, padded([rows[number] for number in part]), share, generator) for part in parts]
+    batches = [masked_batch(tokenizer, padded([rows[number] for number in part]), share, generator) for part in parts]
     return _task(batches, _in_place, MASKED, parts=parts, left_out=read.left_out)
 
 
@@ -212,7 +212,7 @@ def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean log likelihood and share of right tokens of each example, over those that are labelled."""
     there = labels != IGNORED
     right = ((logits.argmax(-1) == labels) & there).sum(1) / there.sum(1)
-    return torch.stack([-_mean_loss(logits.float(), labels), right], dim=1)
+    return torch.stack([-mean_loss(logits.float(), labels), right], dim=1)
 
 
 def _target_ids(tokenizer: Any, target_tokenizer: Any, text: str) -> Sequence[int]:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from headscope.capturing._device import device_of
+from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_fit, first_ids
 from headscope.errors import InterventionError
 from headscope.interventions import Objective

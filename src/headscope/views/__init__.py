@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headscope.views._options import PageOptions
-    from headscope.views._view import (
+    from headscope.views.opening import (
         View,
         head_view,
         matrix_view,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         text_view,
         view,
     )
-    from headscope.views._view import view as page
+    from headscope.views.opening import view as page
 
 __all__ = [
     "PageOptions",
@@ -42,7 +42,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"headscope.views has no {name!r}; it has {', '.join(__all__)}")
-    place = "_options" if name == "PageOptions" else "_view"
+    place = "_options" if name == "PageOptions" else "opening"
     module = importlib.import_module(f"headscope.views.{place}")
     return getattr(module, "view" if name == "page" else name)
 

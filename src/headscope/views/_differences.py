@@ -11,10 +11,10 @@ from jaxtyping import Float
 from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
 from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
-from headscope.views._contract import Page, PageMoved, PageStack
 from headscope.views._payload import Chunks
 from headscope.views._quantities import DIFFERENCE, OTHER, Words
 from headscope.views._valid import valid
+from headscope.views.contract import Page, PageMoved, PageStack
 
 if TYPE_CHECKING:
     from headscope.views._options import PageOptions

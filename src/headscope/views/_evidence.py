@@ -11,7 +11,11 @@ from headscope.axes import HEAD, LAYER
 from headscope.errors import PageError
 from headscope.patterns import CLASSES, RUNS, Heads, Label
 from headscope.record import Record
-from headscope.views._contract import (
+from headscope.views._examples import Pairs, Texts
+from headscope.views._head_map import page_map
+from headscope.views._payload import Chunks
+from headscope.views._valid import valid
+from headscope.views.contract import (
     PageEvidence,
     PageMeasure,
     PagePattern,
@@ -19,10 +23,6 @@ from headscope.views._contract import (
     PageShown,
     PageStack,
 )
-from headscope.views._examples import Pairs, Texts
-from headscope.views._head_map import page_map
-from headscope.views._payload import Chunks
-from headscope.views._valid import valid
 
 NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
 NONE, CANDIDATE, HOLDS = 0, 1, 2

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 
 from headscope.patterns import PATTERNS, Heads, Label, Pattern, Sides
 from headscope.record import Stack
-from headscope.views._contract import PagePair
+from headscope.views.contract import PagePair
 
 EXAMPLES = 3
 LONGEST = 200

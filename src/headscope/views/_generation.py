@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headscope.record import Generation, Record, Tokens
-from headscope.views._contract import Page, PageGeneration, PageStack
 from headscope.views._valid import valid
+from headscope.views.contract import Page, PageGeneration, PageStack
 
 ALTERNATIVES = 5
 """Candidates of each token that a page shows."""

@@ -13,8 +13,8 @@ from headscope.errors import HeadscopeError
 from headscope.measures import head_distances, head_map, stress
 from headscope.patterns import Heads
 from headscope.record import Stack
-from headscope.views._contract import PageMap, PageStack
 from headscope.views._payload import Chunks
+from headscope.views.contract import PageMap, PageStack
 
 MOST_HEADS = 256
 """More heads take more than about 6 s to be placed."""

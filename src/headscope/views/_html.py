@@ -20,7 +20,7 @@ from importlib.resources import files
 from urllib.parse import quote
 
 from headscope.errors import PageError
-from headscope.views._contract import Page
+from headscope.views.contract import Page
 
 ESCAPES = {code: f"\\u{code:04x}" for code in (*map(ord, "<>&\u2028\u2029"), *range(0x7F, 0xA0))}
 """Also control characters for which HTML reads others where they are given by number, as in a frame."""

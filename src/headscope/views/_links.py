@@ -9,8 +9,8 @@ from typing import Any
 from headscope.errors import PageError
 from headscope.linguistics import Sentence, words_at
 from headscope.record import Record, Tokens
-from headscope.views._contract import PageArc, PageLinks, PageStack, PageTokens, PageWord
 from headscope.views._valid import valid
+from headscope.views.contract import PageArc, PageLinks, PageStack, PageTokens, PageWord
 
 Group = tuple[int, ...]
 WANTED = "a headscope.linguistics.Sentence, or a list of (dependent tokens, head tokens, label)"

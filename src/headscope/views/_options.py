@@ -12,7 +12,8 @@ from headscope.errors import PageError
 from headscope.linguistics import Sentence
 from headscope.patterns import Heads
 from headscope.record import Record, Stack, Tokens
-from headscope.views._contract import (
+from headscope.views._token_words import token_positions
+from headscope.views.contract import (
     Filter,
     HeadMeasure,
     HeadOrder,
@@ -30,7 +31,6 @@ from headscope.views._contract import (
     TileStyle,
     ViewName,
 )
-from headscope.views._token_words import token_positions
 
 
 class PageOptions(TypedDict, total=False):

@@ -13,7 +13,6 @@ from headscope.errors import PageError, RecordError
 from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._beside import PREFIX, options_beside, records_beside
-from headscope.views._contract import PAGE_FORMAT, Page, PageAbsent, PageArray, PageLayer, PageStack, PageTokens
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._generation import put_generation
@@ -33,6 +32,7 @@ from headscope.views._quantities import (
 from headscope.views._thumbs import MOST
 from headscope.views._tray import Held, checked_tray
 from headscope.views._valid import valid
+from headscope.views.contract import PAGE_FORMAT, Page, PageAbsent, PageArray, PageLayer, PageStack, PageTokens
 
 NOT_GIVEN = "its attention is not in the record"
 KIND_AXES = (LAYER, HEAD, "column")

@@ -18,10 +18,10 @@ from jaxtyping import Float
 from headscope.axes import FEATURE, HEAD, KEY, KV_HEAD, QUERY
 from headscope.patterns import COLUMNS, TextFacts, head_numbers
 from headscope.record import Layer
-from headscope.record._recompute import scores_of, softmax_of
-from headscope.views._contract import Dtype, PageArray, PageLayer, PageScores
+from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._quantise import decoded, quantise
 from headscope.views._thumbs import max_pooled
+from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255
 """Queries and keys that recompute a weight worse than a byte would hold it do not stand for the weights."""

@@ -20,8 +20,8 @@ from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
 from headscope.norms import rollout
 from headscope.record import Layer, Record, Stack
-from headscope.views._contract import PageArray, PageLayer, PageQuantity, PageStack
 from headscope.views._payload import Chunks
+from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
 
 
 class Words(NamedTuple):

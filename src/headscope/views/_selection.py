@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from headscope.errors import PageError
-from headscope.views._contract import Page, PageSelection, PageStack
 from headscope.views._evidence import check_choice
 from headscope.views._options import check_options
 from headscope.views._page import held_beside
@@ -14,6 +13,7 @@ from headscope.views._quantities import check_quantity, quantity_names
 from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
 from headscope.views._tray import checked_tray
+from headscope.views.contract import Page, PageSelection, PageStack
 
 
 def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str, Any]) -> PageSelection:

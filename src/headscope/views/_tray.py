@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from headscope.errors import PageError
-from headscope.views._contract import PageStack
 from headscope.views._token_words import token_positions
+from headscope.views.contract import PageStack
 
 MOST = 6
 VIEWS = ("head", "matrix", "text", "neuron")

@@ -17,7 +17,7 @@ from headscope.views._options import PageOptions
 from headscope.views._selection import changed_selection
 
 if TYPE_CHECKING:
-    from headscope.views._view import View
+    from headscope.views.opening import View
 
     class AnyWidget(traitlets.HasTraits):
         """What a reader of `anywidget.AnyWidget` needs of it, with types: ipywidgets below it has none."""

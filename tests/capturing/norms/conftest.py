@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headscope.capturing._capture import capture_ids
+from headscope.capturing.entry import capture_ids
 from headscope.testing import tiny_tokenizer
 
 TEXT = "the cat sat. the cat"
@@ -16,8 +16,8 @@ def tokenizer():
 
 def captured(model, inputs):
     """Records of bare tensors, with norms."""
-    from headscope.capturing import _capture
-    from headscope.capturing._keep import Keeping
+    from headscope.capturing import entry as _capture
+    from headscope.capturing.keep import Keeping
 
     before = _capture.Keeping
     _capture.Keeping = lambda: Keeping(frozenset({"weights", "qk", "norms"}))

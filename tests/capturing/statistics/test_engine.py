@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.capturing.statistics import StatisticsPlan, _engine, statistics_of_call, weights_of_rows
 from headscope.errors import CaptureError
 from headscope.record import STATISTICS, Tokens, statistics_of

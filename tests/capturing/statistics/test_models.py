@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from headscope.capturing import capture_encoded
-from headscope.capturing.building._stacks import group_of, name_groups
+from headscope.capturing.building.stacks import group_of, name_groups
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call, weights_of_rows
 from headscope.capturing.watching._watch import Watch
 from headscope.record import STATISTICS, statistics_of

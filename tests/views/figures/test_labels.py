@@ -6,9 +6,9 @@ from matplotlib import font_manager
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._fonts import em_width, families, installed, missing_words, writable
 from headscope.views.figures._labels import readable
 from headscope.views.figures._words import counted, ordinal, percent, short_score, short_weight, two_digits
+from headscope.views.figures.fonts import em_width, families, installed, missing_words, writable
 
 
 @pytest.mark.parametrize(

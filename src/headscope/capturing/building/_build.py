@@ -12,8 +12,6 @@ import numpy as np
 import torch
 
 from headscope.capturing._chosen_heads import call_of_heads, held_heads
-from headscope.capturing._facts import others_of, positions_of
-from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.building._checks import check_sizes, check_softmax, explained, verified, without_padding
 from headscope.capturing.building._cut import Cut, plain, spread, stored
 from headscope.capturing.building._masks import Masks
@@ -21,12 +19,14 @@ from headscope.capturing.building._order import Sample, not_proved, sample_of
 from headscope.capturing.building._postponed import Postponed, postponed, recomputed_weights
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._sides import Side, Sides
-from headscope.capturing.building._stacks import Group, name_groups, number_layers
 from headscope.capturing.building._untouched import untouched_zeros
 from headscope.capturing.building._weights import has_own_weights, weights_of
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight, sight_of
-from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.building.stacks import Group, name_groups, number_layers
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight, sight_of
+from headscope.capturing.facts import others_of, positions_of
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.watching._heads import Made, check_joined
 from headscope.capturing.watching._routers import block_of, routers_of

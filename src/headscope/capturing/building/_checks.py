@@ -9,8 +9,8 @@ import torch
 from headscope.capturing.building._cut import Cut, spread
 from headscope.capturing.building._sides import Side
 from headscope.capturing.building._weights import difference, has_own_weights, recomputed, weights_of
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight
 from headscope.errors import CaptureError
 
 TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-4}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.errors import CaptureError
 
 ROWS_CHECKED = 16

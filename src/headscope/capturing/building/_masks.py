@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from headscope.capturing.building._cut import Cut
-from headscope.capturing.calls._sight import Sight
+from headscope.capturing.calls.sight import Sight
 from headscope.errors import CaptureError
 from headscope.record import Mask
 

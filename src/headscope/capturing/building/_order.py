@@ -12,8 +12,8 @@ from torch import nn
 from headscope.capturing.building._checks import HALF_TOLERANCE, TOLERANCE
 from headscope.capturing.building._cut import spread
 from headscope.capturing.building._weights import weights_of
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import sight_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import sight_of
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 

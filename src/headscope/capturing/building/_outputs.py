@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._hooks import hook_after
-from headscope.capturing._keep import Keeping
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import not_proved
-from headscope.capturing.calls._call import Call
-from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.calls.call import Call
+from headscope.capturing.hooks import hook_after
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import Keeping
 from headscope.capturing.watching._projection import is_affine
-from headscope.capturing.watching._trail import names_of
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching.trail import names_of
 from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")

@@ -11,8 +11,8 @@ import torch
 from headscope.capturing.building._cut import Cut
 from headscope.capturing.building._untouched import untouched_zeros
 from headscope.capturing.building._weights import has_own_weights
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight
 from headscope.capturing.statistics import fill_weights
 from headscope.errors import CaptureError
 

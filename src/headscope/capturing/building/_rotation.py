@@ -9,7 +9,7 @@ import torch
 
 from headscope.capturing.building._cut import Cut
 from headscope.record import Rotary
-from headscope.record._rotary import LEADS_WITHIN, rotary_between
+from headscope.record.rotary import LEADS_WITHIN, rotary_between
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """Queries or keys ``[head token feature]`` before positions and after."""

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from headscope.capturing.building._stacks import Group, group_of, role_of
 from headscope.capturing.building._windows import joined, laid_out
-from headscope.capturing.calls._call import Call
-from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.building.stacks import Group, group_of, role_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._follow import positions_of
-from headscope.capturing.media._origins import AUDIO, KINDS, TARGET, TEXT, VISION, Origins, UnnamedPositions
 from headscope.capturing.media._pictures import tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
+from headscope.capturing.media.origins import AUDIO, KINDS, TARGET, TEXT, VISION, Origins, UnnamedPositions
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight
 
 ROWS_AT_ONCE = 1024
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.errors import CaptureError
 
 LOW = torch.finfo(torch.float32).min

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing._device import in_memory
+from headscope.capturing.device import in_memory
 from headscope.norms import Norm
 
 PROBES = 4

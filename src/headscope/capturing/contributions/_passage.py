@@ -11,8 +11,8 @@ import torch
 
 from headscope.capturing.building._cut import Cut
 from headscope.capturing.building._sides import Side
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight
 from headscope.capturing.contributions._modules import Applied, matrix_of, value_matrix_of
 from headscope.norms import Norm, expansion_rate
 

@@ -15,15 +15,15 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from headscope.capturing._hooks import hook_after, hook_before
 from headscope.capturing.building._sides import Side
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight
 from headscope.capturing.contributions._build import added_by, refused
 from headscope.capturing.contributions._modules import Applied, norm_of
 from headscope.capturing.contributions._passage import Passage, Taken, order_of, same, scale_of
+from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.watching._projection import is_affine
-from headscope.capturing.watching._trail import names_of
+from headscope.capturing.watching.trail import names_of
 from headscope.norms import Norm
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}
@@ -87,7 +87,9 @@ class NormsWatch(TorchFunctionMode):
 
         return unwatched
 
-    def expect(self, seen: Call, call: Call, known: tuple[tuple[Side, Side], Sight], layers: list[dict]) -> None:
+    def expect(
+        self, seen: Call, call: Call, known: tuple[tuple[Side, Side], Sight], layers: list[dict[str, Any]]
+    ) -> None:
         """From now on, look for what becomes of this call's output; its layers are told once that is known.
 
         Args:
@@ -120,7 +122,9 @@ class NormsWatch(TorchFunctionMode):
         if len(self._waiting) > WAITING:
             self._finish(self._waiting[:1])
 
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Run one torch function as it is; note sums."""
         options = kwargs or {}
         if self._away or not self._waiting:

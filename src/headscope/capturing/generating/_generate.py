@@ -10,24 +10,24 @@ from typing import Any
 
 import torch
 
-from headscope.capturing._device import device_of
-from headscope.capturing._facts import facts_of
-from headscope.capturing._facts import positions_of as kind_of_positions
-from headscope.capturing._hooks import hook_after, hook_before
-from headscope.capturing._keep import Keeping
-from headscope.capturing._run import at_rest, uncompiled, unwrapped, warn_of_unseen
-from headscope.capturing._threads import one_at_a_time, same_random_numbers
+from headscope.capturing.device import device_of
+from headscope.capturing.facts import facts_of
+from headscope.capturing.facts import positions_of as kind_of_positions
 from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._cache import deep_cache
 from headscope.capturing.generating._join import Joiner
 from headscope.capturing.generating._odds import Odds
 from headscope.capturing.generating._options import check_count, parse_options
-from headscope.capturing.inputs._inputs import Inputs, encode, positions_of
+from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs._reads import check_reads
-from headscope.capturing.inputs._tokens import tokens_from_encoding, tokens_from_ids
-from headscope.capturing.loading._load import load_model
-from headscope.capturing.loading._options import LOADING, check_not_loaded
+from headscope.capturing.inputs.inputs import Inputs, encode, positions_of
+from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.keep import Keeping
+from headscope.capturing.loading.load import load_model
+from headscope.capturing.loading.options import LOADING, check_not_loaded
+from headscope.capturing.run import at_rest, uncompiled, unwrapped, warn_of_unseen
 from headscope.capturing.seam import sessions
+from headscope.capturing.threads import one_at_a_time, same_random_numbers
 from headscope.capturing.watching._routers import RouterSteps, RouterWatch
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError, HeadscopeError, TextError

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 from torch import nn
 
-from headscope.capturing._facts import others_of
-from headscope.capturing._keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.building._masks import Masks
-from headscope.capturing.building._stacks import Group, group_of, name_groups, number_layers, role_of
-from headscope.capturing.calls._call import Call
+from headscope.capturing.building.stacks import Group, group_of, name_groups, number_layers, role_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.facts import others_of
 from headscope.capturing.generating._strand import Strand
+from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, Keeping
 from headscope.capturing.watching._routers import block_of, routers_of
 from headscope.errors import CaptureError
 from headscope.record import Layer, Mask, Stack, Tokens

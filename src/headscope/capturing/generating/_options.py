@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from headscope.capturing._keep import Keeping, parse_keep
+from headscope.capturing.keep import Keeping, parse_keep
 from headscope.errors import CaptureError
 
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")

@@ -11,15 +11,15 @@ import torch
 from jaxtyping import Float
 
 from headscope.capturing._chosen_heads import held_heads
-from headscope.capturing._keep import Keeping
 from headscope.capturing.building._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
 from headscope.capturing.building._cut import Cut, spread, stored
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._rotation import Rotations
-from headscope.capturing.building._stacks import group_of
 from headscope.capturing.building._weights import recomputed, weights_of
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import Sight, sight_of
+from headscope.capturing.building.stacks import group_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import Sight, sight_of
+from headscope.capturing.keep import Keeping
 from headscope.errors import CaptureError
 from headscope.record import AGAINST, ARRAYS, HeldHeads, Mask, weakest
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing._device import device_of
-from headscope.capturing.inputs._inputs import (
+from headscope.capturing.device import device_of
+from headscope.capturing.inputs._reads import check_reads
+from headscope.capturing.inputs.inputs import (
     Inputs,
     check_length,
     check_text,
@@ -19,8 +20,7 @@ from headscope.capturing.inputs._inputs import (
     positions_of,
     with_target,
 )
-from headscope.capturing.inputs._reads import check_reads
-from headscope.capturing.inputs._tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture, pictures_of
 from headscope.capturing.media._sound import parse_sound
 from headscope.errors import CaptureError, FileError, TextError

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from headscope.capturing.media._origins import AUDIO, VISION, Origins
 from headscope.capturing.media._sound import times_of
+from headscope.capturing.media.origins import AUDIO, VISION, Origins
 from headscope.record import Tokens
 
 UNKNOWN = "[?]"

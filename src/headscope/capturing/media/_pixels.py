@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from headscope.capturing.media._origins import VISION, Origins
+from headscope.capturing.media.origins import VISION, Origins
 
 LONGEST = 448
 """Pixels that the longer side of a kept picture has at most."""

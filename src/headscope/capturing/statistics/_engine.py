@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import RowSight, row_sight_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import RowSight, row_sight_of
 from headscope.capturing.statistics._ledger import Ledger
 from headscope.capturing.statistics._plan import StatisticsPlan
 from headscope.capturing.statistics._tile import FromScores, FromWeights, Rows, Tile

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import RowSight
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import RowSight
 
 Rows = torch.Tensor | slice
 """Positions of queries, rising."""

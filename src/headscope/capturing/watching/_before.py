@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._hooks import hook_after
-from headscope.capturing.calls._call import Call
-from headscope.capturing.watching._trail import Trail
+from headscope.capturing.calls.call import Call
+from headscope.capturing.hooks import hook_after
+from headscope.capturing.watching.trail import Trail
 
 REMEMBERED = 8
 TOKENS_COMPARED = 64

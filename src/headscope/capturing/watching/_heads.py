@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.capturing.watching._routers import block_of
-from headscope.capturing.watching._trail import names_of
+from headscope.capturing.watching.trail import names_of
 from headscope.errors import CaptureError
 
 

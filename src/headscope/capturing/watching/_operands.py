@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.capturing.seam import OPERANDS, Edit
 from headscope.capturing.watching._einsum import Reading, attention_axes, product_axes
 from headscope.capturing.watching._flex import is_flex

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._hooks import hook_after
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._layout import with_heads_first
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.layout import with_heads_first
+from headscope.capturing.hooks import hook_after
 from headscope.capturing.watching._heads import are_heads_of_one, put_together
-from headscope.capturing.watching._trail import names_of
+from headscope.capturing.watching.trail import names_of
 
 REMEMBERED = 8
 """How many calls may wait for their projection at once; more would be compared, and held in memory, in vain."""

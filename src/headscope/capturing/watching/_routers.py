@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing._hooks import hook_after
-from headscope.capturing.watching._trail import names_of
+from headscope.capturing.hooks import hook_after
+from headscope.capturing.watching.trail import names_of
 from headscope.errors import CaptureError
 
 RETURNED = {"router_logits": "", "encoder_router_logits": "encoder", "decoder_router_logits": "decoder"}

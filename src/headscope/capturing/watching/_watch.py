@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 from torch import nn
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.capturing.watching._before import BeforeWatch
-from headscope.capturing.watching._interface import InterfaceWatch
-from headscope.capturing.watching._operators import OperatorWatch
 from headscope.capturing.watching._projection import ProjectionWatch
-from headscope.capturing.watching._trail import Trail
+from headscope.capturing.watching.interface import InterfaceWatch
+from headscope.capturing.watching.operators import OperatorWatch
+from headscope.capturing.watching.trail import Trail
 
 
 class Watch:

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from headscope.errors import TextError
 from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
-from headscope.linguistics._probe_features import pair_distances
+from headscope.linguistics.probe_features import pair_distances
 from headscope.studies.probes._items import Data, Item
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit

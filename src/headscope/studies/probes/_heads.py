@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from headscope.linguistics import control_heads, offset_heads
-from headscope.linguistics._probe_features import best_offset, head_distances
-from headscope.linguistics._probe_scores import attached
+from headscope.linguistics.probe_features import best_offset, head_distances
+from headscope.linguistics.probe_scores import attached
 from headscope.studies.probes._items import Data, Item
 from headscope.studies.probes._score import CONTROL, Score
 from headscope.studies.probes._training import Training, fit

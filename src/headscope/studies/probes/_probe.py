@@ -11,8 +11,8 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from headscope.capturing import LOADING, MOST_UNKNOWN, LoadOptions, random_twin
-from headscope.capturing._facts import facts_of
-from headscope.capturing._run import unwrapped
+from headscope.capturing.facts import facts_of
+from headscope.capturing.run import unwrapped
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies._source import Source, parse_source

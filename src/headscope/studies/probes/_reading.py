@@ -12,11 +12,11 @@ import torch
 
 from headscope._progress import counted
 from headscope.capturing import capture_many, check_known
-from headscope.capturing._device import device_of
-from headscope.capturing._many import OF_ONE_INPUT, reason_of
-from headscope.capturing._run import at_rest, unwrapped
-from headscope.capturing.inputs._inputs import encode
-from headscope.capturing.inputs._tokens import tokens_from_encoding
+from headscope.capturing.device import device_of
+from headscope.capturing.inputs.inputs import encode
+from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.many import OF_ONE_INPUT, reason_of
+from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError
 from headscope.linguistics import Sentence, Words, read_vectors, word_attention, words_at
 from headscope.record import Record, Tokens

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups, redrawn_interval
-from headscope.linguistics._probe_scores import LENGTHS
+from headscope.linguistics.probe_scores import LENGTHS
 
 RESAMPLES = 2000
 AT_ONCE = 256

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
-from headscope.linguistics._probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
+from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
 from headscope.studies.probes._items import Data, Item
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Fitted, Training, fit

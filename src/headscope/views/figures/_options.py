@@ -13,13 +13,13 @@ from headscope.errors import FigureError, PageError
 from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._token_words import token_positions
-from headscope.views.figures._fonts import installed
 from headscope.views.figures._labels import readable
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._quantity import Shown, shown_quantity
 from headscope.views.figures._sinks import find_sinks
 from headscope.views.figures._style import Style, style_for
 from headscope.views.figures._words import percent
+from headscope.views.figures.fonts import installed
 
 View = Literal["overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]

@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from headscope.errors import FigureError
-from headscope.views.figures._fonts import em_width, writable
 from headscope.views.figures._labels import readable
 from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._panel import Panel
 from headscope.views.figures._style import POINT, Style
+from headscope.views.figures.fonts import em_width, writable
 
 Anchor = Literal["left", "center", "right"]
 Length = float | int

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headscope.views.figures._fonts import families
 from headscope.views.figures._palette import diverging, head_colours, head_greys, sequential
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._words import short_weight
+from headscope.views.figures.fonts import families
 
 POINT = 25.4 / 72
 """Millimetres in one point."""

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._device import device_of
+from headscope.capturing.device import device_of
 from headscope.capturing.inputs._given import check_text
-from headscope.capturing.inputs._tokens import tokens_from_encoding, tokens_from_ids
-from headscope.capturing.media._origins import Origins, UnnamedPositions, origins_of
+from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture
+from headscope.capturing.media.origins import Origins, UnnamedPositions, origins_of
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
 
@@ -121,7 +121,9 @@ def positions_of(model: Any) -> int | None:
     return limit if isinstance(limit, int) and limit > 0 else None
 
 
-def with_target(model: Any, inputs: dict, target: str | None, tokenizer: Any) -> tuple[dict, Tokens]:
+def with_target(
+    model: Any, inputs: dict[str, Any], target: str | None, tokenizer: Any
+) -> tuple[dict[str, Any], Tokens]:
     """The arguments of an encoder-decoder with what its decoder reads, and the tokens of that.
 
     Args:

@@ -25,7 +25,7 @@ from headscope.views._guard import Guard
 from headscope.views._on_demand import OnDemand
 
 if TYPE_CHECKING:
-    from headscope.views._view import View
+    from headscope.views.opening import View
 
 STARTER = 'import { serve } from "./live.js"; await serve(document.getElementById("headscope"));'
 POLICY = (

@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._facts import facts_of
-from headscope.capturing._keep import Keeping
-from headscope.capturing._threads import evaluating, not_compiling, one_at_a_time
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._watch import NormsWatch
-from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs._reads import needing
-from headscope.capturing.media._origins import UnnamedPositions, followed
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import Keeping
+from headscope.capturing.media.origins import UnnamedPositions, followed
 from headscope.capturing.seam import Opens, sessions
+from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import RouterWatch
 from headscope.capturing.watching._watch import Watch
@@ -150,7 +150,7 @@ def _check_order(model: nn.Module, inputs: Inputs, builder: Builder, options: di
     check_order(model, builder.samples, inputs.count, act if is_alike else None)
 
 
-def with_norms(builder: Builder, model: nn.Module, keeping: Keeping) -> tuple[AbstractContextManager, Any, Any]:
+def with_norms(builder: Builder, model: nn.Module, keeping: Keeping) -> tuple[AbstractContextManager[Any], Any, Any]:
     """A context that follows what becomes of attention's outputs, where wanted, and what to call with calls in it."""
     if "norms" not in keeping.what:
         return nullcontext(), builder.take, builder.join

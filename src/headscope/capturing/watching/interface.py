@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._flex import dense_mask, is_block_mask
-from headscope.capturing.watching._trail import Trail
+from headscope.capturing.watching.trail import Trail
 from headscope.errors import CaptureError
 
 ADDING = ("eager", "flex_attention")

@@ -14,7 +14,7 @@ from headscope.capturing.inputs._reads import check_reads
 from headscope.capturing.loading._demo import PACKAGE, demo_model
 from headscope.capturing.loading._hub import reached
 from headscope.capturing.loading._missing import CLASS, HEADS, MASKED, NEXT, check_loaded, warn_of_new
-from headscope.capturing.loading._options import Loading, LoadOptions, parse_loading
+from headscope.capturing.loading.options import Loading, LoadOptions, parse_loading
 from headscope.errors import ModelError
 
 UNLOADABLE = (

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
-from headscope.linguistics._dependencies import OFFSETS, offset_heads
+from headscope.linguistics.dependencies import OFFSETS, offset_heads
 
 FARTHEST = 10
 

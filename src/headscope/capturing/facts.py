@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from headscope.capturing._device import device_of
-from headscope.capturing.loading._fingerprint import weights_name
-from headscope.capturing.loading._load import display_name
-from headscope.capturing.loading._options import quantised
+from headscope.capturing.device import device_of
+from headscope.capturing.loading.fingerprint import weights_name
+from headscope.capturing.loading.load import display_name
+from headscope.capturing.loading.options import quantised
 from headscope.capturing.watching._routers import block_of
 from headscope.record import Layer, ModelFacts
 

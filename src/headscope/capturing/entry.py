@@ -11,18 +11,18 @@ from typing import Any
 import torch
 from typing_extensions import Unpack
 
-from headscope.capturing._device import device_of
-from headscope.capturing._keep import Keeping
-from headscope.capturing._options import CaptureOptions, KeepOptions, check_options, keeping_of, loading_of
-from headscope.capturing._run import at_rest, run, unwrapped
-from headscope.capturing._threads import one_at_a_time
-from headscope.capturing.inputs._inputs import Inputs, encode, followed_inputs, with_target
+from headscope.capturing.device import device_of
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs._reads import check_reads
-from headscope.capturing.inputs._tokens import tokens_from_encoding, tokens_from_ids
-from headscope.capturing.loading._load import load_for
-from headscope.capturing.loading._options import check_not_loaded
-from headscope.capturing.media._origins import ARGUMENTS, has_more_than_text
+from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
+from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.capturing.keep import Keeping
+from headscope.capturing.loading.load import load_for
+from headscope.capturing.loading.options import check_not_loaded
+from headscope.capturing.media.origins import ARGUMENTS, has_more_than_text
+from headscope.capturing.options import CaptureOptions, KeepOptions, check_options, keeping_of, loading_of
+from headscope.capturing.run import at_rest, run, unwrapped
+from headscope.capturing.threads import one_at_a_time
 from headscope.errors import CaptureError, TextError
 from headscope.record import Record, Tokens
 
@@ -146,7 +146,7 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
     if not arguments:
         raise CaptureError(f"capture_ids was given nothing to run {type(model).__name__} on; give input_ids=")
     names = ("input_ids", "decoder_input_ids")
-    source, target = (tuple(_numbered(ids.tolist()) for ids in _ids(arguments, name)) for name in names)
+    source, target = (tuple(numbered_tokens(ids.tolist()) for ids in _ids(arguments, name)) for name in names)
     with at_rest(model):
         return run(model, _bare_inputs(model, arguments, source, target), Keeping())
 
@@ -183,7 +183,8 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
     return replace(inputs, arguments={**inputs.arguments, **placed})
 
 
-def _numbered(ids: list[int]) -> Tokens:
+def numbered_tokens(ids: list[int]) -> Tokens:
+    """Tokens that are called by their numbers, where no tokenizer names them."""
     return Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids))
 
 

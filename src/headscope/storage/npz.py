@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import FileError, HeadscopeError
-from headscope.storage._atomic import reason, regular_or_none
+from headscope.storage.atomic import reason, regular_or_none
 
 MOST_UNPACKED = 2**26
 """Bytes that any file may unpack to; larger ones must be worth it."""

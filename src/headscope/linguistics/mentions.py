@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from headscope.errors import TextError
-from headscope.linguistics._words import Span
+from headscope.linguistics.words import Span
 
 KINDS = ("pronoun", "proper", "nominal")
 SINGULAR, PLURAL = "singular", "plural"

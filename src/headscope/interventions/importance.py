@@ -11,15 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from headscope.capturing._run import at_rest, unwrapped
+from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.seam import At, Where
 from headscope.errors import InterventionError
 from headscope.evidence import interval
 from headscope.interventions._intervention import Intervention, Make, needs_whole
-from headscope.interventions._objective import Objective
-from headscope.interventions._plan import Place
-from headscope.interventions._session import intervene, plan_on
 from headscope.interventions._zero import Zero
+from headscope.interventions.objective import Objective
+from headscope.interventions.plan import Place
+from headscope.interventions.session import intervene, plan_on
 from headscope.measures import confidence
 from headscope.record import Record
 

@@ -12,9 +12,9 @@ from torch import nn
 from torch.nn import functional
 
 from headscope.capturing import check_text
-from headscope.capturing._device import device_of
-from headscope.capturing._many import OF_ONE_INPUT, reason_of
+from headscope.capturing.device import device_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
+from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, InterventionError, TextError
 
 Batch = Mapping[str, torch.Tensor]
@@ -105,7 +105,7 @@ def masked_word(
     """
     generator, special = masking(tokenizer, seed), set(tokenizer.all_special_ids)
     rows = _read(tokenizer, texts, nothing_but=special)
-    batches = [_masked(tokenizer, one, share, generator) for one in _padded(rows, batch)]
+    batches = [masked_batch(tokenizer, one, share, generator) for one in _padded(rows, batch)]
     return Objective(tuple(batches), _labelled, "masked-word loss", MASKED)
 
 
@@ -149,12 +149,12 @@ def _next_word(model: nn.Module, batch: Batch) -> torch.Tensor:
     ids, mask = batch["input_ids"], batch["attention_mask"]
     # a token counts where it and the one before are real, whichever side the padding is on
     real = mask[:, 1:].bool() & mask[:, :-1].bool()
-    return _mean_loss(scores, ids[:, 1:].masked_fill(~real, IGNORED))
+    return mean_loss(scores, ids[:, 1:].masked_fill(~real, IGNORED))
 
 
 def _labelled(model: nn.Module, batch: Batch) -> torch.Tensor:
     given = {name: tensor for name, tensor in batch.items() if name != "labels"}
-    return _mean_loss(logits_of(model(**given), model, MASKED), batch["labels"])
+    return mean_loss(logits_of(model(**given), model, MASKED), batch["labels"])
 
 
 def _classified(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -163,7 +163,7 @@ def _classified(model: nn.Module, batch: Batch) -> torch.Tensor:
     return functional.cross_entropy(logits, batch["labels"], reduction="none")
 
 
-def _mean_loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def mean_loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean over the labelled tokens of each example."""
     losses = functional.cross_entropy(scores.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
     return losses.sum(1) / (labels != IGNORED).sum(1)
@@ -218,7 +218,8 @@ def _padded(rows: Mapping[int, Any], batch: int) -> Iterator[dict[str, torch.Ten
         yield {name: torch.tensor(numbers) for name, numbers in batched.items()}
 
 
-def _masked(tokenizer: Any, batch: Batch, share: float, generator: torch.Generator) -> dict[str, torch.Tensor]:
+def masked_batch(tokenizer: Any, batch: Batch, share: float, generator: torch.Generator) -> dict[str, torch.Tensor]:
+    """A batch with a share of its words masked, and ``labels``: what stood there, `IGNORED` everywhere else."""
     ids = batch["input_ids"].clone()
     labels = torch.full_like(ids, IGNORED)
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | (batch["attention_mask"] == 0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from headscope.capturing.calls._layout import Layout
+from headscope.capturing.calls.layout import Layout
 
 
 @dataclass(eq=False, kw_only=True)
@@ -68,7 +68,7 @@ class Call:
     query_before: torch.Tensor | None = None
     key_before: torch.Tensor | None = None
     products: int = 0
-    changes: tuple = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
+    changes: tuple[Any, ...] = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
     added: torch.Tensor | None = None
     odd: str = ""
     layout: Layout = field(default_factory=Layout)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 
 
 class Group(NamedTuple):

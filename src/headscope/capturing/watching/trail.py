@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing._hooks import hook_after, hook_before
+from headscope.capturing.hooks import hook_after, hook_before
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)

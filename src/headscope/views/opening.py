@@ -17,13 +17,13 @@ from headscope.errors import FileError, HeadscopeError, PageError
 from headscope.record import Record
 from headscope.results import Result, no_page, shows, view_of
 from headscope.storage import written_whole
-from headscope.views._contract import Page, ViewName
 from headscope.views._differences import difference_page
 from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
 from headscope.views._options import PageOptions
 from headscope.views._page import check_page, page_parts
 from headscope.views._renamed import renamed
+from headscope.views.contract import Page, ViewName
 
 if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget

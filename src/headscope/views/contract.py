@@ -105,6 +105,8 @@ class PageRotary(TypedDict):
 
 
 class PageLayer(TypedDict):
+    """One layer of a stack."""
+
     layer: int
     """Number of the layer in the model, from 0."""
     later: NotRequired[bool]

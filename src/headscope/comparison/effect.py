@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.comparison._compare import Comparison
-from headscope.comparison._stack import StackComparison
+from headscope.comparison.stack import StackComparison
 from headscope.record import Record
 from headscope.results import Result, aligned
 

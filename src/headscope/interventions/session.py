@@ -12,20 +12,20 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from headscope.capturing._device import device_of
-from headscope.capturing._hooks import hook_after, hook_before
-from headscope.capturing._run import uncompiled, unwrapped
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._sight import sight_of
-from headscope.capturing.inputs._inputs import Inputs
-from headscope.capturing.media._origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.sight import sight_of
+from headscope.capturing.device import device_of
+from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.media.origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
+from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import Part, changing, sessions
-from headscope.capturing.watching._interface import InterfaceWatch
-from headscope.capturing.watching._operators import OperatorWatch
-from headscope.capturing.watching._trail import Trail, names_of
+from headscope.capturing.watching.interface import InterfaceWatch
+from headscope.capturing.watching.operators import OperatorWatch
+from headscope.capturing.watching.trail import Trail, names_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
-from headscope.interventions._plan import Place, Plan, plan_of
+from headscope.interventions.plan import Place, Plan, plan_of
 from headscope.record import Tokens
 
 MASKS = {"source": "attention_mask", "target": "decoder_attention_mask"}
@@ -102,7 +102,8 @@ class ModelSession:
                 raise InterventionError(
                     f"intervene takes interventions such as headscope.Zero(layer=0, heads=[1]), not {intervention!r}"
                 )
-        self.model, self.done = model, set()
+        self.model: nn.Module = model
+        self.done: set[Any] = set()
         self.operators: OperatorWatch | None = None
         self._interventions, self._names = interventions, names_of(model)
         self._parts: dict[tuple[str, int], list[Part]] = {}

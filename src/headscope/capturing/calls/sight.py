@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from headscope.capturing.calls._call import Call
+from headscope.capturing.calls.call import Call
 
 HIDDEN = -1e30
 """Added to the scores of hidden keys: finite, so that 0 times it is 0, and far below any score."""

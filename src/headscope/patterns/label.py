@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from headscope.evidence import effect_size, interval, p_above, p_shown
-from headscope.evidence._correction import CORRECTIONS
+from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
 

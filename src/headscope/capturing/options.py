@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from headscope.capturing._keep import Keep, Keeping, Precision, parse_keep
-from headscope.capturing.loading._options import LOADING, LoadOptions
+from headscope.capturing.keep import Keep, Keeping, Precision, parse_keep
+from headscope.capturing.loading.options import LOADING, LoadOptions
 from headscope.capturing.seam import Opens
 from headscope.errors import CaptureError
 
@@ -57,7 +57,7 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     """Cut a text that is longer than the model's positions instead of raising."""
 
 
-def keeping_of(options: Mapping) -> Keeping:
+def keeping_of(options: Mapping[str, Any]) -> Keeping:
     """What the options say is to be kept."""
     kept = (name for name in KeepOptions.__annotations__ if name != "interventions")
     return parse_keep(**{name: options[name] for name in kept if name in options})
@@ -68,7 +68,7 @@ def loading_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in LOADING}
 
 
-def check_options(options: Mapping) -> None:
+def check_options(options: Mapping[str, Any]) -> None:
     """Raise where an option is not one of `CaptureOptions`, or is not what it may be.
 
     Raises:

@@ -17,8 +17,8 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._layout import layout_of, split
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.layout import layout_of, split
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level
 from headscope.capturing.watching._einsum import attention_axes, exchanged, product_axes
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
@@ -35,19 +35,19 @@ from headscope.capturing.watching._trace import (
     trace_of,
     visible_in,
 )
-from headscope.capturing.watching._trail import Trail
+from headscope.capturing.watching.trail import Trail
 from headscope.errors import CaptureError
 
-PRODUCTS = {
+PRODUCTS: set[Any] = {
     torch.matmul,
     torch.Tensor.matmul,
     torch.Tensor.__matmul__,
     torch.bmm,
     torch.Tensor.bmm,
 }
-SUMS_OF_PRODUCTS = {torch.baddbmm, torch.Tensor.baddbmm}
-SOFTMAXES = {torch.softmax, torch.Tensor.softmax, functional.softmax}
-HOLD_OPERANDS = PRODUCTS | SUMS_OF_PRODUCTS | {functional.scaled_dot_product_attention, torch.einsum}
+SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
+SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
+HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {functional.scaled_dot_product_attention, torch.einsum}
 
 _changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
 """The innermost watch that tells nobody: it is there to change attention."""
@@ -67,7 +67,8 @@ class OperatorWatch(TorchFunctionMode):
 
     def __init__(self, trail: Trail, tell: Callable[[Call], None] | None, batch: int) -> None:
         super().__init__()
-        self._trail, self._tell, self.batch = trail, tell, batch
+        self._trail, self._tell = trail, tell
+        self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._away = self._level = 0
         self.idle = False
@@ -97,7 +98,9 @@ class OperatorWatch(TorchFunctionMode):
         finally:
             self._away -= 1
 
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
         options = kwargs or {}
         if self.idle or level() != self._level:

@@ -12,21 +12,21 @@ from typing import Any
 import torch
 
 from headscope._progress import Progress
-from headscope.capturing._capture import capture
 from headscope.capturing._chosen_heads import NoSuchHeadsError
-from headscope.capturing._device import device_of
-from headscope.capturing._options import KeepOptions, keeping_of
-from headscope.capturing._run import at_rest, run, unwrapped
+from headscope.capturing.device import device_of
+from headscope.capturing.entry import capture
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._given import rows_of
-from headscope.capturing.inputs._inputs import Inputs, encode
-from headscope.capturing.inputs._items import Item, parse_item
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs._reads import check_reads
-from headscope.capturing.inputs._tokens import tokens_from_encoding
-from headscope.capturing.loading._load import load_for
-from headscope.capturing.loading._options import LOADING, check_not_loaded
-from headscope.capturing.media._origins import origins_of
+from headscope.capturing.inputs.inputs import Inputs, encode
+from headscope.capturing.inputs.items import Item, parse_item
+from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.loading.load import load_for
+from headscope.capturing.loading.options import LOADING, check_not_loaded
+from headscope.capturing.media.origins import origins_of
+from headscope.capturing.options import KeepOptions, keeping_of
+from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record, Tokens
 

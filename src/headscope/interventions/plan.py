@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from headscope.capturing._device import device_of
-from headscope.capturing._keep import Keeping
-from headscope.capturing._run import at_rest, run
-from headscope.capturing._threads import one_at_a_time, same_random_numbers
-from headscope.capturing.building._stacks import group_of, role_of
-from headscope.capturing.calls._call import Call
-from headscope.capturing.calls._layout import Layout
-from headscope.capturing.inputs._inputs import Inputs
+from headscope.capturing.building.stacks import group_of, role_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.layout import Layout
+from headscope.capturing.device import device_of
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import Keeping
+from headscope.capturing.run import at_rest, run
 from headscope.capturing.seam import intact
+from headscope.capturing.threads import one_at_a_time, same_random_numbers
 from headscope.errors import InterventionError
 from headscope.record import Layer
 
