@@ -68,12 +68,15 @@ def generate(
     check_record_name(out)
     check_place(out)
     machine = machine or MachineOptions()
-    from headscope.capturing import check_text, load_model, load_tokenizer
-    from headscope.capturing import generate as generated
+    from headscope.capturing import check_text
     from headscope.storage import save
 
     check_text(prompt, "prompt")
     check_model(model, machine.revision)
+    # these import torch, which takes seconds
+    from headscope.capturing import generate as generated
+    from headscope.capturing import load_model, load_tokenizer
+
     with status(f"Loading {model}"), quiet():
         loading = machine.loading
         loaded = load_model(model, writes=True, allow_unfit=allow_unfit, **loading)
