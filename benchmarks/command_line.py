@@ -17,10 +17,10 @@ import sys
 from collections.abc import Sequence
 
 ASKED = "import sys; from headscope.cli import main; main(sys.argv[1:])"
-COMMANDS = (
-    "view capture generate support check export figure serve heads mechanism faithfulness compare effect norms ablate "
-    "probe relations align coref"
-).split()
+COMMANDS = [
+    *("view", "capture", "generate", "support", "check", "export", "figure", "serve", "heads", "mechanism"),
+    *("faithfulness", "compare", "effect", "norms", "ablate", "probe", "relations", "align", "coref"),
+]
 
 
 def processor_time(arguments: Sequence[str]) -> float:

@@ -1,6 +1,7 @@
 """Where a command's model runs: --device, --dtype, --revision, --batch-size; what was used is printed and kept."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
+from headscope.cli._app import app
 
 from .conftest import header_of
 
@@ -55,6 +57,72 @@ def test_what_cannot_be_is_refused_before_torch_is_imported(arguments, code, lin
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == f"{code} False\n"
     assert line in done.stderr
+
+
+REFUSED_BY_COMMAND = [
+    (["capture", "x", "--out", "r.safetensors", "--rows", "5"], 1, "rows and top belong to the statistics"),
+    (["capture", "x", "--out", "r.safetensors", "--keep", "values"], 1, "values alone have no attention in them"),
+    (["capture", "x", "--out", "r.safetensors", "--heads", "x"], 1, "a head is named by its layer and its number"),
+    (
+        ["generate", "x", "--model", "no/such/folder", "--out", "r.safetensors"],
+        1,
+        "There is no folder 'no/such/folder'",
+    ),
+    (["generate", "x", "--model", "a/b", "--out", "gone/r.safetensors"], 1, "make it first"),
+    (["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--max-new-tokens", "0"], 2, "Must be >= 1"),
+    (["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--temperature", "0"], 2, "Must be > 0"),
+    (["ablate", "--task", "nonsense"], 1, "There is no task 'nonsense'"),
+    (["ablate", "--task", "next-word"], 1, "needs a file of examples"),
+    (["ablate", "--task", "next-word", "--data", "empty.txt"], 1, "empty.txt holds no example"),
+    (["view", "--texts", "empty.txt"], 1, "empty.txt holds no example"),
+    (["heads", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
+    (["norms", "--texts", "gone.txt", "--model", "a/b"], 1, "gone.txt is not there"),
+    (["mechanism", "--texts", "a.txt", "--at", "nonsense"], 1, "write layer and head from 0"),
+    (["faithfulness", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
+    (["effect", "x"], 1, "say which with --zero or --uniform"),
+    (["probe", "--treebank", "gone.conllu"], 1, "gone.conllu is not there"),
+    (["relations", "--treebank", "empty.txt"], 1, "has no sentences"),
+    (["coref", "--data", "gone.tsv"], 1, "gone.tsv is not there"),
+    (["align", "--pairs", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
+    (["support", "no/such/folder"], 1, "There is no folder 'no/such/folder'"),
+    (["figure", "gone.safetensors", "--out", "f.svg"], 1, "gone.safetensors is not there"),
+    (["serve", "gone.safetensors"], 1, "gone.safetensors is not there"),
+    (["compare", "gone.safetensors", "gone.safetensors"], 1, "gone.safetensors"),
+    (["export", "gone.safetensors", "--out", "w.csv"], 1, "gone.safetensors"),
+    (["check", "gone.safetensors"], 1, "gone.safetensors"),
+]
+
+
+def test_every_command_refuses_before_torch_is_imported(here):
+    """One process for all: torch, once imported, would be seen by the next."""
+    (here / "empty.txt").write_text("\n\n", encoding="utf-8")
+    (here / "a.txt").write_text("a cat\n", encoding="utf-8")
+    script = (
+        "import sys, json; from headscope.cli import run\n"
+        "for words in json.load(sys.stdin): print(run(words), 'torch' in sys.modules, file=sys.stderr)"
+    )
+    asked = json.dumps([words for words, _, _ in REFUSED_BY_COMMAND])
+    done = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2 * len(REFUSED_BY_COMMAND)
+    for (words, code, line), said, ended in zip(REFUSED_BY_COMMAND, lines[::2], lines[1::2], strict=True):
+        assert line in said, words
+        assert ended == f"{code} False", words
+    assert {words[0] for words, _, _ in REFUSED_BY_COMMAND} == {name for name in app if not name.startswith("-")}
+
+
+@pytest.mark.parametrize(
+    "command", [["heads", "--texts", "a.txt"], ["support"], ["generate", "x", "--out", "r.safetensors"]]
+)
+def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, here, tmp_path):
+    (here / "a.txt").write_text("a cat\n", encoding="utf-8")
+    words = [*command, *(["a/b"] if command == ["support"] else ["--model", "a/b"])]
+    script = f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' in sys.modules)"
+    # nothing listens on port 9 of this machine
+    hub = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=hub)
+    assert done.stdout == "1 False\n"
+    assert "http://127.0.0.1:9 cannot be reached" in done.stderr
 
 
 TEXTS = [

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from headscope.capturing.inputs._given import check_name, check_revision, check_text, rows_of
     from headscope.capturing.inputs._processor import parse_image
     from headscope.capturing.inputs.inputs import positions_of
+    from headscope.capturing.keep import parse_keep
     from headscope.capturing.loading._demo import demo_model
+    from headscope.capturing.loading._hub import reached
     from headscope.capturing.loading.load import (
         load_bare_model,
         load_classifier,
@@ -55,6 +57,8 @@ _PLACES = {
     "generating._generate": ("generate",),
     "inputs._given": ("check_name", "check_revision", "check_text", "rows_of"),
     "inputs.inputs": ("positions_of",),
+    "keep": ("parse_keep",),
+    "loading._hub": ("reached",),
     "loading.load": (
         "load_bare_model",
         "load_classifier",
@@ -103,9 +107,11 @@ __all__ = [
     "loader_of",
     "masking_drops",
     "parse_image",
+    "parse_keep",
     "parse_sound",
     "positions_of",
     "random_twin",
+    "reached",
     "rows_of",
     "watch",
     "without_embedding",

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from headscope.cli._left_out import left_out
 from headscope.cli._run import ModelOptions, check_place, note_where, quiet, say, status
 from headscope.cli._study import check_results, tell
-from headscope.errors import FileError, TextError
+from headscope.errors import FileError
 
 WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
 
@@ -71,17 +71,21 @@ def ablate(
         correction: For trying many heads; holm keeps any false change away, benjamini-hochberg their share.
         random_weights: Do the same to this architecture with random weights, too.
     """
+    from headscope.tasks import check_task, read_rows
+
     check_results(out, plot, data)
     _check_files(data, resume, save)
+    if ":" not in task:
+        check_task(task, data)
+        if data is not None:
+            read_rows(data)
     options = model or ModelOptions()
     options.check()
     with status("Loading PyTorch and transformers"):
         import torch
 
         from headscope.studies import ablate as ablated
-        from headscope.tasks import NAMES, named_task
-    if task not in NAMES and ":" not in task:
-        raise TextError(f"There is no task {task!r}; there are {', '.join(NAMES)}, and file.py:function")
+        from headscope.tasks import named_task
     if threads is not None:
         torch.set_num_threads(threads)
     with status(f"Loading {options.model or 'the demo model'}"), quiet():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -49,10 +49,13 @@ def capture(
         routers: Keep the router scores of mixture-of-experts layers, too.
         heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one stack; all by default.
     """
+    from headscope.capturing import parse_keep
     from headscope.storage import save
 
     check_record_name(out)
-    chosen = [parse_head(each) for each in heads]
+    kept: dict[str, Any] = {"keep": "auto" if keep == ("auto",) else keep, "precision": precision, "rows": rows}
+    kept |= {"top": top, "routers": routers, "heads": [parse_head(each) for each in heads] or None}
+    parse_keep(**kept)
     media = media or Media()
     media.check(text, text_b)
     record = captured(
@@ -61,12 +64,7 @@ def capture(
         out,
         media=media,
         shows_budget=True,
-        keep="auto" if keep == ("auto",) else keep,
-        precision=precision,
-        rows=rows,
-        top=top,
-        routers=routers,
-        heads=chosen or None,
+        **kept,
     )
     path = save(record, out)
     say_what(record)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from headscope.cli._run import (
     MachineOptions,
@@ -36,10 +37,10 @@ def generate(
     model: str,
     out: Path,
     target_tokenizer: str | None = None,
-    max_new_tokens: int = 32,
+    max_new_tokens: Annotated[int, Parameter(validator=Number(gte=1))] = 32,
     sample: Annotated[bool, Parameter(negative="")] = False,
-    temperature: float | None = None,
-    top_p: float | None = None,
+    temperature: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    top_p: Annotated[float | None, Parameter(validator=Number(gt=0, lte=1))] = None,
     seed: int | None = None,
     keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
@@ -69,13 +70,13 @@ def generate(
     check_place(out)
     machine = machine or MachineOptions()
     from headscope.capturing import check_text
-    from headscope.storage import save
 
     check_text(prompt, "prompt")
     check_model(model, machine.revision)
-    # these import torch, which takes seconds
-    from headscope.capturing import generate as generated
-    from headscope.capturing import load_model, load_tokenizer
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import generate as generated
+        from headscope.capturing import load_model, load_tokenizer
+        from headscope.storage import save
 
     with status(f"Loading {model}"), quiet():
         loading = machine.loading

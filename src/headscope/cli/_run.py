@@ -58,17 +58,21 @@ class MachineOptions:
 
 
 def check_model(name: str | None, revision: str | None) -> None:
-    """Raise where a model is named as none is, or a revision is of none, before torch is imported.
+    """Raise where a model is named as none is, a revision is of none, or the hub with it cannot be reached.
+
+    All of it is told before torch is imported.
 
     Raises:
-        ModelError: saying how it is named.
+        ModelError: saying how it is named, or what could not be reached.
     """
-    from headscope.capturing import check_name, check_revision
+    from headscope.capturing import check_name, check_revision, reached
 
     if name is not None:
         check_name(name)
     if revision is not None:
         check_revision(name, revision)
+    if name is not None:
+        reached(name, revision)
 
 
 @Parameter(name="*")

@@ -6,6 +6,7 @@ Everything here needs torch, which is loaded at the first use of a name.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from headscope.tasks._names import NAMES, check_task
 from headscope.tasks._rows import SUFFIXES, given_pairs, read_groups, read_labelled, read_pairs, read_rows
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from headscope.tasks._likeness import likeness
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
-    from headscope.tasks._named import NAMES, named_task
+    from headscope.tasks._named import named_task
     from headscope.tasks._task import Task, parse_task
 
 _PLACES = {
@@ -23,7 +24,7 @@ _PLACES = {
     "_likeness": ("likeness",),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
-    "_named": ("NAMES", "named_task"),
+    "_named": ("named_task",),
     "_task": ("Task", "parse_task"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
@@ -33,6 +34,7 @@ __all__ = [
     "SUFFIXES",
     "ReadingOptions",
     "Task",
+    "check_task",
     "classification",
     "given_pairs",
     "likeness",

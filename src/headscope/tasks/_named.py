@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,9 @@ from headscope.tasks._classification import classification
 from headscope.tasks._likeness import likeness
 from headscope.tasks._loss import masked_word, next_word, repeats, translation
 from headscope.tasks._minimal_pairs import minimal_pairs
+from headscope.tasks._names import NAMES, check_task
 from headscope.tasks._rows import given_labels, given_pairs, read_groups, read_rows
 from headscope.tasks._task import Task, parse_task
-
-NAMES: Mapping[str, str] = {
-    "next-word": "how likely each word is after those before it (texts)",
-    "masked-word": "how likely hidden words are (texts)",
-    "classification": "whether the class is right (texts or pairs, with a label)",
-    "likeness": "whether embeddings tell pairs that mean the same (pairs, with a label or score)",
-    "minimal-pairs": "whether the good sentence is the more likely one (sentence_good, sentence_bad)",
-    "translation": "how likely translations or summaries are (source, target)",
-    "repeats": "how likely random tokens are when they are said again (no file)",
-}
 
 
 def named_task(
@@ -47,15 +38,13 @@ def named_task(
     """
     if ":" in name:
         return parse_task(_own(name)(model, tokenizer))
-    if name not in NAMES:
-        raise TextError(f"There is no task {name!r}; there are {', '.join(NAMES)}, and file.py:function")
+    check_task(name, path)
     if name == "repeats":
         special = set(tokenizer.all_special_ids)
         tokens = [number for number in range(model.config.vocab_size) if number not in special]
         start = tokenizer.bos_token_id
         return repeats(tokens, start=start, **({"count": limit} if limit else {}), **options)
-    if path is None:
-        raise TextError(f"The task {name!r} needs a file of examples: {NAMES[name]}")
+    path = Path(path or "")  # `check_task` refuses a task without its file
     rows = read_rows(path)[:limit]
     texts = given_pairs(rows, str(path))
 

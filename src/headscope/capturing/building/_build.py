@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headscope.capturing._chosen_heads import call_of_heads, held_heads
+from headscope.capturing._call_of_heads import call_of_heads, held_heads
 from headscope.capturing.building._checks import check_sizes, check_softmax, explained, verified, without_padding
 from headscope.capturing.building._cut import Cut, plain, spread, stored
 from headscope.capturing.building._masks import Masks

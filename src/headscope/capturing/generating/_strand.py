@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing._chosen_heads import held_heads
+from headscope.capturing._call_of_heads import held_heads
 from headscope.capturing.building._checks import EXPLAINED_WITHIN, LOST_AT_MOST, TOLERANCE, verified
 from headscope.capturing.building._cut import Cut, spread, stored
 from headscope.capturing.building._masks import Masks
