@@ -27,7 +27,6 @@ function LabelChoice({ store, evidence }: { store: Store; evidence: Evidence }) 
     <div class="label-chips" role="group" aria-label="Heads that stand out">
       {evidence.said.patterns.map(({ name, says, threshold }, pattern) => (
         <button
-          type="button"
           key={name}
           class="label-chip"
           data-label={name}

@@ -136,7 +136,6 @@ function LayerLabels({ store, evidence }: { store: Store; evidence: Evidence }) 
           return (
             <li key={head}>
               <button
-                type="button"
                 data-open-head={headName(evidence, head)}
                 onClick={() => store.select((now) => openHead(now, layer, number, stack, false))}
               >

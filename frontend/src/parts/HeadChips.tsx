@@ -35,7 +35,6 @@ export function HeadChips({ colors, numbers, on, onToggle, onSolo, onChoose }: H
       )}
       {places.map((index) => (
         <button
-          type="button"
           key={String(index)}
           class="chip"
           data-head={numbers[index]}
@@ -50,7 +49,7 @@ export function HeadChips({ colors, numbers, on, onToggle, onSolo, onChoose }: H
         </button>
       ))}
       {many && !all && on.length > MOST_CHIPS && <small class="view-note">and {on.length - MOST_CHIPS} more</small>}
-      <button type="button" class="quiet" data-all-heads disabled={all} onClick={() => onChoose([])}>
+      <button class="quiet" data-all-heads disabled={all} onClick={() => onChoose([])}>
         all
       </button>
     </div>

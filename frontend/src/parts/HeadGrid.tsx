@@ -199,7 +199,6 @@ function GridRow({ store, thumbs, row, kvHeads, side, onOpen }: GridRowProps) {
       </span>
       {numbers.map((number, index) => (
         <button
-          type="button"
           role="gridcell"
           key={number}
           class="grid-cell"

@@ -104,7 +104,6 @@ function Pairs({ store, head, pairs }: { store: Store; head: number; pairs: read
       {pairs.map(({ query, key, weight }) => (
         <li key={`${query}-${key}`}>
           <button
-            type="button"
             class="pair-link"
             data-pair={`${query}-${key}`}
             title="Pin this pair in the head view"

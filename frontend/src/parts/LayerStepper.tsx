@@ -42,7 +42,7 @@ interface StepButtonProps {
 
 function StepButton({ sign, name, off, onStep }: StepButtonProps) {
   return (
-    <button type="button" class="step" aria-label={name} title={name} disabled={off} onClick={onStep}>
+    <button class="step" aria-label={name} title={name} disabled={off} onClick={onStep}>
       {sign}
     </button>
   );

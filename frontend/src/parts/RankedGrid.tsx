@@ -60,7 +60,6 @@ export function RankedGrid({ store, evidence, sort, thumbs, gap, onOpen, onDrawn
             const said = [`${name} ${value}`, headWords(evidence, head)].filter(Boolean).join("; ");
             return (
               <button
-                type="button"
                 key={head}
                 class="grid-cell"
                 data-cell={`${layer}-${number}`}

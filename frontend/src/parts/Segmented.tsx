@@ -13,7 +13,6 @@ interface SegmentedProps {
 export function Segmented({ label, options, labels = {}, chosen, tabsOf, onChoose }: SegmentedProps) {
   const buttons = options.map((option) => (
     <button
-      type="button"
       key={option}
       data-option={option}
       {...(tabsOf ? tabOf(tabsOf, option === chosen) : { "aria-pressed": option === chosen })}

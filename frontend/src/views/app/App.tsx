@@ -59,7 +59,7 @@ export function App({ store, room }: ViewParts) {
   const left = useComputed(() => high.value - (store.quantity.value.name === "weight" ? 0 : NOTE));
   return (
     <>
-      <button type="button" class="skip" onClick={skip}>
+      <button class="skip" onClick={skip}>
         Skip to the picture
       </button>
       <Title store={store} />

@@ -66,12 +66,7 @@ export function FigureMenu({ store }: { store: Store }) {
           <p>
             Figure for print{" "}
             {KINDS.map((kind) => (
-              <button
-                type="button"
-                key={kind}
-                data-figure={kind}
-                onClick={() => doing(() => figure(kind, options), kind)}
-              >
+              <button key={kind} data-figure={kind} onClick={() => doing(() => figure(kind, options), kind)}>
                 {kind.toUpperCase()}
               </button>
             ))}
@@ -80,7 +75,7 @@ export function FigureMenu({ store }: { store: Store }) {
         {!figure && (
           <p>
             This picture{" "}
-            <button type="button" data-figure="picture" onClick={() => doing(picture, "png")}>
+            <button data-figure="picture" onClick={() => doing(picture, "png")}>
               PNG
             </button>
             <br />
@@ -100,7 +95,7 @@ function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (te
   return (
     <p class="figure-words">
       <code data-figure-words={name}>{text}</code>
-      <button type="button" class="quiet" onClick={() => onCopy(text)}>
+      <button class="quiet" onClick={() => onCopy(text)}>
         copy
       </button>
     </p>

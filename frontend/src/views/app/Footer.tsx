@@ -24,7 +24,6 @@ export function Footer({ store }: { store: Store }) {
       <span>the same in Python</span>
       <code data-call>{call}</code>
       <button
-        type="button"
         class="quiet"
         onClick={copy}
         onBlur={() => {

@@ -52,7 +52,7 @@ export function Help({ store }: { store: Store }) {
     <div class="card help" ref={root} tabIndex={-1} role="dialog" aria-label="Help" data-help>
       <header>
         <strong>What you see and what you can do</strong>
-        <button type="button" class="quiet" data-help-close onClick={close}>
+        <button class="quiet" data-help-close onClick={close}>
           close (Esc)
         </button>
       </header>

@@ -26,7 +26,6 @@ export function Hint({ store }: { store: Store }) {
         {HINTS[store.view.value]} Press <kbd>?</kbd> for all else.
       </span>
       <button
-        type="button"
         class="quiet"
         data-hint-close
         onClick={() => {

@@ -37,7 +37,6 @@ export function Inspector({ store }: { store: Store }) {
         <span>{listed ? "strongest of each head" : meanOf(store)}</span>
         {!together && (
           <button
-            type="button"
             class="quiet"
             data-per-head
             aria-pressed={perHead}

@@ -45,7 +45,7 @@ export function Search({ store }: { store: Store }) {
       <small role="status" data-search-said>
         {text.value && (at.value < 0 ? counted(found.length, "token") : `${at.value + 1} of ${found.length}`)}
       </small>
-      <button type="button" class="quiet" onClick={close}>
+      <button class="quiet" onClick={close}>
         close
       </button>
     </search>

@@ -13,7 +13,6 @@ export function Title({ store }: { store: Store }) {
       <span class="facts">{facts(store)}</span>
       <ViewChoice store={store} />
       <button
-        type="button"
         class="icon help-button"
         data-help-open
         aria-label="Help: keys and marks (?)"
@@ -80,7 +79,7 @@ function ThemeButton({ store }: { store: Store }) {
     store.choose({ theme: theme === system ? "auto" : theme });
   };
   return (
-    <button type="button" class="icon" data-theme-toggle aria-label={name} title={name} onClick={toggle}>
+    <button class="icon" data-theme-toggle aria-label={name} title={name} onClick={toggle}>
       {dark ? <Sun /> : <Moon />}
     </button>
   );

@@ -44,7 +44,6 @@ export function Toolbar({ store }: { store: Store }) {
 export function FreezeButton({ store }: { store: Store }) {
   return (
     <button
-      type="button"
       class="quiet"
       data-freeze
       title="Keep this picture, to compare it with others side by side (a)"
@@ -166,7 +165,6 @@ function ShareChoice({ store: { selection, choose, step } }: { store: Store }) {
         <output class="share">{share} % of attention</output>
       </label>
       <button
-        type="button"
         class="quiet"
         aria-pressed={automatic}
         title="As many lines as can be told apart: about ten for each token"

@@ -64,7 +64,7 @@ export function CompareView({ store, room }: ViewParts) {
           label="linked"
           onChange={(linked) => store.choose({ linked })}
         />
-        <button type="button" class="quiet" data-clear onClick={() => store.choose({ tray: [] })}>
+        <button class="quiet" data-clear onClick={() => store.choose({ tray: [] })}>
           clear
         </button>
       </div>
@@ -133,23 +133,18 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
         {record ? (
           <span class="tray-name">{words[0]}</span>
         ) : (
-          <button type="button" class="tray-name" title="Open it" onClick={() => open(store, line)}>
+          <button class="tray-name" title="Open it" onClick={() => open(store, line)}>
             {words[0]}
           </button>
         )}
         <span class="tray-tools">
-          <button type="button" aria-label={`Move ${words[0]} left`} disabled={at === 0} onClick={() => onMove(at - 1)}>
+          <button aria-label={`Move ${words[0]} left`} disabled={at === 0} onClick={() => onMove(at - 1)}>
             ‹
           </button>
-          <button
-            type="button"
-            aria-label={`Move ${words[0]} right`}
-            disabled={at === count - 1}
-            onClick={() => onMove(at + 1)}
-          >
+          <button aria-label={`Move ${words[0]} right`} disabled={at === count - 1} onClick={() => onMove(at + 1)}>
             ›
           </button>
-          <button type="button" data-remove aria-label={`Remove ${words[0]}`} onClick={onRemove}>
+          <button data-remove aria-label={`Remove ${words[0]}`} onClick={onRemove}>
             ×
           </button>
         </span>

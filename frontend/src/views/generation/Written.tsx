@@ -35,11 +35,10 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
   return (
     <section class="card written" aria-label="What the model wrote" data-written>
       <p class="written-told">
-        <button type="button" class="step" aria-label="Step back" disabled={!step} onClick={() => go((step ?? 0) - 1)}>
+        <button class="step" aria-label="Step back" disabled={!step} onClick={() => go((step ?? 0) - 1)}>
           ‹
         </button>
         <button
-          type="button"
           class="step"
           aria-label="Next step"
           disabled={step === labels.length - 1}
@@ -58,7 +57,6 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
           return (
             <li key={at}>
               <button
-                type="button"
                 data-step={at}
                 aria-pressed={at === step}
                 aria-label={`${text}, written token ${at}, probability ${percent(written.probabilities[at])}`}

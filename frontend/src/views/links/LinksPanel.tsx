@@ -113,7 +113,6 @@ function Row({ parts, choice }: { parts: LinkParts; choice: Choice }) {
   return (
     <li data-hit={hit || undefined} data-word-choice={`${word}-${chosen}`}>
       <button
-        type="button"
         class="quiet"
         aria-pressed={parts.pinned(word)}
         onClick={() => parts.pin(word)}

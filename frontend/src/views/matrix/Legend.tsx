@@ -44,7 +44,6 @@ export function Legend({ store, picture, view, stretch }: LegendProps) {
       </span>
       {facts.name === "weight" && !facts.even && (
         <button
-          type="button"
           class="quiet"
           data-stretch
           aria-pressed={stretch.value}

@@ -75,13 +75,13 @@ export function MatrixView({ store, room }: ViewParts) {
       <div class="view-bar">
         <Status store={store} />
         <span class="zoom">
-          <button type="button" class="step" aria-label="Zoom out" onClick={() => zoom(1 / 1.6)}>
+          <button class="step" aria-label="Zoom out" onClick={() => zoom(1 / 1.6)}>
             −
           </button>
-          <button type="button" class="step" aria-label="Zoom in" onClick={() => zoom(1.6)}>
+          <button class="step" aria-label="Zoom in" onClick={() => zoom(1.6)}>
             +
           </button>
-          <button type="button" class="quiet" onClick={() => store.choose({ zoom: null })}>
+          <button class="quiet" onClick={() => store.choose({ zoom: null })}>
             fit
           </button>
         </span>

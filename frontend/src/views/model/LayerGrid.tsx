@@ -55,7 +55,6 @@ export function LayerGrid({ store, thumbs, room, onOpen, onDrawn }: LayerGridPro
       <div class="layer-cells" style={{ gridTemplateColumns: `repeat(${columns}, ${pitch}px)` }}>
         {layers.map(({ layer }, at) => (
           <button
-            type="button"
             key={layer}
             class="layer-cell"
             data-cell={layer}

@@ -87,7 +87,7 @@ function SortChoice({ store }: { store: ViewParts["store"] }) {
         onChoose={(name) => choose(name, low)}
       />
       {sort && (
-        <button type="button" class="quiet" data-sort-end onClick={() => choose(sort.replace(/^-/, ""), !low)}>
+        <button class="quiet" data-sort-end onClick={() => choose(sort.replace(/^-/, ""), !low)}>
           {low ? "lowest first" : "highest first"}
         </button>
       )}

@@ -124,13 +124,7 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
       style={{ top: `${token * PITCH}px` }}
     >
       <span class="key-name" data-special={key.special[token] || undefined} data-stand-in={standIn || undefined}>
-        <button
-          type="button"
-          class="plus"
-          aria-expanded={pinned}
-          aria-label={`Neurons of ${text}, token ${token}`}
-          onClick={toggle}
-        >
+        <button class="plus" aria-expanded={pinned} aria-label={`Neurons of ${text}, token ${token}`} onClick={toggle}>
           {pinned ? "−" : "+"}
         </button>
         <bdi class="label">{text}</bdi>

@@ -46,7 +46,6 @@ export function NeuronView({ store, room }: ViewParts) {
           layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
         </small>
         <button
-          type="button"
           class="quiet expand"
           aria-expanded={open}
           data-expand

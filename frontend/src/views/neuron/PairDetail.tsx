@@ -30,7 +30,6 @@ export function PairDetail({ store, table }: { store: Store; table: NeuronTable 
   return (
     <section class="pair-detail" aria-label="Neurons of one pair" data-pair-detail>
       <button
-        type="button"
         class="quiet drawer-close"
         aria-label="Close the pair"
         onClick={() => store.choose({ key: [], vector: "hidden" })}
@@ -73,7 +72,7 @@ function VectorBars({ name, values, order, large, onEnlarge }: VectorBarsProps) 
   const most = largest(values) || 1;
   return (
     <div class="vector" data-vector={name} data-large={large || undefined}>
-      <button type="button" class="quiet" aria-pressed={large} title="Enlarge, with its numbers" onClick={onEnlarge}>
+      <button class="quiet" aria-pressed={large} title="Enlarge, with its numbers" onClick={onEnlarge}>
         {NAMES[name]}
       </button>
       <span class="vector-axis" aria-hidden="true">

@@ -45,7 +45,6 @@ export function PlateStrip({ store, tall }: PlateStripProps) {
     <div class="plate-strip" data-tall={tall || undefined} aria-label="The clearest head of each kind" role="group">
       {clearest.map(({ kind, head }) => (
         <button
-          type="button"
           key={kind}
           class="plate-head"
           data-plate={kind}
@@ -60,7 +59,6 @@ export function PlateStrip({ store, tall }: PlateStripProps) {
         </button>
       ))}
       <button
-        type="button"
         class="plate-open"
         data-plate-open
         onClick={() => compareClearest(store)}

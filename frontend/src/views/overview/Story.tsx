@@ -22,7 +22,6 @@ export function Story({ store }: { store: Store }) {
         <span key={kind}>
           {at > 0 && at === clauses.length - 1 && "and "}
           <button
-            type="button"
             class="clause"
             data-kind={kind}
             aria-pressed={chosen === kind}

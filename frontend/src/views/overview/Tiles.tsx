@@ -125,7 +125,6 @@ function Tile({ store, cell, size }: { store: Store; cell: Cell; size: number })
   const add = () => addToTray(store, line);
   return (
     <button
-      type="button"
       class="tile"
       data-tile={name}
       data-kind={kind ?? undefined}

@@ -127,7 +127,6 @@ function Tile({ store, tile, ramp }: TileProps) {
             const name = together ? `Layer ${layer}` : `Layer ${layer}, head ${number}`;
             return (
               <button
-                type="button"
                 role="gridcell"
                 key={number}
                 class="pair-cell"

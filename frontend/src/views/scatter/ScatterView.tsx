@@ -226,7 +226,6 @@ function DotButton({ store, evidence, dot: { head, x, y }, axes, tabbed, onChoos
   };
   return (
     <button
-      type="button"
       class="dot"
       data-dot={name}
       data-dim={isDimmed(store, head) || undefined}
