@@ -38,7 +38,8 @@ def test_the_table_the_file_and_the_plot(folder, here, capsys):
     given = ["align", "--pairs", "a.jsonl", "b.jsonl", "--from-one", "--model", folder]
     assert run([*given, "--confidence", "0.9", "--random-weights"]) == 0
     out, err = capsys.readouterr()
-    assert re.search(r"cipher: 6 sentences \(median \d+ tokens of the source\); alignment error rate in % \[90%", out)
+    assert re.search(r"cipher: 6 sentences \(median \d+ tokens of the source\)\. The least alignment error rate", out)
+    assert "\nAlignment error rate in % [90% interval over sentences]" in out
     assert "best by norm, output: layer" in out
     assert "the diagonal, without any attention: " in out
     assert "\nthe same with random weights:\nlayer" in out

@@ -19,8 +19,9 @@ def test_chosen_heads_have_their_neurons_named(here, folder, capsys):
     assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--at", "1-0", "0-2", "--pattern", "sep"]) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
-    assert lines[0].endswith("2 heads, 3 texts (median 14 tokens), sep")
-    assert [line.split()[0] for line in lines[2:4]] == ["0-2", "1-0"]
+    assert "2 heads, 3 texts (median 14 tokens), sep; " in " ".join(out.split())
+    header = next(place for place, line in enumerate(lines) if line.startswith("head  mass"))
+    assert [line.split()[0] for line in lines[header + 1 : header + 3]] == ["0-2", "1-0"]
     assert "Head 1-0:" in lines
     assert err == ""
 

@@ -1,5 +1,7 @@
 """Neurons that were planted are found, by index, with their share and how fixed they are."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -161,7 +163,8 @@ def test_heads_are_grouped_by_label(found, records):
     labels = heads(records).by_label()
     assert (3, NEXT) in labels["next"]
     groups = found.grouped(labels)
-    assert str(groups).splitlines()[0].split() == ["label", "heads", "neurons", "fixed"]
+    assert groups.table().splitlines()[0].split() == ["label", "heads", "neurons", "fixed"]
+    assert groups.summary().startswith("Neurons that carry a query's score, by label: next (1 heads): ")
     assert groups.columns()["label"] == [group.label for group in groups.all]
     with pytest.raises(RecordError, match="No head holds 'bag'; labels held are next"):
         groups["bag"]
@@ -215,9 +218,10 @@ def test_real_architectures(family):
 def test_it_prints_itself(found):
     lines = str(found).splitlines()
     length = f"median {np.median(found.tally.statistic.lengths):.0f} tokens"
-    assert lines[0] == f"planted: 3 heads, 20 texts ({length}), what each query looks at"
-    assert lines[2].startswith("3-0   1.00  1.0 [1.0, 1.0] of 24  1.00 [1.00, 1.00] (0.04)")
-    assert any(line.startswith("  neuron 5 adds +") and "in 100% of texts" in line for line in lines)
+    assert found.summary().startswith(f"planted: 3 heads, 20 texts ({length}), what each query looks at; ")
+    assert any(line.startswith("3-0   1.00  1.0 [1.0, 1.0] of 24  1.00 [1.00, 1.00] (0.04)") for line in lines)
+    assert max(map(len, lines)) <= 100
+    assert re.search(r"neuron 5 adds \+[^:]*? in 100% of texts", " ".join(str(found).split()))
     assert repr(found) == "<Mechanism: 3 heads, 20 texts, looking at what each query looks at>"
 
 

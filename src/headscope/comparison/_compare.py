@@ -24,9 +24,17 @@ from headscope.comparison.stack import StackComparison, counted, joined, largest
 from headscope.errors import RecordError
 from headscope.evidence import length_said, parse_groups
 from headscope.record import Record
-from headscope.results import Result, aligned
+from headscope.results import Result, TextTable
 
 Pair = tuple[Record, Record]
+SAYS = {
+    "head": "of A, layer-head, both from 0",
+    "nearest": "the head of B that it is set against",
+    "JS (nats)": "Jensen-Shannon distance of their rows, mean over rows and texts, 0 to 0.69",
+    "interval": "of that mean over texts",
+    "spread": "the largest distance that says nothing",
+}
+"""The legend of the table."""
 ROUNDING = "give spread= (--spread) for two texts or seeds that say nothing"
 
 
@@ -76,23 +84,32 @@ class Comparison(Result):
         told = f"{moved} moved" if ranked else "ranking only"
         return f"<Comparison: {heads} heads, {counted(self.texts, 'text')}, {told}>"
 
-    def __str__(self) -> str:
-        first = [f"A: {self.a.summary}", f"B: {self.b.summary}"]
-        return "\n".join([*first, *self.table()])
+    def summary(self) -> str:
+        """What was compared, and how many heads moved."""
+        return "\n".join([f"A: {self.a.summary}", f"B: {self.b.summary}", *self.counts()])
 
-    def table(self) -> list[str]:
-        """The heads of every stack that moved most, as lines."""
-        lines = []
+    def counts(self) -> list[str]:
+        """How many heads of each stack moved, in words."""
+        named = len(self.stacks) > 1
+        return [f"{name}: " * named + stack.said()[0] for name, stack in self.stacks.items()]
+
+    @property
+    def model(self) -> str:
+        """Name of the model of B; empty where nobody knows."""
+        return self.b.model.name
+
+    def _blocks(self) -> list[TextTable | str]:
+        """The heads of every stack that moved most."""
+        blocks: list[TextTable | str] = []
         for name, stack in self.stacks.items():
-            lines += ["", *([f"{name}:"] if len(self.stacks) > 1 else []), *_tokens(stack)]
-            lines += stack.said()
+            lines = [*([f"{name}:"] if len(self.stacks) > 1 else []), *_tokens(stack), *stack.said()[1:]]
             if stack.candidates > 1:
-                lines += [
+                lines.append(
                     f"Heads of A beside the nearest of {stack.candidates} heads of B, chosen on these texts: "
                     "numbers of heads mean nothing across these models"
-                ]
-            lines += aligned(stack.lines())
-        return lines + [f"Stack {name!r} is only in one of them" for name in self.left_out]
+                )
+            blocks += ["\n".join(lines), TextTable.of_rows(stack.lines(), says=SAYS)]
+        return [*blocks, *(f"Stack {name!r} is only in one of them" for name in self.left_out)]
 
 
 class OverTexts(TypedDict, total=False):

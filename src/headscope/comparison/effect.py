@@ -11,7 +11,7 @@ from jaxtyping import Float
 from headscope.comparison._compare import Comparison
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record
-from headscope.results import Result, aligned
+from headscope.results import Result, TextTable
 
 OutputKind = Literal["tokens", "classes", "states", "number"]
 Guesses = tuple[tuple[str, float], ...]
@@ -22,6 +22,13 @@ SAYS = {
     "number": ("absolute difference of the one number that the model gives", ""),
 }
 SHOWN = 3
+SAID = {
+    "after": "the token behind which the model guesses",
+    "KL": "how far its guesses moved, in nats",
+    "intact": "the most probable guesses",
+    "changed": "the same under the change",
+}
+"""The legend of the table."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,24 +62,30 @@ class OutputChange:
 
     def lines(self) -> list[str]:
         """The output and the positions that moved most, in words."""
+        return [line for part in (self.said(), *self.guesses()) for line in str(part).split("\n")]
+
+    def said(self) -> str:
+        """How far the output moved, in words."""
         unit = SAYS[self.kind][1]
         most = int(self.values.argmax())
         value = f"{self.mean:.4g} {unit}".strip()
         if len(self.values) == 1:
-            first = f"Output: {self.says} {value}"
-        else:
-            first = (
-                f"Output: {self.says}, mean {value} over {len(self.values)} positions, "
-                f"most {self.values[most]:.4g} at {self.labels[most]!r}"
-            )
+            return f"Output: {self.says} {value}"
+        return (
+            f"Output: {self.says}, mean {value} over {len(self.values)} positions, "
+            f"most {self.values[most]:.4g} at {self.labels[most]!r}"
+        )
+
+    def guesses(self) -> list[TextTable]:
+        """The positions that moved most with their guesses; none where the model does not guess."""
         if not self.before:
-            return [first]
+            return []
         order = [int(place) for place in np.argsort(-self.values, kind="stable")][:SHOWN]
         rows = [("after", "KL", "intact", "changed")]
         for place in order:
             told = (_told(guesses[place]) for guesses in (self.before, self.after))
             rows.append((self.labels[place], f"{self.values[place]:.4g}", *told))
-        return [first, *aligned(rows)]
+        return [TextTable.of_rows(rows, says=SAID, wraps=("intact", "changed"))]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,13 +141,23 @@ class Effect(Result):
     def __repr__(self) -> str:
         return f"<Effect of {'; '.join(self.done)}: output {self.output.mean:.3g}>"
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """What was done, and how far the output moved."""
         texts = f", {len(self.outputs)} texts" if len(self.outputs) > 1 else ""
-        lines = [f"{self.intact.summary}{texts}", *(f"Changed: {done}" for done in self.done), *self.output.lines()]
+        lines = [f"{self.intact.summary}{texts}", *(f"Changed: {done}" for done in self.done)]
+        return "\n".join([*lines, self.output.said(), *self.comparison.counts()])
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where nobody knows."""
+        return self.intact.model.name
+
+    def _blocks(self) -> list[TextTable | str]:
+        blocks: list[TextTable | str] = list(self.output.guesses())
         if len(self.outputs) > 1:
             means = [output.mean for output in self.outputs]
-            lines.append(f"Over all texts: mean {np.mean(means):.4g}, from {min(means):.4g} to {max(means):.4g}")
-        return "\n".join([*lines, *self.comparison.table()])
+            blocks.append(f"Over all texts: mean {np.mean(means):.4g}, from {min(means):.4g} to {max(means):.4g}")
+        return [*blocks, *self.comparison._blocks()]
 
 
 def _told(guesses: Guesses) -> str:

@@ -13,7 +13,15 @@ from headscope.errors import RecordError
 from headscope.evidence import effect_size, interval
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import Pattern
-from headscope.results import Result, aligned
+from headscope.results import Result, TextTable
+
+SAYS = {
+    "head": "layer-head, both from 0",
+    "before": "mean score of the pattern over texts",
+    "after": "the same of the changed model",
+    "change": "after less before, texts paired",
+}
+"""The legend of the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +109,14 @@ class Changes(Result):
         gone = sum(each.gone for each in self.held)
         return f"<Changes: {len(self.held)} labels held, {gone} are gone, {self.before.texts} texts, {self.what}>"
 
-    def __str__(self) -> str:
-        first = f"{self.before.tally.model or 'a model'}, {self.what}: {self._count()}"
+    def summary(self) -> str:
+        """How many of the labels that held before are gone."""
+        return f"{self.before.tally.model or 'a model'}, {self.what}: {self._count()}"
+
+    def _blocks(self) -> list[TextTable | str]:
         beside = [] if self.control is None else [f"The same with random weights: {self.control._count()}"]
         if not self.held:
-            return "\n".join([first, *self._notes(), *beside])
+            return ["\n".join([*self._notes(), *beside])]
         rows = [
             (
                 f"{each.layer}-{each.head}",
@@ -118,8 +129,8 @@ class Changes(Result):
             for each in self.held
         ]
         note = f"[{self.before.confidence:.0%} bootstrap interval over texts]; gone: all of it below the threshold"
-        table = aligned([("head", "pattern", "before", "after", "change", ""), *rows])
-        return "\n".join([first, *table, note, *self._notes(), *beside])
+        table = TextTable.of_rows([("head", "pattern", "before", "after", "change", ""), *rows], says=SAYS)
+        return [table, "\n".join([note, *self._notes(), *beside])]
 
     def _notes(self) -> list[str]:
         """How long the texts are, and what keeps labels from being told."""

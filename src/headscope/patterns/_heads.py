@@ -21,7 +21,7 @@ from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._tally import MEASURES, Tally
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns.records import with_groups
-from headscope.results import Kept, Result, aligned
+from headscope.results import Kept, Result, Summary, TextTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,8 @@ class Heads(Result):
         return float(np.median(known)) if len(known) else float("nan")
 
     @property
-    def summary(self) -> str:
-        """How many heads hold each label, of how many, on texts of which length."""
+    def summary(self) -> Summary:
+        """How many heads hold each label, of how many, on texts of which length; call it as of every result."""
         told = _counted(self.labels) or "no label"
         if self.candidates:
             told += f" (candidates: {_counted(self.candidates)})"
@@ -102,7 +102,13 @@ class Heads(Result):
         if self.documents != self.texts:
             texts += f" of {self.documents} document{'s' * (self.documents != 1)}"
         length = "length not known" if np.isnan(self.tokens) else f"median {self.tokens:.0f} tokens"
-        return f"{told} of {len(self.cells)} heads; {length}, {texts}"
+        model = self.tally.model or "a model"
+        return Summary(f"{model}: {told} of {len(self.cells)} heads; {length}, {texts}")
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where nobody knows."""
+        return self.tally.model
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " head"]]:
@@ -202,8 +208,7 @@ class Heads(Result):
     def __repr__(self) -> str:
         return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"
 
-    def __str__(self) -> str:
-        model = self.tally.model or "a model"
+    def _blocks(self) -> list[TextTable | str]:
         once = ["Seen on one text only: nothing can be said of others"] if self.texts == 1 else []
         columns = [
             *HEADER,
@@ -211,8 +216,9 @@ class Heads(Result):
             *(["candidates"] if self.candidates else []),
         ]
         rows = [tuple(columns), *(self._row(cell, columns) for cell in range(len(self.cells)))]
+        table = TextTable.of_rows(rows, says=SAYS, wraps=("labels", "candidates"))
         notes = [*once, *self._legend(), *self._not_judged(), *self._too_few()]
-        return "\n".join([f"{model}: {self.summary}", *aligned(rows), *notes, self.summary])
+        return [table, "\n".join([*notes, self.summary])]
 
     @property
     def caution(self) -> str:
@@ -288,6 +294,16 @@ class Heads(Result):
 
 
 HEADER = ("head", *MEASURES, "class")
+SAYS = {
+    "head": "layer-head, both from 0",
+    "entropy": "of a row, mean over queries and texts, in nats",
+    "confidence": "largest weight of a row, mean",
+    "distance": "how many tokens away the weight is, mean",
+    "self": "weight on the token itself",
+    "special": "weight on special tokens",
+    "class": "of Kovaleva's kinds of maps the most frequent, and its share of the texts",
+}
+"""The legend of the table."""
 
 
 def _counted(labels: tuple[Label, ...]) -> str:

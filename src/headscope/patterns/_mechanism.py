@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from headscope.measures import carriers
 from headscope.patterns._mechanism_tally import READINGS, SUMMARY, MechanismTally, Reading
 from headscope.patterns._pattern import Pattern
 from headscope.patterns.records import with_groups
-from headscope.results import Kept, Result, aligned
+from headscope.results import Kept, Result, TextTable
 
 SHOWN = 8
 """Neurons in the table of one head."""
@@ -111,7 +111,12 @@ class Groups(Result):
         """One row for each label."""
         return {field.name: [getattr(group, field.name) for group in self.all] for field in fields(Group)}
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """How many neurons carry the heads of each label, and how fixed these are."""
+        told = [f"{group.label} ({group.heads} heads): {group.neurons:.1f} neurons" for group in self.all]
+        return f"Neurons that carry a query's score, by label: {', '.join(told) or 'no head holds a label'}"
+
+    def _blocks(self) -> list[TextTable | str]:
         rows = [
             (
                 group.label,
@@ -121,8 +126,12 @@ class Groups(Result):
             )
             for group in self.all
         ]
-        note = f"fixed: Jaccard above chance, 1 the same neurons at all positions [{self.confidence:.0%} over texts]"
-        return "\n".join([*aligned([("label", "heads", "neurons", "fixed"), *rows]), note])
+        says = {
+            "heads": "how many hold the label",
+            "neurons": "the fewest that carry the score of a query, mean",
+            "fixed": f"Jaccard above chance, 1 the same neurons at all positions [{self.confidence:.0%} over texts]",
+        }
+        return [TextTable.of_rows([("label", "heads", "neurons", "fixed"), *rows], says=says)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,16 +248,33 @@ class Mechanism(Result):
     def __repr__(self) -> str:
         return f"<Mechanism: {len(self.cells)} heads, {self.texts} texts, looking at {self._looks_at}>"
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """How many neurons carry what the heads look at, of how many."""
         model = self.tally.model or "a model"
         texts = f"{self.texts} text{'s' * (self.texts != 1)} ({length_said(self.tally.statistic.lengths)})"
-        first = f"{model}: {len(self.cells)} heads, {texts}, {self._looks_at}"
-        cards = [line for cell in self.cells for line in self._card(*cell)] if len(self.cells) <= SHOWN else []
-        beside = [] if self.control is None else ["", "The same with random weights:", *self.control._table()]
-        return "\n".join([first, *self._table(), *NOTES, *cards, *beside])
+        rows = self._rows("margin")
+        known = [row["neurons"] for row in rows if not np.isnan(row["neurons"])]
+        carried = ""
+        if known:
+            units = max(row["units"] for row in rows)
+            carried = f"; {np.mean(known):.1f} of {units} neurons carry a query's margin, mean over heads"
+        return f"{model}: {len(self.cells)} heads, {texts}, {self._looks_at}{carried}"
 
-    def _table(self) -> list[str]:
-        return aligned([HEADER, *map(self._line, self._rows("margin"), self._rows("score"))])
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where nobody knows."""
+        return self.tally.model
+
+    def _blocks(self) -> list[TextTable | str]:
+        cards = [line for cell in self.cells for line in self._card(*cell)] if len(self.cells) <= SHOWN else []
+        blocks: list[TextTable | str] = [self._table(), "\n".join(cards)]
+        if self.control is not None:
+            blocks.append(replace(self.control._table(), title="The same with random weights:"))
+        return blocks
+
+    def _table(self) -> TextTable:
+        rows = [HEADER, *map(self._line, self._rows("margin"), self._rows("score"))]
+        return TextTable.of_rows(rows, says=SAYS)
 
     @property
     def _looks_at(self) -> str:
@@ -328,11 +354,17 @@ class Mechanism(Result):
         return self.cells.index((layer, head))
 
 
-HEADER = ("head", "mass", "neurons (margin)", "Jaccard (chance)", "neurons (score)", "Jaccard (chance)")
-NOTES = (
-    "neurons: the fewest that make up most of the positive score of a query, mean over queries and texts [interval]",
-    "Jaccard: how alike their sets are at two positions of a text; margin is the score less its mean over all keys",
-)
+HEADER = ("head", "mass", "neurons (margin)", "Jaccard (chance)", "neurons (score)", "Jaccard (chance) by score")
+SAYS = {
+    "head": "layer-head, both from 0",
+    "mass": "weight on what is looked at",
+    "neurons (margin)": "the fewest that make up most of the positive score of a query, mean over queries and texts "
+    "[interval], where the margin is the score less its mean over all keys",
+    "Jaccard (chance)": "how alike their sets are at two positions of a text, and how alike sets of that size are by "
+    "chance",
+    "neurons (score)": "the same of the score itself",
+}
+"""The legend of the table."""
 
 
 def mechanism(

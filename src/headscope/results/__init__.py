@@ -2,12 +2,16 @@
 
 from headscope.results._file import load, save
 from headscope.results._registry import drawing_of, draws, reads, shows, view_of
-from headscope.results._result import Kept, Result, no_figure, no_page
-from headscope.results._table import aligned
+from headscope.results._result import Kept, Result, Summary, no_figure, no_page
+from headscope.results._table import WIDTH, Column, TextTable, aligned, wrapped
 
 __all__ = [
+    "WIDTH",
+    "Column",
     "Kept",
     "Result",
+    "Summary",
+    "TextTable",
     "aligned",
     "drawing_of",
     "draws",
@@ -18,4 +22,5 @@ __all__ = [
     "save",
     "shows",
     "view_of",
+    "wrapped",
 ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import os
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,10 +15,19 @@ import numpy as np
 from headscope._libraries import library
 from headscope.errors import FigureError, FileError, PageError
 from headscope.results._registry import drawing_of, view_of
+from headscope.results._table import TextTable, wrapped
 from headscope.storage import NPZ, save_kept
 
 Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What is said of a result, as JSON takes it, and its arrays by name."""
+
+
+class Summary(str):
+    """A summary that headscope 0.1 had as an attribute: read as before, or called as of every result."""
+
+    def __call__(self) -> str:
+        """The same words."""
+        return str(self)
 
 
 class Result:
@@ -27,6 +39,31 @@ class Result:
 
     KIND: ClassVar[str] = ""
     """What it is, in a word or two; entries for figures, pages and files go by it."""
+
+    def summary(self) -> str:
+        """What was found, in one or two plain sentences: the answer that one came for."""
+        return repr(self)
+
+    def table(self) -> str:
+        """What is printed below the summary: tables of at most 100 columns, each with its legend, and notes."""
+        return "\n\n".join(_printed(block) for block in _said_once(self._blocks()) if block)
+
+    def _blocks(self) -> list[TextTable | str]:
+        """Tables and notes, in the order in which they are printed."""
+        return []
+
+    def __str__(self) -> str:
+        return "\n\n".join(part for part in (wrapped(self.summary()), self.table()) if part)
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it; every string is escaped."""
+        parts = [f"<p>{html.escape(self.summary())}</p>"]
+        for block in _said_once(self._blocks()):
+            if isinstance(block, TextTable):
+                parts.append(f'<div style="overflow-x: auto">{block.html()}</div>')
+            elif block:
+                parts.append(f'<p style="white-space: pre-line"><small>{html.escape(block)}</small></p>')
+        return "\n".join(parts)
 
     def columns(self) -> dict[str, list[Any]]:
         """The table, one list for each column, all of one length."""
@@ -102,6 +139,27 @@ class Result:
         if show is None:
             raise PageError(no_page(self))
         return show(self, **options)
+
+
+def _said_once(blocks: Sequence[TextTable | str]) -> list[TextTable | str]:
+    """The blocks; what a legend says of a column stands below the first table that has it."""
+    said: set[tuple[str, str]] = set()
+    found: list[TextTable | str] = []
+    for block in blocks:
+        if not isinstance(block, TextTable):
+            found.append(block)
+            continue
+        columns = []
+        for column in block.columns:
+            again = (column.name, column.says) in said
+            columns.append(replace(column, says="") if again else column)
+        said |= {(column.name, column.says) for column in block.columns}
+        found.append(replace(block, columns=tuple(columns)))
+    return found
+
+
+def _printed(block: TextTable | str) -> str:
+    return str(block) if isinstance(block, TextTable) else wrapped(block)
 
 
 def no_figure(found: Any) -> str:

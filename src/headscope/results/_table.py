@@ -1,9 +1,159 @@
-"""Text tables."""
+"""Tables as text and as HTML: at most 100 columns wide, with a legend below."""
 
 from __future__ import annotations
 
+import html
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-def aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows of text as lines whose columns stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+WIDTH = 100
+"""Characters of a line: what a terminal of half a laptop's screen shows."""
+GAP = "  "
+LEAST_WRAPPED = 28
+"""Characters that a column of words needs at least, to be wrapped within the room that is left on a line."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Args:
+        name: its title.
+        cells: as they are printed.
+        says: what the numbers are, for the legend; empty where the title says so.
+        align: which side the cells stand on.
+        wraps: whether a cell may take several lines, broken between words.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+    says: str = ""
+    align: Literal["left", "right"] = "left"
+    wraps: bool = False
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table as it is printed. Columns that do not fit beside each other stand below, behind the same first column.
+
+    Args:
+        columns: from left to right; the first names the rows.
+        title: the line above it; empty for none.
+        width: characters that a line may have.
+    """
+
+    columns: tuple[Column, ...]
+    title: str = ""
+    width: int = WIDTH
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Sequence[Sequence[str]],
+        *,
+        says: Mapping[str, str] | None = None,
+        title: str = "",
+        align: Literal["left", "right"] = "left",
+        wraps: Sequence[str] = (),
+    ) -> TextTable:
+        """A table of rows, the first of which holds the titles of the columns.
+
+        Args:
+            rows: all of one length.
+            says: what columns hold, by title, for the legend.
+            title: the line above it.
+            align: which side all cells stand on, but those of the first column, which stand on the left.
+            wraps: titles of the columns that may take several lines.
+        """
+        legend = says or {}
+        columns = []
+        for place, (name, *cells) in enumerate(zip(*rows, strict=True)):
+            side = "left" if place == 0 else align
+            columns.append(Column(name, tuple(cells), legend.get(name, ""), side, name in wraps))
+        return cls(tuple(columns), title)
+
+    def __str__(self) -> str:
+        parts = ["\n".join(_lines(part)) for part in self._parts()]
+        if self.title:
+            parts[0] = f"{wrapped(self.title, self.width)}\n{parts[0]}"
+        return "\n".join(["\n\n".join(parts), *self._legend_lines()])
+
+    @property
+    def legend(self) -> str:
+        """What each column holds, one after the other; empty where all titles say so."""
+        return "; ".join(f"{name}: {says}" for name, says in self._legend())
+
+    def html(self) -> str:
+        """The table as HTML; every string is escaped."""
+        head = "".join(f"<th>{html.escape(column.name)}</th>" for column in self.columns)
+        rows = []
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+            rows.append(f"<tr>{cells}</tr>")
+        title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        note = f"<p><small>{html.escape(self.legend)}</small></p>" if self.legend else ""
+        return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{note}"
+
+    def _legend(self) -> list[tuple[str, str]]:
+        return list(dict.fromkeys((column.name, column.says) for column in self.columns if column.says))
+
+    def _legend_lines(self) -> list[str]:
+        return [wrapped(self.legend, self.width)] if self.legend else []
+
+    def _parts(self) -> list[list[Column]]:
+        """The columns that fit beside each other, each time behind the first."""
+        key, *rest = self.columns
+        parts, part, room = [], [key], self.width - _size(key)
+        for column in rest:
+            fits = _size(column) + len(GAP) <= room
+            if not fits and len(part) > 1 and not (column.wraps and room >= LEAST_WRAPPED):
+                parts.append(part)
+                part, room = [key], self.width - _size(key)
+                fits = _size(column) + len(GAP) <= room
+            part.append(column if fits else _broken(column, room - len(GAP)))
+            room -= _size(part[-1]) + len(GAP)
+        return [*parts, part]
+
+
+def _size(column: Column) -> int:
+    lines = [line for cell in (column.name, *column.cells) for line in cell.split("\n")]
+    return max(map(len, lines))
+
+
+def _broken(column: Column, room: int) -> Column:
+    """The column with its cells in lines of at most so many characters."""
+    cells = tuple("\n".join(textwrap.wrap(cell, room, break_on_hyphens=False)) for cell in column.cells)
+    return Column(column.name, cells, column.says, column.align, column.wraps)
+
+
+def _lines(part: Sequence[Column]) -> list[str]:
+    """The lines of columns that stand beside each other; a cell of several lines makes its row as high."""
+    sizes = [_size(column) for column in part]
+    found = []
+    for row in zip(*((column.name, *column.cells) for column in part), strict=True):
+        cells = [cell.split("\n") for cell in row]
+        for number in range(max(map(len, cells))):
+            words = [cell[number] if number < len(cell) else "" for cell in cells]
+            placed = []
+            for word, size, column in zip(words, sizes, part, strict=True):
+                placed.append(word.ljust(size) if column.align == "left" else word.rjust(size))
+            found.append(GAP.join(placed).rstrip())
+    return found
+
+
+def wrapped(text: str, width: int = WIDTH) -> str:
+    """Text whose lines are broken between words where they are longer than so many characters."""
+    lines = []
+    for line in text.split("\n"):
+        inset = line[: len(line) - len(line.lstrip())]
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+        ) or [""]
+    return "\n".join(lines)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of text as lines whose columns stand below each other; the first row holds their titles."""
+    return str(TextTable.of_rows(rows)).split("\n")

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from headscope.errors import FileError, RecordError
 from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
 from headscope.evidence.correction import CORRECTIONS
-from headscope.results import Kept, Result, aligned, reads
+from headscope.results import Kept, Result, TextTable, reads
 from headscope.storage import OLD_ABLATION, Finite, array_of, check_document, kind_of, load_kept, read_npz, reading
 
 VERSION = 1
@@ -26,6 +26,13 @@ MOST_COLUMNS = 16
 NAMED = 8
 """Heads that the printed table names at either end."""
 LEAST_FLIPS = 9999
+SAYS = {
+    "disabled": "layer-head, both from 0",
+    "change": "of the mean score without it",
+    "p": "of such a change by chance",
+    "corrected": "p corrected for all that were tried; * where it is significant",
+}
+"""The legend of the tables."""
 
 MOST_NUMBERED = 2**14
 """Layers and heads of a file; maps of them are as large as their largest number."""
@@ -229,16 +236,10 @@ class Ablation(Result):
         counts = self.counts()
         return f"<Ablation: {self.task}, {counts['heads']} heads, {self.examples} examples>"
 
-    def __str__(self) -> str:
-        blocks = [
-            self._summary(),
-            *(self._grid(stack) for stack in self.stacks),
-            self._ends(),
-            self._layers(),
-            self._control(),
-            self._notes(),
-        ]
-        return "\n\n".join(block for block in blocks if block)
+    def _blocks(self) -> list[TextTable | str]:
+        grids = [self._grid(stack) for stack in self.stacks]
+        tables = [*grids, self._ends(), self._layers()]
+        return [*(table for table in tables if table is not None), self._control(), self._notes()]
 
     def _values(self, what: str) -> np.ndarray:
         values = {"change": self.change, "score": self.baseline + self.change, "significant": None}
@@ -252,7 +253,8 @@ class Ablation(Result):
             raise RecordError(f"There is no stack {stack!r}; there are {', '.join(self.stacks)}")
         return self.stacks[0] if stack is None else stack
 
-    def _summary(self) -> str:
+    def summary(self) -> str:
+        """The score of the intact model, and for how many heads it falls or rises without them."""
         low, high = self.baseline_interval
         ends = "" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]"
         examples = f"{self.examples} examples{self._of}{self._long}"
@@ -278,10 +280,10 @@ class Ablation(Result):
     def _long(self) -> str:
         return "" if self.tokens is None else f", median {self.tokens:.0f} tokens"
 
-    def _grid(self, stack: str) -> str:
+    def _grid(self, stack: str) -> TextTable | None:
         grid, bars = self.grid(stack=stack), self.by_layer(stack=stack)
         if not 0 < grid.shape[1] <= MOST_COLUMNS:
-            return ""
+            return None
         marks, whole = self.grid("significant", stack), self.by_layer("significant", stack)
         shown = ~np.isnan(bars).all()
         rows = [("layer", *map(str, range(grid.shape[1])), *(["all"] if shown else []))]
@@ -289,9 +291,7 @@ class Ablation(Result):
             cells = [self._cell(value, mark) for value, mark in zip(grid[at], marks[at], strict=True)]
             rows.append((str(layer), *cells, *([self._cell(bars[at], whole[at])] if shown else [])))
         title = f"change of {self.metric} by layer and head" + (f", {stack}" if len(self.stacks) > 1 else "")
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.rjust, row, widths)).rstrip() for row in rows]
-        return "\n".join([title, *lines])
+        return TextTable.of_rows(rows, title=title, align="right", says={"all": "without the whole layer"})
 
     def _cell(self, value: float, mark: float) -> str:
         if np.isnan(value):
@@ -305,21 +305,21 @@ class Ablation(Result):
         digits = int(np.clip(1 - np.floor(np.log10(largest)), 1, 6)) if largest > 0 else 1
         return f"{round(value, digits) + 0.0:+.{digits}f}"
 
-    def _ends(self) -> str:
+    def _ends(self) -> TextTable | None:
         heads = np.flatnonzero(~self.of_layers)
         order = heads[np.argsort(self.change[heads], kind="stable")]
         if not len(order):
-            return ""
+            return None
         chosen = order if len(order) <= 2 * NAMED else np.concatenate([order[:NAMED], order[-NAMED:]])
         found = self._rows(chosen)
         if len(chosen) < len(order):
             found.insert(1 + NAMED, ("...", "", "", "", ""))
-        return "\n".join(aligned(found))
+        return TextTable.of_rows(found, says=SAYS)
 
-    def _layers(self) -> str:
+    def _layers(self) -> TextTable | None:
         """Whole layers with their evidence."""
         found = np.flatnonzero(self.of_layers)
-        return "\n".join(aligned(self._rows(found))) if len(found) else ""
+        return TextTable.of_rows(self._rows(found), says=SAYS) if len(found) else None
 
     def _rows(self, chosen: np.ndarray) -> list[tuple[str, ...]]:
         rows = [("disabled", "change", f"{self.confidence:.0%} interval", "p", "corrected")]
@@ -343,7 +343,7 @@ class Ablation(Result):
         heads = ~self.of_layers
         family, kind = (heads, "head") if heads.any() else (~heads, "layer")
         largest, here = (float(np.abs(each.change[family]).max()) for each in (self.control, self))
-        _, *lines = self.control._summary().splitlines()
+        _, *lines = self.control.summary().splitlines()
         said = f"largest change of a {kind} there {largest:.2g}, here {here:.2g}"
         return "\n".join(["The same architecture with random weights:", *lines, said])
 

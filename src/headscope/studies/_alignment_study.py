@@ -16,10 +16,10 @@ from headscope.evidence.groups import added
 from headscope.measures.alignment import Link
 from headscope.patterns.records import OneModel
 from headscope.record import Record
-from headscope.results import Kept, Result
+from headscope.results import Kept, Result, TextTable
 from headscope.studies._alignment import BY, STATES, check_links, words_of, written_words_of
 from headscope.studies._alignment_counts import counts_of, diagonal_counts, rates_of
-from headscope.studies._alignment_table import LEAST, columns_of, printed
+from headscope.studies._alignment_table import LEAST, blocks_of, columns_of, summary_of
 from headscope.studies._best_place import BestPlace, chosen_places
 from headscope.studies._held_out import SPLITS, halves_of
 
@@ -234,8 +234,12 @@ class AlignmentStudy(OneModel, Result):
     def __repr__(self) -> str:
         return f"<AlignmentStudy of {self.sentences} sentences>"
 
-    def __str__(self) -> str:
-        return printed(self)
+    def summary(self) -> str:
+        """The least error rate of a layer by weight and by norm, beside the diagonal's."""
+        return summary_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
 
     @cached_property
     def _redrawn(self) -> Float[np.ndarray, "resample state by layer head_and_all"]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.evidence import length_said
-from headscope.results import aligned
+from headscope.results import TextTable
 from headscope.studies._alignment import BY, STATES
 from headscope.studies._reading import percent, said_of
 
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from headscope.studies._alignment_study import AlignmentStudy
 
 FIELDS = ("state", "by", "layer", "head", "aer", "low", "high", "baseline", "sentences")
+SAYS = {
+    "weight, output": "by attention weight, of the step that writes the target word",
+    "norm, output": "by the norm of what is added, of that step",
+    "weight, input": "by attention weight, of the step that reads the target word",
+    "norm, input": "by the norm of what is added, of that step",
+}
+"""The legend of the table."""
 LEAST = 4
 """Sentences that make two halves, to choose on and to measure on."""
 
@@ -35,29 +42,46 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
     return found
 
 
-def printed(study: AlignmentStudy) -> str:
+def summary_of(study: AlignmentStudy) -> str:
+    """What was counted, and the least error rate of a layer by weight and by norm beside the diagonal's."""
+    if not study.sentences:
+        return repr(study)
+    length = f"{length_said(study.lengths.values())} of the source"
+    baseline = percent(study.baseline)
+    told = f"{study.model or 'a model'}: {study.sentences} sentences ({length}). "
+    parts = []
+    for by in BY:
+        rates = np.concatenate([study.error_rates(by, state)[:, -1] for state in STATES])
+        known = rates[~np.isnan(rates)]
+        if len(known):
+            parts.append(f"{percent(float(known.min()))} by {by}")
+    return (
+        f"{told}The least alignment error rate of a layer is {' and '.join(parts) or 'not known'} (in %, chosen on "
+        f"these sentences); the diagonal, without any attention, has {baseline}"
+    )
+
+
+def blocks_of(study: AlignmentStudy) -> list[TextTable | str]:
     """The table of layers, the baseline, the best places, and what was left out."""
     if not study.sentences:
-        return "\n".join([repr(study), *_said(study)])
-    length = f"{length_said(study.lengths.values())} of the source"
+        return ["\n".join(_said(study))]
     title = (
-        f"{study.model or 'a model'}: {study.sentences} sentences ({length}); alignment error rate in % "
-        f"[{study.confidence:.0%} interval over sentences], all heads of a layer together"
+        f"Alignment error rate in % [{study.confidence:.0%} interval over sentences], all heads of a layer together:"
     )
     baseline = f"the diagonal, without any attention: {percent(study.baseline, study.baseline_interval)}"
-    control = []
+    blocks: list[TextTable | str] = [_layers(study, title), "\n".join([baseline, *_chosen(study)])]
     if study.control is not None:
-        control = ["the same with random weights:", *_layers(study.control), *_chosen(study.control)]
-    return "\n".join([title, *_layers(study), baseline, *_chosen(study), *control, *_said(study)])
+        blocks += [_layers(study.control, "the same with random weights:"), "\n".join(_chosen(study.control))]
+    return [*blocks, "\n".join(_said(study))]
 
 
-def _layers(study: AlignmentStudy) -> list[str]:
+def _layers(study: AlignmentStudy, title: str) -> TextTable:
     shown = [(state, by) for state in STATES for by in BY]
     tables = [(study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]) for state, by in shown]
     rows = [("layer", *(f"{by}, {state}" for state, by in shown))]
     for number, layer in enumerate(study.layers):
         rows.append((str(layer), *(_cell(rates[number], ends[number]) for rates, ends in tables)))
-    return aligned(rows)
+    return TextTable.of_rows(rows, title=title, says=SAYS)
 
 
 def _chosen(study: AlignmentStudy) -> list[str]:

@@ -14,10 +14,10 @@ from headscope.errors import RecordError
 from headscope.linguistics import Passage, words_at
 from headscope.linguistics.mentions import RULES
 from headscope.record import Record
-from headscope.results import Kept
+from headscope.results import Kept, TextTable
 from headscope.studies._antecedent_head import FIELDS, AntecedentHead
 from headscope.studies._chosen_head import columns_of, places_of
-from headscope.studies._coref_table import plotted, printed
+from headscope.studies._coref_table import blocks_of, plotted, summary_of
 from headscope.studies._coref_tally import ALL, CANDIDATES, Answers, answers_of
 from headscope.studies._head_study import HeadStudy, Telling, added, joined
 from headscope.studies._held_out import Asked, halves_of, measured
@@ -177,8 +177,12 @@ class Coreference(HeadStudy):
     def __repr__(self) -> str:
         return f"<Coreference of {self.passages} passages>"
 
-    def __str__(self) -> str:
-        return printed(self)
+    def summary(self) -> str:
+        """How often the best head finds what a mention means, beside the nearest mention."""
+        return summary_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
 
     def _heads_of(self, candidates: str) -> tuple[AntecedentHead, ...]:
         hits, nearest = self._hits[_place(candidates)], self._rules[:1]

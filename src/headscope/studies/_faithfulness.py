@@ -6,7 +6,7 @@ What comes out is reported; nothing is asserted about it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, HeadscopeError, RecordError, TextError
 from headscope.evidence import interval, length_said
-from headscope.results import Result
+from headscope.results import Result, TextTable
 from headscope.studies._classifier_text import Text
 from headscope.studies._explained import SIGNALS, Explained
 from headscope.studies._explaining import Explaining
@@ -35,6 +35,38 @@ PERMUTED, ADVERSARIAL = "output moved, attention shuffled", "attention moved, ou
 FIELDS = ("measure", "signal", "against", "mean", "deviation", "low", "high", "texts")
 RANDOM = "random weights"
 Name = tuple[str, str, str]
+
+
+SAYS = {
+    "kendall, gradient": "rank correlation (tau-b) with gradient times input",
+    "spearman, gradient": "the same by Spearman's rho",
+    "kendall, leave_one_out": "rank correlation (tau-b) with the change when a token is left out",
+    "spearman, leave_one_out": "the same by Spearman's rho",
+    "comprehensiveness": "what the answer loses without the tokens of the highest rank, mean over shares",
+    "sufficiency": "what it loses with these alone",
+}
+"""The legend of the tables."""
+
+
+class MeansOrSummary(dict[Name, tuple[float, float, float, float, int]]):
+    """What `Faithfulness.summary` gives: called, a sentence; read as headscope 0.1 had it, `Faithfulness.means`.
+
+    Args:
+        means: by measure, signal and what it is set against.
+        words: the sentence.
+    """
+
+    def __init__(self, means: Mapping[Name, tuple[float, float, float, float, int]], words: str) -> None:
+        super().__init__(means)
+        self.words = words
+
+    def __call__(self) -> str:
+        """The sentence."""
+        return self.words
+
+    def __getitem__(self, name: Name) -> tuple[float, float, float, float, int]:
+        warnings.warn("Faithfulness.summary[...] is called means[...]", DeprecationWarning, stacklevel=2)
+        return super().__getitem__(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +117,7 @@ class Faithfulness(Result):
         return {name: column for name, column in found.items() if np.isfinite(column).any()}
 
     @cached_property
-    def summary(self) -> dict[Name, tuple[float, float, float, float, int]]:
+    def means(self) -> dict[Name, tuple[float, float, float, float, int]]:
         """Of each of `values`: mean, standard deviation, lower and upper end of the interval, and number of texts."""
         ends = self._interval(np.stack(list(self.values.values()), axis=1))
         return {
@@ -116,56 +148,70 @@ class Faithfulness(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """The summary as a table, one list for each column."""
-        rows = [(*name, *numbers) for name, numbers in self.summary.items()]
+        rows = [(*name, *numbers) for name, numbers in self.means.items()]
         found = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
         if self.control is not None:
-            theirs = self.control.summary
-            found["random_mean"] = [theirs[name][0] if name in theirs else np.nan for name in self.summary]
+            theirs = self.control.means
+            found["random_mean"] = [theirs[name][0] if name in theirs else np.nan for name in self.means]
         return found
 
     def __repr__(self) -> str:
         return f"<Faithfulness of {len(self.texts)} texts>"
 
-    def __str__(self) -> str:
-        over = "texts" if self.groups is None else "documents"
+    @property
+    def summary(self) -> MeansOrSummary:
+        """How far attention agrees with the gradient and with leaving out; call it as of every result.
+
+        headscope 0.1 had `means` here, which can be read from it for one version more, with a warning.
+        """
+        return MeansOrSummary(self.means, self._summary())
+
+    def _summary(self) -> str:
+        parts = []
+        for against, words in zip(AGAINST, ("the gradient", "leaving tokens out"), strict=True):
+            name = ("kendall", "attention", against)
+            if name in self.means:
+                parts.append(f"Kendall's tau {self.means[name][0]:.2f} with {words}")
         length = length_said(len(text.pieces) for text in self.texts)
         texts = f"{len(self.texts)} texts, {length} without special ones"
-        first = f"{texts}; mean (standard deviation) [{self.confidence:.0%} interval over {over}]"
-        blocks = [first, *self._tables()]
+        told = " and ".join(parts) or "no rank correlation, since all ties"
+        return f"{self.model or 'a model'}: {texts}. Attention has {told}"
+
+    def _blocks(self) -> list[TextTable | str]:
+        over = "texts" if self.groups is None else "documents"
+        first = f"mean (standard deviation) [{self.confidence:.0%} interval over {over}]"
+        blocks: list[TextTable | str] = [first, *self._tables()]
         blocks.append("\n".join(f"{name} is left out: {why}" for name, why in self.texts[0].missing.items()))
         if self.control is not None:
             blocks += ["The same with random weights:", *self.control._tables()]
-        return "\n\n".join(block for block in blocks if block)
+        return blocks
 
-    def _tables(self) -> list[str]:
+    def _tables(self) -> list[TextTable | str]:
         agreement = [(measure, against) for against in AGAINST for measure in AGREEMENT]
         return [
-            self._table("", [(f"{measure}, {against}", measure, against) for measure, against in agreement]),
+            self._table("signal", [(f"{measure}, {against}", measure, against) for measure, against in agreement]),
             self._table("erasure by", [(measure, measure, "") for measure in ERASURE]),
             self._tampered(),
         ]
 
-    def _table(self, corner: str, columns: list[tuple[str, str, str]]) -> str:
+    def _table(self, corner: str, columns: list[tuple[str, str, str]]) -> TextTable:
         rows = [[corner, *(title for title, _, _ in columns)]]
         for signal in self.signals:
             rows.append([signal, *(self._cell((measure, signal, against)) for _, measure, against in columns)])
-        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
-        )
+        return TextTable.of_rows(rows, align="right", says=SAYS)
 
     def _tampered(self) -> str:
         lines = []
         for measure, unit in ((PERMUTED, "median total variation distance"), (ADVERSARIAL, "nats, log 2 at most")):
             name = (measure, "attention", "")
-            if name in self.summary:
-                lines.append(f"{measure}: {self._cell(name)} ({unit}; {self.summary[name][-1]} texts)")
+            if name in self.means:
+                lines.append(f"{measure}: {self._cell(name)} ({unit}; {self.means[name][-1]} texts)")
         return "\n".join(lines)
 
     def _cell(self, name: Name) -> str:
-        if name not in self.summary:
+        if name not in self.means:
             return "-"
-        mean, deviation, low, high, _ = self.summary[name]
+        mean, deviation, low, high, _ = self.means[name]
         ends = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
         return f"{mean:.2f} ({deviation:.2f}){ends}"
 

@@ -15,7 +15,7 @@ from headscope.errors import RecordError
 from headscope.evidence import Statistic, interval, length_said, load_statistic
 from headscope.patterns.records import OneModel, with_groups
 from headscope.record import Record, Stack
-from headscope.results import Kept, Result, reads
+from headscope.results import Kept, Result, TextTable, reads
 from headscope.storage import STATISTIC, Finite, array_of, check_document, kind_of, load_kept, reading
 from headscope.studies._norm_plot import plot
 from headscope.studies._norm_values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
@@ -25,6 +25,16 @@ SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other
 DRAWN = SHOWN | {"stop": "period, comma"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
 LAYER = "layer "
+SAYS = {
+    "a ": "share of the weight of a row that goes to these tokens, mean over heads and texts",
+    "||af||": "the same of the norms of what is added",
+    "Spearman": "rank correlation of weight and ||f(x)||, all heads pooled",
+    "mix ": "mixing ratio: how much of a token's new state comes from others; W by weights, N by norms, Res with the "
+    "residual, Ln after the norm",
+    "||f||": "mean length of f(x) of these tokens",
+    "expansion": "how much f lengthens what it takes",
+}
+"""The legend of the tables, by how their columns begin."""
 KEPT = ("weights", "norms")
 SAID: dict[str, Any] = {
     "stack": (str, None),
@@ -190,21 +200,20 @@ class NormStudy(OneModel, Result):
     def __repr__(self) -> str:
         return f"<NormStudy of {self.texts} texts>"
 
-    def __str__(self) -> str:
+    def _blocks(self) -> list[TextTable | str]:
+        if not self.texts:
+            return []
+        said = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
+        blocks: list[TextTable | str] = [self._main_table(), *self._mixing_table(), *said]
+        if self.control is not None:
+            title = f"The same architecture with random weights:\n{self.control.summary()}"
+            blocks += [title, self.control._main_table()]
+        return blocks
+
+    def summary(self) -> str:
+        """Shares of the classes of tokens by weight and by norm, and how these go together."""
         if not self.texts:
             return repr(self)
-        said = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
-        control = []
-        if self.control is not None:
-            control = [
-                "The same architecture with random weights:",
-                self.control._summary(),
-                self.control._main_table(),
-            ]
-        blocks = [self._summary(), self._main_table(), self._mixing_table(), *said, *control]
-        return "\n\n".join(block for block in blocks if block)
-
-    def _summary(self) -> str:
         length = length_said(self.statistic.lengths)
         first = f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
         over = "texts" if self.statistic.documents == self.texts else f"{self.statistic.documents} documents"
@@ -222,7 +231,7 @@ class NormStudy(OneModel, Result):
                 parts.append(f"Spearman of weight and ||f||, {what}: {', '.join(ranks)}")
         return "\n".join([f"{first}; [{level}]", *parts])
 
-    def _main_table(self) -> str:
+    def _main_table(self) -> TextTable:
         shown = [SHOWN[name] for name in self.classes]
         header = ["layer", *(f"a {name}" for name in shown), *(f"||af|| {name}" for name in shown)]
         header += ["Spearman", *(f"mix {name}" for name in ("W", "N", "ResN", "ResLnN")), "expansion"]
@@ -232,14 +241,15 @@ class NormStudy(OneModel, Result):
         styles = [*(["percent"] * len(shares)), "plain", *(["percent"] * len(mixings)), "plain"]
         return _table(header, self._lines([*shares, *rest], styles))
 
-    def _mixing_table(self) -> str:
+    def _mixing_table(self) -> list[TextTable]:
         rows = [self.mean(f"mixing output: {name}") for name in self.classes]
         if np.isnan(rows).all():
-            return ""
+            return []
         header = ["layer", *(f"mix ResLnN {SHOWN[name]}" for name in self.classes)]
         header += [f"||f|| {SHOWN[name]}" for name in self.classes]
         lengths = [self.mean(f"length of f: {name}") for name in self.classes]
-        return _table(header, self._lines([*rows, *lengths], ["percent"] * len(rows) + ["plain"] * len(lengths)))
+        styles = ["percent"] * len(rows) + ["plain"] * len(lengths)
+        return [_table(header, self._lines([*rows, *lengths], styles))]
 
     def _lines(self, rows: list[np.ndarray], styles: list[str]) -> list[list[str]]:
         labels = [*map(str, self.layers), ALL]
@@ -408,7 +418,15 @@ def _cell(value: float, style: str) -> str:
     return f"{100 * value:.1f} %" if style == "percent" else f"{value:.2f}"
 
 
-def _table(header: list[str], lines: list[list[str]]) -> str:
-    rows = [header, *lines]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(header))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+def _table(header: list[str], lines: list[list[str]]) -> TextTable:
+    says = {name: words for name in header for start, words in SAYS.items() if name.startswith(start)}
+    return TextTable.of_rows([header, *lines], says=_once(says), align="right")
+
+
+def _once(says: dict[str, str]) -> dict[str, str]:
+    """Of columns that say the same the first alone."""
+    first: dict[str, str] = {}
+    for name, words in says.items():
+        if words not in first.values():
+            first[name] = words
+    return first

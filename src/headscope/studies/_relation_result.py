@@ -14,13 +14,13 @@ from headscope.errors import RecordError, TextError
 from headscope.linguistics import DIRECTIONS, NEAREST_STANFORD, OFFSETS, Sentence, words_at
 from headscope.patterns import Heads
 from headscope.record import Record
-from headscope.results import Kept
+from headscope.results import Kept, TextTable
 from headscope.studies._chosen_head import columns_of, places_of
 from headscope.studies._head_study import HeadStudy, Telling, added, joined
 from headscope.studies._held_out import halves_of, measured
 from headscope.studies._range_plot import range_plot
 from headscope.studies._relation_head import FIELDS, RelationHead
-from headscope.studies._relation_table import GROUPS, LEAST, plotted, printed
+from headscope.studies._relation_table import GROUPS, LEAST, blocks_of, plotted, summary_of
 from headscope.studies._relation_tally import SCORES, Corpus, Read, asked_of, corpus_of, read_heads
 
 COMMON = 100
@@ -204,8 +204,12 @@ class Relations(HeadStudy):
     def __repr__(self) -> str:
         return f"<Relations of {self.sentences} sentences>"
 
-    def __str__(self) -> str:
-        return printed(self)
+    def summary(self) -> str:
+        """How many relations some head follows better than any fixed offset."""
+        return summary_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
 
     def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
         corpus, hits = self.corpus, (self._hits(score), self.corpus.offset_hits(score))

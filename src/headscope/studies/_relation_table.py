@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headscope.evidence import p_shown
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT
-from headscope.results import aligned
+from headscope.results import TextTable
 from headscope.studies._range_plot import Mark
 from headscope.studies._reading import above_of, percent, said_of
 from headscope.studies._relation_head import RelationHead
@@ -15,18 +15,49 @@ if TYPE_CHECKING:
     from headscope.studies._relation_result import Relations
 
 GROUPS = (ALL, NO_PUNCT, NO_ROOT)
+ALPHA = 0.05
+"""For the sentence above the tables alone; p itself is in them."""
+SAYS = {
+    "words": "how many have the relation",
+    "head": "layer-head, both from 0",
+    "looks": "from the dependent to its head, or back",
+    "accuracy": "% of words whose head the attention head looks at most",
+    "offset": "the fixed distance that is right most often",
+    "baseline": "% of words for which it is",
+    "above": "points of head less offset",
+    "splits": "standard deviation of these over splits",
+    "p": "of being no better than the offset, corrected",
+    "random weights": "accuracy of the best head of the same architecture with random weights",
+}
+"""The legend of the tables."""
+HELD = {"head": "the one chosen most often"}
 LEAST = 20
 """How many words a relation has that is printed; tables to export hold them all."""
 
 
-def printed(found: Relations) -> str:
-    """The table of relations, what trees give, what the numbers mean, and what was left out."""
+def summary_of(found: Relations) -> str:
+    """How many relations some head follows better than any fixed offset."""
     if not found.sentences:
-        return "\n".join([repr(found), *said_of(found.left_out, "sentences are")])
+        return repr(found)
     sentences = f"{found.sentences} sentences{_of(found)} ({found.length_said})"
-    title = f"{titled(found)}: {len(found.cells)} heads, {sentences}, {found.words} words"
-    lines = [title, *aligned(_table(found)), *_rare(found), *_trees(found), _note(found)]
-    return "\n".join([*lines, *said_of(found.left_out, "sentences are")])
+    tried = [each for each in found.heads_of() if each.count >= LEAST and each.relation not in GROUPS]
+    first = f"{titled(found)}: {len(found.cells)} heads, {sentences}, {found.words} words"
+    if not tried:
+        return f"{first}. No relation has {LEAST} words, which is too few to tell of any"
+    better = [each for each in tried if each.p_corrected < ALPHA and each.held_out_above > 0]
+    return (
+        f"{first}. {len(better)} of {len(tried)} relations with {LEAST} words or more have a head that names the head "
+        "of a word more often than the best fixed offset does, on documents it was not chosen on "
+        f"(p < {ALPHA:g}, {found.correction})"
+    )
+
+
+def blocks_of(found: Relations) -> list[TextTable | str]:
+    """The tables of relations, what trees give, what the numbers mean, and what was left out."""
+    if not found.sentences:
+        return ["\n".join(said_of(found.left_out, "sentences are"))]
+    notes = [*_rare(found), *_trees(found), _note(found), *said_of(found.left_out, "sentences are")]
+    return [*_tables(found), "\n".join(notes)]
 
 
 def plotted(found: Relations, least: int, score: str) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
@@ -44,24 +75,30 @@ def titled(found: Relations) -> str:
     return f"{found.model or 'a model'}, {found.treebank or 'a treebank'}"
 
 
-def _table(found: Relations) -> list[tuple[str, ...]]:
+def _tables(found: Relations) -> list[TextTable]:
+    """The head that is best on all documents, and the one that was chosen on half of them."""
     level = f"[{found.confidence:.0%}]"
-    header = ["relation", "words", "head", "looks", f"accuracy {level}", "offset", "baseline"]
-    header += ["held out", "looks", f"accuracy {level}", "offset", "baseline", f"above {level}", "splits", "p"]
-    rows = [tuple(header + ["random weights"] * (found.control is not None))]
+    best = [("relation", "words", "head", "looks", f"accuracy {level}", "offset", "baseline")]
+    held = [("relation", "head", "looks", f"accuracy {level}", "offset", "baseline", f"above {level}", "splits", "p")]
+    held[0] += ("random weights",) * (found.control is not None)
     for each in found.heads_of():
         if each.count < LEAST and each.relation not in GROUPS:
             continue
-        cells = [each.relation, str(each.count), each.place, each.direction]
-        cells += [percent(each.accuracy, (each.low, each.high)), f"{each.offset:+d}", percent(each.baseline)]
-        cells += [each.held_out_place, each.held_out_direction or "-"]
+        accuracy = percent(each.accuracy, (each.low, each.high))
+        named = (each.relation, str(each.count), each.place, each.direction)
+        best.append((*named, accuracy, f"{each.offset:+d}", percent(each.baseline)))
+        cells = [each.relation, each.held_out_place, each.held_out_direction or "-"]
         cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
         cells += ["-" if each.held_out_offset is None else f"{each.held_out_offset:+d}"]
         cells += [percent(each.held_out_baseline), *above_of(each), p_shown(each.p_corrected)]
         if found.control is not None:
             cells.append(percent(found.control.best(each.relation).held_out_accuracy))
-        rows.append(tuple(cells))
-    return rows
+        held.append(tuple(cells))
+    says = SAYS | {f"accuracy {level}": SAYS["accuracy"], f"above {level}": SAYS["above"]}
+    return [
+        TextTable.of_rows(best, title="Best head on all documents:", says=says),
+        TextTable.of_rows(held, title="Held out, chosen on one half and measured on the other:", says=says | HELD),
+    ]
 
 
 def _of(found: Relations) -> str:
@@ -92,11 +129,9 @@ def _trees(found: Relations) -> list[str]:
 
 def _note(found: Relations) -> str:
     return (
-        "Accuracy in %: of words whose head the attention head looks at most. Held out: head and offset are chosen "
-        f"on one half of the documents and measured on the other, both ways; mean over {found.splits} splits, and the "
-        "head chosen most often. Above: points of head less offset; splits: their standard deviation over splits, "
-        f"which the interval does not hold. p of being no better, {found.correction} over relations. Heads are "
-        "layer-head from 0."
+        "Held out: head and offset are chosen on one half of the documents and measured on the other, both ways; "
+        f"mean over {found.splits} splits. Intervals do not hold the spread over splits. p: {found.correction} over "
+        "relations."
     )
 
 

@@ -71,8 +71,11 @@ def probing(hits):
 
 def test_a_result_prints_itself(probing):
     text = str(probing)
-    assert "attention probe of m: learnt from 70 sentences, 10 set aside, scores of 30 others; seed 0" in text
     value = probing.score().value
+    assert probing.summary().startswith("attention probe of m. ")
+    assert f"probe {100 * value:.1f} [" in probing.summary()
+    assert "\nlearnt from 70 sentences, 10 set aside, scores of 30 others; seed 0" in text
+    assert max(map(len, text.splitlines())) <= 100
     assert f"\nprobe         {100 * value:.1f} [" in text
     assert f"\nselectivity   {50 * value:.1f} [" in text
     assert text.index("selectivity") < text.index("layer 0") < text.index("epochs: probe 3")

@@ -42,10 +42,8 @@ def test_erasure_curves_are_means_with_intervals(found):
     assert curve.shape == (SHARES, 3)
     np.testing.assert_allclose(curve[:, 0], values.mean(axis=0))
     np.testing.assert_allclose(curve[:, 1:], interval(values, confidence=0.9))
-    assert curve[:, 0].mean() == pytest.approx(found.summary["sufficiency", "gradient", ""][0])
-    assert found.erasure("gradient")[:, 0].mean() == pytest.approx(
-        found.summary["comprehensiveness", "gradient", ""][0]
-    )
+    assert curve[:, 0].mean() == pytest.approx(found.means["sufficiency", "gradient", ""][0])
+    assert found.erasure("gradient")[:, 0].mean() == pytest.approx(found.means["comprehensiveness", "gradient", ""][0])
     with pytest.raises(
         RecordError, match="no 'loss' by 'gradient'; there are comprehensiveness, sufficiency by attention"
     ):
@@ -66,9 +64,9 @@ def marks(figure):
 def test_marks_stand_where_the_numbers_are(found):
     figure = hs.faithfulness_figure(found)
     placed = marks(figure)
-    assert len(placed) == len(found.summary)
-    names = [name for name in found.summary if name[2] == "gradient"]
-    wanted = sorted(found.summary[name][0] for name in names)
+    assert len(placed) == len(found.means)
+    names = [name for name in found.means if name[2] == "gradient"]
+    wanted = sorted(found.means[name][0] for name in names)
     # the first panel is the leftmost marks, and millimetres are a line of its numbers
     middles = np.array(sorted(x for x, _, _ in placed)[: len(names)])
     slope, _ = np.polyfit(wanted, middles, 1)

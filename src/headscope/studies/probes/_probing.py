@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.results import Result
+from headscope.results import Result, TextTable
 from headscope.studies.probes._score import CONTROL, PROBE, SELECTIVITY, Score
 
 FIELDS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation", "sentences")
@@ -114,32 +114,43 @@ class Probing(Result):
     def __repr__(self) -> str:
         return f"<Probing ({self.kind}) of {self.model or 'a model'}: {sum(self.sentences)} sentences>"
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The probe's scores beside those of its control task."""
+        parts = []
+        for task in self.tasks:
+            measure = self.measures(task)[0]
+            known = {each.of: each for each in self.scores if (each.task, each.measure) == (task, measure)}
+            told = [f"{of} {self._cell(known[of])}" for of in (PROBE, CONTROL) if of in known]
+            if told:
+                parts.append(f"{task}, {measure}: {', '.join(told)}")
+        first = f"{self.kind} probe of {self.model or 'a model'}"
+        return f"{first}. {'; '.join(parts)}" if parts else first
+
+    def _blocks(self) -> list[TextTable | str]:
         learnt, aside, test = self.sentences
         trained = f"{'seed' if len(self.seeds) == 1 else 'seeds'} {', '.join(map(str, self.seeds))}"
         of = "documents" if any(each.groups for each in self.scores) else "sentences"
         length = "" if self.words is None else f" (median {self.words:.0f} words)"
         first = (
-            f"{self.kind} probe of {self.model or 'a model'}: learnt from {learnt} sentences, {aside} set aside, "
-            f"scores of {test} others{length}; {trained}; [{self.confidence:.0%} interval over {of}]"
+            f"learnt from {learnt} sentences, {aside} set aside, scores of {test} others{length}; {trained}; "
+            f"[{self.confidence:.0%} interval over {of}]"
         )
         told = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
         if self.left_out:
             name, why = next(iter(self.left_out.items()))
             told.append(f"left out: {len(self.left_out)} of the sentences, such as {name}: {why}")
-        return "\n\n".join([first, *(self._table(task) for task in self.tasks), "\n".join(told)]).rstrip()
+        return [first, *(self._table(task) for task in self.tasks), "\n".join(told)]
 
-    def _table(self, task: str) -> str:
+    def _table(self, task: str) -> TextTable:
         measures = self.measures(task)
         scores = {(each.of, each.measure): each for each in (*self.scores, *self.selectivity) if each.task == task}
         order = list(dict.fromkeys(of for of, _ in scores))
         names = [of for of in order if not of.startswith(PER_LAYER)] + [of for of in order if of.startswith(PER_LAYER)]
         rows = [[task, *measures]]
         rows += [[name, *(self._cell(scores.get((name, measure))) for measure in measures)] for name in names]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
-        )
+        plain = {each.measure for each in scores.values() if each.lengths is not None}
+        says = {name: "mean over lengths of sentences" if name in plain else "% of what is asked" for name in measures}
+        return TextTable.of_rows(rows, align="right", says=says)
 
     def _cell(self, score: Score | None) -> str:
         if score is None or np.isnan(score.value):

@@ -162,7 +162,7 @@ def _axis(found: Any, measures: Sequence[str], beside: Sequence[tuple], ends: tu
     names = {measure for kinds, _, _ in beside for measure in kinds} | set(measures)
     spots = [
         number
-        for (measure, *_), (mean, _, low, high, _) in found.summary.items()
+        for (measure, *_), (mean, _, low, high, _) in found.means.items()
         if measure in names
         for number in (mean, low, high)
         if np.isfinite(number)
@@ -183,7 +183,7 @@ def _grid(sheet: Sheet, axis: Axis, top: float, bottom: float) -> None:
 def _random(found: Any, measures: Sequence[str]) -> list[float]:
     """What cutting tokens in random order does, of measures of erasure; none of others."""
     names = [(measure, "random", "") for measure in measures]
-    return [found.summary[name][0] for name in names if name in found.summary]
+    return [found.means[name][0] for name in names if name in found.means]
 
 
 def _zero_line(sheet: Sheet, values: Sequence[float], axis: Axis, ends: tuple[float, float]) -> None:
@@ -192,9 +192,9 @@ def _zero_line(sheet: Sheet, values: Sequence[float], axis: Axis, ends: tuple[fl
 
 
 def _mark(sheet: Sheet, found: Any, name: tuple[str, str, str], axis: Axis, *, y: float, colour: str) -> None:
-    if name not in found.summary:
+    if name not in found.means:
         return
-    mean, _, low, high, _ = found.summary[name]
+    mean, _, low, high, _ = found.means[name]
     size = min(MARK, 0.5 * ROW * sheet.style.em)
     if np.isfinite(low):
         sheet.line([axis.at(low), axis.at(high)], [y, y], colour=colour, line=1.1)
