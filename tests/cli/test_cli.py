@@ -77,7 +77,7 @@ def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
 
 def test_options_reach_the_page(here, folder):
     first = ["--view", "neuron", "--heads", "2", "--query", "0", "--key", "1", "2", "--quantity", "score"]
-    chosen = [*first, "--layers", "1", "--theme", "dark"]
+    chosen = [*first, "--include-layers", "1", "--theme", "dark"]
     assert run(["view", "the cat", "--model", folder, *chosen, "--out", "a.html"]) == 0
     header = header_of(here / "a.html")
     assert [layer["layer"] for layer in header["stacks"][0]["layers"]] == [1]

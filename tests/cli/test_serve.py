@@ -86,7 +86,7 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
     ("arguments", "line"),
     [
         (["gone.safetensors"], "headscope: gone.safetensors is not there"),
-        (["FILE", "--layers", "1", "9"], "headscope: include_layers=[1, 9]: this record has the layers [0, 1]"),
+        (["FILE", "--include-layers", "1", "9"], "headscope: include_layers=[1, 9]: this record has the layers [0, 1]"),
         (["FILE", "--quantity", "alti"], "headscope: quantity='alti': this record has 'weight'"),
         (["FILE", "--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),
         (["FILE", "--evidence-of", "a.docx"], "headscope: --evidence-of is a.docx; evidence is read from .txt"),

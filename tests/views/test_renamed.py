@@ -3,6 +3,8 @@
 import pytest
 
 import headscope as hs
+from headscope.cli import run
+from headscope.cli._old_options import with_new_names
 from headscope.testing import random_record
 from headscope.views._renamed import NOW
 from headscope.views._selection import changed_selection
@@ -34,3 +36,39 @@ def test_the_new_name_counts_where_both_are_given():
     with pytest.warns(DeprecationWarning, match="top_percent"):
         shown = hs.view(random_record(), share=40, top_percent=50)
     assert shown.header["selection"]["top_percent"] == 50
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            ["view", "run.safetensors", "--layers", "1", "--least=20", "--evidence", "--out", "p.html"],
+            "--include-layers",
+        ),
+        (["figure", "run.safetensors", "--mute", "--out", "f.svg"], "--hide-special"),
+        (["figure", "run.safetensors", "--without-sinks", "--out", "f.svg"], "--exclude-sinks"),
+        (["figure", "run.safetensors", "--share", "40", "--out", "f.svg"], "--top-percent"),
+    ],
+)
+def test_an_old_option_of_the_command_line_says_so_and_does_the_same(old, new, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    hs.save(random_record(), "run.safetensors")
+    assert run(old) == 0
+    assert f"is called {new} now; the old name goes with version 0.3" in capsys.readouterr().err
+    made = (tmp_path / old[-1]).read_bytes()
+    renamed = with_new_names(old)
+    capsys.readouterr()
+    assert run(renamed) == 0
+    assert "is called" not in capsys.readouterr().err
+    assert (tmp_path / old[-1]).read_bytes() == made
+
+
+def test_a_new_option_and_another_command_say_nothing(capsys):
+    assert with_new_names(["figure", "--layers", "1", "--top-percent=3"]) == [
+        "figure",
+        "--layers",
+        "1",
+        "--top-percent=3",
+    ]
+    assert with_new_names([]) == []
+    assert capsys.readouterr().err == ""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from headscope.cli._extras import missing
 from headscope.cli._kinds import overwriting, without_force
 from headscope.cli._left_out import left_out
+from headscope.cli._old_options import with_new_names
 from headscope.errors import HeadscopeError
 
 DEBUG = "HEADSCOPE_DEBUG"
@@ -55,7 +56,7 @@ def _run(arguments: Sequence[str]) -> int:
     arguments, force = without_force(arguments)
     token = overwriting.set(force)
     try:
-        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        app(with_new_names(arguments), exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         return _complain(f"{_one_line(error)} (headscope --help)", 2)
     except HeadscopeError as error:

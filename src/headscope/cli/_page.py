@@ -50,7 +50,7 @@ class PageChoices:
     """Layers of which the mean is shown together with the layer."""
     quantity: Quantity | None = None
     """What is shown: weight (default), score, or another that the record has."""
-    include_layers: Annotated[Numbers, Parameter(name=("--include-layers", "--layers"))] = ()
+    include_layers: Numbers = ()
     """Layers that the page holds; all by default."""
     include_heads: Numbers = ()
     """Heads that the page holds; all by default."""
@@ -68,7 +68,7 @@ class PageChoices:
     """Tokens of the head view in two columns or two rows; auto takes rows for Chinese and Japanese."""
     label: str | None = None
     """Pattern whose heads stand out, such as next."""
-    min_score: Annotated[int | None, Parameter(name=("--min-score", "--least"))] = None
+    min_score: int | None = None
     """Percent that the score of a label must reach for its head to stand out."""
     sort: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
     """Measure by which the model view sorts heads, such as entropy; -entropy for the lowest first."""

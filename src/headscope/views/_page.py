@@ -183,8 +183,8 @@ def _check_size(
         fits = max(1, len(layers) * largest // size)
         raise PageError(
             f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than {largest / 2**20:.0f} MiB are slow "
-            f"to open; choose about {fits} of its {len(layers)} layers with include_layers= (--layers), or a shorter "
-            "text; a widget, and headscope serve, send only what is looked at"
+            f"to open; choose about {fits} of its {len(layers)} layers with include_layers= (--include-layers), or a "
+            "shorter text; a widget, and headscope serve, send only what is looked at"
         )
 
 
