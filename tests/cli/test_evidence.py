@@ -37,6 +37,16 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
     assert capsys.readouterr().err.startswith("headscope: text 2 of the evidence was left out: The text has 101 tokens")
 
 
+def test_evidence_of_heads_that_were_kept(here, capsys):
+    record = random_record(layers=2)
+    hs.save(record, "run.safetensors")
+    hs.save(hs.heads([record, random_record(layers=2, seed=4)], margin=0.2), "heads.safetensors")
+    assert run(["view", "run.safetensors", "--evidence-of", "heads.safetensors"]) == 0
+    assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
+    assert run(["view", "run.safetensors", "--evidence-of", "run.safetensors"]) == 1
+    assert "run.safetensors holds a Record; evidence is kept by heads(...).save(" in capsys.readouterr().err
+
+
 def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
     record = random_record(layers=2)
     hs.save(record, "run.safetensors")

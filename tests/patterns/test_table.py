@@ -39,6 +39,17 @@ def test_tables_hold_what_the_result_holds(results, name):
             assert all(map(alike, other, values)), column
 
 
+def test_tables_hold_the_measures_and_classes_that_are_printed(results):
+    found = results["heads"]
+    columns = found.columns()
+    for name, values in [*found.measures.items(), *((f"class {each}", of) for each, of in found.classes.items())]:
+        by_head = dict(zip(found.cells, values, strict=True))
+        wanted = [by_head[cell] for cell in zip(columns["layer"], columns["head"], strict=True)]
+        np.testing.assert_equal(columns[name], wanted)
+    assert {"entropy", "confidence", "distance", "self", "special", "class vertical"} <= columns.keys()
+    assert len(set(columns["entropy"])) > 1
+
+
 def alike(one, other):
     both_missing = isinstance(other, float) and math.isnan(other) and isinstance(one, float) and math.isnan(one)
     return both_missing or one == other

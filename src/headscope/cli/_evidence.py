@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from headscope.record import Record
 
 TALLY = ".npz"
+"""Of headscope 0.1."""
+RESULT = ".safetensors"
 TREEBANK = ".conllu"
 
 MOST_COMPARED = 256
@@ -35,12 +37,12 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
         raise TextError("--evidence is of this one text, and --evidence-of of a file of texts; give one of them")
     from headscope.tasks import SUFFIXES
 
-    known = (*SUFFIXES, TALLY, TREEBANK)
+    known = (*SUFFIXES, RESULT, TALLY, TREEBANK)
     if file.suffix not in known:
         raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join(known)}")
     if file.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise FileError(f"{file} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv")
-    if file.suffix not in (TALLY, TREEBANK):
+    if file.suffix not in (RESULT, TALLY, TREEBANK):
         read_texts(file)
     elif not file.is_file():
         raise FileError(f"{file} is not there")
@@ -62,6 +64,8 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
 
     if file is None:
         return heads(record)
+    if file.suffix == RESULT:
+        return _kept_heads(file)
     if file.suffix == TALLY:
         return Heads(load_tally(file))
     from headscope.capturing import capture_many, load_model
@@ -79,3 +83,18 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
     records = capture_many(model, tokenizer, texts, on_error=left_out.number, **reading)
     cells = sum(layer.heads for stack in record.stacks.values() for layer in stack)
     return heads(records, distances=cells <= MOST_COMPARED)
+
+
+def _kept_heads(file: Path) -> Heads:
+    """Heads that were kept by ``Heads.save``.
+
+    Raises:
+        FileError: where the file cannot be read, or holds something else.
+    """
+    from headscope.patterns import Heads
+    from headscope.results import load
+
+    found = load(file)
+    if not isinstance(found, Heads):
+        raise FileError(f"{file} holds a {type(found).__name__}; evidence is kept by heads(...).save({file.name!r})")
+    return found

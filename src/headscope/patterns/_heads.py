@@ -190,8 +190,18 @@ class Heads(Result):
         return sorted(found, key=lambda label: -label.score)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every label as a table, one list for each column; `to_pandas` and its like are made of it."""
-        return {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
+        """Every label as a table, one list for each column; `to_pandas` and its like are made of it.
+
+        Beside each label stand the measures of its head (``entropy``, ``confidence``, ``distance``, ``self``,
+        ``special``) and the share of texts on which the head's map is of each class (``class vertical`` ...).
+        """
+        found = {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
+        places = [self.cells.index((label.layer, label.head)) for label in self.all_labels]
+        for name, values in self.measures.items():
+            found[name] = [float(values[place]) for place in places]
+        for name, shares in self.classes.items():
+            found[f"class {name}"] = [float(shares[place]) for place in places]
+        return found
 
     def by_label(self) -> dict[str, list[tuple[int, int]]]:
         """Layer and head of those that hold each label, in the order of patterns."""
