@@ -180,3 +180,58 @@ def test_texts_of_unlike_length_share_a_batch(monkeypatch):
     records = list(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["a bee", "the cat sat on it"]))
     assert batches == [2]
     assert [record.numbered for record in records] == ["", ""]
+
+
+@pytest.fixture
+def most_waiting(monkeypatch):
+    """The most bytes of records that ever waited for their turn."""
+    seen = [0]
+    put = _many._Waiting.put
+
+    def noted(self, index, record):
+        put(self, index, record)
+        seen.append(self._taken)
+
+    monkeypatch.setattr(_many._Waiting, "put", noted)
+    return lambda: max(seen)
+
+
+def test_a_record_comes_as_soon_as_those_before_it_are_done(tokenizer):
+    model, passes = tiny_model("bert"), []
+    model.register_forward_hook(lambda module, args, output: passes.append(len(output.last_hidden_state)))
+    texts = ["a cat", "the dog sat on the mat and slept"] * 4
+    longer = len(tokenizer(texts[1])["input_ids"])
+    found = hs.capture_many(model, tokenizer, texts, batch_tokens=4 * longer)
+    next(found)
+    assert passes == [4]
+    next(found)
+    assert passes == [4, 4]
+    assert len(list(found)) == 6
+
+
+@pytest.mark.parametrize("records", [1, 3, 100])
+def test_records_that_wait_take_no_more_than_is_allowed(records, tokenizer, most_waiting):
+    model = tiny_model("bert")
+    texts = ["the cat sat on it" + " a" * (number % 3) for number in range(12)]
+    alone = [hs.capture(model, tokenizer, text) for text in texts]
+    size = max(map(_many.bytes_of, alone))
+    found = list(hs.capture_many(model, tokenizer, texts, held=records * size))
+    assert most_waiting() <= records * size
+    assert records < 100 or most_waiting() > 3 * size  # batches are not made smaller than they need be
+    for record, other in zip(found, alone, strict=True):
+        same(record, other)
+
+
+def test_what_a_record_takes_is_what_the_budget_says(tokenizer):
+    model = tiny_model("bert")
+    for keep in ("qk", "weights", "auto"):
+        told = hs.budget(model, tokenizer, "a cat sat", keep=keep)
+        # beside that there are masks, a few bytes for each row
+        assert 0 <= _many.bytes_of(hs.capture(model, tokenizer, "a cat sat", keep=keep)) - told.kept < 500
+
+
+@pytest.mark.parametrize("name", ["held", "batch_size"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True])
+def test_limits_that_are_none_are_refused(name, value, tokenizer):
+    with pytest.raises(CaptureError, match=f"{name} must be a whole number from 1 on, not {value}"):
+        hs.capture_many(tiny_model("bert"), tokenizer, ["a"], **{name: value})

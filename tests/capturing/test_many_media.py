@@ -174,3 +174,12 @@ def test_heads_of_pictures_by_name(processor, tmp_path):
     inputs = [{"image": picture(seed)} for seed in range(2)]
     found = hs.heads(str(tmp_path), texts=inputs)
     assert found.texts == 2
+
+
+def test_pictures_that_wait_take_no_more_than_is_allowed(processor, monkeypatch):
+    model, pictures = tiny_model("vit"), [picture(seed) for seed in range(8)]
+    size = _many.bytes_of(hs.capture(model, processor, image=pictures[0]))
+    passes = passes_of(model, monkeypatch)
+    found = list(hs.capture_many(model, processor, [{"image": each} for each in pictures], held=3 * size))
+    assert len(found) == 8
+    assert max(passes) == 3

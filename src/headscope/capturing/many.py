@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from headscope._progress import Progress
@@ -32,6 +33,8 @@ from headscope.record import Record, Tokens
 
 AT_ONCE = 64
 """How many inputs are read ahead, so that those of like length can share a batch."""
+HELD = 2**30
+"""Bytes of records that may wait for the ones before them, unless told otherwise: 1 GiB."""
 OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
 """What a model or tokenizer raises at an input that it cannot take; it costs that input alone."""
 
@@ -62,8 +65,10 @@ def capture_many(
     """Capture many texts, pictures or sounds, one record each, in the order given.
 
     Inputs are read 64 ahead; texts of like length share a batch, padding cut off again, and so do pictures of one size
-    that come without a text. Anything else is run one at a time. The whole is never in memory. An input that cannot be
-    captured is reported with its number, and the rest goes on: a batch that fails is run again one by one.
+    that come without a text. Anything else is run one at a time. A record comes as soon as those before it have come;
+    those that were captured in the same batches and wait for their turn take 1 GiB at most, so that batches
+    become smaller where records are large. An input that cannot be captured is reported with its number, and the rest
+    goes on: a batch that fails is run again one by one.
 
     Args:
         model: a loaded transformers model, a hub name, a folder, or None for the demo model. Encoder-decoders go one
@@ -78,7 +83,8 @@ def capture_many(
         max_unknown: largest share of unknown tokens in a text; a text with more of them is left out. Studies take 0.5.
         progress: show on stderr how many are done: a bar on terminals, else a line every ten seconds.
         on_error: is called with number and error of an input that was left out; by default a warning is issued.
-        **options: ``batch_size``, the most inputs in a batch (by default as many as ``batch_tokens`` allows);
+        **options: ``batch_size``, the most inputs in a batch (by default as many as ``batch_tokens`` allows); ``held``,
+            the most bytes of records that wait for their turn (by default 1 GiB; one record may be larger);
             ``truncate`` of `CaptureOptions`; `KeepOptions`; and `LoadOptions` for a model that is named.
 
     Raises:
@@ -91,12 +97,14 @@ def capture_many(
         ...     print(record["self"].weights(layer=0).shape)
         >>> records = capture_many(model, processor, [{"image": path} for path in folder.glob("*.png")])
     """
-    known = ("truncate", "batch_size", *KeepOptions.__annotations__, *LOADING)
+    known = ("truncate", "batch_size", "held", *KeepOptions.__annotations__, *LOADING)
     for name in options:
         if name not in known:
             raise CaptureError(f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}")
     keeping_of(options)
-    listed, limits = _several(texts), _Limits(batch_tokens, _size(options.pop("batch_size", None)), max_unknown)
+    listed = _several(texts)
+    batch_size, held = _count("batch_size", options.pop("batch_size", None)), _count("held", options.pop("held", HELD))
+    limits = _Limits(batch_tokens, batch_size, max_unknown, held or HELD)
     loading = {name: options.pop(name) for name in LOADING if name in options}
     if model is None or isinstance(model, str | Path):
         model, own, listed = _loaded(model, listed, loading)
@@ -133,15 +141,15 @@ def _several(texts: Any) -> Iterable[Any]:
     return texts
 
 
-def _size(batch_size: Any) -> int | None:
-    """How many inputs a batch may have; None for any number.
+def _count(name: str, value: Any) -> int | None:
+    """A number of inputs or bytes; None where there is no limit of its own.
 
     Raises:
         CaptureError: where it is no whole number from 1 on.
     """
-    if batch_size is None or (isinstance(batch_size, int) and not isinstance(batch_size, bool) and batch_size > 0):
-        return batch_size
-    raise CaptureError(f"batch_size must be a whole number from 1 on, not {batch_size!r}")
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
 
 
 def _loaded(
@@ -157,15 +165,65 @@ def _loaded(
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of a batch: tokens with padding, and inputs; and the share of unknown tokens of a text."""
+    """Of a batch: tokens with padding, and inputs; the share of unknown tokens of a text; bytes that may wait."""
 
     tokens: int
     inputs: int | None
     unknown: float
+    held: int
 
     def fit(self, inputs: int, length: int) -> bool:
         """Whether so many inputs of this length share a batch."""
         return inputs * length <= self.tokens and (self.inputs is None or inputs <= self.inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shape:
+    """Pictures of one size, which wait for their turn by number."""
+
+    key: tuple
+    inputs: dict[int, Inputs]
+
+
+class _Waiting:
+    """Records that are done before their turn: what they take, and what others would."""
+
+    def __init__(self, config: Any) -> None:
+        self._records: dict[int, Record | None] = {}
+        self._taken = 0
+        # what a record of one token would take at most if a width or a count is not known; corrected by the first one
+        sizes = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+        layers, heads, width = (size if isinstance(size, int) else 48 for size in sizes)
+        self._linear, self._square = 16 * layers * width, 8 * layers * heads
+        self._known: list[tuple[int, int]] = []
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._records
+
+    def put(self, index: int, record: Record | None) -> None:
+        self._records[index] = record
+        if record is not None:
+            size = bytes_of(record)
+            self._taken += size
+            self._known.append((max(len(stack.query) for stack in record.stacks.values()), size))
+
+    def take(self, index: int) -> Record | None:
+        record = self._records.pop(index, None)
+        if record is not None:
+            self._taken -= bytes_of(record)
+        return record
+
+    def room(self, length: int, held: int) -> int:
+        """How many more inputs of this length there is room for, at least the one whose turn it is."""
+        return max(1, (held - self._taken) // max(1, self._most(length)))
+
+    def _most(self, length: int) -> int:
+        """What a record of so many tokens takes at most: it grows with the length, and with its square at most."""
+        if not self._known:
+            return self._linear * length + self._square * length**2
+        # where a record is known, a longer one takes at most the square of the ratio, a shorter one at most the ratio
+        bounds = (size * max((length / known) ** 2, 1) * min(length / known, 1) for known, size in self._known)
+        return int(min(bounds))
 
 
 @dataclass(frozen=True)
@@ -184,18 +242,62 @@ class _Many:
             yield from self._stream(inputs)
 
     def _stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
-        numbered = iter(enumerate(inputs))
+        numbered, waiting = iter(enumerate(inputs)), _Waiting(getattr(self.model, "config", None))
         while ahead := list(islice(numbered, AT_ONCE)):
             items = {index: item for index, given in ahead if (item := self._parsed(index, given)) is not None}
-            if getattr(self.model.config, "is_encoder_decoder", False):
-                found = {index: self._alone(index, item) for index, item in items.items()}
-            else:
-                texts = {index: item for index, item in items.items() if item.is_text}
-                pictures = {index: item for index, item in items.items() if item.is_picture}
-                rest = {index: item for index, item in items.items() if not item.is_text and not item.is_picture}
-                found = self._texts(texts) | self._pictures(pictures)
-                found |= {index: self._alone(index, item) for index, item in rest.items()}
-            yield from (record for _, record in sorted(found.items()) if record is not None)
+            groups = self._groups(items)
+            for index in items:
+                if index not in waiting:
+                    for number, record in self._with_its_like(index, items, groups, waiting):
+                        waiting.put(number, record)
+                record = waiting.take(index)
+                if record is not None:
+                    yield record
+
+    def _groups(self, items: Mapping[int, Item]) -> dict[int, list[_Encoded] | _Shape]:
+        """By number what an input may be run with: texts of like length, or pictures of one size."""
+        groups: dict[int, list[_Encoded] | _Shape] = {}
+        if getattr(self.model.config, "is_encoder_decoder", False):
+            return groups
+        texts = {index: item for index, item in items.items() if item.is_text}
+        encoded = [entry for index, text in texts.items() if (entry := self._encoded(index, text)) is not None]
+        left_out = set(texts) - {entry.index for entry in encoded}
+        for index in left_out:
+            groups[index] = []
+        for batch in self._batches(sorted(encoded, key=len)):
+            groups |= dict.fromkeys((entry.index for entry in batch), batch)
+        shapes: dict[tuple, _Shape] = {}
+        for index, item in items.items():
+            if not item.is_picture:
+                continue
+            inputs = self._looked_at(index, item)
+            if inputs is None:
+                groups[index] = []
+                continue
+            key = tuple((name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items()))
+            shape = shapes.setdefault(key, _Shape(key, {}))
+            shape.inputs[index] = inputs
+            groups[index] = shape
+        return groups
+
+    def _with_its_like(
+        self, index: int, items: Mapping[int, Item], groups: Mapping[int, list[_Encoded] | _Shape], waiting: _Waiting
+    ) -> Iterable[tuple[int, Record | None]]:
+        """The record of an input, and of those that share its batch, as far as there is room for them."""
+        if index not in groups:
+            return [(index, self._alone(index, items[index]))]
+        group = groups[index]
+        if isinstance(group, _Shape):
+            known = self.lengths.get(group.key)
+            room = 1 if known is None else min(self._fitting(group.key), waiting.room(known, self.limits.held))
+            numbers = list(islice(group.inputs, room))
+            return self._pictures_together(group.key, [(number, group.inputs.pop(number)) for number in numbers])
+        if not group:
+            return []  # it was left out, and reported
+        by_number = sorted(group, key=lambda entry: entry.index)
+        batch = by_number[: waiting.room(len(group[-1]), self.limits.held)]
+        group[:] = sorted(by_number[len(batch) :], key=len)
+        return self._texts(batch, items)
 
     def _parsed(self, index: int, given: Any) -> Item | None:
         try:
@@ -204,31 +306,14 @@ class _Many:
             self.report(index, error)
             return None
 
-    def _texts(self, texts: Mapping[int, Item]) -> dict[int, Record | None]:
-        """Records of texts, those of like length together."""
-        encoded = [entry for index, text in texts.items() if (entry := self._encoded(index, text)) is not None]
-        found: dict[int, Record | None] = {}
-        for batch in self._batches(sorted(encoded, key=len)):
-            try:
-                records = self._run(batch)
-            except OF_ONE_INPUT:
-                # one text may have spoilt it, or the model cannot do without its padding
-                records = [self._alone(entry.index, texts[entry.index]) for entry in batch]
-            found |= dict(zip((entry.index for entry in batch), records, strict=True))
-        return found
-
-    def _pictures(self, pictures: Mapping[int, Item]) -> dict[int, Record | None]:
-        """Records of pictures without a text, those of one size together."""
-        shapes: dict[tuple, list[tuple[int, Inputs]]] = {}
-        for index, item in pictures.items():
-            if (inputs := self._looked_at(index, item)) is not None:
-                shape = tuple((name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items()))
-                shapes.setdefault(shape, []).append((index, inputs))
-        records: dict[int, Record | None] = {}
-        for shape, members in shapes.items():
-            for batch in self._batches_of_pictures(shape, members):
-                records.update(self._pictures_together(shape, batch))
-        return records
+    def _texts(self, batch: list[_Encoded], items: Mapping[int, Item]) -> Iterable[tuple[int, Record | None]]:
+        """Records of texts that share a batch."""
+        try:
+            records = self._run(batch)
+        except OF_ONE_INPUT:
+            # one text may have spoilt it, or the model cannot do without its padding
+            records = [self._alone(entry.index, items[entry.index]) for entry in batch]
+        return zip((entry.index for entry in batch), records, strict=True)
 
     def _looked_at(self, index: int, item: Item) -> Inputs | None:
         try:
@@ -238,15 +323,8 @@ class _Many:
             self.report(index, reason_of(error))
             return None
 
-    def _batches_of_pictures(
-        self, shape: tuple, members: list[tuple[int, Inputs]]
-    ) -> Iterator[list[tuple[int, Inputs]]]:
-        """As many as fit; the first of a size is run alone, and tells how many tokens each of the others will be."""
-        rest = iter(members)
-        while batch := list(islice(rest, self._fitting(shape))):
-            yield batch
-
     def _fitting(self, shape: tuple) -> int:
+        """How many pictures of a size fit a batch; the first is run alone, and tells how many tokens each will be."""
         if shape not in self.lengths:
             return 1
         fitting = max(1, self.limits.tokens // self.lengths[shape])
@@ -343,6 +421,21 @@ def reason_of(error: BaseException) -> HeadscopeError:
         return error
     said = " ".join(str(error).split())
     return CaptureError(f"the model or its tokenizer stopped at it with {type(error).__name__}: {said}")
+
+
+def bytes_of(record: Record) -> int:
+    """What the arrays of a record take, in bytes; those of which it holds a view count as far as they are seen."""
+    return sum(_bytes_in(layer) for stack in record.stacks.values() for layer in stack)
+
+
+def _bytes_in(part: Any) -> int:
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if is_dataclass(part) and not isinstance(part, type):
+        return sum(_bytes_in(vars(part).get(each.name)) for each in fields(part))
+    if isinstance(part, Mapping):
+        return sum(map(_bytes_in, part.values()))
+    return 0
 
 
 def _filled(values: list[int], length: int) -> list[int]:
