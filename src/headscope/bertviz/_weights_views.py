@@ -133,15 +133,17 @@ def _record(
     given = {"attention": self[0], "encoder_attention": encoder[0], "decoder_attention": decoder[0]}
     for name, array in (given | {"cross_attention": cross}).items():
         _check_given(name, array)
-    return from_weights(
-        self[0],
-        _tokens(self[1], pretty, sentence_b_start),
-        encoder=encoder[0],
-        decoder=decoder[0],
-        cross=cross,
-        encoder_tokens=_tokens(encoder[1], pretty),
-        decoder_tokens=_tokens(decoder[1], pretty),
-    )
+    read = {"encoder": encoder[0], "decoder": decoder[0], "cross": cross}
+    read |= {"encoder_tokens": _tokens(encoder[1], pretty), "decoder_tokens": _tokens(decoder[1], pretty)}
+    whole = self[0], _tokens(self[1], pretty, sentence_b_start)
+    try:
+        return from_weights(*whole, **read)
+    except RecordError as error:
+        # BertViz's notebooks set the weights of delimiters to 0: what is missing of rows is said to be
+        try:
+            return from_weights(*whole, **read, partial=True)
+        except RecordError:
+            raise error from None
 
 
 def _check_given(name: str, array: Any) -> None:
