@@ -576,6 +576,8 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     pieceAt,
     /** Whether what is shown as tokens are words of several pieces. */
     merged: computed(() => merge.value !== null),
+    /** Whether words are wanted, and so what can be shown in pieces only has to say so. */
+    pieced: computed(() => inWords.value && hasPieces(stack.value)),
     choose,
     undo,
     preview,

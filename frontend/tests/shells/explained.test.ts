@@ -93,6 +93,13 @@ test("/ finds tokens, and Enter pins one after the other", async () => {
   await soon(() => expect(root.querySelector("[data-search]")).toBeNull());
 });
 
+test("what stays in pieces says so where words are wanted", async () => {
+  const root = await open(examplePage(), "v=2&query=1&words=1");
+  expect(one(root, ".all-heads [data-pieces]").textContent).toBe(" · in pieces of words");
+  one(root, "[data-words]").click();
+  await soon(() => expect(root.querySelector("[data-pieces]")).toBeNull());
+});
+
 test("whole words join the pieces in columns, numbers and pins", async () => {
   const root = await open(examplePage(), "v=2&query=1&key=2&words=1");
   const keys = () => [...root.querySelectorAll('[data-side="key"] .label')].map(({ textContent }) => textContent);

@@ -3,6 +3,7 @@ import { useRef } from "preact/hooks";
 import { LEAST_LINES } from "../../parts/HeadGrid";
 import { HeatScale, MeasureChoice } from "../../parts/HeatGrid";
 import type { ViewParts } from "../../parts/mount";
+import { PiecesNote } from "../../parts/PiecesNote";
 import { Segmented } from "../../parts/Segmented";
 import { useWidth } from "../../parts/useWidth";
 import { ORDERS, type Selection, TILES } from "../../state/selection";
@@ -88,6 +89,7 @@ export function OverviewView({ store, room }: ViewParts) {
               ) : (
                 <WeightScale store={store} />
               )}
+              <PiecesNote store={store} />
             </div>
             <Tiles store={store} places={places} />
             {under.value && strip}
