@@ -12,7 +12,7 @@ from headscope.capturing import LOADING, load_bare_model, load_classifier, load_
 from headscope.capturing.loading import options as _loading
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import parse_device, parse_loading
-from headscope.studies import _source
+from headscope.studies.shared import _source
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."

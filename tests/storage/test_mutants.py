@@ -15,8 +15,8 @@ from headscope.linguistics.mentions import RULES
 from headscope.patterns import MechanismTally, Tally, load_mechanism_tally, load_tally
 from headscope.record import Contributions, Generation, Layer, Mask, Record, Rotary, Stack, Tokens, statistics_of
 from headscope.studies import NormStudy, load_alignment_study, load_coref, load_norm_study, load_relations
-from headscope.studies._coref_tally import Answers
-from headscope.studies._relation_tally import Read
+from headscope.studies.coreference._tally import Answers
+from headscope.studies.dependencies._tally import Read
 from headscope.tasks import read_rows
 from headscope.tasks._rows import read_labelled, read_pairs
 from headscope.testing import random_weights
@@ -213,7 +213,7 @@ def kept_ablation(path):
 
 
 def kept_journal(path):
-    from headscope.studies._ablation_journal import Journal
+    from headscope.studies.ablation._journal import Journal
 
     journal = Journal(path, {"model": "m", "task": "t"})
     for batch in range(2):
@@ -224,7 +224,7 @@ def kept_journal(path):
 
 
 def used_journal(path):
-    from headscope.studies._ablation_journal import Journal
+    from headscope.studies.ablation._journal import Journal
 
     journal = Journal(path, {"model": "m", "task": "t"})
     shown(journal.changed, [journal[key].sum() for key in list(journal._found)])

@@ -16,7 +16,7 @@ from headscope import FileError, InterventionError, RecordError, ablate
 from headscope.capturing import random_twin
 from headscope.evidence import holm, p_flipped
 from headscope.interventions import Objective, leave_one_out
-from headscope.studies._ablation_prefix import Prefix
+from headscope.studies.ablation._prefix import Prefix
 from headscope.tasks import Task, next_word, translation
 from headscope.testing import tiny_model, tiny_tokenizer
 

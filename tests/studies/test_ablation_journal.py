@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from headscope import FileError
-from headscope.studies._ablation_journal import Journal
+from headscope.studies.ablation._journal import Journal
 
 HEADER = {"model": "m", "task": "t"}
 HEAD = ("self", 0, 1)

@@ -7,8 +7,8 @@ import headscope as hs
 from headscope import RecordError
 from headscope.measures import alignment_error_rate
 from headscope.record import Contributions
-from headscope.studies._alignment import STATES, words_of
-from headscope.studies._alignment_counts import diagonal_links
+from headscope.studies.alignment._counts import diagonal_links
+from headscope.studies.alignment._word_alignment import STATES, words_of
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
 
 HEADS, PAIRS = 3, 6

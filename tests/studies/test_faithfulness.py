@@ -14,8 +14,8 @@ from headscope import InterventionError, ModelError, RecordError, Tampering, Tex
 from headscope.capturing import random_twin
 from headscope.cli import run
 from headscope.studies import erasure
-from headscope.studies._explained import SIGNALS
-from headscope.studies._explaining import FLOWING, divergence
+from headscope.studies.explaining._explained import SIGNALS
+from headscope.studies.explaining._explaining import FLOWING, divergence
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."

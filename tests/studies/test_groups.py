@@ -7,7 +7,7 @@ import headscope as hs
 from headscope import RecordError
 from headscope.evidence import interval, p_above
 from headscope.patterns import load_tally
-from headscope.studies._source import parse_source
+from headscope.studies.shared._source import parse_source
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat.", "a bee ran.", "on it she sat.", "the dog ran far.", "it sat.", "she ran on."]

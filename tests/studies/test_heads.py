@@ -12,7 +12,7 @@ from headscope import CaptureError, RecordError
 from headscope.evidence import MapSum
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
-from headscope.studies._source import Source
+from headscope.studies.shared._source import Source
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all", "an owl flew by me"]

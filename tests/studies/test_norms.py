@@ -9,7 +9,7 @@ from headscope import FigureError, RecordError
 from headscope.cli import run
 from headscope.evidence import Statistic
 from headscope.record import Contributions
-from headscope.studies._norm_values import CLASSES, FIRST_ROWS, ROWS, _agreement, _within_heads, classes_of
+from headscope.studies.norms._values import CLASSES, FIRST_ROWS, ROWS, _agreement, _within_heads, classes_of
 from headscope.testing import random_weights, tiny_model, tiny_tokenizer
 
 PIECES = ("[CLS]", "well", ",", "it", "was", ".", "[SEP]", "so", "[SEP]")

@@ -7,48 +7,48 @@ use, since it imports torch; records are studied without it.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headscope.studies._ablation_result import Ablation
-from headscope.studies._align import alignment_study
-from headscope.studies._aligned_files import read_aligned_pairs
-from headscope.studies._aligned_pair import AlignedPair
-from headscope.studies._alignment import WordAlignment, word_alignment
-from headscope.studies._alignment_file import load_alignment_study
-from headscope.studies._alignment_study import AlignmentStudy
-from headscope.studies._antecedent_head import AntecedentHead
-from headscope.studies._best_place import BestPlace
-from headscope.studies._canvas import check_plot
-from headscope.studies._coref import coref
-from headscope.studies._coref_file import load_coref
-from headscope.studies._coref_result import Coreference
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
-from headscope.studies._norms import NormStudy, load_norm_study, norm_study
-from headscope.studies._relation_file import load_relations
-from headscope.studies._relation_head import RelationHead
-from headscope.studies._relation_result import Relations
-from headscope.studies._relations import relations
 from headscope.studies._statistic_file import load_of_statistic
+from headscope.studies.ablation._result import Ablation
+from headscope.studies.alignment._best_place import BestPlace
+from headscope.studies.alignment._file import load_alignment_study
+from headscope.studies.alignment._pair import AlignedPair
+from headscope.studies.alignment._pair_files import read_aligned_pairs
+from headscope.studies.alignment._result import AlignmentStudy
+from headscope.studies.alignment._study import alignment_study
+from headscope.studies.alignment._word_alignment import WordAlignment, word_alignment
+from headscope.studies.coreference._file import load_coref
+from headscope.studies.coreference._head import AntecedentHead
+from headscope.studies.coreference._result import Coreference
+from headscope.studies.coreference._study import coref
+from headscope.studies.dependencies._file import load_relations
+from headscope.studies.dependencies._head import RelationHead
+from headscope.studies.dependencies._result import Relations
+from headscope.studies.dependencies._study import relations
+from headscope.studies.norms._study import NormStudy, load_norm_study, norm_study
+from headscope.studies.shared._canvas import check_plot
 
 if TYPE_CHECKING:
-    from headscope.studies._ablation import AblationOptions, ablate
     from headscope.studies._effect import effect
-    from headscope.studies._erasure import erasure
-    from headscope.studies._explained import Explained
-    from headscope.studies._faithfulness import Faithfulness, faithfulness
-    from headscope.studies._tampering import Tampering
+    from headscope.studies.ablation._study import AblationOptions, ablate
+    from headscope.studies.explaining._erasure import erasure
+    from headscope.studies.explaining._explained import Explained
+    from headscope.studies.explaining._study import Faithfulness, faithfulness
+    from headscope.studies.explaining._tampering import Tampering
     from headscope.studies.probes import Probing, probe
 
 _WITH_TORCH = {
-    "AblationOptions": "headscope.studies._ablation",
-    "ablate": "headscope.studies._ablation",
-    "Explained": "headscope.studies._explained",
-    "Faithfulness": "headscope.studies._faithfulness",
+    "AblationOptions": "headscope.studies.ablation._study",
+    "ablate": "headscope.studies.ablation._study",
+    "Explained": "headscope.studies.explaining._explained",
+    "Faithfulness": "headscope.studies.explaining._study",
     "Probing": "headscope.studies.probes",
-    "Tampering": "headscope.studies._tampering",
+    "Tampering": "headscope.studies.explaining._tampering",
     "effect": "headscope.studies._effect",
-    "erasure": "headscope.studies._erasure",
-    "faithfulness": "headscope.studies._faithfulness",
+    "erasure": "headscope.studies.explaining._erasure",
+    "faithfulness": "headscope.studies.explaining._study",
     "probe": "headscope.studies.probes",
 }
 

@@ -31,7 +31,7 @@ from headscope.evidence import parse_groups
 from headscope.interventions import Intervention
 from headscope.interventions.session import plan_on
 from headscope.record import Record
-from headscope.studies._source import check_texts
+from headscope.studies.shared._source import check_texts
 
 ROUNDING = "give controls= (--control) for the like of this change"
 Cells = Mapping[str, frozenset[tuple[int, int]]]

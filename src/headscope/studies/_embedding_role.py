@@ -8,7 +8,7 @@ from typing import Any
 from headscope.errors import CaptureError, RecordError
 from headscope.patterns import Changes
 from headscope.patterns import heads as heads_of
-from headscope.studies._source import Source, parse_source, passed, warn_of_few
+from headscope.studies.shared._source import Source, parse_source, passed, warn_of_few
 
 
 def embedding_role(

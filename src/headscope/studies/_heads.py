@@ -12,7 +12,7 @@ from headscope.evidence import MapSum
 from headscope.patterns import PATTERNS, Heads, predictive_pattern, related_patterns
 from headscope.patterns import heads as heads_of
 from headscope.studies._battery import induction_battery
-from headscope.studies._source import Source, parse_source, passed, warn_of_few
+from headscope.studies.shared._source import Source, parse_source, passed, warn_of_few
 
 LIVE = ("random_weights", "position_mean")
 

@@ -8,7 +8,7 @@ from typing import Any
 from headscope.errors import RecordError
 from headscope.patterns import Mechanism
 from headscope.patterns import mechanism as mechanism_of
-from headscope.studies._source import parse_source
+from headscope.studies.shared._source import parse_source
 
 
 def mechanism(

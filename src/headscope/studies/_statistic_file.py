@@ -9,8 +9,8 @@ from headscope.evidence import load_statistic
 from headscope.patterns import Heads, load_tally
 from headscope.results import Result, reads
 from headscope.storage import STATISTIC
-from headscope.studies._norm_values import FIRST_ROWS
-from headscope.studies._norms import load_norm_study
+from headscope.studies.norms._study import load_norm_study
+from headscope.studies.norms._values import FIRST_ROWS
 
 TALLY_ROW = "measure entropy"
 """A row that every tally of heads has, and nothing else."""

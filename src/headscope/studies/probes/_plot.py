@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.studies._canvas import canvas
 from headscope.studies.probes._score import PROBE, SELECTIVITY, Score
+from headscope.studies.shared._canvas import canvas
 
 if TYPE_CHECKING:
     from headscope.studies.probes._probing import Probing

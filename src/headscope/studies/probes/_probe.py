@@ -15,7 +15,6 @@ from headscope.capturing.facts import facts_of
 from headscope.capturing.run import unwrapped
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
-from headscope.studies._source import Source, parse_source
 from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
 from headscope.studies.probes._items import Data, Item, parts_of
@@ -25,6 +24,7 @@ from headscope.studies.probes._relations import relation_scores
 from headscope.studies.probes._score import Score, over_seeds
 from headscope.studies.probes._structural import structural_scores
 from headscope.studies.probes._training import Training
+from headscope.studies.shared._source import Source, parse_source
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)

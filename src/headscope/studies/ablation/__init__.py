@@ -1,0 +1,1 @@
+"""What disabling heads and layers does to a score."""

@@ -1,0 +1,93 @@
+"""Running a task without each head, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from headscope._progress import Progress
+from headscope.errors import FileError
+from headscope.interventions import Intervention, intervene
+from headscope.interventions.importance import one_of
+from headscope.interventions.plan import Plan
+from headscope.studies.ablation._journal import Journal
+from headscope.studies.ablation._prefix import Prefix
+from headscope.studies.ablation._result import Cell
+from headscope.tasks import Task
+
+SHARED = "layers below the changed one were computed once"
+WHOLE = "the whole model was run every time"
+CLOSE = 1e-3
+"""How far scores of the same model may lie apart on another machine."""
+
+
+class Run:
+    """A task on a model.
+
+    Args:
+        model: in evaluation mode.
+        task: what it is to be good at.
+        plan: its attention layers.
+        make: makes the intervention of stack, layer and heads.
+    """
+
+    def __init__(self, model: nn.Module, task: Task, plan: Plan, make: Callable[..., Intervention]) -> None:
+        self._model, self._task, self._make = model, task, make
+        self._places = {(place.stack, place.layer): place for place in plan.places}
+        self._prefix = Prefix(model, plan.places)
+
+    def all(self, cells: Sequence[Cell], journal: Journal, *, share: bool, progress: bool) -> str:
+        """Find what is not in the journal yet; tell whether layers were passed over.
+
+        Raises:
+            FileError: where the intact model does not give what the journal holds.
+        """
+        shares, note = share, ""
+        with _bar(len(self._task.batches) * len(cells), journal, progress) as step:
+            for number in range(len(self._task.batches)):
+                missing = [cell for cell in cells if (number, cell) not in journal]
+                if not missing and (number, None) in journal and number:
+                    continue
+                if shares and not note:
+                    self._prefix.check(lambda at=number: self._task.values(self._model, at), self._places.values())
+                    shares, note = self._prefix.works, self._prefix.reason or "checked"
+                self._intact(number, journal, shares=shares and bool(missing))
+                for cell in missing:
+                    journal.add(number, cell, self._without(number, cell, shares=shares))
+                    step()
+        self._prefix.forget()
+        if shares:
+            return SHARED
+        return WHOLE if not share else f"{WHOLE}: {self._prefix.reason}"
+
+    def _intact(self, number: int, journal: Journal, *, shares: bool) -> None:
+        with self._prefix.recording() if shares else nullcontext():
+            found = self._task.values(self._model, number)
+        if (number, None) not in journal:
+            journal.add(number, None, found)
+            return
+        kept = journal[number, None]
+        if kept.shape != found.shape or not np.allclose(kept, found, rtol=CLOSE, atol=CLOSE, equal_nan=True):
+            raise FileError(
+                f"The file to go on with holds other scores of the intact model on batch {number}; was the score "
+                "changed? Name another file"
+            )
+
+    def _without(self, number: int, cell: Cell, *, shares: bool) -> np.ndarray:
+        place = self._places[cell[:2]]
+        with (
+            intervene(self._model, one_of(cell, self._make)),
+            self._prefix.sharing(place) if shares else nullcontext(),
+        ):
+            return self._task.values(self._model, number)
+
+
+@contextmanager
+def _bar(total: int, journal: Journal, progress: bool) -> Generator[Callable[[], Any]]:
+    """How far it has come, where that is to be shown; gives what is called at every step."""
+    with Progress("Disabling heads", "run", total, done=journal.changed, shows=progress) as shown:
+        yield shown.step

@@ -1,0 +1,301 @@
+"""Does it matter? Every head and every layer disabled in turn, and what that does to a score."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+from typing_extensions import Unpack
+
+from headscope.capturing import random_twin
+from headscope.capturing.loading.fingerprint import fingerprint_of
+from headscope.capturing.loading.load import display_name
+from headscope.capturing.run import at_rest, unwrapped
+from headscope.capturing.threads import one_at_a_time
+from headscope.errors import HeadscopeError, InterventionError, RecordError
+from headscope.evidence import parse_groups
+from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence.groups import group_of
+from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
+from headscope.interventions.plan import Plan
+from headscope.interventions.session import plan_on
+from headscope.studies.ablation._journal import Journal
+from headscope.studies.ablation._mean import averaged
+from headscope.studies.ablation._result import Ablation, Cell
+from headscope.studies.ablation._run import Run
+from headscope.tasks import Task, parse_task
+
+By = Callable[..., Intervention]
+WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
+MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
+RANDOM = ".random"
+"""What the name of the file that a run can go on from ends in, for random weights."""
+
+
+class AblationOptions(TypedDict, total=False):
+    """Options of `ablate`."""
+
+    heads: bool | Collection[tuple[int, int]]
+    """Layer and head of those that are disabled; all by default, none where False."""
+    layers: bool | Collection[int]
+    """Layers that are disabled as a whole; all by default, none where False."""
+    stack: str | None
+    """Of which stack; all by default."""
+    resume: str | os.PathLike[str] | None
+    """A file in which every value is kept as it is found; a run that was killed goes on from it."""
+    share: bool
+    """Compute the layers below the changed one once (True), or run the whole model every time."""
+    groups: Iterable[Any] | None
+    """The document that each example is of, so that intervals and tests are over documents; by default the task's."""
+    confidence: float
+    """Of the intervals over examples, or over their documents, 0.95."""
+    alpha: float
+    """Chance of any false change that is accepted, 0.05."""
+    correction: Literal["holm", "benjamini-hochberg"]
+    """For trying many heads: ``"holm"``, or ``"benjamini-hochberg"`` for the share of false ones."""
+    random_weights: bool
+    """Do the same to this architecture with random weights, too: ``control`` of the result (False)."""
+    progress: bool
+    """Whether to show a bar on terminals."""
+    on_error: Callable[[int, HeadscopeError], None] | None
+    """Is called with number and error of an example whose score is not finite: it is left out. By default a warning."""
+    allow_unfit: bool
+    """Take a model whose head was not trained, or that sees the word it is to predict, all the same (False)."""
+
+
+def ablate(
+    model: Any,
+    task: Any,
+    *,
+    by: By | str = "zero",
+    **options: Unpack[AblationOptions],
+) -> Ablation:
+    """Disable every head and every layer in turn and measure what that does to a score, example by example.
+
+    ``change = mean_x score(x without the head) - score(x)``; negative where the head helps. Intervals are bootstrapped
+    over examples, or over their documents (``groups``); each change is tested by flipping the signs of the paired
+    differences, those of a document together, corrected over all heads, and over all layers by themselves.
+
+    Batch by batch: the model is run as it is and what every layer is given and returns is kept; then, for each head,
+    layers that would be given the same again are passed over. That is tried without any change on the first batch, and
+    where what the model returns is not the same to the last bit it is run as a whole every time; the result says so.
+
+    Source: Michel et al. 2019, section 3 (zero); Kovaleva et al. 2019, section 4.4 (uniform; whole layers).
+
+    Args:
+        model: with the head that the task needs; in evaluation mode meanwhile.
+        task: a `headscope.tasks.Task`, an `Objective`, or a function of the model that gives a score for each example,
+            in one run or several; higher is better.
+        by: ``"zero"`` (`Zero`), ``"uniform"`` (`Uniform`), ``"mean attention"`` (`Mean`: the average map by position
+            over examples of the task), ``"mean output"`` (`MeanOutput`, one vector over examples and tokens: what the
+            field calls mean ablation), or whatever makes an intervention of stack, layer and heads. Means are taken
+            over the examples that are scored, up to 64 of them.
+        **options: see `AblationOptions`.
+
+    Raises:
+        InterventionError: a task, head, layer or stack that is not there, or attention that cannot be changed.
+        FileError: where a file to go on with belongs to another model or task.
+        RecordError: an option that there is not.
+        ModelError: a model that is not fit for the task: its head was not trained, or it sees what it is to predict.
+
+    Example:
+        >>> found = ablate(model, headscope.tasks.next_word(tokenizer, texts), by="uniform", resume="ablation.jsonl")
+        >>> found.plot("ablation.pdf")
+    """
+    _check(options)
+    task, model = parse_task(task), unwrapped(model)
+    if not options.get("allow_unfit", False):
+        task.check(model)
+    task = task.grouped(options.get("groups"))
+    found = _ablated(model, task, by, options)
+    if not options.get("random_weights"):
+        return found
+    beside = options.get("resume")
+    again = AblationOptions(**options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"})
+    return replace(found, control=replace(_ablated(random_twin(model), task, by, again), totals={}))
+
+
+def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOptions) -> Ablation:
+    with one_at_a_time(model), at_rest(model), _without_cache(model):
+        plan = plan_on(model, lambda: task.values(model, 0))
+        cells = _cells(plan, options)
+        make = _parse_by(by, model, task)
+        done = make(stack=cells[0][0], layer=cells[0][1]).does
+        header = {"model": fingerprint_of(model), "task": task.fingerprint, "way of disabling heads": done}
+        run = Run(model, task, plan, make)
+        with closing(Journal(options.get("resume"), header)) as journal:
+            shared = run.all(cells, journal, share=options.get("share", True), progress=options.get("progress", False))
+            values = np.stack(
+                [task.joined([journal[number, cell] for number in range(len(task.batches))]) for cell in (None, *cells)]
+            )
+    if task.groups is not None:
+        parse_groups(task.groups, values.shape[1], "example")
+    scored = _scored(values, cells, task, options.get("on_error") or _warn)
+    # differences are paired: an example without a score with one head disabled counts with none of them
+    values[:, ~scored] = np.nan
+    intact, *others = values
+    groups = None
+    if task.groups is not None:
+        groups = tuple(group_of(group) for group, known in zip(task.groups, scored, strict=True) if known)
+    return Ablation(
+        cells,
+        np.stack([task.scores(own)[scored] for own in others], axis=1),
+        task.scores(intact)[scored],
+        task=task.name,
+        metric=task.metric,
+        by=done,
+        model=display_name(model),
+        totals={name: tuple(total(own) for own in values) for name, total in task.totals.items()},
+        shared=shared,
+        groups=groups,
+        tokens=_median_length(task),
+        confidence=options.get("confidence", 0.95),
+        alpha=options.get("alpha", 0.05),
+        correction=options.get("correction", "holm"),
+    )
+
+
+def _scored(
+    values: Float[np.ndarray, "cell example column"],
+    cells: tuple[Cell, ...],
+    task: Task,
+    report: Callable[[int, HeadscopeError], None],
+) -> np.ndarray:
+    """Which examples have a finite score, whatever is disabled; the others are reported.
+
+    Args:
+        values: of the intact model, and without each cell.
+        cells: stack, layer and head of what was disabled.
+        task: that scored them.
+        report: is called with the number of an example, as the task was given them, and why it is left out.
+
+    Raises:
+        InterventionError: where no example has one.
+    """
+    known = np.array(np.isfinite(values).all(axis=2))
+    scored = np.array(known.all(axis=0))
+    given = [number for number in range(len(scored) + len(task.left_out)) if number not in task.left_out]
+    errors = {}
+    for number in np.flatnonzero(~scored).tolist():
+        cell = (None, *cells)[int(np.argmin(known[:, number]))]
+        where = "" if cell is None else f" with {_cell_name(cell)} disabled"
+        errors[given[number]] = InterventionError(f"The score of {task.name!r} is not finite{where}")
+    if not scored.any():
+        raise next(iter(errors.values()))
+    for number, error in errors.items():
+        report(number, error)
+    return scored
+
+
+def _cell_name(cell: Cell) -> str:
+    _, layer, head = cell
+    return f"layer {layer}" if head == -1 else f"head {layer}-{head}"
+
+
+def _warn(number: int, error: HeadscopeError) -> None:
+    warnings.warn(f"example {number} was left out: {error}", stacklevel=5)
+
+
+def _median_length(task: Task) -> float | None:
+    """Median length of the examples of a task, padding left out; None where they are no texts."""
+    lengths: list[int] = []
+    for batch in task.batches:
+        mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
+        if not isinstance(mask, torch.Tensor) or mask.ndim != 2:
+            return None
+        lengths += mask.sum(dim=1).tolist()
+    return float(np.median(lengths)) if lengths else None
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    unknown = [name for name in options if name not in AblationOptions.__annotations__]
+    if unknown:
+        raise RecordError(f"ablate has no option {unknown[0]!r}; it has {', '.join(AblationOptions.__annotations__)}")
+    for name, usual in (("confidence", 0.95), ("alpha", 0.05)):
+        if not 0 < options.get(name, usual) < 1:
+            raise RecordError(f"{name} is a number between 0 and 1, not {options[name]}")
+    if options.get("correction", "holm") not in CORRECTIONS:
+        raise RecordError(f"correction is {options['correction']!r}; give {' or '.join(map(repr, CORRECTIONS))}")
+
+
+def _cells(plan: Plan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """What is disabled, one after the other.
+
+    Raises:
+        InterventionError: where a head, layer or stack is not there, or nothing is left.
+    """
+    stack, heads, layers = options.get("stack"), options.get("heads", True), options.get("layers", True)
+    places = [place for name in ([stack] if stack else plan.stacks) for place in plan.chosen(name, None)]
+    single = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
+    whole = [(place.stack, place.layer, -1) for place in places]
+    if not isinstance(heads, bool):
+        wanted = {(int(layer), int(head)) for layer, head in heads}
+        missing = sorted(wanted - {cell[1:] for cell in single})
+        if missing:
+            raise InterventionError(f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_said(single)}")
+        single = [cell for cell in single if cell[1:] in wanted]
+    if not isinstance(layers, bool):
+        missing = sorted(set(layers) - {cell[1] for cell in whole})
+        if missing:
+            raise InterventionError(f"There is no layer {missing[0]}; there are {sorted({c[1] for c in whole})}")
+        whole = [cell for cell in whole if cell[1] in set(layers)]
+    found: tuple[Cell, ...] = ()
+    if heads is not False:
+        found += tuple(single)
+    if layers is not False:
+        found += tuple(whole)
+    if not found:
+        raise InterventionError("Nothing is to be disabled; leave heads or layers as True, or name some")
+    return found
+
+
+def _said(cells: list[Cell]) -> str:
+    return f"{cells[0][1]}-{cells[0][2]} to {cells[-1][1]}-{cells[-1][2]}"
+
+
+def _parse_by(by: Any, model: nn.Module, task: Task) -> By:
+    """What makes the intervention of stack, layer and heads.
+
+    Raises:
+        InterventionError: where there is no such way.
+    """
+    if by == "mean":
+        warnings.warn(
+            "by='mean' is called 'mean attention' now, since the field's mean ablation is of outputs ('mean output'); "
+            "the old name goes with version 0.3",
+            DeprecationWarning,
+            stacklevel=4,
+        )
+        by = "mean attention"
+    if isinstance(by, str) and by in MEANS:
+        records = averaged(model, task, values=by == "mean output")
+        return lambda **where: MEANS[by](records=records, **where)
+    if isinstance(by, str) and by in WAYS:
+        return WAYS[by]
+    if isinstance(by, str) or not callable(by):
+        ways = ", ".join(map(repr, (*WAYS, *MEANS)))
+        raise InterventionError(f"by is {by!r}; give {ways}, or what makes an intervention")
+    return by
+
+
+@contextmanager
+def _without_cache(model: nn.Module) -> Generator[None]:
+    """No cache while the block is open: layers that write to one cannot be passed over."""
+    config: Any = getattr(model, "config", None)
+    before = getattr(config, "use_cache", None)
+    if before is None:
+        yield
+        return
+    config.use_cache = False
+    try:
+        yield
+    finally:
+        config.use_cache = before

@@ -1,0 +1,1 @@
+"""Word alignment of a translation model, by weight and by norm."""

@@ -1,0 +1,72 @@
+"""Alignment studies kept as files, to be gone on with."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from headscope.evidence import Statistic
+from headscope.results import Kept, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.studies.alignment._result import AlignmentStudy
+from headscope.studies.alignment._word_alignment import BY, STATES
+
+KIND = "alignment study"
+OPTIONS = ("stack", "special", "confidence")
+SAID: dict[str, Any] = {
+    "options": {"stack": str, "special": bool, "confidence": Finite},
+    "model": str,
+    "fingerprint": str,
+    "layers": [int],
+    "heads": int,
+    "sentences": [str],
+    "groups": ([(str, None)], None),
+    "left_out": {str: str},
+    "refused": [[int, str]],
+    "digests": {str: str},
+    "lengths": ({str: int}, None),
+}
+
+
+def kept_of(study: AlignmentStudy) -> Kept:
+    """What a file of it holds: what was counted in each sentence; without the random twin."""
+    said = {
+        "options": {name: getattr(study, name) for name in OPTIONS},
+        "model": study.model,
+        "fingerprint": study.fingerprint,
+        "layers": study.layers,
+        "heads": study.heads,
+        "sentences": study.statistic.texts,
+        "left_out": study.left_out,
+        "refused": list(study.refused.items()),
+        "digests": study.digests,
+        "lengths": study.lengths,
+        "groups": study.statistic.groups,
+    }
+    return said, {"counts": study.statistic.values, "diagonal": study.diagonal.values}
+
+
+@reads(KIND)
+def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
+    """An alignment study that was kept, to go on with, or to add to others.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, KIND)
+    with reading(path, KIND):
+        check_document(said, SAID)
+        found = AlignmentStudy(**said["options"])
+        found.model, found.layers, found.heads = said["model"], tuple(said["layers"]), said["heads"]
+        found.left_out, found.digests = said["left_out"], said["digests"]
+        found.fingerprint = said.get("fingerprint", "")
+        found.refused, found.lengths = dict(said["refused"]), dict(said.get("lengths") or {})
+        sentences, columns = len(said["sentences"]), (found.heads + 1 if found.layers else 1)
+        counts = array_of(arrays, "counts", "f", (sentences, 2, len(STATES), len(BY), len(found.layers), columns))
+        diagonals = array_of(arrays, "diagonal", "f", (sentences, 2))
+        found.statistic = Statistic(counts.shape[1:])
+        groups = said.get("groups") or [None] * sentences
+        for name, count, diagonal, group in zip(said["sentences"], counts, diagonals, groups, strict=True):
+            found.statistic.update(name, count, group=group)
+            found.diagonal.update(name, diagonal, group=group)
+    return found

@@ -1,0 +1,285 @@
+"""Word alignment over many sentences: error rates of layers and heads, by weight and by norm."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.evidence import Statistic, parse_groups, redrawn_interval, redrawn_ratios
+from headscope.evidence.groups import added
+from headscope.measures.alignment import Link
+from headscope.patterns.records import OneModel
+from headscope.record import Record
+from headscope.results import Kept, Result, TextTable
+from headscope.studies.alignment._best_place import BestPlace, chosen_places
+from headscope.studies.alignment._counts import counts_of, diagonal_counts, rates_of
+from headscope.studies.alignment._table import LEAST, blocks_of, columns_of, summary_of
+from headscope.studies.alignment._word_alignment import BY, STATES, check_links, words_of, written_words_of
+from headscope.studies.shared._held_out import SPLITS, halves_of
+
+
+class AlignmentStudy(OneModel, Result):
+    """What was counted; prints itself as a table, is drawn, kept, and added to others of the same model.
+
+    What was counted with random weights, where that was asked for, is in ``control``, a study of its own, which is
+    kept by itself.
+
+    Args:
+        stack: which stack of the records.
+        special: see `headscope.word_alignment`.
+        confidence: of the intervals.
+
+    Example:
+        >>> AlignmentStudy()
+        <AlignmentStudy of 0 sentences>
+    """
+
+    KIND: ClassVar[str] = "alignment study"
+
+    def __init__(self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95) -> None:
+        if not 0 < confidence < 1:
+            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+        self.stack: str = stack
+        self.special: bool = special
+        self.confidence: float = confidence
+        self.model: str = ""
+        self.layers: tuple[int, ...] = ()
+        self.heads: int = 0
+        self.left_out: dict[str, str] = {}
+        self.refused: dict[int, str] = {}
+        self.digests: dict[str, str] = {}
+        self.lengths: dict[str, int] = {}
+        self.fingerprint: str = ""
+        self.statistic: Statistic = Statistic((2, len(STATES), len(BY), 0, 1))
+        self.diagonal: Statistic = Statistic((2,))
+        self.control: AlignmentStudy | None = None
+
+    def update(
+        self,
+        name: str,
+        record: Record,
+        sure: Iterable[Link],
+        possible: Iterable[Link] = frozenset(),
+        *,
+        group: Any = None,
+    ) -> None:
+        """Count one sentence; it goes to ``left_out`` where its words cannot be told.
+
+        Args:
+            name: what tells it from all others.
+            record: captured with ``keep=("weights", "norms")``; without norms only weights are counted.
+            sure: links that must be found.
+            possible: links that may be found.
+            group: the document that it is of, for intervals and splits; None for a sentence that belongs to no other.
+
+        Raises:
+            RecordError: where it was counted before, layers differ, or a link names a word that is not there.
+        """
+        stack = record[self.stack]
+        layers, gold = tuple(layer.layer for layer in stack), (frozenset(sure), frozenset(possible))
+        if self.layers and (layers, stack.heads) != (self.layers, self.heads):
+            raise RecordError(
+                f"Sentence {name!r} has layers {layers} of {stack.heads} heads, those before it {self.layers} of "
+                f"{self.heads}; one model at a time"
+            )
+        self._check_model(name, record, stack)
+        if name in self:
+            raise RecordError(f"Sentence {name!r} was given before; give every one a name of its own, and each once")
+        try:
+            source, target = words_of(stack.key), written_words_of(stack)
+        except RecordError as error:
+            self.left_out[name] = str(error)
+            return
+        sizes = len(source.names), len(target["input"].names)
+        check_links(gold[0] | gold[1], *sizes)
+        values, refused = counts_of(stack, source, target, gold, special=self.special)
+        if not self.layers:
+            self.layers, self.heads, self.model = layers, stack.heads, record.model.name
+            self.statistic = Statistic(values.shape)
+        self.refused |= refused
+        self.statistic.update(name, values, group=group)
+        self.diagonal.update(name, diagonal_counts(*sizes, gold), group=group)
+        self.lengths[name] = len(stack.key)
+        self.__dict__.pop("_redrawn", None)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.left_out or name in self.statistic
+
+    def __add__(self, other: AlignmentStudy) -> AlignmentStudy:
+        """The sentences of both.
+
+        Raises:
+            RecordError: where they share a sentence, or layers, heads or options differ.
+        """
+        if not isinstance(other, AlignmentStudy):
+            return NotImplemented
+        self._check_models(other)
+        sides = [
+            (each.stack, each.special, each.layers or self.layers, each.heads or self.heads) for each in (self, other)
+        ]
+        shared = {*self.left_out, *self.statistic.texts} & {*other.left_out, *other.statistic.texts}
+        others = len({each.fingerprint for each in (self, other) if each.fingerprint}) > 1
+        if (self.layers and sides[0] != sides[1]) or sides[0][:2] != sides[1][:2] or shared or others:
+            raise RecordError(
+                "These studies are of other models or options, or share a sentence; they cannot be added up"
+            )
+        found = AlignmentStudy(stack=self.stack, special=self.special, confidence=self.confidence)
+        full = [each for each in (self, other) if each.layers]
+        if full:
+            found.layers, found.heads, found.model = full[0].layers, full[0].heads, full[0].model
+            found.fingerprint = self.fingerprint or other.fingerprint
+            found.statistic = full[0].statistic if len(full) == 1 else self.statistic + other.statistic
+            found.diagonal = self.diagonal + other.diagonal
+        found.left_out, found.refused = self.left_out | other.left_out, self.refused | other.refused
+        found.digests, found.lengths = self.digests | other.digests, self.lengths | other.lengths
+        if self.control is not None and other.control is not None:
+            found.control = self.control + other.control
+        return found
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences counted."""
+        return len(self.statistic)
+
+    def error_rates(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all"]:
+        """Alignment error rate of every head; in the last column of all heads of a layer together.
+
+        Hits and links are summed over sentences before they are divided. NaN where nothing was counted.
+
+        Raises:
+            RecordError: where ``by`` or ``state`` is not what it may be.
+        """
+        return rates_of(self.statistic.total)[_place(by, state)]
+
+    def intervals(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all 2"]:
+        """Interval of `error_rates` over sentences, or over their documents; NaN for fewer than two."""
+        return self._quantiles(self._redrawn[(slice(None), *_place(by, state))], self._wholes[_whole(by, state)])
+
+    def difference(self, state: str = "input") -> Float[np.ndarray, "layer head_and_all 3"]:
+        """How much lower the error rate is by norm than by weight (below 0), and its interval over the same draws."""
+        apart = self.error_rates("norm", state) - self.error_rates("weight", state)
+        drawn = [self._redrawn[(slice(None), *_place(by, state))] for by in BY]
+        ends = self._quantiles(drawn[1] - drawn[0], self._wholes[_whole("norm", state)])
+        return np.concatenate([apart[..., None], ends], axis=-1)
+
+    @property
+    def baseline(self) -> float:
+        """Error rate of position alone: each target word linked to the source word at its relative place."""
+        return float(rates_of(self.diagonal.total))
+
+    @property
+    def baseline_interval(self) -> tuple[float, float]:
+        """Interval of `baseline` over sentences, or over their documents; NaN for fewer than two."""
+        low, high = self._interval_of(self.diagonal.values)
+        return low, high
+
+    def best(
+        self, by: str, state: str = "input", *, of_heads: bool = False, seed: int = 0, splits: int = SPLITS
+    ) -> BestPlace:
+        """The layer with the least error rate on half the documents, and its rate on the other half.
+
+        Chosen on either half and measured on the other, over several splits: the rate is the mean over splits, each of
+        which measures every sentence once.
+
+        Args:
+            by: ``"weight"`` or ``"norm"``.
+            state: see `headscope.word_alignment`.
+            of_heads: choose among single heads, not layers.
+            seed: of the first split.
+            splits: how many.
+
+        Raises:
+            RecordError: where there are fewer than four sentences, or two documents, or nothing was counted.
+        """
+        if self.sentences < LEAST or self.statistic.documents < 2:
+            raise RecordError(
+                f"There are {self.sentences} sentences; two halves to choose on and measure on need four, of two "
+                "or more documents"
+            )
+        values = self._by_document(self.statistic.values[(slice(None), slice(None), *_place(by, state))])
+        values = values[..., :-1] if of_heads else values[..., -1:]
+        if np.isnan(rates_of(values.sum(axis=0))).all():
+            raise RecordError(f"Nothing was counted by {by}: {next(iter(self.refused.values()), 'no link at all')}")
+        places, rates, held = chosen_places(values, halves_of(len(values), seed, splits))
+        if not places:
+            raise RecordError(f"Nothing was counted by {by} on one half of the sentences of any split; give more")
+        (layer, head), times = Counter(places).most_common(1)[0]
+        each = rates_of(np.moveaxis(held.sum(axis=1), -1, 0))
+        return BestPlace(
+            layer=self.layers[layer],
+            head=head if of_heads else None,
+            chosen_at=float(np.mean(rates)),
+            aer=float(each.mean()),
+            interval=self._interval_of(held.mean(axis=0), grouped=True),
+            sentences=(self.sentences // 2, self.sentences),
+            spread=float(each.std()),
+            chosen=times / len(places),
+        )
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Every rate with its interval as a table, one list for each column; head None is all heads together."""
+        return columns_of(self)
+
+    def _kept(self) -> Kept:
+        from headscope.studies.alignment._file import kept_of
+
+        return kept_of(self)
+
+    def __repr__(self) -> str:
+        return f"<AlignmentStudy of {self.sentences} sentences>"
+
+    def summary(self) -> str:
+        """The least error rate of a layer by weight and by norm, beside the diagonal's."""
+        return summary_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
+
+    @cached_property
+    def _redrawn(self) -> Float[np.ndarray, "resample state by layer head_and_all"]:
+        values = self.statistic.values
+        parts, wholes = (values[:, part].reshape(len(values), -1) for part in (0, 1))
+        drawn = redrawn_ratios(parts, wholes, groups=self.statistic.groups)
+        return 1 - drawn.reshape(-1, *self.statistic.shape[1:])
+
+    @cached_property
+    def _wholes(self) -> Float[np.ndarray, "document state by layer head_and_all"]:
+        """Links of each document, by which it weighs."""
+        return self._by_document(self.statistic.values)[:, 1]
+
+    def _by_document(self, values: Float[np.ndarray, "sentence ..."]) -> Float[np.ndarray, "document ..."]:
+        numbers = parse_groups(self.statistic.groups, len(values))
+        if numbers is None:
+            return np.nan_to_num(values)
+        return added(np.nan_to_num(values).reshape(len(values), -1), numbers).reshape(-1, *values.shape[1:])
+
+    def _interval_of(
+        self, counts: Float[np.ndarray, "text part_and_whole"], *, grouped: bool = False
+    ) -> tuple[float, float]:
+        """Of the error rate of sums of parts and wholes, of sentences, or of documents where these are summed."""
+        counts = counts if grouped else self._by_document(counts)
+        low, high = self._quantiles(1 - redrawn_ratios(counts[:, :1], counts[:, 1:]), counts[:, 1:])[0]
+        return float(low), float(high)
+
+    def _quantiles(
+        self, drawn: Float[np.ndarray, "resample ..."], wholes: Float[np.ndarray, "document ..."]
+    ) -> Float[np.ndarray, "..."]:
+        flat, sizes = drawn.reshape(len(drawn), -1), wholes.reshape(len(wholes), -1)
+        ends = redrawn_interval(flat, sizes, confidence=self.confidence)
+        return ends.reshape(*drawn.shape[1:], 2)
+
+
+def _place(by: str, state: str) -> tuple[int, int]:
+    if by not in BY or state not in STATES:
+        raise RecordError(f"There is no {by!r} with {state!r}; there are {', '.join(BY)} with {', '.join(STATES)}")
+    return STATES.index(state), BY.index(by)
+
+
+def _whole(by: str, state: str) -> tuple[slice, int, int]:
+    return (slice(None), *_place(by, state))

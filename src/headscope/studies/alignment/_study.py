@@ -1,0 +1,189 @@
+"""A translation model run on sentences whose word alignment is known."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from headscope._progress import counted
+from headscope.errors import ModelError, RecordError
+from headscope.evidence import parse_groups
+from headscope.record import Record
+from headscope.studies.alignment._file import OPTIONS, load_alignment_study
+from headscope.studies.alignment._pair import AlignedPair
+from headscope.studies.alignment._result import AlignmentStudy
+from headscope.studies.shared._source import check_texts
+
+KEPT_EVERY = 20
+"""Sentences after which a study is kept that may be resumed."""
+
+
+def alignment_study(
+    model: Any,
+    tokenizer: Any,
+    pairs: Iterable[AlignedPair],
+    *,
+    target_tokenizer: Any = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> AlignmentStudy:
+    """How well every layer and head of an encoder-decoder aligns words, by weight and by norm.
+
+    Of each layer and head `headscope.word_alignment` against the gold links, for both states; error rates of all
+    sentences together with bootstrap intervals over sentences, beside the diagonal's; the best layer and head, chosen
+    on one half of the sentences and measured on the other. A sentence that cannot be captured or whose words cannot be
+    told is left out and named.
+
+    Source: Kobayashi et al. 2020, section 5; there the best layer is chosen and measured on the same sentences.
+
+    Args:
+        model: an encoder-decoder, loaded.
+        tokenizer: its tokenizer.
+        pairs: sentences with their translations and links.
+        target_tokenizer: of the target side, where it is another.
+        resume: a file that what was counted is kept in, every 20 sentences; where it is there already, go on from it.
+            What is counted with random weights is kept beside it (``study.random.npz``).
+        progress: whether to show a bar on terminals.
+        **options: ``groups``, the document of each pair where it does not say so itself; ``special`` and ``confidence``
+            of `AlignmentStudy`; ``random_weights``, for the same of this
+            architecture with random weights, ``control`` of the result; ``allow_unfit``, for sentences that are mostly
+            unknown tokens, of which one is left out and most are refused otherwise (False).
+
+    Raises:
+        ModelError: a model that is no encoder-decoder.
+        TextError: where the tokenizer does not know most of what is in the sentences.
+        RecordError: where no sentence is left, two have one name, or what was kept is of another model, other weights,
+            other options or other sentences.
+        FileError: where the file to resume is none of ours, or cannot be written.
+
+    Example:
+        >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
+        <AlignmentStudy of 1 sentences>
+    """
+    from headscope.capturing import capture, random_twin
+    from headscope.capturing.loading.fingerprint import fingerprint_of
+    from headscope.capturing.loading.load import display_name
+
+    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        raise ModelError(
+            f"{display_name(model)} is no encoder-decoder; words are aligned by a model that reads a sentence and "
+            "writes its translation, such as Helsinki-NLP/opus-mt-de-en"
+        )
+    named = _named(_grouped(pairs, options.pop("groups", None)))
+    random_weights, anyway = options.pop("random_weights", False), options.pop("allow_unfit", False)
+    sides = _sides(named, tokenizer, target_tokenizer)
+    if not anyway:
+        for known, texts in sides:
+            check_texts(known, texts)
+    more = {} if target_tokenizer is None else {"target_tokenizer": target_tokenizer}
+
+    def study(model: Any, kept: Path | None) -> AlignmentStudy:
+        def captured(pair: AlignedPair) -> Record:
+            for (known, _), text in zip(sides, () if anyway else (pair.source, pair.target), strict=False):
+                check_texts(known, [text], "the sentence")
+            return capture(model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more)
+
+        found = AlignmentStudy(**options)
+        found.fingerprint = fingerprint_of(model)
+        if kept is not None and kept.exists():
+            found = _resumed(found, kept, display_name(model), named)
+        _count(found, named, captured, kept=kept, progress=progress)
+        if not found.sentences:
+            reason = next(iter(found.left_out.values()), "none was given")
+            raise RecordError(f"alignment_study has no sentence left: {reason}")
+        return found
+
+    path = None if resume is None else Path(resume)
+    result = study(model, path)
+    if random_weights:
+        beside = path and path.with_name(f"{path.stem}.random{path.suffix}")
+        result.control = study(random_twin(model), beside)
+    return result
+
+
+def _sides(
+    named: dict[str, AlignedPair], tokenizer: Any, target_tokenizer: Any
+) -> tuple[tuple[Any, list[str]], tuple[Any, list[str]]]:
+    """What reads the sentences and what reads their translations, with them."""
+    target = tokenizer if target_tokenizer is None else target_tokenizer
+    return (tokenizer, [pair.source for pair in named.values()]), (target, [pair.target for pair in named.values()])
+
+
+def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iterable[AlignedPair]:
+    """The pairs with the documents that they are said to be of."""
+    if groups is None:
+        return pairs
+    listed, given = list(pairs), list(groups)
+    parse_groups(given, len(listed), "pair")
+    return [replace(pair, group=group) for pair, group in zip(listed, given, strict=True)]
+
+
+def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:
+    found: dict[str, AlignedPair] = {}
+    for number, pair in enumerate(pairs):
+        name = pair.name or f"{number:06}"
+        if name in found:
+            raise RecordError(f"Two sentences are called {name!r}; give every one a name of its own")
+        found[name] = pair
+    return found
+
+
+def _count(
+    found: AlignmentStudy,
+    named: dict[str, AlignedPair],
+    captured: Callable[[AlignedPair], Record],
+    *,
+    kept: Path | None,
+    progress: bool,
+) -> None:
+    """Count the sentences that were not counted before, and keep the study on the way."""
+    from headscope.capturing.many import OF_ONE_INPUT, reason_of
+
+    left = [(name, pair) for name, pair in named.items() if name not in found]
+    for number, (name, pair) in enumerate(counted(left, "Aligning", "sentence", shows=progress), 1):
+        found.digests[name] = _digest(pair)
+        try:
+            record = captured(pair)
+        except OF_ONE_INPUT as error:
+            found.left_out[name] = str(reason_of(error))
+        else:
+            found.update(name, record, pair.sure, pair.possible, group=pair.group)
+        if kept is not None and (number % KEPT_EVERY == 0 or number == len(left)):
+            found.save(kept)
+
+
+def _resumed(fresh: AlignmentStudy, path: Path, model: str, named: dict[str, AlignedPair]) -> AlignmentStudy:
+    """What was kept, where it is of the same model, options and sentences."""
+    found = load_alignment_study(path)
+    others = [name for name, digest in found.digests.items() if name in named and digest != _digest(named[name])]
+    options = [name for name in OPTIONS if name != "confidence" and getattr(found, name) != getattr(fresh, name)]
+    what = ""
+    if found.model and found.model != model:
+        what = f"of the model {found.model}, and this one is {model}"
+    elif found.fingerprint not in ("", fresh.fingerprint):
+        what = f"of {model} with other weights"
+    elif options:
+        what = f"with {options[0]}={getattr(found, options[0])!r}"
+    elif others:
+        what = f"of another sentence {others[0]!r}"
+    if what:
+        raise RecordError(f"{path} keeps a study {what}; resume with the same, or name another file")
+    if not found.fingerprint:
+        warnings.warn(
+            f"{path} was kept by an earlier headscope, which did not note the weights: that they are the same is taken "
+            "on trust",
+            stacklevel=2,
+        )
+    found.confidence, found.fingerprint = fresh.confidence, fresh.fingerprint
+    return found
+
+
+def _digest(pair: AlignedPair) -> str:
+    told = repr((pair.source, pair.target, sorted(pair.sure), sorted(pair.possible)))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]

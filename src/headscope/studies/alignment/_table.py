@@ -1,0 +1,111 @@
+"""An alignment study as a table, and as it is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headscope.evidence import length_said
+from headscope.results import TextTable
+from headscope.studies.alignment._word_alignment import BY, STATES
+from headscope.studies.shared._reading import percent, said_of
+
+if TYPE_CHECKING:
+    from headscope.studies.alignment._result import AlignmentStudy
+
+FIELDS = ("state", "by", "layer", "head", "aer", "low", "high", "baseline", "sentences")
+SAYS = {
+    "weight, output": "by attention weight, of the step that writes the target word",
+    "norm, output": "by the norm of what is added, of that step",
+    "weight, input": "by attention weight, of the step that reads the target word",
+    "norm, input": "by the norm of what is added, of that step",
+}
+"""The legend of the table."""
+LEAST = 4
+"""Sentences that make two halves, to choose on and to measure on."""
+
+
+def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
+    """See `AlignmentStudy.columns`."""
+    found: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    for state in STATES:
+        for by in BY:
+            rates, ends = study.error_rates(by, state), study.intervals(by, state)
+            for number, head in np.ndindex(rates.shape):
+                place = (study.layers[number], head if head < study.heads else None)
+                cells = (state, by, *place, rates[number, head], *ends[number, head], study.baseline, study.sentences)
+                for field, cell in zip(FIELDS, cells, strict=True):
+                    found[field].append(cell.item() if isinstance(cell, np.generic) else cell)
+    if study.control is not None:
+        found["random_aer"] = columns_of(study.control)["aer"]
+    return found
+
+
+def summary_of(study: AlignmentStudy) -> str:
+    """What was counted, and the least error rate of a layer by weight and by norm beside the diagonal's."""
+    if not study.sentences:
+        return repr(study)
+    length = f"{length_said(study.lengths.values())} of the source"
+    baseline = percent(study.baseline)
+    told = f"{study.model or 'a model'}: {study.sentences} sentences ({length}). "
+    parts = []
+    for by in BY:
+        rates = np.concatenate([study.error_rates(by, state)[:, -1] for state in STATES])
+        known = rates[~np.isnan(rates)]
+        if len(known):
+            parts.append(f"{percent(float(known.min()))} by {by}")
+    return (
+        f"{told}The least alignment error rate of a layer is {' and '.join(parts) or 'not known'} (in %, chosen on "
+        f"these sentences); the diagonal, without any attention, has {baseline}"
+    )
+
+
+def blocks_of(study: AlignmentStudy) -> list[TextTable | str]:
+    """The table of layers, the baseline, the best places, and what was left out."""
+    if not study.sentences:
+        return ["\n".join(_said(study))]
+    title = (
+        f"Alignment error rate in % [{study.confidence:.0%} interval over sentences], all heads of a layer together:"
+    )
+    baseline = f"the diagonal, without any attention: {percent(study.baseline, study.baseline_interval)}"
+    blocks: list[TextTable | str] = [_layers(study, title), "\n".join([baseline, *_chosen(study)])]
+    if study.control is not None:
+        blocks += [_layers(study.control, "the same with random weights:"), "\n".join(_chosen(study.control))]
+    return [*blocks, "\n".join(_said(study))]
+
+
+def _layers(study: AlignmentStudy, title: str) -> TextTable:
+    shown = [(state, by) for state in STATES for by in BY]
+    tables = [(study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]) for state, by in shown]
+    rows = [("layer", *(f"{by}, {state}" for state, by in shown))]
+    for number, layer in enumerate(study.layers):
+        rows.append((str(layer), *(_cell(rates[number], ends[number]) for rates, ends in tables)))
+    return TextTable.of_rows(rows, title=title, says=SAYS)
+
+
+def _chosen(study: AlignmentStudy) -> list[str]:
+    if study.sentences < LEAST:
+        return []
+    lines = []
+    for state, by in ((state, by) for state in STATES for by in BY):
+        for of_heads in (False, True):
+            counted = study.error_rates(by, state)
+            if np.isnan(counted[:, :-1] if of_heads else counted[:, -1:]).all():
+                continue
+            best = study.best(by, state, of_heads=of_heads)
+            rate = percent(best.aer, best.interval)
+            lines.append(
+                f"best by {by}, {state}: {best.place} ({best.chosen:.0%} of the choices), {rate} held out, "
+                f"{100 * best.spread:.1f} over splits"
+            )
+    return lines
+
+
+def _said(study: AlignmentStudy) -> list[str]:
+    layers = [f"norms of layer {layer} are left out: {reason}" for layer, reason in study.refused.items()]
+    return [*layers, *said_of(study.left_out, "sentences are")]
+
+
+def _cell(rate: float, ends: Any) -> str:
+    return percent(float(rate), [float(end) for end in ends])

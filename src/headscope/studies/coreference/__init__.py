@@ -1,0 +1,1 @@
+"""Which head looks from a mention at what it means."""

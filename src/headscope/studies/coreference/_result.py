@@ -1,0 +1,259 @@
+"""Which head looks from a mention at what it means: what was counted, and what follows from it."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from headscope.errors import RecordError
+from headscope.linguistics import Passage, words_at
+from headscope.linguistics.mentions import RULES
+from headscope.record import Record
+from headscope.results import Kept, TextTable
+from headscope.studies.coreference._head import FIELDS, AntecedentHead
+from headscope.studies.coreference._table import blocks_of, plotted, summary_of
+from headscope.studies.coreference._tally import ALL, CANDIDATES, Answers, answers_of
+from headscope.studies.shared._chosen_head import columns_of, places_of
+from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
+from headscope.studies.shared._held_out import Asked, halves_of, measured
+from headscope.studies.shared._range_plot import range_plot
+
+
+class Coreference(HeadStudy):
+    """Which questions every head answers right; prints itself, is added to others of the same model, and kept.
+
+    Args:
+        rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
+        stack: which stack of the records; by default the first.
+        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things, ``"holm"`` or
+            ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits`` of documents into halves.
+
+    Raises:
+        RecordError: where confidence, correction or splits are not what they may be.
+
+    Example:
+        >>> Coreference()
+        <Coreference of 0 passages>
+    """
+
+    KIND: ClassVar[str] = "coreference"
+    TEXT: ClassVar[str] = "passage"
+
+    control: Coreference | None
+    _read: dict[str, Answers]
+
+    def __init__(
+        self,
+        *,
+        rows: str = "mean",
+        stack: str | None = None,
+        **telling: Unpack[Telling],
+    ) -> None:
+        super().__init__(rows=rows, stack=stack, **telling)
+        self.data = ""
+
+    def update(self, passage: Passage, record: Record) -> None:
+        """Count one passage; it goes to ``left_out`` where its words and the tokens cannot be aligned.
+
+        Args:
+            passage: its words and questions.
+            record: of its text.
+
+        Raises:
+            RecordError: where it was counted before, the record is of another text, or has other layers and heads.
+        """
+        stack = self._stack_of(passage.name, record)
+        if stack.query.texts[:1] != (passage.text,):
+            raise RecordError(f"The record is of another text than the passage {passage.name!r}")
+        try:
+            words = words_at(stack.query, passage.spans)
+            words.check()
+        except RecordError as error:
+            self.left_out[passage.name] = str(error)
+            return
+        self._keep(passage.name, answers_of(passage, self._word_maps(stack, words)), record, stack)
+
+    def __add__(self, other: Coreference) -> Coreference:
+        """The passages of both.
+
+        Raises:
+            RecordError: where they share a passage, or heads or options differ.
+        """
+        if not isinstance(other, Coreference):
+            return NotImplemented
+        found = added(self, other)
+        found.data = joined(self.data, other.data)
+        return found
+
+    @property
+    def passages(self) -> int:
+        """Number of passages counted."""
+        return len(self._read)
+
+    @property
+    def questions(self) -> int:
+        """Number of mentions asked for."""
+        return len(self._documents)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What can be asked for: all questions, kinds of mentions, groups of passages."""
+        found: dict[str, None] = {}
+        for each in self._listed:
+            found |= dict.fromkeys(kind for kinds in each.kinds for kind in kinds)
+        order = [name for name in (ALL, "pronoun", "proper", "nominal") if name in found]
+        return (*order, *sorted(set(found) - set(order)))
+
+    def accuracy(self, kind: str = ALL, candidates: str = "mentions") -> Float[np.ndarray, " head"]:
+        """Share of questions that each head answers right; heads as in ``cells``.
+
+        Raises:
+            RecordError: where there is no such kind of mention or candidates.
+        """
+        return self._hits[_place(candidates)][:, self._asked(kind)].mean(axis=-1)
+
+    def rule(self, name: str, kind: str = ALL) -> float:
+        """Share of questions that a rule answers right: ``"nearest"``, ``"head match"`` or ``"sieves"``.
+
+        Raises:
+            RecordError: where there is no such rule or kind.
+        """
+        if name not in RULES:
+            raise RecordError(f"There is no rule {name!r}; there are {', '.join(RULES)}")
+        return float(self._rules[list(RULES).index(name), self._asked(kind)].mean())
+
+    def heads_of(self, candidates: str = "mentions") -> tuple[AntecedentHead, ...]:
+        """The best head for every kind of mention, on the same data and held out, with interval, baselines and test.
+
+        Raises:
+            RecordError: where there are no such candidates, or nothing was counted.
+        """
+        _place(candidates)
+        if candidates not in self._found:
+            self._found[candidates] = self._heads_of(candidates)
+        return self._found[candidates]
+
+    def best(self, kind: str = ALL, candidates: str = "mentions") -> AntecedentHead:
+        """The best head for one kind of mention.
+
+        Raises:
+            RecordError: where there is no such kind of mention or candidates.
+        """
+        self._asked(kind)
+        return next(each for each in self.heads_of(candidates) if each.kind == kind)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The best head for every kind and both candidate sets as a table, one list for each column.
+
+        With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
+        """
+        listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
+        control = self.control
+        twins = None if control is None else [control.best(each.kind, each.candidates) for each in listed]
+        return columns_of(FIELDS, listed, twins)
+
+    def plot(self, path: str | os.PathLike[str], *, candidates: str = "mentions") -> Path:
+        """Draw the held-out accuracy for every kind of mention with its interval, beside its baselines.
+
+        Args:
+            path: .svg, .pdf or .png.
+            candidates: one of `CANDIDATES`.
+
+        Raises:
+            FigureError: where matplotlib is missing, or the suffix is none of these.
+        """
+        return range_plot(Path(path), *plotted(self, candidates))
+
+    def _kept(self) -> Kept:
+        from headscope.studies.coreference._file import kept_of
+
+        return kept_of(self)
+
+    def __repr__(self) -> str:
+        return f"<Coreference of {self.passages} passages>"
+
+    def summary(self) -> str:
+        """How often the best head finds what a mention means, beside the nearest mention."""
+        return summary_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
+
+    def _heads_of(self, candidates: str) -> tuple[AntecedentHead, ...]:
+        hits, nearest = self._hits[_place(candidates)], self._rules[:1]
+        asked = [self._asked_of(hits, nearest, self._asked(kind)) for kind in self.kinds]
+        halves = halves_of(self.documents, self.seed, self.splits)
+        numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
+        return tuple(self._head(kind, candidates, each) for kind, each in zip(self.kinds, numbers, strict=True))
+
+    def _head(self, kind: str, candidates: str, numbers: dict[str, Any]) -> AntecedentHead:
+        best, held = numbers.pop("best"), numbers.pop("held_best")
+        for name in ("rule", "held_rule", "rule_share"):
+            numbers.pop(name)  # there is one rule alone, the nearest mention
+        return AntecedentHead(
+            kind=kind,
+            candidates=candidates,
+            nearest=self.rule("nearest", kind),
+            head_match=self.rule("head match", kind),
+            sieves=self.rule("sieves", kind),
+            held_out_nearest=numbers.pop("held_out_rule"),
+            **places_of(self.cells, best, held),
+            **numbers,
+        )
+
+    def _asked_of(self, hits: np.ndarray, nearest: np.ndarray, asked: np.ndarray) -> Asked:
+        every = np.ones((1, len(self._documents)), bool)
+        wholes, heads, rules = (self._by_document(each, asked) for each in (every, hits, nearest))
+        return Asked(wholes=wholes[0], hits=heads, baselines=rules)
+
+    def _by_document(self, hits: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(hits), self.documents))
+        np.add.at(found.T, self._documents[asked], hits[:, asked].T)
+        return found
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that questions are of."""
+        return int(self._documents.max()) + 1 if len(self._documents) else 0
+
+    @cached_property
+    def _listed(self) -> list[Answers]:
+        if not self._read:
+            raise RecordError("No passage was counted")
+        return [self._read[name] for name in self.names]
+
+    @cached_property
+    def _documents(self) -> np.ndarray:
+        """The document of every question."""
+        names = [each.document for each in self._listed for _ in each.kinds]
+        return np.unique(names, return_inverse=True)[1] if names else np.empty(0, int)
+
+    @cached_property
+    def _hits(self) -> Bool[np.ndarray, "candidates head question"]:
+        return np.concatenate([each.heads for each in self._listed], axis=-1)
+
+    @cached_property
+    def _rules(self) -> Bool[np.ndarray, "rule question"]:
+        return np.concatenate([each.rules for each in self._listed], axis=-1)
+
+    @cached_property
+    def _found(self) -> dict[str, tuple[AntecedentHead, ...]]:
+        return {}
+
+    def _asked(self, kind: str) -> np.ndarray:
+        kinds = [names for each in self._listed for names in each.kinds]
+        found = np.array([place for place, names in enumerate(kinds) if kind in names], int)
+        if not len(found):
+            raise RecordError(f"There is no question of the kind {kind!r}; there are {', '.join(self.kinds)}")
+        return found
+
+
+def _place(candidates: str) -> int:
+    if candidates not in CANDIDATES:
+        raise RecordError(f"candidates is {candidates!r}; it may be {' or '.join(map(repr, CANDIDATES))}")
+    return CANDIDATES.index(candidates)

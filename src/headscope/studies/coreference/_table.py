@@ -1,0 +1,105 @@
+"""Coreference as it is printed, and as its plot shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headscope.evidence import p_shown
+from headscope.results import TextTable
+from headscope.studies.coreference._head import AntecedentHead
+from headscope.studies.coreference._tally import CANDIDATES
+from headscope.studies.shared._range_plot import Mark
+from headscope.studies.shared._reading import above_of, percent, said_of
+
+if TYPE_CHECKING:
+    from headscope.studies.coreference._result import Coreference
+
+
+SAYS = {
+    "count": "how many were asked for",
+    "head": "layer-head, both from 0",
+    "accuracy": "% of mentions whose head word looks most at the right one",
+    "nearest": "% for which the nearest mention is right",
+    "head match": "% for which the nearest mention with the same head word is",
+    "sieves": "% for which rules are, one after the other",
+    "above": "points of head less nearest mention",
+    "splits": "standard deviation of these over splits",
+    "p": "of being no better than the nearest mention, corrected",
+    "random weights": "accuracy of the best head of the same architecture with random weights",
+}
+"""The legend of the tables."""
+HELD = {"head": "the one chosen most often"}
+
+
+def summary_of(found: Coreference) -> str:
+    """How often the best head finds what a mention means, beside the nearest mention."""
+    if not found.passages:
+        return repr(found)
+    passages = f"{found.passages} passages ({found.length_said})"
+    best = found.best()
+    share, nearest = percent(best.held_out_accuracy), percent(best.held_out_nearest)
+    return (
+        f"{titled(found)}: {len(found.cells)} heads, {passages}, {found.questions} questions. On documents it was not "
+        f"chosen on, the best head looks most at what a mention means for {share} % of mentions; the nearest mention "
+        f"is right for {nearest} % (p {p_shown(best.p_corrected)})"
+    )
+
+
+def blocks_of(found: Coreference) -> list[TextTable | str]:
+    """The tables for both candidate sets, what their numbers mean, and what was left out."""
+    if not found.passages:
+        return ["\n".join(said_of(found.left_out, "passages are"))]
+    tables = [table for candidates in CANDIDATES for table in _tables(found, candidates)]
+    note = (
+        "Held out: the head is chosen on one half of the documents and measured on the other, both ways; mean over "
+        f"{found.splits} splits. Intervals do not hold the spread over splits. p: {found.correction} over kinds."
+    )
+    return [*tables, "\n".join([note, *said_of(found.left_out, "passages are")])]
+
+
+def plotted(found: Coreference, candidates: str) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
+    """Rows and caption of `headscope.studies.shared._range_plot.range_plot`."""
+    rows = {
+        f"{each.kind}  ({each.count})": (each.held_out_place, _marks(found, each))
+        for each in found.heads_of(candidates)
+    }
+    return rows, f"{titled(found)}: share of mentions whose antecedent the best attention head finds, held out"
+
+
+def titled(found: Coreference) -> str:
+    """The model, and what it read."""
+    return f"{found.model or 'a model'}, {found.data or 'texts'}"
+
+
+def _tables(found: Coreference, candidates: str) -> list[TextTable]:
+    """The head that is best on all documents, and the one that was chosen on half of them."""
+    level = f"[{found.confidence:.0%}]"
+    best = [("mention", "count", "head", f"accuracy {level}", "nearest", "head match", "sieves")]
+    held = [("mention", "head", f"accuracy {level}", "nearest", f"above {level}", "splits", "p")]
+    held[0] += ("random weights",) * (found.control is not None)
+    for each in found.heads_of(candidates):
+        rules = (percent(value) for value in (each.nearest, each.head_match, each.sieves))
+        best.append((each.kind, str(each.count), each.place, percent(each.accuracy, (each.low, each.high)), *rules))
+        cells = [each.kind, each.held_out_place]
+        cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
+        cells += [percent(each.held_out_nearest), *above_of(each), p_shown(each.p_corrected)]
+        if found.control is not None:
+            cells.append(percent(found.control.best(each.kind, candidates).held_out_accuracy))
+        held.append(tuple(cells))
+    among = "the heads of the candidate mentions" if candidates == "mentions" else "all other words"
+    says = SAYS | {f"accuracy {level}": SAYS["accuracy"], f"above {level}": SAYS["above"]}
+    return [
+        TextTable.of_rows(best, title=f"among {among}:", says=says),
+        TextTable.of_rows(held, title=f"among {among}, held out:", says=says | HELD),
+    ]
+
+
+def _marks(coreference: Coreference, each: AntecedentHead) -> dict[str, Mark]:
+    found: dict[str, Mark] = {
+        "best head": (each.held_out_accuracy, (each.held_out_low, each.held_out_high)),
+        "nearest mention": (each.held_out_nearest, None),
+    }
+    if coreference.control is not None:
+        control = coreference.control.best(each.kind, each.candidates).held_out_accuracy
+        found["random weights"] = (control, None)
+    return found | {"head match, all": (each.head_match, None), "sieves, all": (each.sieves, None)}

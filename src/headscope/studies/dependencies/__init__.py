@@ -1,0 +1,1 @@
+"""Which heads look along dependency relations: the study that `headscope.relations` runs."""

@@ -1,0 +1,281 @@
+"""Which heads look along dependency relations: what was counted, and what follows from it."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError, TextError
+from headscope.linguistics import DIRECTIONS, NEAREST_STANFORD, OFFSETS, Sentence, words_at
+from headscope.patterns import Heads
+from headscope.record import Record
+from headscope.results import Kept, TextTable
+from headscope.studies.dependencies._head import FIELDS, RelationHead
+from headscope.studies.dependencies._table import GROUPS, LEAST, blocks_of, plotted, summary_of
+from headscope.studies.dependencies._tally import SCORES, Corpus, Read, asked_of, corpus_of, read_heads
+from headscope.studies.shared._chosen_head import columns_of, places_of
+from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
+from headscope.studies.shared._held_out import halves_of, measured
+from headscope.studies.shared._range_plot import range_plot
+
+COMMON = 100
+"""How many words a relation has that is a label of heads."""
+
+
+class Relations(HeadStudy):
+    """What every head says about the heads of words; prints itself, is added to others of the same model, and kept.
+
+    Args:
+        rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
+        trees: whether the best trees are decoded, too.
+        universal: whether subtypes of relations are left off.
+        stack: which stack of the records; by default the first.
+        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things, ``"holm"`` or
+            ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits`` of documents into halves.
+
+    Raises:
+        RecordError: where confidence, correction or splits are not what they may be.
+
+    Example:
+        >>> Relations()
+        <Relations of 0 sentences>
+    """
+
+    KIND: ClassVar[str] = "relations"
+    TEXT: ClassVar[str] = "sentence"
+    READING: ClassVar[tuple[str, ...]] = ("rows", "trees", "universal", "stack")
+
+    control: Relations | None
+    _read: dict[str, Read]
+
+    def __init__(
+        self,
+        *,
+        rows: str = "mean",
+        trees: bool = True,
+        universal: bool = False,
+        stack: str | None = None,
+        **telling: Unpack[Telling],
+    ) -> None:
+        super().__init__(rows=rows, stack=stack, **telling)
+        self.trees: bool = trees
+        self.universal: bool = universal
+        self.treebank: str = ""
+
+    def update(self, sentence: Sentence, record: Record) -> None:
+        """Count one sentence; it goes to ``left_out`` where its words and the tokens cannot be aligned.
+
+        Args:
+            sentence: its words and tree.
+            record: of the sentence's `text`, or of the text as it was `written`.
+
+        Raises:
+            RecordError: where it was counted before, the record is of another text, or has other layers and heads.
+        """
+        stack = self._stack_of(sentence.name, record)
+        _check_text(sentence, stack.query.texts)
+        try:
+            spans = sentence.spans if stack.query.texts[0] == sentence.text else sentence.written_spans()
+            words = words_at(stack.query, spans)
+            words.check()
+        except (RecordError, TextError) as error:
+            self.left_out[sentence.name] = str(error)
+            return
+        read = read_heads(sentence, self._word_maps(stack, words), trees=self.trees)
+        self._keep(sentence.name, read, record, stack)
+
+    def __add__(self, other: Relations) -> Relations:
+        """The sentences of both.
+
+        Raises:
+            RecordError: where they share a sentence, or heads or options differ.
+        """
+        if not isinstance(other, Relations):
+            return NotImplemented
+        found = added(self, other)
+        found.treebank = joined(self.treebank, other.treebank)
+        return found
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences counted."""
+        return len(self._read)
+
+    @property
+    def documents(self) -> int:
+        """Number of documents that the sentences are of; one that nobody says counts as its own."""
+        return self.corpus.documents if self._read else 0
+
+    @property
+    def words(self) -> int:
+        """Number of words counted."""
+        return sum(len(each.heads) for each in self._read.values())
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """All that can be asked for: groups of words, then relations, the most frequent first."""
+        return tuple(self.corpus.groups)
+
+    def accuracy(self, relation: str, score: str = "max") -> Float[np.ndarray, "direction head"]:
+        """Share of a relation's words whose head each head names, for both `DIRECTIONS`; heads as in ``cells``.
+
+        Raises:
+            RecordError: where there is no such relation or score.
+        """
+        return self._hits(score)[:, :, self._words(relation)].mean(axis=-1)
+
+    def heads_of(self, score: str = "max") -> tuple[RelationHead, ...]:
+        """The best head of every relation, on the same data and held out, with interval, baseline and test.
+
+        Raises:
+            RecordError: where there is no such score, or nothing was counted.
+        """
+        self._hits(score)
+        if score not in self._found:
+            self._found[score] = self._heads_of(score)
+        return self._found[score]
+
+    def best(self, relation: str, score: str = "max") -> RelationHead:
+        """The best head of one relation.
+
+        Raises:
+            RecordError: where there is no such relation or score.
+        """
+        self._words(relation)
+        return next(each for each in self.heads_of(score) if each.relation == relation)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The best head of every relation by every score as a table, one list for each column.
+
+        With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
+        """
+        listed = [each for score in self.scores for each in self.heads_of(score)]
+        control = self.control
+        twins = None if control is None else [control.best(each.relation, each.score) for each in listed]
+        return columns_of(FIELDS, listed, twins)
+
+    def plot(self, path: str | os.PathLike[str], *, least: int = LEAST, score: str = "max") -> Path:
+        """Draw the held-out accuracy of every relation with its interval, beside its baseline.
+
+        Args:
+            path: .svg, .pdf or .png.
+            least: how many words a relation has that is drawn.
+            score: one of `SCORES`.
+
+        Raises:
+            FigureError: where matplotlib is missing, or the suffix is none of these.
+        """
+        return range_plot(Path(path), *plotted(self, least, score))
+
+    def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
+        """Relations as labels of heads, in the direction of the best head: ``hs.view(record, evidence=...)``.
+
+        A label holds where the share of words, mean over the sentences that have some, reaches the threshold and lies
+        above that of the best offset (and of the best head with random weights), corrected for all heads and relations.
+        Means over sentences are near the accuracies of all words, not equal to them.
+
+        Args:
+            least: how many words a relation has; by default 100, of few sentences a twentieth of all words.
+            threshold: least share, of 1.
+
+        Raises:
+            RecordError: where no relation has so many words, or nothing was counted.
+        """
+        from headscope.studies.dependencies._evidence import heads_of
+
+        fewest = min(COMMON, max(1, self.words // 20)) if least is None else least
+        return heads_of(self, least=fewest, threshold=threshold)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The relations alone, without groups of words and the root."""
+        return tuple(name for name in self.relations if name not in (*GROUPS, "root"))
+
+    def _kept(self) -> Kept:
+        from headscope.studies.dependencies._file import kept_of
+
+        return kept_of(self)
+
+    def __repr__(self) -> str:
+        return f"<Relations of {self.sentences} sentences>"
+
+    def summary(self) -> str:
+        """How many relations some head follows better than any fixed offset."""
+        return summary_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
+
+    def _heads_of(self, score: str) -> tuple[RelationHead, ...]:
+        corpus, hits = self.corpus, (self._hits(score), self.corpus.offset_hits(score))
+        asked = [asked_of(corpus, hits, words) for words in corpus.groups.values()]
+        halves = halves_of(corpus.documents, self.seed, self.splits)
+        numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
+        return tuple(self._head(relation, score, each) for relation, each in zip(corpus.groups, numbers, strict=True))
+
+    def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
+        heads = len(self.cells)
+        best, held = numbers.pop("best"), numbers.pop("held_best")
+        offset, held_offset = numbers.pop("rule"), numbers.pop("held_rule")
+        return RelationHead(
+            relation=relation,
+            score=score,
+            stanford=NEAREST_STANFORD.get(relation, ""),
+            direction=DIRECTIONS[best // heads],
+            offset=OFFSETS[offset],
+            baseline=numbers.pop("rule_share"),
+            held_out_direction=None if held is None else DIRECTIONS[held // heads],
+            held_out_offset=None if held_offset is None else OFFSETS[held_offset],
+            held_out_baseline=numbers.pop("held_out_rule"),
+            **places_of(self.cells, best % heads, None if held is None else held % heads),
+            **numbers,
+        )
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """How heads were read, of `SCORES`."""
+        return tuple(score for score in SCORES if self.trees or not score.startswith("tree"))
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """All words of all sentences in one row.
+
+        Raises:
+            RecordError: where nothing was counted.
+        """
+        if not self._read:
+            raise RecordError("No sentence was counted")
+        return corpus_of((self._read[name] for name in self.names), universal=self.universal)
+
+    @cached_property
+    def _found(self) -> dict[str, tuple[RelationHead, ...]]:
+        return {}
+
+    @cached_property
+    def _hits_of(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def _hits(self, score: str) -> np.ndarray:
+        if score not in self.scores:
+            raise RecordError(f"score is {score!r}; it may be {', '.join(self.scores)}")
+        if score not in self._hits_of:
+            self._hits_of[score] = self.corpus.hits(score)
+        return self._hits_of[score]
+
+    def _words(self, relation: str) -> np.ndarray:
+        if relation not in self.corpus.groups:
+            raise RecordError(f"No word has the relation {relation!r}; there are {', '.join(self.relations)}")
+        return self.corpus.groups[relation]
+
+
+def _check_text(sentence: Sentence, texts: tuple[str, ...]) -> None:
+    if texts[:1] not in ((sentence.text,), (sentence.written,)):
+        raise RecordError(
+            f"The record is of {''.join(texts[:1])[:40]!r}, not of the sentence {sentence.name!r}: capture its text, "
+            "or the text as it was written"
+        )

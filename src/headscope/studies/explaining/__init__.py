@@ -1,0 +1,1 @@
+"""Does attention say what mattered? The study that `headscope.faithfulness` runs."""

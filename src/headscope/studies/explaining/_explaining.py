@@ -1,0 +1,251 @@
+"""A classifier asked what mattered to it in one text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+from torch.nn import functional
+
+from headscope.capturing import capture
+from headscope.errors import InterventionError, ModelError, RecordError
+from headscope.interventions import Given, intervene
+from headscope.norms import rollout
+from headscope.record import Stack
+from headscope.studies.explaining._erasure import Row, erasure_curves
+from headscope.studies.explaining._explained import Explained
+from headscope.studies.explaining._tampering import Tampering
+from headscope.studies.explaining._text import Text
+
+AT_ONCE = 4096
+"""Most tokens that run together."""
+LEARNING_RATE = 0.01
+PENALTY = 500.0
+AIMED_AT = 0.01
+"""Largest output difference that the adversary is trained towards; what is reported allows ``within`` (0.05)."""
+
+
+class Explaining:
+    """One text under one model.
+
+    Args:
+        model: a classifier at rest.
+        tokenizer: of the model.
+        text: that it reads.
+        at: layer, and query.
+
+    Raises:
+        ModelError: no classifier.
+        InterventionError: a layer that is not there.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Any, text: Text, at: tuple[int, int]) -> None:
+        self._model: Any = model
+        self._tokenizer, self._text, self._ranked = tokenizer, text, text.ranked
+        self._generator = torch.Generator()
+        self._device = next(model.parameters()).device
+        self._query = at[1] % len(text)
+        self._seen: dict[tuple[int, ...], torch.Tensor] = {}
+        self._check()
+        self._rows, layers = self._attention()
+        if not -layers <= at[0] < layers:
+            raise InterventionError(f"The model has layers 0 to {layers - 1}, not {at[0]}")
+        self._layer = at[0] % layers
+
+    def run(self, how: Tampering, seed: int) -> Explained:
+        """All that is asked of the text."""
+        self._generator.manual_seed(seed)
+        row = self._rows[self._layer].mean(0)
+        own = self._probabilities([range(len(self._text))])[0]
+        flowing, missing = self._flowing()
+        signals = {
+            "attention": row[self._ranked].double().numpy(),
+            **flowing,
+            "gradient": self._gradient(),
+            "leave_one_out": self._left_out(own),
+            "random": np.random.default_rng(seed).random(len(self._ranked)),
+        }
+        best = int(own.argmax())
+        erased = {name: erasure_curves(self._of_class(best), signal) for name, signal in signals.items()}
+        return Explained(
+            pieces=self._text.pieces,
+            probabilities=own.numpy(),
+            signals=signals,
+            erased=erased,
+            permuted=self._permuted(own, how.permutations) if how.permutations else np.zeros(0),
+            adversarial=self._adversarial(own, how.adversary, how.within) if how.adversary else None,
+            largest=float(row[self._ranked].max()),
+            missing=missing,
+        )
+
+    def _check(self) -> None:
+        if getattr(self._model.config, "is_encoder_decoder", False):
+            raise ModelError(
+                f"{type(self._model).__name__} is an encoder-decoder; wanted is a classifier with one stack"
+            )
+        try:
+            with torch.no_grad():
+                found = getattr(self._model(**self._inputs([range(len(self._text))] * 2)), "logits", None)
+        except ValueError as error:
+            # classifiers that read the last token refuse batches until they know what padding is
+            raise ModelError(f"{type(self._model).__name__} cannot read two texts at once: {error}") from error
+        if found is None or found.ndim != 2 or found.shape[-1] < 2:
+            given = "no logits" if found is None else f"logits {tuple(found.shape)}"
+            raise ModelError(
+                f"{type(self._model).__name__} gives {given}; wanted is a classifier's [example class] with two "
+                "classes or more, such as transformers' AutoModelForSequenceClassification loads"
+            )
+
+    def _flowing(self) -> tuple[dict[str, Row], dict[str, str]]:
+        """The query's row by the signals that need values, and why any of them cannot be had."""
+        pair = (*self._text.parts, None)[:2]
+        length = len(self._text)
+        record = capture(self._model, self._tokenizer, *pair, truncate=True, keep=("weights", "norms"))
+        stack = next(iter(record.stacks.values()))
+        if len(stack.query) != length:
+            raise ModelError(f"The attention is of {len(stack.query)} tokens and the text has {length}")
+        found, missing = {}, {}
+        for name, map_of in FLOWING.items():
+            try:
+                found[name] = np.asarray(map_of(stack, self._layer), float)[self._query, self._ranked]
+            except RecordError as error:
+                missing[name] = str(error)
+        return found, missing
+
+    def _attention(self) -> tuple[list[torch.Tensor], int]:
+        """Rows ``[head key]`` of the query in each layer."""
+        rows: dict[int, torch.Tensor] = {}
+
+        def keep(layer: int) -> Callable[[torch.Tensor], torch.Tensor]:
+            def kept(weights: torch.Tensor) -> torch.Tensor:
+                rows[layer] = weights[:, self._query].detach().cpu()
+                return weights
+
+            return kept
+
+        with intervene(self._model) as session:
+            self._run([range(len(self._text))])
+            places = session.plan.places if session.plan is not None else ()
+        numbers = [place.layer for place in places]
+        with intervene(self._model, *(Given(weights=keep(number), layer=number) for number in numbers)):
+            self._run([range(len(self._text))])
+        return [rows[number] for number in numbers], len(numbers)
+
+    def _of_class(self, number: int) -> Callable[[Sequence[int]], float]:
+        special = sorted(set(range(len(self._text))) - set(self._ranked.tolist()))
+
+        def probability(kept: Sequence[int]) -> float:
+            positions = sorted([*special, *(int(self._ranked[at]) for at in kept)])
+            key = tuple(positions)
+            if key not in self._seen:
+                self._seen[key] = self._probabilities([positions])[0]
+            return float(self._seen[key][number])
+
+        return probability
+
+    def _inputs(self, kept: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+        positions = [list(each) for each in kept]
+        return {
+            name: torch.stack([values[each] for each in positions]).to(self._device)
+            for name, values in self._text.inputs.items()
+        }
+
+    def _probabilities(self, kept: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Of each class ``[text class]``, for texts of equal length that keep these positions."""
+        at_once = max(1, AT_ONCE // len(self._text))
+        return torch.cat([self._run(kept[start : start + at_once]) for start in range(0, len(kept), at_once)])
+
+    def _run(self, kept: Sequence[Sequence[int]]) -> torch.Tensor:
+        with torch.no_grad():
+            return self._model(**self._inputs(kept)).logits.softmax(-1).double().cpu()
+
+    def _left_out(self, own: torch.Tensor) -> Row:
+        every = range(len(self._text))
+        without = self._probabilities([[at for at in every if at != gone] for gone in self._ranked])
+        return (without - own).abs().mean(-1).numpy()
+
+    def _gradient(self) -> Row:
+        """Of all classes, with attention that does not follow the words."""
+        inputs = self._inputs([range(len(self._text))])
+        vectors = self._model.get_input_embeddings()(inputs.pop("input_ids")).detach().requires_grad_()
+        held = Given(weights=lambda weights: weights.detach())
+        with torch.enable_grad(), intervene(self._model, held):
+            found = self._model(inputs_embeds=vectors, **inputs).logits.softmax(-1)[0]
+            slopes = [torch.autograd.grad(one, vectors, retain_graph=True)[0] for one in found]
+        total = torch.stack([(slope * vectors).sum(-1)[0].abs() for slope in slopes]).sum(0)
+        ranked = total.detach().double().cpu().numpy()[self._ranked]
+        return ranked / max(float(ranked.sum()), 1e-30)
+
+    def _with_rows(self, rows: torch.Tensor) -> torch.Tensor:
+        """Probabilities ``[run class]`` with these rows ``[run head key]`` of the query."""
+        inputs = self._inputs([range(len(self._text))] * len(rows))
+        queue = iter(rows)
+
+        def put(weights: torch.Tensor) -> torch.Tensor:
+            row = next(queue).to(weights)
+            return torch.cat([weights[:, : self._query], row[:, None], weights[:, self._query + 1 :]], dim=1)
+
+        with intervene(self._model, Given(weights=put, layer=self._layer)):
+            return self._model(**inputs).logits.softmax(-1).double()
+
+    def _permuted(self, own: torch.Tensor, count: int) -> Float[np.ndarray, " permutation"]:
+        """The row's weights on the ranked tokens that the query may look at shuffled, in all heads alike."""
+        looked_at = (self._rows[self._layer] > 0).any(0).numpy()
+        ranked = torch.from_numpy(self._ranked[looked_at[self._ranked]])
+        rows = self._rows[self._layer].repeat(count, 1, 1)
+        for row in rows:
+            row[:, ranked] = row[:, ranked[torch.randperm(len(ranked), generator=self._generator)]]
+        at_once = max(1, AT_ONCE // len(self._text))
+        with torch.no_grad():
+            found = torch.cat([self._with_rows(some) for some in rows.split(at_once)])
+        return _distance(found.cpu(), own).numpy()
+
+    def _adversarial(self, own: torch.Tensor, steps: int, within: float, starts: int = 5) -> float | None:
+        base = self._rows[self._layer].to(self._device)
+        seen = base > 0
+        noise = torch.randn(starts, *base.shape, generator=self._generator).to(self._device)
+        logits = noise.masked_fill(~seen, -1e9).requires_grad_()
+        adam = torch.optim.Adam([logits], lr=LEARNING_RATE)
+        own = own.to(self._device)
+        with torch.enable_grad():
+            for _ in range(steps):
+                rows = logits.softmax(-1)
+                apart = _distance(self._with_rows(rows), own)
+                mutual = divergence(rows[:, None], rows[None]).sum() / (starts * (starts - 1))
+                loss = (PENALTY * functional.relu(apart - AIMED_AT) - divergence(rows, base)).mean() - mutual
+                adam.zero_grad()
+                loss.backward(inputs=[logits])
+                adam.step()
+        with torch.no_grad():
+            rows = logits.softmax(-1)
+            held = _distance(self._with_rows(rows), own) <= within
+            found = divergence(rows, base)[held]
+        return float(found.max()) if len(found) else None
+
+
+def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Jensen-Shannon divergence in nats of rows ``[... head key]``, mean over heads; at most log 2."""
+    middle = (first + second) / 2
+    entropies = [-torch.special.xlogy(rows, rows.clamp(min=1e-30)).sum(-1) for rows in (middle, first, second)]
+    return (entropies[0] - (entropies[1] + entropies[2]) / 2).mean(-1)
+
+
+def _distance(found: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """Total variation distance of distributions ``[run class]`` and ``[class]``."""
+    return (found - own).abs().sum(-1) / 2
+
+
+def _rolled(quantity: Any) -> Callable[[Stack, int], np.ndarray]:
+    return lambda stack, layer: rollout(stack, quantity)[layer]
+
+
+FLOWING: dict[str, Callable[[Stack, int], np.ndarray]] = {
+    "contribution": lambda stack, layer: stack.layer(layer).contributions_of("attention"),
+    "rollout": _rolled("weights"),
+    "alti": _rolled("alti"),
+}
+"""Maps ``[query key]`` of a layer, or through all layers up to it."""

@@ -1,0 +1,1 @@
+"""The weight is not the contribution: Kobayashi's study of norms."""

@@ -1,0 +1,432 @@
+"""The weight is not the contribution: Kobayashi's study of norms over many texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.evidence import Statistic, interval, length_said, load_statistic
+from headscope.patterns.records import OneModel, with_groups
+from headscope.record import Record, Stack
+from headscope.results import Kept, Result, TextTable, reads
+from headscope.storage import STATISTIC, Finite, array_of, check_document, kind_of, load_kept, reading
+from headscope.studies.norms._plot import plot
+from headscope.studies.norms._values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
+from headscope.studies.shared._source import parse_source
+
+SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
+DRAWN = SHOWN | {"stop": "period, comma"}
+FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
+LAYER = "layer "
+SAYS = {
+    "a ": "share of the weight of a row that goes to these tokens, mean over heads and texts",
+    "||af||": "the same of the norms of what is added",
+    "Spearman": "rank correlation of weight and ||f(x)||, all heads pooled",
+    "mix ": "mixing ratio: how much of a token's new state comes from others; W by weights, N by norms, Res with the "
+    "residual, Ln after the norm",
+    "||f||": "mean length of f(x) of these tokens",
+    "expansion": "how much f lengthens what it takes",
+}
+"""The legend of the tables, by how their columns begin."""
+KEPT = ("weights", "norms")
+SAID: dict[str, Any] = {
+    "stack": (str, None),
+    "confidence": Finite,
+    "model": str,
+    "refused": [[int, str]],
+    "names": [str],
+    "texts": [str],
+    "groups": ([(str, None)], None),
+    "lengths": [(int, None)],
+}
+"""Of a file."""
+
+
+class NormStudy(OneModel, Result):
+    """What was counted; prints itself as tables, is added to others of the same model, kept and gone on with.
+
+    Args:
+        stack: which stack of the records; by default the first.
+        confidence: of the intervals.
+
+    Example:
+        >>> study = NormStudy()
+        >>> study
+        <NormStudy of 0 texts>
+    """
+
+    KIND: ClassVar[str] = "norm study"
+
+    def __init__(self, *, stack: str | None = None, confidence: float = 0.95) -> None:
+        if not 0 < confidence < 1:
+            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+        self.stack: str | None = stack
+        self.confidence: float = confidence
+        self.model: str = ""
+        self.layers: tuple[int, ...] = ()
+        self.refused: dict[int, str] = {}
+        self.control: NormStudy | None = None
+        self.statistic: Statistic = Statistic((len(ROWS), 0))
+
+    def update(self, text: str, record: Record, *, group: Any = None) -> None:
+        """Count one text.
+
+        Args:
+            text: what tells it from all others.
+            record: captured with ``keep=("weights", "norms")``.
+            group: the document that it is of, for intervals; None for a text that belongs to no other.
+
+        Raises:
+            RecordError: where norms were not kept, the text was counted before, or layers differ.
+        """
+        stack = record[self.stack or next(iter(record.stacks))]
+        layers = tuple(layer.layer for layer in stack)
+        self._check(text, stack, layers)
+        self._check_model(text, record, stack)
+        if not self.layers:
+            self.layers, self.model = layers, record.model.name
+            self.statistic = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
+        self.statistic.update(text, values_of(stack), group=group, length=len(stack.query))
+        self.__dict__.pop("intervals", None)
+
+    def __add__(self, other: NormStudy) -> NormStudy:
+        """The texts of both.
+
+        Raises:
+            RecordError: where they share a text or have other layers.
+        """
+        if not isinstance(other, NormStudy):
+            return NotImplemented
+        if not other.layers or not self.layers:
+            return self if self.layers else other
+        self._check_models(other)
+        found = NormStudy(stack=self.stack, confidence=self.confidence)
+        found.statistic = self.statistic + other.statistic
+        found.layers, found.model = self.layers, self.model or other.model
+        found.refused = self.refused | other.refused
+        if self.control is not None and other.control is not None:
+            found.control = self.control + other.control
+        return found
+
+    def _kept(self) -> Kept:
+        said = {
+            "stack": self.stack,
+            "confidence": self.confidence,
+            "model": self.model,
+            "refused": list(self.refused.items()),
+            "names": self.statistic.names,
+            "texts": self.statistic.texts,
+            "groups": self.statistic.groups,
+            "lengths": [None if np.isnan(length) else int(length) for length in self.statistic.lengths],
+        }
+        return said, {"values": self.statistic.values}
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return len(self.statistic)
+
+    def mean(self, row: str) -> Float[np.ndarray, " column"]:
+        """Mean over texts of one of the rows: a value for each layer, and one for all layers together.
+
+        Raises:
+            RecordError: where there is no such row.
+        """
+        return self.statistic.mean[_row(row)]
+
+    @cached_property
+    def intervals(self) -> Float[np.ndarray, "row column 2"]:
+        """Interval of every mean over texts, or over documents where these are known."""
+        values = self.statistic.values
+        rows = values.reshape(len(values), -1)
+        ends = interval(rows, groups=self.statistic.groups, method="expanded", confidence=self.confidence)
+        return ends.reshape(*self.statistic.shape, 2)
+
+    def interval(self, row: str) -> Float[np.ndarray, "column 2"]:
+        """The interval of `mean`."""
+        return self.intervals[_row(row)]
+
+    def shares(self, by: str) -> Float[np.ndarray, "class column"]:
+        """Share of each class of `CLASSES`, ``"weight"`` or ``"norm"``; each column sums to 1."""
+        return np.stack([self.mean(f"share by {by}: {name}") for name in CLASSES])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that any text has a token of."""
+        there = [~np.isnan(self.mean(f"length of f: {name}")).all() for name in CLASSES]
+        return tuple(name for name, is_there in zip(CLASSES, there, strict=True) if is_there)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Every mean with its interval as a table, one list for each column.
+
+        With a model with random weights beside it, ``random_mean`` is its own.
+        """
+        means, counts = self.statistic.mean, self.statistic.count
+        found: dict[str, list[Any]] = {name: [] for name in FIELDS}
+        for number, row in enumerate(ROWS):
+            quantity, _, of = row.partition(": ")
+            for column, layer in enumerate((*self.layers, None)):
+                low, high = self.intervals[number, column]
+                cells = (quantity, of, layer, means[number, column], low, high, counts[number, column])
+                for name, cell in zip(FIELDS, cells, strict=True):
+                    found[name].append(cell.item() if isinstance(cell, np.generic) else cell)
+        if self.control is not None:
+            found["random_mean"] = self.control.statistic.mean.ravel().tolist()
+        return found
+
+    def plot(self, path: str | os.PathLike[str]) -> Path:
+        """Draw the shares of the classes in every layer, by weight on the left and by norm on the right.
+
+        Args:
+            path: .svg, .pdf or .png.
+
+        Raises:
+            FigureError: where matplotlib is missing, or the suffix is none of these.
+        """
+        named = {DRAWN[name]: [f"share by {by}: {name}" for by in BY] for name in self.classes}
+        panels = [
+            {shown: (self.mean(rows[part])[:-1], self.interval(rows[part])[:-1]) for shown, rows in named.items()}
+            for part in range(len(BY))
+        ]
+        return plot(Path(path), panels, self.layers, f"{self.model or 'a model'}, {self.texts} texts")
+
+    def __repr__(self) -> str:
+        return f"<NormStudy of {self.texts} texts>"
+
+    def _blocks(self) -> list[TextTable | str]:
+        if not self.texts:
+            return []
+        said = [f"layer {layer} is left out: {reason}" for layer, reason in self.refused.items()]
+        blocks: list[TextTable | str] = [self._main_table(), *self._mixing_table(), *said]
+        if self.control is not None:
+            title = f"The same architecture with random weights:\n{self.control.summary()}"
+            blocks += [title, self.control._main_table()]
+        return blocks
+
+    def summary(self) -> str:
+        """Shares of the classes of tokens by weight and by norm, and how these go together."""
+        if not self.texts:
+            return repr(self)
+        length = length_said(self.statistic.lengths)
+        first = f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
+        over = "texts" if self.statistic.documents == self.texts else f"{self.statistic.documents} documents"
+        level = f"{self.confidence:.0%} interval over {over}"
+        parts = []
+        for by in BY:
+            cells = [
+                f"{SHOWN[name]} {self._with_interval(f'share by {by}: {name}', percent=True)}" for name in self.classes
+            ]
+            parts.append(f"all layers by {by}: {', '.join(cells)}")
+        for what, row in (("all heads pooled", "spearman"), ("within heads", "spearman within heads")):
+            names = [name for name in (*self.classes, ALL) if not np.isnan(self.mean(f"{row}: {name}")[-1])]
+            ranks = [f"{SHOWN.get(name, name)} {self._with_interval(f'{row}: {name}')}" for name in names]
+            if ranks:
+                parts.append(f"Spearman of weight and ||f||, {what}: {', '.join(ranks)}")
+        return "\n".join([f"{first}; [{level}]", *parts])
+
+    def _main_table(self) -> TextTable:
+        shown = [SHOWN[name] for name in self.classes]
+        header = ["layer", *(f"a {name}" for name in shown), *(f"||af|| {name}" for name in shown)]
+        header += ["Spearman", *(f"mix {name}" for name in ("W", "N", "ResN", "ResLnN")), "expansion"]
+        shares = [self.mean(f"share by {by}: {name}") for by in BY for name in self.classes]
+        mixings = [self.mean(f"mixing {kind}: {ALL}") for kind in MIXINGS]
+        rest = [self.mean(f"spearman: {ALL}"), *mixings, self.mean("expansion")]
+        styles = [*(["percent"] * len(shares)), "plain", *(["percent"] * len(mixings)), "plain"]
+        return _table(header, self._lines([*shares, *rest], styles))
+
+    def _mixing_table(self) -> list[TextTable]:
+        rows = [self.mean(f"mixing output: {name}") for name in self.classes]
+        if np.isnan(rows).all():
+            return []
+        header = ["layer", *(f"mix ResLnN {SHOWN[name]}" for name in self.classes)]
+        header += [f"||f|| {SHOWN[name]}" for name in self.classes]
+        lengths = [self.mean(f"length of f: {name}") for name in self.classes]
+        styles = ["percent"] * len(rows) + ["plain"] * len(lengths)
+        return [_table(header, self._lines([*rows, *lengths], styles))]
+
+    def _lines(self, rows: list[np.ndarray], styles: list[str]) -> list[list[str]]:
+        labels = [*map(str, self.layers), ALL]
+        return [
+            [label, *(_cell(row[column], style) for row, style in zip(rows, styles, strict=True))]
+            for column, label in enumerate(labels)
+        ]
+
+    def _with_interval(self, row: str, *, percent: bool = False) -> str:
+        mean, (low, high) = self.mean(row)[-1], self.interval(row)[-1]
+        style = "percent" if percent else "plain"
+        ends = "" if np.isnan(low) else f" [{_cell(low, style)}, {_cell(high, style)}]"
+        return f"{_cell(mean, style)}{ends}"
+
+    def _check(self, text: str, stack: Stack, layers: tuple[int, ...]) -> None:
+        if self.layers and layers != self.layers:
+            raise RecordError(
+                f"Text {text!r} has layers {layers}, the texts before it {self.layers}; one model at a time"
+            )
+        if any(not layer.has("value_norms") and layer.contributions is None for layer in stack):
+            raise RecordError(f"Text {text!r} was captured without norms; capture with keep=('weights', 'norms')")
+        for layer in stack:
+            if not layer.has("value_norms") and layer.contributions is not None:
+                self.refused[layer.layer] = layer.contributions.missing["attention"]
+
+
+def norm_study(
+    records: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    stack: str | None = None,
+    confidence: float = 0.95,
+    random_weights: bool = False,
+    **options: Any,
+) -> NormStudy:
+    """How much special tokens, punctuation and words are looked at, and how much they add, layer by layer.
+
+    Of each text and layer: ``share by weight`` and ``share by norm``, the mean over heads and queries of a class's part
+    in a row of a, and of ``||a f(x_j)||`` divided by the row's sum; ``length of f``, mean ``||f(x_j)||`` over heads and
+    tokens; ``spearman``, rank correlation over heads and tokens of ``||f(x_j)||`` and the mean weight that a token gets
+    from those that may look at it, and ``spearman within heads``, the same in each head by itself, mean over heads (the
+    first also sees that heads differ); ``mixing``, mean mixing ratio by weights, Attn-N, AttnRes-N and AttnResLn-N;
+    ``expansion``. Then the mean over texts, each weighing the same. For all layers together shares are means and ranks
+    are taken anew.
+
+    Source: Kobayashi et al. 2020, sections 3 and 4; Kobayashi et al. 2021, sections 4 and 5. There texts are cut to
+    128 tokens, some of them masked in the second paper, and norms are not divided by the row's sum.
+
+    Args:
+        records: one for each text, captured with ``keep=("weights", "norms")``; or a model, loaded, by name or folder,
+            or None for the demo model.
+        tokenizer: of the model; may be left out where that is named.
+        texts: a text, or texts and pairs of them, for the model to read.
+        stack: which stack of the records; by default the first.
+        confidence: of the intervals.
+        random_weights: whether the same architecture with random weights reads the texts, too: ``control`` of the
+            result.
+        **options: ``groups``, the document that each text is of, so that intervals are over documents; with a model
+            ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
+
+    Raises:
+        RecordError: where there is no record, norms were not kept, or random weights are asked of records.
+        CaptureError: a model whose attention cannot be captured.
+
+    Example:
+        >>> norm_study(capture_many(model, tokenizer, texts, keep=("weights", "norms")))
+        <NormStudy of 300 texts>
+    """
+    source = parse_source(records, tokenizer, texts, options)
+    groups = options.pop("groups", None)
+    if options:
+        raise RecordError(f"norm_study has no option {', '.join(options)}")
+    if source is None:
+        if random_weights:
+            raise RecordError("random_weights=True needs a model to run: norm_study(model, tokenizer, texts, ...)")
+        return _counted(records, groups, stack=stack, confidence=confidence)
+    found = _counted(**source.grouped(keep=KEPT), stack=stack, confidence=confidence)
+    if random_weights:
+        found.control = _counted(**source.random_twin().grouped(keep=KEPT), stack=stack, confidence=confidence)
+    return found
+
+
+@reads(NormStudy.KIND)
+def load_norm_study(
+    path: str | os.PathLike[str], *, stack: str | None = None, confidence: float | None = None
+) -> NormStudy:
+    """A study that was kept, to go on with.
+
+    Args:
+        path: of the file.
+        stack: which stack of the records; by default the one that was kept, in files of headscope 0.1 none.
+        confidence: of the intervals; by default the one that was kept, in files of headscope 0.1 0.95.
+
+    Raises:
+        FileError: where the file is not there or is none of ours.
+        RecordError: where it holds something else.
+    """
+    if kind_of(path, "study of norms") == STATISTIC:
+        return _with_statistic(path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path))
+    said, arrays = load_kept(path, NormStudy.KIND)
+    with reading(path, "study of norms"):
+        check_document(said, SAID)
+        found = NormStudy(stack=stack or said["stack"], confidence=confidence or said["confidence"])
+        found.model, found.refused = said["model"], dict(said["refused"])
+        values = array_of(arrays, "values", "f", (len(said["texts"]), None, None))
+        statistic = Statistic(values.shape[1:], tuple(said["names"]))
+        nothing = [None] * len(values)
+        facts = (said["texts"], values, said["groups"] or nothing, said["lengths"] or nothing)
+        for text, row, group, length in zip(*facts, strict=True):
+            statistic.update(text, row, group=group, length=length)
+    return found if not said["names"] else _with_statistic(path, found, statistic)
+
+
+def _with_statistic(path: str | os.PathLike[str], found: NormStudy, statistic: Statistic) -> NormStudy:
+    """The study with what was counted of it.
+
+    Raises:
+        FileError: where the values are not of its layers.
+        RecordError: where they are of something else.
+    """
+    names = statistic.names
+    rows = ROWS if names[: len(ROWS)] == ROWS else FIRST_ROWS
+    if names[: len(rows)] != rows:
+        raise RecordError(f"{path} holds no study of norms")
+    with reading(path, "study of norms"):
+        found.layers = tuple(int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL)
+        if names != (*rows, *_columns(found.layers)) or statistic.shape != (len(rows), len(found.layers) + 1):
+            raise ValueError(f"it has values {list(statistic.shape)} for {len(found.layers)} layers")
+    found.statistic = statistic if rows == ROWS else _filled(statistic, found.layers)
+    return found
+
+
+def _filled(old: Statistic, layers: tuple[int, ...]) -> Statistic:
+    """What a file from before 0.2 holds, without a value in the rows that came later."""
+    found = Statistic((len(ROWS), len(layers) + 1), (*ROWS, *_columns(layers)))
+    for text, values in zip(old.texts, old.values, strict=True):
+        whole = np.full(found.shape, np.nan)
+        whole[: len(FIRST_ROWS)] = values
+        found.update(text, whole)
+    return found
+
+
+def _counted(records: Any, groups: Iterable[Any] | None, *, stack: str | None, confidence: float) -> NormStudy:
+    found = NormStudy(stack=stack, confidence=confidence)
+    for number, (record, group) in enumerate(with_groups(records, groups, "norm_study")):
+        found.update(f"{number:06}", record, group=group)
+    if not found.texts:
+        raise RecordError("norm_study was given no record; capture at least one text")
+    return found
+
+
+def _columns(layers: tuple[int, ...]) -> tuple[str, ...]:
+    return (*(f"{LAYER}{layer}" for layer in layers), ALL)
+
+
+def _row(name: str) -> int:
+    if name not in ROWS:
+        raise RecordError(f"The study has no row {name!r}; it has {', '.join(ROWS)}")
+    return ROWS.index(name)
+
+
+def _cell(value: float, style: str) -> str:
+    if np.isnan(value):
+        return "-"
+    return f"{100 * value:.1f} %" if style == "percent" else f"{value:.2f}"
+
+
+def _table(header: list[str], lines: list[list[str]]) -> TextTable:
+    says = {name: words for name in header for start, words in SAYS.items() if name.startswith(start)}
+    return TextTable.of_rows([header, *lines], says=_once(says), align="right")
+
+
+def _once(says: dict[str, str]) -> dict[str, str]:
+    """Of columns that say the same the first alone."""
+    first: dict[str, str] = {}
+    for name, words in says.items():
+        if words not in first.values():
+            first[name] = words
+    return first

@@ -1,0 +1,1 @@
+"""What several studies share: where texts come from, splits of documents, plots, words for numbers."""

@@ -1,0 +1,206 @@
+"""What studies share that ask every head about annotated texts: options, what was read, adding up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.errors import RecordError
+from headscope.evidence import length_said
+from headscope.evidence.correction import CORRECTIONS
+from headscope.linguistics import Words, word_attention
+from headscope.patterns.records import OneModel
+from headscope.record import Record, Stack
+from headscope.results import Result
+from headscope.storage import PAIR, Finite, Seed, check_document
+from headscope.studies.shared._held_out import SPLITS
+from headscope.studies.shared._reading import cells_of
+
+
+class Telling(TypedDict, total=False):
+    """How what was read is told."""
+
+    confidence: float
+    """Of the intervals; 0.95."""
+    correction: str
+    """For trying many things, ``"holm"`` (by default) or ``"benjamini-hochberg"``."""
+    seed: int
+    """Of the first split of the documents into halves; 0."""
+    splits: int
+    """How many splits held-out numbers are means of; 10."""
+
+
+class HeadStudy(OneModel, Result):
+    """What every head said of texts of a kind, by their names; parts of one model add up.
+
+    Args:
+        rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
+        stack: which stack of the records; by default the first.
+        **telling: see `Telling`.
+
+    Raises:
+        RecordError: where confidence, correction or splits are not what they may be.
+    """
+
+    TEXT: ClassVar[str]
+    """What a text is called."""
+    READING: ClassVar[tuple[str, ...]] = ("rows", "stack")
+    """Options that what was read depends on."""
+    TELLING: ClassVar[tuple[str, ...]] = ("confidence", "correction", "seed", "splits")
+    """Those that it does not depend on."""
+
+    def __init__(self, *, rows: str, stack: str | None, **telling: Unpack[Telling]) -> None:
+        how: Mapping[str, Any] = {"confidence": 0.95, "correction": "holm", "seed": 0, "splits": SPLITS} | telling
+        confidence, correction, splits = how["confidence"], how["correction"], how["splits"]
+        unknown = [name for name in how if name not in self.TELLING]
+        if unknown:
+            raise RecordError(f"There is no option {unknown[0]!r}; there are {', '.join(self.TELLING)}")
+        if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
+            raise RecordError(f"splits is {splits!r}; wanted is a number from 1 on")
+        if not 0 < confidence < 1 or correction not in CORRECTIONS:
+            raise RecordError(
+                f"confidence {confidence} and correction {correction!r}: wanted are a number between 0 and 1, and "
+                f"{' or '.join(CORRECTIONS)}"
+            )
+        if how["seed"] < 0:
+            raise RecordError(f"seed is {how['seed']}; a whole number from 0 on is wanted")
+        self.rows: str = rows
+        self.stack: str | None = stack
+        self.confidence: float = confidence
+        self.correction: str = correction
+        self.seed: int = how["seed"]
+        self.splits: int = splits
+        self.model: str = ""
+        self.cells: tuple[tuple[int, int], ...] = ()
+        self.left_out: dict[str, str] = {}
+        self.control: Any = None
+        self._read: dict[str, Any] = {}
+        self._lengths: dict[str, int] = {}
+
+    def update(self, text: Any, record: Record, /) -> None:
+        """Count one text."""
+        raise NotImplementedError
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The texts that were counted."""
+        return tuple(sorted(self._read))
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What it was made with."""
+        return {name: getattr(self, name) for name in (*self.READING, *self.TELLING)}
+
+    def _said(self) -> dict[str, Any]:
+        """What is kept of it beside what was read."""
+        known = {"model": self.model, "cells": self.cells, "left_out": self.left_out, "lengths": self._lengths}
+        return {"options": self._options, **known}
+
+    @property
+    def length_said(self) -> str:
+        """How long the texts are, as tables print it."""
+        return length_said(self._lengths.values())
+
+    def _stack_of(self, name: str, record: Record) -> Stack:
+        """The stack that is asked about a text.
+
+        Raises:
+            RecordError: where the text was counted before, or the record has other layers and heads.
+        """
+        stack = record[self.stack or next(iter(record.stacks))]
+        cells = cells_of(stack)
+        if self.cells and cells != self.cells:
+            raise RecordError(
+                f"{self.TEXT.capitalize()} {name!r} has {len(cells)} heads, those before it {len(self.cells)}; heads "
+                "of one model are counted together"
+            )
+        self._check_model(name, record, stack)
+        if name in self._read or name in self.left_out:
+            raise RecordError(f"{self.TEXT.capitalize()} {name!r} was counted before; each has a name of its own")
+        return stack
+
+    def _word_maps(self, stack: Stack, words: Words) -> Float[np.ndarray, "head word word"]:
+        """The maps of all heads from word to word, without tokens of no word."""
+        places = list(words.places)
+        weights = np.concatenate([np.asarray(layer.weights_of(), np.float64) for layer in stack])
+        return word_attention(weights, words, rows=self.rows)[:, places][:, :, places]
+
+    def _keep(self, name: str, read: Any, record: Record, stack: Stack) -> None:
+        """Count what was read of one text."""
+        self._read[name] = read
+        self._lengths[name] = len(stack.query)
+        self.cells, self.model = cells_of(stack), self.model or record.model.name
+        for kind in type(self).__mro__:
+            for known, value in vars(kind).items():
+                if isinstance(value, cached_property):
+                    self.__dict__.pop(known, None)
+
+
+Study = TypeVar("Study", bound=HeadStudy)
+
+
+def added(first: Study, second: Study) -> Study:
+    """The texts of both.
+
+    Raises:
+        RecordError: where they share a text, or heads or options differ.
+    """
+    first._check_models(second)
+    sides = [
+        ([getattr(each, name) for name in each.READING], each.cells or first.cells or second.cells)
+        for each in (first, second)
+    ]
+    if sides[0] != sides[1] or {*first._read, *first.left_out} & {*second._read, *second.left_out}:
+        raise RecordError(f"These are of other models or options, or share a {first.TEXT}; they cannot be added up")
+    found = type(first)(**first._options)
+    found.cells, found.model = first.cells or second.cells, first.model or second.model
+    found._read, found.left_out = first._read | second._read, first.left_out | second.left_out
+    found._lengths = first._lengths | second._lengths
+    if first.control is not None and second.control is not None:
+        found.control = first.control + second.control
+    return found
+
+
+SAID: dict[str, Any] = {
+    "options": {
+        "rows": str,
+        "stack": (str, None),
+        "confidence": Finite,
+        "correction": str,
+        "seed": Seed,
+        "splits": int,
+        "trees": bool,
+        "universal": bool,
+    },
+    "model": str,
+    "cells": [PAIR],
+    "left_out": {str: str},
+}
+"""What `HeadStudy._said` gives."""
+MOST_SPLITS = 10_000
+"""Of a file; a damaged number would keep a reader waiting for hours."""
+
+
+def anew(kind: type[Study], said: dict[str, Any]) -> Study:
+    """One that has read nothing yet, of what `HeadStudy._said` gave.
+
+    Raises:
+        TypeError: where something is of a wrong kind.
+    """
+    check_document(said, SAID)
+    if said["options"].get("splits", 1) > MOST_SPLITS:
+        raise ValueError(f"splits is {said['options']['splits']}")
+    found = kind(**said["options"])
+    found.model, found.left_out = said["model"], said["left_out"]
+    found._lengths = dict(said.get("lengths", {}))
+    found.cells = tuple((layer, head) for layer, head in said["cells"])
+    return found
+
+
+def joined(first: str, second: str) -> str:
+    """What two added studies read."""
+    return first if first == second else f"{first} + {second}"
