@@ -278,7 +278,8 @@ def test_a_file_that_may_not_grow_is_a_file_error(tmp_path):
     path = tmp_path / "run.safetensors"
     path.write_text("before")
     done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False)
-    assert done.stderr == ""
+    # NumPy 1 leaves its archive open where it could not write, and Python complains of that later
+    assert done.stderr == "" or (np.__version__.startswith("1.") and "ZipFile.__del__" in done.stderr)
     assert done.stdout.lower().count("file too large") == 2
     assert done.stdout.startswith(f"Cannot write {path}: ")
     assert path.read_text() == "before"

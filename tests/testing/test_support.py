@@ -5,6 +5,7 @@ import warnings
 from functools import cache
 
 import pytest
+import transformers
 
 import headscope as hs
 from headscope import ModelError
@@ -161,3 +162,19 @@ def test_rounded_weights_are_seen_as_different(monkeypatch):
     weights_of = hs.Layer.weights_of
     monkeypatch.setattr(hs.Layer, "weights_of", lambda layer, head=None: weights_of(layer, head).round(2))
     assert examine(tiny_model("bert")).weights_difference > 1e-3
+
+
+def test_a_transformers_that_is_too_old_for_an_architecture_says_so(monkeypatch, tmp_path):
+    monkeypatch.setitem(ARCHITECTURES, "late_bert", {})  # none of this name is in any transformers
+    with pytest.raises(ModelError, match=f"^transformers {transformers.__version__} has no 'late_bert'; a newer one"):
+        tiny_model("late_bert")
+    monkeypatch.setattr("headscope.testing.KINDS", {"Text": ["bert", "late_bert"]})
+    assert run(["support", "--out", str(tmp_path / "table.md")]) == 0
+    table = (tmp_path / "table.md").read_text()
+    assert re.search(r"\| bert \| BertModel \| self", table)
+    assert "| late_bert |  | refused: transformers" in table
+
+
+def test_a_configuration_that_a_model_does_not_know_is_one_clear_error():
+    with pytest.raises(ModelError, match=r"makes no tiny bert model: .*heads"):
+        tiny_model("bert", num_attention_heads=5)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headscope._progress import counted
 from headscope.cli._run import MachineOptions, check_model, check_place, quiet, say, status
-from headscope.errors import FileError
+from headscope.errors import FileError, ModelError
 
 if TYPE_CHECKING:
     from headscope.testing import Support
@@ -103,7 +103,7 @@ def _one(name: str, machine: MachineOptions) -> Support:
 def _all() -> dict[str, list[Support]]:
     import warnings
 
-    from headscope.testing import KINDS, examine, tiny_model
+    from headscope.testing import KINDS, Support, examine, tiny_model
 
     with warnings.catch_warnings():
         if not sys.warnoptions:
@@ -111,7 +111,12 @@ def _all() -> dict[str, list[Support]]:
         found: dict[str, list[Support]] = {kind: [] for kind in KINDS}
         every = [(kind, name) for kind, names in KINDS.items() for name in names]
         for kind, name in counted(every, "Trying", "architecture", shows=True):
-            found[kind].append(examine(tiny_model(name), name))
+            try:
+                model = tiny_model(name)
+            except ModelError as error:  # of a transformers that is older than the architecture
+                found[kind].append(Support(name, "", refused=str(error)))
+                continue
+            found[kind].append(examine(model, name))
         return found
 
 

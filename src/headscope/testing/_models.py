@@ -8,6 +8,8 @@ from headscope.errors import ModelError
 from headscope.testing._architectures import ARCHITECTURES, VOCABULARY
 
 SHARPNESS = 1.6
+UNSUITED = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
+"""What models raise when they are given what they cannot read, or a configuration that they do not know."""
 
 
 def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any) -> Any:
@@ -20,9 +22,10 @@ def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any
         **changes: of its configuration.
 
     Raises:
-        ModelError: where there is no such architecture.
+        ModelError: where there is no such architecture, or the transformers that is installed is too old for it.
     """
     import torch
+    import transformers
     from transformers import AutoConfig
 
     from headscope.capturing import loader_of
@@ -30,10 +33,15 @@ def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any
     if name not in ARCHITECTURES:
         raise ModelError(f"There is no tiny model {name!r}; there are {', '.join(ARCHITECTURES)}")
     model_type = name.partition(" (")[0]
-    config = AutoConfig.for_model(model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes)
+    if model_type not in transformers.CONFIG_MAPPING:
+        raise ModelError(f"transformers {transformers.__version__} has no {model_type!r}; a newer one has")
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = loader_of(config, writes=writes).from_config(config).eval()
+        try:
+            config = AutoConfig.for_model(model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes)
+            model = loader_of(config, writes=writes).from_config(config).eval()
+        except UNSUITED as error:
+            raise ModelError(f"transformers {transformers.__version__} makes no tiny {name} model: {error}") from error
         _sharpen(model)
     return model
 

@@ -14,6 +14,7 @@ from headscope.capturing import capture_ids
 from headscope.errors import HeadscopeError
 from headscope.record import Layer, Record
 from headscope.testing._made_up import made_up
+from headscope.testing._models import UNSUITED
 
 OWN = {
     "encoder": ("encoder_attentions",),
@@ -24,8 +25,6 @@ OWN = {
     "probe": ("pooler_attentions",),
 }
 """Where a model returns the weights of a stack; else under ``attentions``."""
-UNSUITED = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
-"""What models raise when they are given what they cannot read."""
 
 
 @dataclass(frozen=True)
