@@ -196,6 +196,12 @@ def test_the_help_of_a_command_that_writes_names_force(command, capsys):
     assert "With --force a file of another kind" in capsys.readouterr().out
 
 
+def test_chosen_heads_of_a_text_that_is_written_alone_are_kept(here, writer):
+    asked = ["generate", "the cat", "--max-new-tokens", "3", "--model", writer, "--out", "run.safetensors"]
+    assert run([*asked, "--heads", "1-2", "0-0"]) == 0
+    assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
+
+
 def test_chosen_heads_alone_are_kept(here, folder, capsys):
     out = ["--model", folder, "--out", "run.safetensors"]
     assert run(["capture", "a cat", *out, "--heads", "1-2", "self:0-0"]) == 0

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from headscope.cli._capture import parse_head
+from headscope.cli._page import Words
 from headscope.cli._run import (
     MachineOptions,
     check_model,
@@ -45,6 +47,7 @@ def generate(
     keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     routers: Annotated[bool, Parameter(negative="")] = False,
+    heads: Words = (),
     allow_unfit: Annotated[bool, Parameter(negative="")] = False,
     machine: MachineOptions | None = None,
 ) -> None:
@@ -63,10 +66,12 @@ def generate(
         keep: What to keep, see headscope capture; may be given several times.
         precision: Of what is kept.
         routers: Keep the router scores of mixture-of-experts layers, too.
+        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one stack; all by default.
         allow_unfit: Take a model whose head was not trained, or that sees the words after a word, all the same.
         machine: Where the model runs.
     """
     check_record_name(out)
+    chosen = [parse_head(each) for each in heads]
     check_place(out)
     machine = machine or MachineOptions()
     from headscope.capturing import check_text
@@ -95,6 +100,7 @@ def generate(
             keep="auto" if keep == ("auto",) else keep,
             precision=precision,
             routers=routers,
+            heads=chosen or None,
             allow_unfit=allow_unfit,
             **{name: value for name, value in options.items() if value is not None},
         )
