@@ -133,7 +133,8 @@ def test_nothing_that_is_built_is_tracked():
     names = tracked()
     assert git("ls-files", "--cached", "--ignored", "--exclude-standard") == []
     made = re.compile(r"/static/.*\.js$|(^|/)(dist|build|site|node_modules|__pycache__)/|\.(whl|pyc|safetensors|npz)$")
-    assert [name for name in names if made.search(name)] == []
+    # files that earlier versions wrote are read by tests
+    assert [name for name in names if made.search(name) and not name.startswith("tests/results/old/")] == []
     # pictures, notebooks and tables of the docs are made by commands and shown where nobody runs these
     assert len(names) > 1000
 
