@@ -178,7 +178,9 @@ def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
             page = folder / f"viewer-{tool}-{tokens}.html"
             head_view.write_page(tool, tokens, page, setting)
             name = f"head view, 6 x 12 heads, {tokens} tokens"
-            found.append((Shown(name, tool, "", (HOVER[tokens], LAYER)), page))
+            # a page of ours opens on the overview, which has neither layers to choose nor all heads of one
+            fragment = "#v=2&view=head" if tool == "headscope" else ""
+            found.append((Shown(name, tool, fragment, (HOVER[tokens], LAYER)), page))
     opening = folder / "viewer-opening.html"
     write_grid(opening, tokens=128)
     found.append(
