@@ -15,8 +15,28 @@ def test_every_public_name_is_there_and_sorted():
         assert getattr(headscope, name) is not None
 
 
-def test_lazy_places_and_public_names_are_the_same_set():
-    assert set(headscope._PLACE_OF) == set(headscope.__all__) - {"__version__"}
+def test_the_root_stays_small():
+    assert len(headscope.__all__) <= 70
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("Tally", r"headscope\.patterns\.Tally"),
+        ("load_relations", r"headscope\.load\(path\)"),
+        ("heads_figure", r"headscope\.figure\(result\)"),
+    ],
+)
+def test_names_of_0_1_come_with_a_warning(name, instead):
+    with pytest.warns(DeprecationWarning, match=rf"headscope\.{name} goes away in 0\.3; use {instead}"):
+        assert callable(getattr(headscope, name))
+    assert name not in headscope.__all__
+
+
+def test_every_name_of_0_1_is_still_there():
+    for name, place in headscope._MOVED_TO.items():
+        with pytest.warns(DeprecationWarning, match="goes away in 0.3"):
+            assert getattr(headscope, name) is getattr(importlib.import_module(place), name)
 
 
 def test_names_keep_pointing_at_functions_after_submodules_are_imported():

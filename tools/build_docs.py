@@ -85,12 +85,9 @@ def public_names(module: str) -> list[str]:
 
 def top_names() -> dict[str, list[str]]:
     """The names of ``headscope`` itself, by the package that they come from."""
-    tree = ast.parse((ROOT / "src/headscope/__init__.py").read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_PLACES":
-            places = ast.literal_eval(node.value)
-            return {place.removeprefix("headscope."): list(names) for place, names in places.items()}
-    raise ValueError("src/headscope/__init__.py has no _PLACES: public_names cannot tell what is public")
+    tree = ast.parse((ROOT / "src/headscope/__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return {str(node.module): [alias.name for alias in node.names] for node in imports if node.module != "_version"}
 
 
 def write_reference(folder: Path) -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 import headscope as hs
-from headscope import Candidate, Generation, Layer, Record, Stack, Tokens
+from headscope import Generation, Layer, Record, Stack, Tokens
+from headscope.record import Candidate
 
 PIECES = ("<s>", "Once", "upon", "a", "time", "there", "was")
 LABELS = ("a", "time", "there", "was", "a")

@@ -8,6 +8,7 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
+from headscope.studies import Ablation
 from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -34,7 +35,7 @@ def test_next_words(folder, here, capsys):
     assert "next word, 3 examples, median 10 tokens; disabled: attention made uniform" in out
     assert err == ""
     model, texts = tiny_model("gpt2", writes=True), ["the cat sat", "it sat", "a bee on it"]
-    found, kept = hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"), hs.Ablation.load("b.npz")
+    found, kept = hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"), Ablation.load("b.npz")
     np.testing.assert_allclose(kept.scores, found.scores, atol=1e-6)
     with (here / "b.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

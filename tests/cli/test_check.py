@@ -5,6 +5,7 @@ import headscope as hs
 from headscope.cli import run
 from headscope.evidence import Statistic
 from headscope.patterns import Tally
+from headscope.studies import Relations
 from headscope.testing import random_record
 
 
@@ -17,7 +18,7 @@ def kept(path):
 
 @pytest.fixture
 def files(here):
-    relations = hs.Relations()
+    relations = Relations()
     relations.cells = ((0, 0),)
     return {
         "run.safetensors": hs.save(random_record(), here / "run.safetensors"),

@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Layer, ModelFacts, Record, RecordError, Rotary, Stack
-from headscope.patterns import MechanismTally, heads, mechanism, painted, sketch, units_of
+from headscope import Layer, ModelFacts, Record, RecordError, Stack
+from headscope.patterns import (
+    Mechanism,
+    MechanismTally,
+    heads,
+    load_mechanism_tally,
+    mechanism,
+    painted,
+    sketch,
+    units_of,
+)
+from headscope.record import Rotary
+from headscope.studies import load_coref
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .conftest import sentences
@@ -118,7 +129,7 @@ def test_results_do_not_depend_on_order_or_split(records):
     assert parts.statistic.values.tobytes() == whole.statistic.values.tobytes()
     np.testing.assert_array_equal(parts.carried_at(0, "margin"), whole.carried_at(0, "margin"))
     assert (MechanismTally() + whole) is whole
-    assert str(hs.Mechanism(parts)) == str(hs.Mechanism(whole))
+    assert str(Mechanism(parts)) == str(Mechanism(whole))
 
 
 def test_a_kept_tally_goes_on_and_is_added_up(records, tmp_path):
@@ -127,18 +138,18 @@ def test_a_kept_tally_goes_on_and_is_added_up(records, tmp_path):
         whole.update(str(number), record)
         (first if number % 3 else second).update(str(number), record)
     paths = [tally.save(tmp_path / f"{number}.npz") for number, tally in enumerate((first, second))]
-    parts = hs.load_mechanism_tally(paths[0]) + hs.load_mechanism_tally(paths[1])
-    assert str(hs.Mechanism(parts)) == str(hs.Mechanism(whole))
+    parts = load_mechanism_tally(paths[0]) + load_mechanism_tally(paths[1])
+    assert str(Mechanism(parts)) == str(Mechanism(whole))
     assert parts.statistic.values.tobytes() == whole.statistic.values.tobytes()
     np.testing.assert_array_equal(parts.carried_at(1, "score"), whole.carried_at(1, "score"))
-    on = hs.load_mechanism_tally(paths[0])
+    on = load_mechanism_tally(paths[0])
     for number, record in enumerate(records):
         if not number % 3:
             on.update(str(number), record)
-    assert str(hs.Mechanism(on)) == str(hs.Mechanism(whole))
+    assert str(Mechanism(on)) == str(Mechanism(whole))
     with pytest.raises(RecordError, match="Text '1' was counted before"):
         on.update("1", records[1])
-    assert hs.load_mechanism_tally(MechanismTally().save(tmp_path / "none.npz")).cells == []
+    assert load_mechanism_tally(MechanismTally().save(tmp_path / "none.npz")).cells == []
 
 
 def test_a_kept_tally_says_what_it_needs(records, tmp_path):
@@ -146,17 +157,17 @@ def test_a_kept_tally_says_what_it_needs(records, tmp_path):
     tally = MechanismTally(pattern=own)
     tally.update("a", records[0])
     path = tally.save(tmp_path / "a.npz")
-    assert hs.load_mechanism_tally(path, pattern=own).statistic.values.tobytes() == tally.statistic.values.tobytes()
+    assert load_mechanism_tally(path, pattern=own).statistic.values.tobytes() == tally.statistic.values.tobytes()
     with pytest.raises(RecordError, match=r"a\.npz was made with a pattern of one's own, 'mine'; give it as pattern="):
-        hs.load_mechanism_tally(path)
+        load_mechanism_tally(path)
     with pytest.raises(RecordError, match="with the pattern 'mine', and given is 'yours'"):
-        hs.load_mechanism_tally(path, pattern=painted(np.eye(3), name="yours"))
+        load_mechanism_tally(path, pattern=painted(np.eye(3), name="yours"))
     with pytest.raises(hs.FileError, match=r"a\.npz holds no coreference"):
-        hs.load_coref(path)
+        load_coref(path)
     other = MechanismTally()
     other.update("b", records[1])
     with pytest.raises(RecordError, match="looked into other heads or patterns"):
-        other + hs.load_mechanism_tally(path, pattern=own)
+        other + load_mechanism_tally(path, pattern=own)
 
 
 def test_heads_are_grouped_by_label(found, records):

@@ -10,19 +10,29 @@ import pytest
 
 import headscope as hs
 from headscope.evidence import Statistic
-from headscope.patterns import Pattern
+from headscope.patterns import Mechanism, Pattern
 from headscope.storage import RecordFile, kind_of
+from headscope.studies import (
+    Ablation,
+    AlignmentStudy,
+    Coreference,
+    NormStudy,
+    Relations,
+    load_alignment_study,
+    load_coref,
+    load_relations,
+)
 from headscope.testing import random_record
 
 OLD = Path(__file__).parent / "old"
 RESULTS = {
     "tally.npz": hs.Heads,
-    "mechanism.npz": hs.Mechanism,
-    "norms.npz": hs.NormStudy,
-    "relations.npz": hs.Relations,
-    "coref.npz": hs.Coreference,
-    "alignment.npz": hs.AlignmentStudy,
-    "ablation.npz": hs.Ablation,
+    "mechanism.npz": Mechanism,
+    "norms.npz": NormStudy,
+    "relations.npz": Relations,
+    "coref.npz": Coreference,
+    "alignment.npz": AlignmentStudy,
+    "ablation.npz": Ablation,
 }
 NUMBERS = {
     "relations.npz": ("held_out_accuracy", 0.2666666666666666),
@@ -66,7 +76,7 @@ def test_a_name_of_0_1_gets_its_format_and_a_warning(tmp_path):
     with pytest.warns(DeprecationWarning, match=r"a\.npz: results are kept as \.safetensors; \.npz is written for one"):
         path = found.save(tmp_path / "a.npz")
     assert path.read_bytes()[:2] == b"PK"
-    assert str(hs.load_relations(path)) == str(hs.load(path)) == str(found)
+    assert str(load_relations(path)) == str(hs.load(path)) == str(found)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found.save(tmp_path / "a.safetensors")
@@ -81,18 +91,18 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
         hs.load(path)
     path.write_bytes(raw[:-8])
     with pytest.raises(hs.FileError, match=r"a\.safetensors is cut or no \.safetensors file .*; run the study again"):
-        hs.load_alignment_study(path)
+        load_alignment_study(path)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     path = hs.load(OLD / "relations.npz").save(tmp_path / "a.safetensors")
     with pytest.raises(hs.FileError, match="holds no coreference"):
-        hs.load_coref(path)
+        load_coref(path)
     with pytest.raises(hs.FileError, match=r"holds a result \(relations\) and no record; headscope.load reads both"):
         hs.storage.load(path)
     record = hs.save(random_record(), tmp_path / "r.safetensors")
     with pytest.raises(hs.FileError, match="holds no relations"):
-        hs.load_relations(record)
+        load_relations(record)
     assert kind_of(record) == "record"
     with pytest.raises(hs.FileError, match="holds a statistic of your own"):
         hs.load(Statistic((1,)).save(tmp_path / "s.npz"))
@@ -140,7 +150,7 @@ def test_a_pattern_of_ones_own_comes_back_without_its_function(tmp_path):
 
 def test_a_mechanism_is_kept_with_its_control(tmp_path):
     found, control = (hs.load(OLD / "mechanism.npz") for _ in range(2))
-    found = hs.Mechanism(found.tally, 0.8, control)
+    found = Mechanism(found.tally, 0.8, control)
     again = hs.load(found.save(tmp_path / "m.safetensors"))
     assert again.confidence == 0.8
     np.testing.assert_equal(again.columns(), found.columns())

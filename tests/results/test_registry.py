@@ -8,6 +8,7 @@ import pytest
 import headscope as hs
 from headscope.results import Result, drawing_of, draws, shows, view_of
 from headscope.testing import random_record
+from headscope.views.figures import heads_figure
 
 
 class Lengths(Result):
@@ -26,14 +27,14 @@ def entered(monkeypatch):
 
 def test_every_kind_that_is_drawn_is_that_of_a_result():
     heads = hs.heads([random_record(seed=seed) for seed in range(2)])
-    assert drawing_of(heads) is hs.heads_figure
+    assert drawing_of(heads) is heads_figure
     assert view_of(hs.compare(random_record(seed=1), random_record(seed=2))) is not None
 
 
 def test_results_are_drawn_by_figure_and_by_themselves():
     heads = hs.heads([random_record(seed=seed) for seed in range(2)])
-    assert hs.figure(heads, title="one").to_bytes("svg") == hs.heads_figure(heads, title="one").to_bytes("svg")
-    assert heads.figure(title="one").to_bytes("svg") == hs.heads_figure(heads, title="one").to_bytes("svg")
+    assert hs.figure(heads, title="one").to_bytes("svg") == heads_figure(heads, title="one").to_bytes("svg")
+    assert heads.figure(title="one").to_bytes("svg") == heads_figure(heads, title="one").to_bytes("svg")
     with pytest.raises(hs.FigureError, match="fits into no axes"):
         hs.figure(heads, ax=object())
 

@@ -183,7 +183,8 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 import headscope as hs
 from headscope.evidence import load_statistic
 from headscope.storage import load_kept
-for load in (hs.load, load_statistic, lambda path: load_kept(path, "relations"), hs.Ablation.load):
+from headscope.studies import Ablation
+for load in (hs.load, load_statistic, lambda path: load_kept(path, "relations"), Ablation.load):
     for name in ("run.safetensors", "run.npz"):
         try:
             load({str(tmp_path)!r} + "/" + name)

@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-import headscope as hs
 from headscope import FileError
 from headscope.evidence import load_beside, load_statistic
 from headscope.storage import load_kept, save_kept
 from headscope.storage import npz as _npz
+from headscope.studies import Ablation
 
 
 def test_what_was_kept_comes_back(tmp_path):
@@ -47,7 +47,7 @@ def test_what_holds_python_objects_is_refused_and_nothing_is_run(tmp_path):
     made = {"kind": "headscope counts", "version": 1}
     words = np.frombuffer(json.dumps(made).encode(), np.uint8)
     np.savez(tmp_path / "a.npz", said=words, counts=np.array([Touch(run)], object))
-    for load in (lambda path: load_kept(path, "counts"), load_statistic, load_beside, hs.Ablation.load):
+    for load in (lambda path: load_kept(path, "counts"), load_statistic, load_beside, Ablation.load):
         with pytest.raises(FileError, match=r"a\.npz is cut or holds no|Python objects"):
             load(tmp_path / "a.npz")
     assert not run.exists()
@@ -71,8 +71,9 @@ import numpy as np
 import headscope as hs
 from headscope.evidence import load_statistic
 from headscope.storage import load_kept
+from headscope.studies import Ablation
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for load in (lambda path: load_kept(path, "counts"), load_statistic, hs.Ablation.load):
+for load in (lambda path: load_kept(path, "counts"), load_statistic, Ablation.load):
     try:
         load(sys.argv[1])
     except hs.FileError as error:

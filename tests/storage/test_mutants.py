@@ -12,9 +12,20 @@ import headscope as hs
 from headscope.evidence import Statistic, load_beside, load_statistic
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
-from headscope.patterns import MechanismTally, Tally, load_mechanism_tally, load_tally
+from headscope.patterns import Mechanism, MechanismTally, Tally, load_mechanism_tally, load_tally
 from headscope.record import Contributions, Generation, Layer, Mask, Record, Rotary, Stack, Tokens, statistics_of
-from headscope.studies import NormStudy, load_alignment_study, load_coref, load_norm_study, load_relations
+from headscope.studies import (
+    Ablation,
+    AlignmentStudy,
+    Coreference,
+    NormStudy,
+    Relations,
+    load_alignment_study,
+    load_coref,
+    load_norm_study,
+    load_relations,
+    read_aligned_pairs,
+)
 from headscope.studies.coreference._tally import Answers
 from headscope.studies.dependencies._tally import Read
 from headscope.tasks import read_rows
@@ -171,7 +182,7 @@ def kept_norms(path):
 
 
 def kept_relations(path):
-    found, rng = hs.Relations(), np.random.default_rng(0)
+    found, rng = Relations(), np.random.default_rng(0)
     found.cells, found.model, found.treebank = ((0, 0), (0, 1)), "m", "made up"
     for number in range(6):
         size = 3 + number % 2
@@ -183,7 +194,7 @@ def kept_relations(path):
 
 
 def kept_coref(path):
-    found, rng = hs.Coreference(), np.random.default_rng(0)
+    found, rng = Coreference(), np.random.default_rng(0)
     found.cells, found.model, found.data = ((0, 0), (0, 1)), "m", "made up"
     for number in range(6):
         kinds = (("all", "pronoun"),) * 2
@@ -193,7 +204,7 @@ def kept_coref(path):
 
 
 def kept_alignment(path):
-    found, rng = hs.AlignmentStudy(), np.random.default_rng(0)
+    found, rng = AlignmentStudy(), np.random.default_rng(0)
     found.layers, found.heads, found.model = (0, 1), 3, "m"
     found.statistic = Statistic((2, 2, 2, 2, 4))
     for number in range(6):
@@ -208,8 +219,8 @@ def kept_ablation(path):
     rng = np.random.default_rng(0)
     cells = (("self", 0, 0), ("self", 0, 1), ("self", 0, -1))
     facts = {"task": "t", "metric": "m", "by": "zero"}
-    plain = hs.Ablation(cells, rng.random((5, 3)), rng.random(5), **facts, totals={"loss": (1.0, 2.0, 3.0, 4.0)})
-    return dataclasses.replace(plain, control=hs.Ablation(cells, rng.random((5, 3)), rng.random(5), **facts)).save(path)
+    plain = Ablation(cells, rng.random((5, 3)), rng.random(5), **facts, totals={"loss": (1.0, 2.0, 3.0, 4.0)})
+    return dataclasses.replace(plain, control=Ablation(cells, rng.random((5, 3)), rng.random(5), **facts)).save(path)
 
 
 def kept_journal(path):
@@ -272,12 +283,12 @@ CASES = {
     "relations.npz": (kept_relations, used(load_relations)),
     "coref.npz": (kept_coref, used(load_coref)),
     "alignment.npz": (kept_alignment, used(load_alignment_study)),
-    "ablation.npz": (kept_ablation, used(hs.Ablation.load)),
+    "ablation.npz": (kept_ablation, used(Ablation.load)),
     "heads.safetensors": (
         lambda path: hs.Heads(tallied(Tally(distances=True))).save(path),
         used(hs.load),
     ),
-    "mechanism.safetensors": (lambda path: hs.Mechanism(tallied(MechanismTally())).save(path), used(hs.load)),
+    "mechanism.safetensors": (lambda path: Mechanism(tallied(MechanismTally())).save(path), used(hs.load)),
     "norms.safetensors": (kept_norms, used(hs.load)),
     "relations.safetensors": (kept_relations, used(hs.load)),
     "coref.safetensors": (kept_coref, used(hs.load)),
@@ -291,9 +302,9 @@ CASES = {
     "texts.parquet": (kept_parquet, used_rows),
     "pairs.jsonl": (
         written('{"source": "das Haus", "target": "the house", "links": "0-0 1-1"}\n' * 2),
-        hs.read_aligned_pairs,
+        read_aligned_pairs,
     ),
-    "pairs.txt": (written("das Haus ||| the house ||| 0-0 1p1\n" * 2), hs.read_aligned_pairs),
+    "pairs.txt": (written("das Haus ||| the house ||| 0-0 1p1\n" * 2), read_aligned_pairs),
     "bank.conllu": (written(CONLLU), read_treebank),
     "gap.tsv": (written(GAP), read_coreference),
     "winogender.tsv": (

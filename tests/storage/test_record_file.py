@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 import headscope as hs
-from headscope import Candidate, FileError, Generation, Layer, ModelFacts, Record, Stack, Tokens
-from headscope.record import ARRAYS, Rotary
+from headscope import FileError, Generation, Layer, ModelFacts, Record, Stack, Tokens
+from headscope.record import ARRAYS, Candidate, Rotary
 from headscope.testing import random_record, random_weights
 
 

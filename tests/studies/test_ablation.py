@@ -16,6 +16,7 @@ from headscope import FileError, InterventionError, RecordError, ablate
 from headscope.capturing import random_twin
 from headscope.evidence import holm, p_flipped
 from headscope.interventions import Objective, leave_one_out
+from headscope.studies import Ablation
 from headscope.studies.ablation._prefix import Prefix
 from headscope.tasks import Task, next_word, translation
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -370,14 +371,14 @@ def test_it_prints_what_it_found(found):
 
 
 def test_it_is_kept_whole(found, tmp_path):
-    again = hs.Ablation.load(found.save(tmp_path / "a.npz"))
+    again = Ablation.load(found.save(tmp_path / "a.npz"))
     assert str(again) == str(found)
     assert again.columns() == found.columns()
     (tmp_path / "b.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-40])
     with pytest.raises(FileError, match=r"b\.npz is cut or holds no ablation"):
-        hs.Ablation.load(tmp_path / "b.npz")
+        Ablation.load(tmp_path / "b.npz")
     with pytest.raises(FileError, match=r"c\.npz is not there"):
-        hs.Ablation.load(tmp_path / "c.npz")
+        Ablation.load(tmp_path / "c.npz")
 
 
 def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
@@ -393,13 +394,13 @@ def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
     largest = f"largest change of a head there {np.abs(null.change).max():.2g}, here {np.abs(alone.change).max():.2g}"
     assert f"\n\nThe same architecture with random weights:\nintact: {null.metric} {null.baseline:.4g}" in str(found)
     assert largest in str(found)
-    again = hs.Ablation.load(found.save(tmp_path / "a.npz"))
+    again = Ablation.load(found.save(tmp_path / "a.npz"))
     assert (str(again), again.columns()) == (str(found), found.columns())
 
 
 def test_loading_a_result_needs_no_torch(found, tmp_path):
     path = found.save(tmp_path / "a.npz")
-    code = f"import sys, headscope as hs; print(hs.Ablation.load({str(path)!r})); sys.exit('torch' in sys.modules)"
+    code = f"import sys; from headscope.studies import Ablation; print(Ablation.load({str(path)!r})); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 

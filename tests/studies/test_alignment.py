@@ -7,6 +7,7 @@ import headscope as hs
 from headscope import RecordError
 from headscope.measures import alignment_error_rate
 from headscope.record import Contributions
+from headscope.studies import AlignedPair, AlignmentStudy, load_alignment_study
 from headscope.studies.alignment._counts import diagonal_links
 from headscope.studies.alignment._word_alignment import STATES, words_of
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
@@ -68,7 +69,7 @@ def planted(pair, *, move=0, state="input", to_end=0.0, norms=False, seed=0):
 
 
 def study_of(pairs, **how):
-    study = hs.AlignmentStudy()
+    study = AlignmentStudy()
     for number, pair in enumerate(pairs):
         study.update(f"{number:06}", planted(pair, seed=number, **how), pair.sure, pair.possible)
     return study
@@ -100,7 +101,7 @@ def test_shifted_maps_have_the_known_rate(pairs):
     study = study_of(pairs, move=1)
     assert study.error_rates("weight")[0, 1] == 1
     possible = [
-        hs.AlignedPair(pair.source, pair.target, pair.sure, frozenset({((place + 1) % len(pair.sure), target)}))
+        AlignedPair(pair.source, pair.target, pair.sure, frozenset({((place + 1) % len(pair.sure), target)}))
         for pair in pairs
         for place, target in [min(pair.sure)]
     ]
@@ -166,7 +167,7 @@ def test_the_best_head_is_chosen_on_either_half_and_measured_on_the_other(pairs)
     order = np.random.default_rng(4).permutation(PAIRS)
     parts = (order[: PAIRS // 2], order[PAIRS // 2 :])
     halves = [study_of([pairs[number] for number in part]) for part in parts]
-    counted = hs.AlignmentStudy()
+    counted = AlignmentStudy()
     for place, number in enumerate(order):
         seed = place if place < PAIRS // 2 else place - PAIRS // 2
         counted.update(f"{number:06}", planted(pairs[number], seed=seed), pairs[number].sure)
@@ -187,21 +188,21 @@ def test_the_best_head_is_chosen_on_either_half_and_measured_on_the_other(pairs)
 
 
 def test_sentences_of_one_document_are_drawn_and_split_together(pairs, tmp_path):
-    alone, grouped = study_of(pairs), hs.AlignmentStudy()
+    alone, grouped = study_of(pairs), AlignmentStudy()
     for number, pair in enumerate(pairs):
         grouped.update(f"{number:06}", planted(pair, seed=number), pair.sure, group=number // 2)
     np.testing.assert_array_equal(alone.error_rates("weight"), grouped.error_rates("weight"))
     assert (alone.intervals("weight") != grouped.intervals("weight")).any()
     assert grouped.baseline_interval != alone.baseline_interval
-    again = hs.load_alignment_study(grouped.save(tmp_path / "kept.npz"))
+    again = load_alignment_study(grouped.save(tmp_path / "kept.npz"))
     np.testing.assert_array_equal(again.intervals("weight"), grouped.intervals("weight"))
     assert again.best("weight", "output") == grouped.best("weight", "output")
 
 
 def test_studies_of_parts_add_up(pairs):
-    whole, parts = study_of(pairs), hs.AlignmentStudy()
+    whole, parts = study_of(pairs), AlignmentStudy()
     for numbers in (range(2), range(2, PAIRS)):
-        part = hs.AlignmentStudy()
+        part = AlignmentStudy()
         for number in numbers:
             part.update(f"{number:06}", planted(pairs[number], seed=number), pairs[number].sure)
         parts = parts + part
@@ -211,7 +212,7 @@ def test_studies_of_parts_add_up(pairs):
     with pytest.raises(RecordError, match="share a sentence"):
         parts + whole
     with pytest.raises(RecordError, match="other models or options"):
-        hs.AlignmentStudy(special=False) + whole
+        AlignmentStudy(special=False) + whole
 
 
 def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
@@ -267,11 +268,11 @@ def test_what_cannot_be_is_refused(pairs):
     with pytest.raises(RecordError, match="holds no value norms"):
         hs.word_alignment(record, layer=0, head=1, by="norm")
     with pytest.raises(RecordError, match="link 99-0 leaves the"):
-        hs.AlignmentStudy().update("a", record, {(99, 0)})
+        AlignmentStudy().update("a", record, {(99, 0)})
     with pytest.raises(RecordError, match="'0:1' is no link"):
-        hs.AlignedPair.of(pair.source, pair.target, "0-0 0:1")
+        AlignedPair.of(pair.source, pair.target, "0-0 0:1")
     with pytest.raises(RecordError, match="link 0-1 leaves the 2 source and 1 target"):
-        hs.AlignedPair.of("a b", "c", "0p1")
+        AlignedPair.of("a b", "c", "0p1")
     study = study_of(pairs[:1])
     study.layers = (0, 1)
     with pytest.raises(RecordError, match="one model at a time"):
@@ -312,7 +313,7 @@ def test_a_model_that_was_taught_the_cipher_aligns_it():
     model, tokenizer, loss = cipher_translator(steps=400)
     assert loss < 0.3
     pairs = cipher_pairs(24, seed=10**6)
-    pairs.append(hs.AlignedPair("ba " * 40, "BA", frozenset({(0, 0)})))
+    pairs.append(AlignedPair("ba " * 40, "BA", frozenset({(0, 0)})))
     study = hs.alignment_study(model, tokenizer, pairs)
     assert study.sentences == 24
     assert "positions for 32" in study.left_out["000024"]
@@ -330,7 +331,7 @@ def test_a_model_that_was_taught_the_cipher_aligns_it():
 def test_sentences_of_unknown_tokens_are_refused_and_single_ones_left_out():
     model, tokenizer, _ = cipher_translator(steps=1)
     good = cipher_pairs(3, order="swap", seed=5)
-    strange = hs.AlignedPair.of("\u4e00 \u4e8c", good[0].target, "0-0")
+    strange = AlignedPair.of("\u4e00 \u4e8c", good[0].target, "0-0")
     with pytest.raises(hs.TextError, match="of the tokens of the texts are"):
         hs.alignment_study(model, tokenizer, [strange])
     found = hs.alignment_study(model, tokenizer, [good[0], strange, good[1]])

@@ -12,6 +12,7 @@ import torch
 import headscope as hs
 from headscope import FileError, ModelError, RecordError
 from headscope.capturing import random_twin
+from headscope.studies import AlignedPair, AlignmentStudy, load_alignment_study, load_relations, read_aligned_pairs
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
 PAIRS = cipher_pairs(7, seed=3)
@@ -26,7 +27,7 @@ def translator():
 
 @pytest.fixture(scope="module")
 def study(translator):
-    return hs.alignment_study(*translator, [*PAIRS, hs.AlignedPair("ba " * 40, "BA", frozenset({(0, 0)}))])
+    return hs.alignment_study(*translator, [*PAIRS, AlignedPair("ba " * 40, "BA", frozenset({(0, 0)}))])
 
 
 def test_random_weights_stand_beside(translator, tmp_path):
@@ -35,7 +36,7 @@ def test_random_weights_stand_beside(translator, tmp_path):
     wanted = hs.alignment_study(random_twin(model), tokenizer, PAIRS)
     assert found.control.columns() == wanted.columns()
     assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
-    assert hs.load_alignment_study(tmp_path / "a.random.npz").columns() == wanted.columns()
+    assert load_alignment_study(tmp_path / "a.random.npz").columns() == wanted.columns()
     named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]
     parts = [hs.alignment_study(model, tokenizer, part, random_weights=True) for part in (named[:3], named[3:])]
     assert (parts[0] + parts[1]).control.sentences == len(PAIRS)
@@ -52,17 +53,17 @@ def test_random_weights_stand_beside(translator, tmp_path):
 )
 def test_files_of_pairs(name, content, tmp_path):
     (tmp_path / name).write_text(content, encoding="utf-8")
-    found = hs.read_aligned_pairs(tmp_path / name)[0]
+    found = read_aligned_pairs(tmp_path / name)[0]
     assert (found.source, found.target, found.name) == ("das Haus da", "house the", "a:1")
     assert (found.sure, found.possible) == ({(0, 1), (1, 0)}, {(2, 1)})
 
 
 def test_links_may_count_from_one(tmp_path):
     (tmp_path / "a.txt").write_text("das Haus ||| house the ||| 1-2 2p1", encoding="utf-8")
-    found = hs.read_aligned_pairs(tmp_path / "a.txt", first=1)[0]
+    found = read_aligned_pairs(tmp_path / "a.txt", first=1)[0]
     assert (found.sure, found.possible) == ({(0, 1)}, {(1, 0)})
     with pytest.raises(FileError, match=r"a\.txt, row 1: The link 1-2 leaves the 2 source and 2 target words"):
-        hs.read_aligned_pairs(tmp_path / "a.txt")
+        read_aligned_pairs(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(
@@ -78,22 +79,22 @@ def test_links_may_count_from_one(tmp_path):
 def test_what_is_no_pair_is_said_with_its_row(name, content, said, tmp_path):
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(FileError, match=said):
-        hs.read_aligned_pairs(tmp_path / name)
+        read_aligned_pairs(tmp_path / name)
 
 
 def test_a_bad_row_costs_itself(tmp_path):
     (tmp_path / "a.txt").write_text("a ||| b ||| 0-0\nwhat\na ||| b ||| 0:0\nc ||| d ||| 0-0\n", encoding="utf-8")
     told = {}
-    pairs = hs.read_aligned_pairs(tmp_path / "a.txt", on_error=lambda name, error: told.update({name: str(error)}))
+    pairs = read_aligned_pairs(tmp_path / "a.txt", on_error=lambda name, error: told.update({name: str(error)}))
     assert [pair.name for pair in pairs] == ["a:1", "a:4"]
     assert list(told) == ["a:2", "a:3"]
     assert "row 2 has 1 parts" in told["a:2"]
     with pytest.warns(UserWarning, match="a:2 was left out"), pytest.warns(UserWarning, match="'0:0' is no link"):
-        hs.read_aligned_pairs(tmp_path / "a.txt")
+        read_aligned_pairs(tmp_path / "a.txt")
 
 
 def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
-    kept = hs.load_alignment_study(study.save(tmp_path / "a.npz"))
+    kept = load_alignment_study(study.save(tmp_path / "a.npz"))
     assert str(kept) == str(study)
     assert kept.columns() == study.columns()
     assert list(kept.left_out) == ["000007"]
@@ -101,18 +102,18 @@ def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
     record = hs.capture(*translator, pair.source, target=pair.target, keep=("weights", "norms"))
     kept.update("more", record, pair.sure)
     assert kept.sentences == study.sentences + 1
-    assert hs.load_alignment_study(hs.AlignmentStudy().save(tmp_path / "none.npz")).sentences == 0
+    assert load_alignment_study(AlignmentStudy().save(tmp_path / "none.npz")).sentences == 0
     with pytest.raises(FileError, match="holds no relations"):
-        hs.load_relations(tmp_path / "a.npz")
+        load_relations(tmp_path / "a.npz")
 
 
 def test_kept_parts_add_up_to_the_whole(study, translator, tmp_path):
-    named = [hs.AlignedPair(each.source, each.target, each.sure, name=f"{n:06}") for n, each in enumerate(PAIRS)]
+    named = [AlignedPair(each.source, each.target, each.sure, name=f"{n:06}") for n, each in enumerate(PAIRS)]
     paths = [
         hs.alignment_study(*translator, part).save(tmp_path / f"{number}.npz")
         for number, part in enumerate([named[:3], named[3:]])
     ]
-    both = hs.load_alignment_study(paths[1]) + hs.load_alignment_study(paths[0])
+    both = load_alignment_study(paths[1]) + load_alignment_study(paths[0])
     for by in ("weight", "norm"):
         np.testing.assert_array_equal(both.error_rates(by), study.error_rates(by))
     assert both.baseline == study.baseline
@@ -135,16 +136,16 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
     monkeypatch.setattr("headscope.studies.alignment._study.KEPT_EVERY", 2)
     with pytest.raises(KeyboardInterrupt):
         hs.alignment_study(*translator, PAIRS, resume=path)
-    assert hs.load_alignment_study(path).sentences == 4
+    assert load_alignment_study(path).sentences == 4
     found = hs.alignment_study(*translator, PAIRS, resume=path)
     assert asked == [pair.source for pair in (*PAIRS[:5], *PAIRS[4:])]
     np.testing.assert_array_equal(found.error_rates("norm"), study.error_rates("norm"))
-    assert hs.load_alignment_study(path).sentences == len(PAIRS)
+    assert load_alignment_study(path).sentences == len(PAIRS)
     with pytest.raises(RecordError, match=r"a\.npz keeps a study of another sentence '000000'; resume with the same"):
         hs.alignment_study(*translator, PAIRS[1:], resume=path)
     with pytest.raises(RecordError, match="keeps a study with special=True"):
         hs.alignment_study(*translator, PAIRS, resume=path, special=False)
-    kept = hs.load_alignment_study(path)
+    kept = load_alignment_study(path)
     kept.model = "another"
     kept.save(path)
     with pytest.raises(RecordError, match="keeps a study of the model another, and this one is"):
@@ -153,7 +154,7 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
 
 def test_what_cannot_be_studied_is_refused(translator):
     with pytest.raises(RecordError, match="Two sentences are called 'a'"):
-        hs.alignment_study(*translator, [hs.AlignedPair("ba", "BA", frozenset(), name="a")] * 2)
+        hs.alignment_study(*translator, [AlignedPair("ba", "BA", frozenset(), name="a")] * 2)
     with pytest.raises(ModelError, match="is no encoder-decoder; words are aligned by a model that reads"):
         hs.alignment_study(tiny_model("bert"), tiny_tokenizer(), PAIRS)
 
@@ -175,12 +176,12 @@ def test_the_figure_has_the_rate_of_every_head(study):
     assert [image.get_array().shape[2] for image in axes.images] == [3] * 9
     recipe = study.figure(title="T", colour=False).recipe
     assert (recipe["view"], recipe["layers"], recipe["heads"]) == ("alignment", [0, 1], [0, 1, 2, 3])
-    assert recipe["call"] == "headscope.alignment_figure(found, title='T', colour=False)"
+    assert recipe["call"] == "headscope.figure(found, title='T', colour=False)"
 
 
 def test_colours_part_at_the_diagonal():
     pytest.importorskip("matplotlib", reason="needs the extra figures")
-    study = hs.AlignmentStudy()
+    study = AlignmentStudy()
     study.layers, study.heads = (0, 1, 4), 2
     counts = np.full((2, 2, 2, 3, 3), 10.0)
     counts[0, 0, 0] = [[9, 1, 5], [5, 5, 5], [5, 5, 5]]
@@ -198,7 +199,7 @@ def test_colours_part_at_the_diagonal():
     assert {"10", "90", "diagonal 50"} <= set(words)
     assert "whiskers" not in " ".join(words)
     with pytest.raises(hs.FigureError, match="No sentence was counted"):
-        hs.AlignmentStudy().figure()
+        AlignmentStudy().figure()
 
 
 def test_a_study_of_the_same_model_with_other_weights_is_not_gone_on_with(translator, tmp_path):
@@ -214,9 +215,9 @@ def test_a_study_of_the_same_model_with_other_weights_is_not_gone_on_with(transl
         hs.alignment_study(other, tokenizer, PAIRS, resume=path)
     assert path.read_bytes() == kept
     # files of earlier versions do not tell
-    study = hs.load_alignment_study(path)
+    study = load_alignment_study(path)
     study.fingerprint = ""
     study.save(path)
     with pytest.warns(UserWarning, match="did not note the weights: that they are the same is taken on trust"):
         found = hs.alignment_study(model, tokenizer, PAIRS, resume=path)
-    assert hs.load_alignment_study(path).fingerprint == found.fingerprint != ""
+    assert load_alignment_study(path).fingerprint == found.fingerprint != ""

@@ -5,9 +5,8 @@ import pickle
 
 import pytest
 
-import headscope as hs
 from headscope.patterns import load_mechanism_tally
-from headscope.studies import load_alignment_study, load_coref, load_norm_study, load_relations
+from headscope.studies import Ablation, load_alignment_study, load_coref, load_norm_study, load_relations
 
 from ..storage.test_mutants import CASES
 
@@ -17,7 +16,7 @@ LOADERS = {
     "relations.npz": load_relations,
     "coref.npz": load_coref,
     "alignment.npz": load_alignment_study,
-    "ablation.npz": hs.Ablation.load,
+    "ablation.npz": Ablation.load,
 }
 
 

@@ -5,6 +5,7 @@ import headscope as hs
 from headscope import RecordError
 from headscope.linguistics import Mention, Passage, read_coreference
 from headscope.linguistics.mentions import RULES, rule_hits
+from headscope.studies import Coreference, load_coref, load_relations
 from headscope.testing import random_weights
 
 HEADS, PASSAGES = 3, 24
@@ -76,7 +77,7 @@ def passages():
 
 @pytest.fixture(scope="module")
 def study(passages):
-    found = hs.Coreference(seed=2)
+    found = Coreference(seed=2)
     for passage in passages:
         rules = [by_rule(passage, rule) for rule in RULES.values()]
         found.update(passage, record_of(passage, rules[0], right(passage), rules[1]))
@@ -127,7 +128,7 @@ def test_documents_are_not_split(study, passages):
     documents = sorted({passage.document for passage in passages if passage.questions})
     order = np.random.default_rng(2).permutation(len(documents))
     chosen = {documents[place] for place in order[: len(documents) // 2]}
-    halves = [hs.Coreference(), hs.Coreference()]
+    halves = [Coreference(), Coreference()]
     for passage in passages:
         rules = [by_rule(passage, rule) for rule in RULES.values()]
         record = record_of(passage, rules[0], right(passage), rules[1])
@@ -152,11 +153,11 @@ def test_documents_are_not_split(study, passages):
         joined + study
     for other in ({"rows": "max"}, {"stack": "encoder"}):
         with pytest.raises(RecordError, match="of other models or options"):
-            joined + hs.Coreference(**other)
+            joined + Coreference(**other)
 
 
 def test_what_was_told_is_told_anew_of_more_passages(study, passages):
-    grown = hs.Coreference(seed=2)
+    grown = Coreference(seed=2)
     for number, passage in enumerate(passages):
         rules = [by_rule(passage, rule) for rule in RULES.values()]
         grown.update(passage, record_of(passage, rules[0], right(passage), rules[1]))
@@ -177,13 +178,13 @@ def test_tables_and_pictures_hold_every_kind(study, tmp_path):
 
 
 def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
-    parts = [hs.Coreference(seed=2) for _ in range(2)]
+    parts = [Coreference(seed=2) for _ in range(2)]
     for number, passage in enumerate(passages):
         rules = [by_rule(passage, rule) for rule in RULES.values()]
         parts[number % 2].update(passage, record_of(passage, rules[0], right(passage), rules[1]))
     parts[0].left_out["far"] = "its words cannot be told"
     paths = [part.save(tmp_path / f"{number}.npz") for number, part in enumerate(parts)]
-    both = hs.load_coref(paths[1]) + hs.load_coref(paths[0])
+    both = load_coref(paths[1]) + load_coref(paths[0])
     assert both.left_out == {"far": "its words cannot be told"}
     both.left_out = {}
     assert both.model == study.model
@@ -192,13 +193,13 @@ def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
     np.testing.assert_array_equal(both.accuracy("pronoun", "words"), study.accuracy("pronoun", "words"))
     with pytest.raises(RecordError, match="was counted before"):
         both.update(passages[3], record_of(passages[3], *[right(passages[3])] * 3))
-    assert hs.load_coref(hs.Coreference(rows="max").save(tmp_path / "none.npz")).rows == "max"
+    assert load_coref(Coreference(rows="max").save(tmp_path / "none.npz")).rows == "max"
     with pytest.raises(hs.FileError, match=r"0\.npz holds no relations"):
-        hs.load_relations(paths[0])
+        load_relations(paths[0])
 
 
 def test_what_cannot_be_aligned_is_counted_and_named(passages):
-    found = hs.Coreference()
+    found = Coreference()
     record = record_of(passages[0])
     found.update(passages[0], record)
     with pytest.raises(RecordError, match="'p0' was counted before"):
@@ -210,7 +211,7 @@ def test_what_cannot_be_aligned_is_counted_and_named(passages):
     cut = cut.take([place for place, span in enumerate(cut.offsets) if span is None or span[0] < last])
     size = len(cut)
     short = hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, size, size)), cut)
-    other = hs.Coreference()
+    other = Coreference()
     other.update(passages[0], short)
     assert other.passages == 0
     assert "1 passages are left out:\n  p0: No token stands for word" in str(other)
@@ -228,7 +229,7 @@ def test_what_is_not_there_is_refused(study, passages):
     with pytest.raises(RecordError, match="Passages were given as NoneType"):
         hs.coref(None)
     with pytest.raises(RecordError, match="confidence 2.0"):
-        hs.Coreference(confidence=2.0)
+        Coreference(confidence=2.0)
 
 
 def test_the_demo_model_finds_antecedents(minilm, shared):

@@ -6,7 +6,8 @@ import pytest
 import headscope as hs
 from headscope import RecordError
 from headscope.evidence import interval, p_above
-from headscope.patterns import load_tally
+from headscope.patterns import Tally, load_tally
+from headscope.studies import Ablation
 from headscope.studies.shared._source import parse_source
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
@@ -50,7 +51,7 @@ def test_documents_are_kept_and_added_up(tmp_path):
     records = [random_record(seed=seed) for seed in range(4)]
     parts = []
     for number in (0, 2):
-        parts.append(hs.Tally())
+        parts.append(Tally())
         for place in (number, number + 1):
             parts[-1].update(str(place), records[place], group=GROUPS[place])
     kept = load_tally((parts[0] + parts[1]).save(tmp_path / "tally.npz"))
@@ -94,7 +95,7 @@ def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
     assert grouped.least_p == 2.0**-3
     assert "6 examples of 4 documents" in str(grouped)
     assert "over documents" in str(grouped)
-    again = hs.Ablation.load(grouped.save(tmp_path / "kept.npz"))
+    again = Ablation.load(grouped.save(tmp_path / "kept.npz"))
     assert again.groups == ("a", "a", "b", "b", "c", None)
     with pytest.raises(RecordError, match="2 groups were given for 6 examples"):
         hs.ablate(model, task, layers=False, groups=["a", "b"])

@@ -6,7 +6,8 @@ import pytest
 import headscope as hs
 from headscope import tasks
 from headscope.evidence import Statistic, length_said, load_statistic
-from headscope.studies import load_norm_study
+from headscope.patterns import Mechanism, load_mechanism_tally
+from headscope.studies import Ablation, load_norm_study
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat on it", "a dog ran", "she saw us all"]
@@ -44,8 +45,8 @@ def test_norms(model, tokenizer, tmp_path):
 def test_mechanism(model, tokenizer, tmp_path):
     found = hs.mechanism(model, tokenizer, TEXTS)
     assert f"3 texts ({SAID})" in str(found)
-    kept = hs.load_mechanism_tally(found.tally.save(tmp_path / "a.npz"))
-    assert f"3 texts ({SAID})" in str(hs.Mechanism(kept))
+    kept = load_mechanism_tally(found.tally.save(tmp_path / "a.npz"))
+    assert f"3 texts ({SAID})" in str(Mechanism(kept))
 
 
 def test_ablation(tokenizer, tmp_path):
@@ -54,7 +55,7 @@ def test_ablation(tokenizer, tmp_path):
     model = AutoModelForCausalLM.from_config(tiny_model("gpt2").config).eval()
     found = hs.ablate(model, tasks.next_word(tokenizer, TEXTS), layers=False, allow_unfit=True)
     assert f"3 examples, {SAID}; disabled" in str(found)
-    assert SAID in str(hs.Ablation.load(found.save(tmp_path / "a.npz")))
+    assert SAID in str(Ablation.load(found.save(tmp_path / "a.npz")))
 
 
 def test_heads(model, tokenizer):

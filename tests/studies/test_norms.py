@@ -9,6 +9,7 @@ from headscope import FigureError, RecordError
 from headscope.cli import run
 from headscope.evidence import Statistic
 from headscope.record import Contributions
+from headscope.studies import NormStudy, load_norm_study
 from headscope.studies.norms._values import CLASSES, FIRST_ROWS, ROWS, _agreement, _within_heads, classes_of
 from headscope.testing import random_weights, tiny_model, tiny_tokenizer
 
@@ -119,14 +120,14 @@ def test_tokens_that_add_nothing_get_weight_and_no_share():
 
 
 def test_parts_of_the_texts_add_up_whatever_the_order(records, tmp_path):
-    whole, first, second = hs.NormStudy(), hs.NormStudy(), hs.NormStudy()
+    whole, first, second = NormStudy(), NormStudy(), NormStudy()
     for number, record in enumerate(records):
         whole.update(str(number), record)
         (first if number % 2 else second).update(str(number), record)
-    for both in (first + second, second + first, hs.NormStudy() + first + second):
+    for both in (first + second, second + first, NormStudy() + first + second):
         np.testing.assert_array_equal(both.statistic.mean, whole.statistic.mean)
         assert str(both) == str(whole)
-    again = hs.load_norm_study(first.save(tmp_path / "half.npz"))
+    again = load_norm_study(first.save(tmp_path / "half.npz"))
     np.testing.assert_array_equal((again + second).statistic.mean, whole.statistic.mean)
     assert again.layers == (0, 1)
     with pytest.raises(RecordError, match="counted before"):
@@ -255,7 +256,7 @@ def test_files_from_before_ranks_within_heads_are_read(records, tmp_path):
     kept = Statistic((len(FIRST_ROWS), study.statistic.shape[1]), (*FIRST_ROWS, *study.statistic.names[len(ROWS) :]))
     for text, values in zip(study.statistic.texts, study.statistic.values, strict=True):
         kept.update(text, values[: len(FIRST_ROWS)])
-    again = hs.load_norm_study(kept.save(tmp_path / "old.npz"))
+    again = load_norm_study(kept.save(tmp_path / "old.npz"))
     np.testing.assert_array_equal(again.mean("spearman: all"), study.mean("spearman: all"))
     assert np.isnan(again.mean("spearman within heads: all")).all()
     assert "within heads" in str(study)

@@ -7,6 +7,7 @@ import headscope as hs
 from headscope import FileError, RecordError
 from headscope.linguistics import OFFSETS, Sentence, Treebank, offset_baseline, offset_heads, read_treebank
 from headscope.storage import load_kept, save_kept
+from headscope.studies import Relations, load_relations
 from headscope.testing import random_weights
 
 HEADS = 3
@@ -66,7 +67,7 @@ def shifted(sentence, offset=1):
 
 def study_of(sentences, *maps_of, study=None, first=0, layers=2, **options):
     """A study of records whose last head of the last layer is planted, and the others random."""
-    study = hs.Relations(**options) if study is None else study
+    study = Relations(**options) if study is None else study
     for number, sentence in enumerate(sentences, first):
         tokens, rng = tokens_of(sentence), np.random.default_rng(number)
         weights = random_weights(rng, (layers, HEADS, len(tokens), len(tokens))).astype(float)
@@ -157,7 +158,7 @@ def test_baselines_are_those_of_the_treebank(bank):
 def part_of(bank, sentences):
     """A study of some sentences, each with the maps that `study_of` gives it."""
     numbers = {sentence.name: number for number, sentence in enumerate(bank)}
-    part = hs.Relations()
+    part = Relations()
     for sentence in sentences:
         tokens, rng = tokens_of(sentence), np.random.default_rng(numbers[sentence.name])
         weights = random_weights(rng, (2, HEADS, len(tokens), len(tokens))).astype(float)
@@ -204,7 +205,7 @@ def test_no_document_is_on_both_sides(bank):
     texts = [replace(bank.sentences[0], name=f"{place}", document=f"{place // 10}") for place in range(40)]
     rng = np.random.default_rng(0)
     maps = [random_weights(rng, (2, HEADS, *[len(tokens_of(texts[0]))] * 2)).astype(float) for _ in range(4)]
-    grouped, alone = hs.Relations(trees=False), hs.Relations(trees=False)
+    grouped, alone = Relations(trees=False), Relations(trees=False)
     for place, sentence in enumerate(texts):
         record = hs.from_weights(list(maps[place // 10]), tokens_of(sentence))
         grouped.update(sentence, record)
@@ -229,7 +230,7 @@ def test_files_from_before_documents_are_read(bank, tmp_path):
     said, arrays = load_kept(study.save(tmp_path / "new.npz"), "relations")
     del said["options"]["splits"]
     said["sentences"] = [row[:2] for row in said["sentences"]]
-    kept = hs.load_relations(save_kept(tmp_path / "old.npz", "relations", said, arrays))
+    kept = load_relations(save_kept(tmp_path / "old.npz", "relations", said, arrays))
     assert str(kept) == str(study)
 
 
@@ -252,26 +253,26 @@ def test_what_was_told_is_told_anew_of_more_sentences(bank):
 
 def test_studies_add_up_and_are_kept(bank, tmp_path):
     whole = study_of(bank, gold)
-    left, right = hs.Relations(), hs.Relations()
+    left, right = Relations(), Relations()
     for number, sentence in enumerate(bank):
         tokens, rng = tokens_of(sentence), np.random.default_rng(number)
         weights = random_weights(rng, (2, HEADS, len(tokens), len(tokens))).astype(float)
         weights[-1, -1] = spread(sentence, gold(sentence)[None], tokens)[0]
         (left if number % 3 else right).update(sentence, hs.from_weights(list(weights), tokens, model="planted"))
     assert str(left + right) == str(whole)
-    kept = hs.load_relations(left.save(tmp_path / "left.npz"))
+    kept = load_relations(left.save(tmp_path / "left.npz"))
     assert str(kept + right) == str(whole)
-    assert hs.load_relations(hs.Relations().save(tmp_path / "none.npz")).sentences == 0
+    assert load_relations(Relations().save(tmp_path / "none.npz")).sentences == 0
     for other in ({"rows": "max"}, {"trees": False}, {"universal": True}, {"stack": "encoder"}):
         with pytest.raises(RecordError, match="of other models or options"):
-            left + hs.Relations(**other)
+            left + Relations(**other)
     with pytest.raises(RecordError, match="share a sentence"):
         whole + left
     (tmp_path / "cut.npz").write_bytes((tmp_path / "left.npz").read_bytes()[:-80])
     with pytest.raises(FileError, match="cut or holds no relations"):
-        hs.load_relations(tmp_path / "cut.npz")
+        load_relations(tmp_path / "cut.npz")
     with pytest.raises(FileError, match="is not there"):
-        hs.load_relations(tmp_path / "nothing.npz")
+        load_relations(tmp_path / "nothing.npz")
 
 
 def test_sentences_that_cannot_be_aligned_are_counted_and_named(bank):
@@ -304,12 +305,12 @@ def test_what_is_not_there_is_refused(bank):
     with pytest.raises(RecordError, match="No word has the relation 'pobj'"):
         study.best("pobj")
     with pytest.raises(RecordError, match="correction 'none'"):
-        hs.Relations(correction="none")
+        Relations(correction="none")
     with pytest.raises(RecordError, match="text is 'raw'"):
         hs.relations(None, treebank=bank, text="raw")
     with pytest.raises(RecordError, match="A treebank was given as list"):
         hs.relations(None, treebank=[])
-    assert repr(hs.Relations()) == str(hs.Relations()) == "<Relations of 0 sentences>"
+    assert repr(Relations()) == str(Relations()) == "<Relations of 0 sentences>"
 
 
 def test_tables_and_pictures_hold_every_relation(bank, tmp_path):

@@ -58,7 +58,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
 
     Raises:
         FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.
-        RecordError: where it was made with patterns of one's own, which only `headscope.load_tally` and its like take.
+        RecordError: where it was made with patterns of one's own, which only `load_tally` and its like in
+            `headscope.patterns` take.
 
     Example:
         >>> load("run.safetensors", check=True)

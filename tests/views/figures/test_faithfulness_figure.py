@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-import headscope as hs
 from headscope import RecordError
 from headscope.evidence import interval
-from headscope.studies import Explained
+from headscope.studies import Explained, Faithfulness
+from headscope.views.figures import faithfulness_figure
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
 NAMES = ("attention", "contribution", "gradient", "leave_one_out", "random")
@@ -33,7 +33,7 @@ def found():
                 largest=0.5,
             )
         )
-    return hs.Faithfulness(tuple(texts), 0.9, "planted", -1)
+    return Faithfulness(tuple(texts), 0.9, "planted", -1)
 
 
 def test_erasure_curves_are_means_with_intervals(found):
@@ -62,7 +62,7 @@ def marks(figure):
 
 
 def test_marks_stand_where_the_numbers_are(found):
-    figure = hs.faithfulness_figure(found)
+    figure = faithfulness_figure(found)
     placed = marks(figure)
     assert len(placed) == len(found.means)
     names = [name for name in found.means if name[2] == "gradient"]
@@ -90,12 +90,12 @@ def test_curves_are_drawn_for_every_signal(found):
     assert text.count("leave one out") == 3
     assert "itself" in text
     assert "T" in text
-    assert figure.recipe["call"] == "headscope.faithfulness_figure(found, title='T', width=140)"
+    assert figure.recipe["call"] == "headscope.figure(found, title='T', width=140)"
     assert (figure.recipe["model"], figure.recipe["layers"]) == ("planted", [-1])
 
 
 def test_one_text_has_no_whiskers(found):
-    alone = hs.Faithfulness(found.texts[:1])
+    alone = Faithfulness(found.texts[:1])
     text = " ".join(
         re.findall(r"<text[^>]*>([^<]*)</text>", alone.figure(theme="dark", colour=False).to_bytes("svg").decode())
     )
@@ -104,7 +104,7 @@ def test_one_text_has_no_whiskers(found):
 
 
 def test_what_cutting_any_tokens_does_is_the_zero_line_of_erasure(found):
-    axes = hs.faithfulness_figure(found).matplotlib.axes[0]
+    axes = faithfulness_figure(found).matplotlib.axes[0]
     upright = [line for line in axes.lines if line.get_linewidth() == 1.0 and len(set(line.get_xdata())) == 1]
     assert len(upright) == 2
     assert any("the zero line" in text.get_text() for text in axes.texts)

@@ -9,6 +9,7 @@ import pytest
 import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.views.figures import heads_figure
 from headscope.views.figures._heads_figure import told
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
@@ -85,7 +86,7 @@ def test_one_text_says_so_and_needs_no_distances():
 
 def test_figures_are_the_same_each_time_and_carry_their_recipe(found, tmp_path):
     options = {"theme": "dark", "width": 120, "colour": False, "title": "A title"}
-    first, second = (hs.heads_figure(found, **options) for _ in range(2))
+    first, second = (heads_figure(found, **options) for _ in range(2))
     assert first.to_bytes("svg") == second.to_bytes("svg")
     assert first.recipe["view"] == "heads"
     assert first.recipe["layers"] == [0, 1]
@@ -132,7 +133,7 @@ def test_kovalevas_classes_are_bars_of_every_layer(found):
     shares = found.classes_of_layers()[1]
     assert f"{100 * shares['vertical']:.0f}" in text[text.index("layer 1") : text.index("all")]
     assert "entropy" not in text
-    assert found.figure(classes=True).recipe["call"].startswith("headscope.heads_figure(found, classes=")
+    assert found.figure(classes=True).recipe["call"].startswith("headscope.figure(found, classes=")
 
 
 def test_kovalevas_classes_of_several_tasks_stand_below_each_other(found):

@@ -69,7 +69,7 @@ def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
         layers=layers,
         heads=[head for head in heads if head >= 0],
         texts=[found.task, str(found.examples)],
-        call=f"headscope.ablation_figure(found{written_options(options)})",
+        call=f"headscope.figure(found{written_options(options)})",
         style=style,
     )
     return Figure(sheet.matplotlib, recipe)

@@ -81,7 +81,7 @@ def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
         layers=found.layers,
         heads=range(found.heads),
         texts=found.statistic.texts,
-        call=f"headscope.alignment_figure(found{written_options(options)})",
+        call=f"headscope.figure(found{written_options(options)})",
         style=style,
     )
     return Figure(sheet.matplotlib, recipe)

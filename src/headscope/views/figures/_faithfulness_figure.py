@@ -112,7 +112,7 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
         layers=(found.layer,),
         heads=(),
         texts=[" ".join(text.pieces) for text in found.texts],
-        call=f"headscope.faithfulness_figure(found{written_options(options)})",
+        call=f"headscope.figure(found{written_options(options)})",
         style=style,
     )
     return Figure(sheet.matplotlib, recipe)

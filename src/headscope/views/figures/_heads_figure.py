@@ -115,7 +115,7 @@ def _recipe(found: Heads, chosen: str, options: ResultOptions, style: Style) -> 
         layers=layers,
         heads=numbers,
         texts=found.tally.shown.values(),
-        call=f"headscope.heads_figure(found, {chosen}{written_options(options)})",
+        call=f"headscope.figure(found, {chosen}{written_options(options)})",
         style=style,
     )
 

@@ -74,7 +74,7 @@ def mechanism_figure(
         ]
         sheet.finish(sheet.paragraph(bottom, notes) + 0.3 * style.em)
     layers, heads = zip(*cells, strict=True)
-    call = f"headscope.mechanism_figure(found, at={cells!r}, of={of!r}{written_options(options)})"
+    call = f"headscope.figure(found, at={cells!r}, of={of!r}{written_options(options)})"
     recipe = result_recipe(
         "mechanism",
         model=found.tally.model,

@@ -1,0 +1,94 @@
+"""The public names, each once: where it is defined. `__init__.py` loads them from there on first use."""
+
+from ._version import __version__ as __version__
+from .capturing import (
+    budget as budget,
+    capture as capture,
+    capture_encoded as capture_encoded,
+    capture_many as capture_many,
+    generate as generate,
+    watch as watch,
+    without_embedding as without_embedding,
+)
+from .comparison import (
+    Comparison as Comparison,
+    Effect as Effect,
+    compare as compare,
+)
+from .errors import (
+    CaptureError as CaptureError,
+    FigureError as FigureError,
+    FileError as FileError,
+    HeadscopeError as HeadscopeError,
+    InterventionError as InterventionError,
+    ModelError as ModelError,
+    PageError as PageError,
+    RecordError as RecordError,
+    TextError as TextError,
+)
+from .interventions import (
+    Cut as Cut,
+    Given as Given,
+    Intervention as Intervention,
+    Mean as Mean,
+    MeanOutput as MeanOutput,
+    Patch as Patch,
+    Uniform as Uniform,
+    Zero as Zero,
+    intervene as intervene,
+)
+from .norms import (
+    flow as flow,
+    rollout as rollout,
+)
+from .patterns import (
+    Heads as Heads,
+)
+from .record import (
+    Generation as Generation,
+    Layer as Layer,
+    ModelFacts as ModelFacts,
+    Record as Record,
+    Stack as Stack,
+    Tokens as Tokens,
+    from_nnsight as from_nnsight,
+    from_transformer_lens as from_transformer_lens,
+    from_weights as from_weights,
+)
+from .results import (
+    load as load,
+    save as save,
+)
+from .studies import (
+    Tampering as Tampering,
+    ablate as ablate,
+    alignment_study as alignment_study,
+    coref as coref,
+    effect as effect,
+    embedding_role as embedding_role,
+    faithfulness as faithfulness,
+    heads as heads,
+    mechanism as mechanism,
+    norm_study as norm_study,
+    probe as probe,
+    relations as relations,
+    word_alignment as word_alignment,
+)
+from .tasks import (
+    Task as Task,
+)
+from .views import (
+    View as View,
+    head_view as head_view,
+    matrix_view as matrix_view,
+    model_view as model_view,
+    neuron_view as neuron_view,
+    page as page,
+    pair_view as pair_view,
+    scatter_view as scatter_view,
+    text_view as text_view,
+    view as view,
+)
+from .views.figures import (
+    figure as figure,
+)
