@@ -400,7 +400,8 @@ def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
 
 def test_loading_a_result_needs_no_torch(found, tmp_path):
     path = found.save(tmp_path / "a.npz")
-    code = f"import sys; from headscope.studies import Ablation; print(Ablation.load({str(path)!r})); sys.exit('torch' in sys.modules)"
+    load = f"Ablation.load({str(path)!r})"
+    code = f"import sys; from headscope.studies import Ablation; print({load}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
