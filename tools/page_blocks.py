@@ -154,6 +154,8 @@ def _run_script(arguments: list[str]) -> str | int | None:
     try:
         if arguments[0] == "-m":
             sys.argv = arguments[1:]
+            # another test may have imported it, and a module that is run is run anew
+            sys.modules.pop(f"{arguments[1]}.__main__", None)
             runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         else:
             sys.argv = arguments
