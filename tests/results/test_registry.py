@@ -7,6 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.results import Result, drawing_of, draws, shows, view_of
+from headscope.studies import Relations
 from headscope.testing import random_record
 from headscope.views.figures import heads_figure
 
@@ -54,6 +55,10 @@ def test_what_is_missing_is_said_in_one_sentence():
     for ask in (hs.figure, Result.figure):
         with pytest.raises(hs.FigureError, match="^A Comparison has a page and no figure"):
             ask(compared)
+    with pytest.raises(hs.FigureError, match=r"^A Relations is drawn to a file by its own \.plot\(path\), and not by"):
+        hs.figure(Relations())
+    with pytest.raises(hs.PageError, match=r"^A Relations has no page: draw it to a file with its own \.plot\(path\)"):
+        hs.view(Relations())
     with pytest.raises(hs.FigureError, match="^A Lengths has no figure: print it"):
         hs.figure(Lengths())
     with pytest.raises(hs.PageError, match="^A Lengths has neither a page nor a figure"):

@@ -170,6 +170,8 @@ def no_figure(found: Any) -> str:
             f"A {name} has a page and no figure: give it to headscope.view(...), or draw one of its records, "
             "figure(comparison.b)"
         )
+    if callable(getattr(found, "plot", None)):
+        return f"A {name} is drawn to a file by its own .plot(path), and not by figure(...)"
     return f"A {name} has no figure: print it, or take its table, to_pandas()"
 
 
@@ -178,4 +180,6 @@ def no_page(found: Any) -> str:
     name = type(found).__name__
     if drawing_of(found) is not None:
         return f"A {name} has a figure and no page: draw it with headscope.figure(...)"
+    if callable(getattr(found, "plot", None)):
+        return f"A {name} has no page: draw it to a file with its own .plot(path)"
     return f"A {name} has neither a page nor a figure: print it, or take its table, to_pandas()"
