@@ -40,6 +40,6 @@ def test_captures_count_what_was_run_and_what_was_left_out(monkeypatch, capsys):
     records = hs.capture_many(
         tiny_model("bert"), tiny_tokenizer(), texts, batch_size=1, progress=True, on_error=lambda *_: None
     )
-    next(records)
+    list(records)
     lines = [line.partition(" after")[0] for line in capsys.readouterr().err.splitlines()]
     assert lines == [f"Capturing: {number} of 4 inputs" for number in (1, 2, 3, 4)]

@@ -62,6 +62,7 @@ PARTS = (
     Part("interventions", "Interventions", "Changing what attention does, and the importance of heads."),
     Part("tasks", "Tasks", "What a model is scored on."),
     Part("studies", "Studies", "Analyses end to end, and their results."),
+    Part("results", "Results", "What results of studies have in common: files, tables, figures, pages."),
     Part("comparison", "Comparison", "Two records, texts or models beside each other."),
     Part("evidence", "Evidence", "Intervals, baselines and corrections."),
     Part("linguistics", "Linguistics", "Words, treebanks, mentions and trees."),

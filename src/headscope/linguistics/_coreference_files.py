@@ -250,6 +250,14 @@ def _within(span: Span, other: Span) -> bool:
 
 
 def source_name(path: str | os.PathLike[str]) -> str:
-    """What a file or folder is called in results; a folder's name alone says too little."""
+    """What a file or folder is called in results; a folder's name alone says too little.
+
+    Args:
+        path: of the file or folder; it need not be there.
+
+    Example:
+        >>> source_name("data/gap-development.tsv")
+        'gap-development'
+    """
     path = Path(path).resolve()
     return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
