@@ -7,7 +7,7 @@ BUNDLE := src/headscope/views/static/page.js
 FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src frontend/tools -type f)
 
 TYPED := $(addprefix tests/,measures norms record evidence patterns comparison tasks capturing/statistics capturing/test_capture.py views/test_payload.py)
-QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views test_build.py)
+QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views) --ignore tests/views/figures
 
 .DEFAULT_GOAL := help
 .PHONY: help demo setup bundle dist requirements test test-python test-types test-frontend quick check bench pictures playground docs notebooks support contract clean
@@ -24,7 +24,7 @@ bundle: $(BUNDLE) ## Build the viewer bundle
 
 test: test-frontend test-python test-types ## Run every test: TypeScript, Python, browser
 
-quick: setup ## Run what tests of numbers, files and pages take seconds for: no browser, no architectures
+quick: setup ## Run what tests of numbers, files and pages take seconds for: no browser, no architectures, no figures
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(QUICK)
 
 test-frontend: frontend/node_modules/.installed
