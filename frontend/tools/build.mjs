@@ -6,10 +6,11 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
+import { minify } from "terser";
 import { crushedCss } from "./css.mjs";
 
 /** Bytes that each bundle may have. */
-const MOST_BYTES = { "page.js": 260_000, "live.js": 262_500, "frame.js": 1_500 };
+const MOST_BYTES = { "page.js": 260_000, "live.js": 260_000, "frame.js": 1_500 };
 /** frame.js stands in every output of a notebook and holds nothing of others. */
 const WITH_LICENCES = ["page.js", "live.js"];
 const root = new URL("../", import.meta.url);
@@ -25,7 +26,8 @@ const checkedWrite = {
       await mkdir(folder, { recursive: true });
       for (const { path, text } of outputFiles) {
         const name = basename(path);
-        const script = WITH_LICENCES.includes(name) ? `${banner}\n${text}` : text;
+        const small = await smaller(text);
+        const script = WITH_LICENCES.includes(name) ? `${banner}\n${small}` : small;
         check(name, script);
         await writeFile(path, script);
         console.log(`${name}: ${size(script)}`);
@@ -40,6 +42,13 @@ function check(name, script) {
   if (forbidden) throw new Error(`${name} contains ${forbidden[0]} and cannot stand inside a page.`);
   const most = MOST_BYTES[name];
   if (Buffer.byteLength(script) > most) throw new Error(`${name} has ${size(script)}; at most ${most} are allowed.`);
+}
+
+/** What esbuild made, once more: terser looks at all of it together, and saves a further hundredth. */
+async function smaller(script) {
+  const options = { module: true, ecma: 2022, compress: { passes: 2, unsafe_arrows: true, unsafe_methods: true } };
+  const { code } = await minify(script, { ...options, format: { ascii_only: true } });
+  return code;
 }
 
 function size(script) {
