@@ -38,14 +38,17 @@ def install_package(folder: Path) -> Path:
     if not (target / f"bertviz-{VERSION}.dist-info").is_dir():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target)]
         subprocess.run([*pip, "ipython"], check=True)
-        subprocess.run([*pip, "--no-deps", f"bertviz=={VERSION}"], check=True)  # last: its presence says all is there
+        subprocess.run(
+            [*pip, "--no-deps", f"bertviz=={VERSION}"], check=True
+        )  # last: its presence says all is there
     return target
 
 
 def install_scripts(folder: Path) -> dict[str, str]:
     """Install the three scripts with npm; return their texts by file name on the CDN."""
     paths = {
-        name: folder / "node_modules" / package.partition("@")[0] / inner for name, (package, inner) in SCRIPTS.items()
+        name: folder / "node_modules" / package.partition("@")[0] / inner
+        for name, (package, inner) in SCRIPTS.items()
     }
     if not all(path.is_file() for path in paths.values()):
         packages = [package for package, _ in SCRIPTS.values()]

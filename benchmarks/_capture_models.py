@@ -37,7 +37,9 @@ SHAPES = {
 
 
 class Numbers:
-    """Stands in for a tokenizer where there is only a shape: every token is called by its number."""
+    """Stands in for a tokenizer where there is only a shape: every token is called by its
+    number.
+    """
 
     all_special_ids = (101, 102)
     unk_token_id = None
@@ -58,7 +60,9 @@ def model_of(shape: Shape, implementation: str) -> nn.Module:
         return model
     positions = {"attn_implementation": implementation}
     if shape.family == "GPT-2 small":
-        return transformers.GPT2Model(transformers.GPT2Config(n_positions=shape.tokens, **positions)).eval()
+        return transformers.GPT2Model(
+            transformers.GPT2Config(n_positions=shape.tokens, **positions)
+        ).eval()
     config = transformers.LlamaConfig(
         hidden_size=768,
         num_hidden_layers=12,
@@ -72,10 +76,14 @@ def model_of(shape: Shape, implementation: str) -> nn.Module:
 
 
 def inputs_of(shape: Shape, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """Token numbers with the frequencies of text (about 2 % of the pairs are equal), and separators among them."""
+    """Token numbers with the frequencies of text (about 2 % of the pairs are equal), and separators
+    among them.
+    """
     generator = torch.Generator().manual_seed(1)
     frequencies = torch.arange(1, model.config.vocab_size - FIRST_ORDINARY).float() ** -1.05
-    drawn = torch.multinomial(frequencies, shape.batch * shape.tokens, replacement=True, generator=generator)
+    drawn = torch.multinomial(
+        frequencies, shape.batch * shape.tokens, replacement=True, generator=generator
+    )
     ids = drawn.view(shape.batch, shape.tokens) + FIRST_ORDINARY
     ids[:, 0] = 101
     ids[:, SEPARATOR_EVERY - 1 :: SEPARATOR_EVERY] = 102

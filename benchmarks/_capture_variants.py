@@ -43,15 +43,21 @@ def watch_only(model: nn.Module, inputs: Inputs) -> object:
 
 
 def engine_alone(model: nn.Module, inputs: Inputs, **asked: int) -> object:
-    """Statistics without the record around them: neither the check of every layer nor the projection."""
+    """Statistics without the record around them: neither the check of every layer nor the
+    projection.
+    """
     ids = inputs["input_ids"]
-    plan = StatisticsPlan(special=torch.isin(ids, torch.tensor(Numbers.all_special_ids)), ids=ids, **asked)
+    plan = StatisticsPlan(
+        special=torch.isin(ids, torch.tensor(Numbers.all_special_ids)), ids=ids, **asked
+    )
     real = [torch.arange(ids.shape[1])] * len(ids)
     found: list = []
     watched(
         model,
         inputs,
-        lambda call: found.append(statistics_of_call(call, plan, kept_queries=real, kept_keys=real)),
+        lambda call: found.append(
+            statistics_of_call(call, plan, kept_queries=real, kept_keys=real)
+        ),
     )
     return found
 
@@ -74,6 +80,8 @@ VARIANTS = (
     Variant('keep="statistics", top=8', partial(captured, keep="statistics", top=8)),
     Variant('keep="weights"', partial(captured, keep="weights")),
     Variant('keep="weights", float16', partial(captured, keep="weights", precision="float16")),
-    Variant("eager, output_attentions", partial(plain, output_attentions=True), implementation="eager"),
+    Variant(
+        "eager, output_attentions", partial(plain, output_attentions=True), implementation="eager"
+    ),
 )
 """The first is what the others are divided by."""

@@ -1,4 +1,5 @@
-"""One measurement of one shape in a process of its own, printed as JSON; `capture_cost.py` asks for it.
+"""One measurement of one shape in a process of its own, printed as JSON; `capture_cost.py` asks for
+it.
 
 python benchmarks/_measure_capture.py time minilm --rounds 4 --variants plain ...
 python benchmarks/_measure_capture.py memory minilm --variants plain
@@ -20,8 +21,12 @@ from _capture_variants import VARIANTS, Variant
 
 
 def seconds(shape: Shape, variants: Sequence[Variant], rounds: int) -> dict[str, float]:
-    """Shortest processor time of every variant; all take turns, so that a busy minute falls on all alike."""
-    models = {name: model_of(shape, name) for name in {variant.implementation for variant in variants}}
+    """Shortest processor time of every variant; all take turns, so that a busy minute falls on all
+    alike.
+    """
+    models = {
+        name: model_of(shape, name) for name in {variant.implementation for variant in variants}
+    }
     inputs = inputs_of(shape, next(iter(models.values())))
     found: dict[str, list[float]] = {variant.name: [] for variant in variants}
     for _ in range(rounds):
@@ -35,7 +40,9 @@ def seconds(shape: Shape, variants: Sequence[Variant], rounds: int) -> dict[str,
 
 
 def mebibytes(shape: Shape, variant: Variant) -> dict[str, float]:
-    """Peak of one variant above what was resident before it, and what of that stays with its result."""
+    """Peak of one variant above what was resident before it, and what of that stays with its
+    result.
+    """
     model = model_of(shape, variant.implementation)
     inputs = inputs_of(shape, model)
     variant.run(model, inputs)  # what libraries set up once is no part of it
@@ -65,8 +72,15 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
-    shape, variants = SHAPES[options.shape], [variant for variant in VARIANTS if variant.name in options.variants]
-    found = seconds(shape, variants, options.rounds) if options.measure == "time" else mebibytes(shape, *variants)
+    shape, variants = (
+        SHAPES[options.shape],
+        [variant for variant in VARIANTS if variant.name in options.variants],
+    )
+    found = (
+        seconds(shape, variants, options.rounds)
+        if options.measure == "time"
+        else mebibytes(shape, *variants)
+    )
     print(json.dumps(found))
 
 

@@ -9,14 +9,18 @@ from headscope.patterns import PATTERNS
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 
 WORDS = tuple(
-    f"{first}{last}" for first in "bdfgklmnprtv" for last in ("alo", "eni", "iro", "omu", "uta", "ako", "erin")
+    f"{first}{last}"
+    for first in "bdfgklmnprtv"
+    for last in ("alo", "eni", "iro", "omu", "uta", "ako", "erin")
 )
 SPREAD = 0.05
 POSITIONAL = ("positional-next", "positional-previous")
 
 
 def text(rng, *, causal=False, long=False):
-    """A pair of sentences of 10 to 20 words in which words come back as in prose, or longer ones, or one text."""
+    """A pair of sentences of 10 to 20 words in which words come back as in prose, or longer ones,
+    or one text.
+    """
     if causal:
         sizes = rng.integers(20, 40, 1)
     else:
@@ -24,7 +28,9 @@ def text(rng, *, causal=False, long=False):
     chances = 1 / np.arange(1, len(WORDS) + 1)
     pieces, segments = ([], []) if causal else (["[CLS]"], [0])
     for number, size in enumerate(sizes):
-        pieces += rng.choice(WORDS, size, p=chances / chances.sum()).tolist() + ([] if causal else ["[SEP]"])
+        pieces += rng.choice(WORDS, size, p=chances / chances.sum()).tolist() + (
+            [] if causal else ["[SEP]"]
+        )
         segments += [number] * (size + (not causal))
     return Tokens(pieces=tuple(pieces), segments=tuple(segments))
 
@@ -36,7 +42,9 @@ def noise(rng, visible, sharpness):
 
 
 def by_position(rng, size, lines, visible):
-    """A head that heeds offsets and the first token only, the same ones in every text, and a little chance."""
+    """A head that heeds offsets and the first token only, the same ones in every text, and a little
+    chance.
+    """
     offsets = np.arange(size)[None] - np.arange(size)[:, None]
     scores = lines[offsets + 64] + 2 * lines[0] * (offsets == -np.arange(size)[:, None])
     raised = np.where(visible, np.exp(scores + 0.3 * rng.standard_normal((size, size))), 0.0)
@@ -58,14 +66,18 @@ def targets_of(name, tokens):
         "positional-previous": lambda: np.eye(size, k=-1, dtype=bool) & own,
         "first-token": lambda: np.broadcast_to(np.arange(size) == 0, (size, size)),
         "sink": lambda: np.broadcast_to(np.arange(size) == 0, (size, size)),
-        "sink-elsewhere": lambda: np.broadcast_to(np.arange(size) == tokens.pieces.index("[SEP]"), (size, size)),
+        "sink-elsewhere": lambda: np.broadcast_to(
+            np.arange(size) == tokens.pieces.index("[SEP]"), (size, size)
+        ),
         "induction": lambda: prefix_targets(tokens.pieces) & words[:, None] & words,
         "previous-token": lambda: np.eye(size, k=-1, dtype=bool),
     }[name]()
 
 
 def planted(rng, name, tokens, score):
-    """A map whose score is about this, a little other on every text; rows without a target are chance."""
+    """A map whose score is about this, a little other on every text; rows without a target are
+    chance.
+    """
     targets = targets_of(name, tokens)
     score = np.clip(score + SPREAD * rng.standard_normal(), 0, 1)
     rest = noise(rng, np.ones(targets.shape, bool), 0.0 if name == "bag" else 2.0)
@@ -91,7 +103,9 @@ def record(maps, tokens, *, causal=False):
 
 
 def null_model(rng, texts, kind, *, heads=12, causal=False):
-    """Records of a model without patterns: ``chance``, or ``position`` whose heads heed positions only."""
+    """Records of a model without patterns: ``chance``, or ``position`` whose heads heed positions
+    only.
+    """
     lines = rng.normal(0, 1.0, (heads, 160))
     sharp = rng.choice([0.5, 1.0, 2.0, 3.0], heads)
     for _ in range(texts):
@@ -99,7 +113,9 @@ def null_model(rng, texts, kind, *, heads=12, causal=False):
         size = len(tokens)
         visible = np.tril(np.ones((size, size), bool)) if causal else np.ones((size, size), bool)
         maps = [
-            noise(rng, visible, sharp[head]) if kind == "chance" else by_position(rng, size, lines[head], visible)
+            noise(rng, visible, sharp[head])
+            if kind == "chance"
+            else by_position(rng, size, lines[head], visible)
             for head in range(heads)
         ]
         yield record(maps, tokens, causal=causal)
@@ -108,11 +124,15 @@ def null_model(rng, texts, kind, *, heads=12, causal=False):
 def planted_model(rng, texts, above):
     """Records of a model with one head for each pattern, its score so far above the threshold.
 
-    Every other text is long: `first-token` is told of texts below 64 tokens only, `sink` of longer ones.
+    Every other text is long: `first-token` is told of texts below 64 tokens only, `sink` of longer
+    ones.
     """
     for number in range(2 * texts):
         tokens = text(rng, long=number % 2 == 1)
         maps = [
-            planted(rng, p.name, tokens, p.threshold + (above / 2 if p.name in POSITIONAL else above)) for p in PATTERNS
+            planted(
+                rng, p.name, tokens, p.threshold + (above / 2 if p.name in POSITIONAL else above)
+            )
+            for p in PATTERNS
         ]
         yield record(maps, tokens)

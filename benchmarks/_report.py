@@ -65,9 +65,10 @@ def markdown(document: Mapping[str, object]) -> str:
     return "\n".join(
         [
             f"Measured on {machine['date']}: {machine['processor']}, {machine['cores']} cores, "
-            f"{machine['memory_gib']} GiB of memory (load {machine['load_at_start']} at the start); "
-            f"Chromium {machine['chromium']} without GPU; Python {machine['python']}, torch {machine['torch']}, "
-            f"transformers {machine['transformers']}; headscope {machine['headscope']}, BertViz {machine['bertviz']}.",
+            f"{machine['memory_gib']} GiB of memory (load {machine['load_at_start']} at the "
+            f"start); Chromium {machine['chromium']} without GPU; Python {machine['python']}, "
+            f"torch {machine['torch']}, transformers {machine['transformers']}; headscope "
+            f"{machine['headscope']}, BertViz {machine['bertviz']}.",
             "",
             table(document["summary"]),
             "",
@@ -81,7 +82,9 @@ def markdown(document: Mapping[str, object]) -> str:
 
 
 def table(summary: list[dict[str, object]]) -> str:
-    """A Markdown table with a line for each tool, and one for the ratio where both were measured."""
+    """A Markdown table with a line for each tool, and one for the ratio where both were
+    measured.
+    """
     lines = [
         "| tokens | tool | " + " | ".join(measure.heading for measure in MEASURES) + " |",
         "| ---: | --- | " + " | ".join("---:" for _ in MEASURES) + " |",
@@ -114,7 +117,9 @@ def _ratios(rows: Mapping[str, Mapping[str, object]]) -> list[str]:
     theirs, ours = rows["bertviz"], rows["headscope"]
     comparable = PAGE_KEYS if theirs["failure"] or ours["failure"] else ALL_KEYS
     return [
-        _ratio(theirs["median"][measure.key], ours["median"][measure.key]) if measure.key in comparable else "–"
+        _ratio(theirs["median"][measure.key], ours["median"][measure.key])
+        if measure.key in comparable
+        else "–"
         for measure in MEASURES
     ]
 
@@ -124,7 +129,9 @@ def _ratio(theirs: float | None, ours: float | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Two figures that count, every figure before the decimal point, and nothing below a thousandth."""
+    """Two figures that count, every figure before the decimal point, and nothing below a
+    thousandth.
+    """
     if value >= 10:
         return f"{value:.0f}"
     if value >= 1:

@@ -58,7 +58,9 @@ def passage(tokenizer: PreTrainedTokenizerFast, tokens: int) -> str:
         ValueError: If the passage is too short, or its beginning is not `tokens` long.
     """
     special = tokenizer.num_special_tokens_to_add()
-    encoded = tokenizer(PASSAGE, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    encoded = tokenizer(
+        PASSAGE, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+    )
     ends = [end for _, end in encoded["offset_mapping"]]
     words = tokens - special
     if not 0 < words <= len(ends):

@@ -1,10 +1,11 @@
-"""Measure what computing the layers below a change once saves, and how long 72 heads on 1,000 pairs take.
+"""Measure what computing the layers below a change once saves, and how long 72 heads on 1,000 pairs
+take.
 
     python benchmarks/ablation.py                         # both, 1,000 pairs: minutes
     python benchmarks/ablation.py --pairs 96 --threads 1  # the ratio on fewer
 
-Pairs are made-up sentences of 10 or 19 word pieces; time is of the processor and of the clock, both ways in the same
-process, in turns.
+Pairs are made-up sentences of 10 or 19 word pieces; time is of the processor and of the clock, both
+ways in the same process, in turns.
 """
 
 from __future__ import annotations
@@ -20,7 +21,20 @@ from headscope import tasks
 from headscope.capturing import load_model
 
 SAID = "the {} {} is {} in the {}"
-WORDS = ("man", "woman", "child", "dog", "street", "park", "water", "red", "blue", "running", "playing", "sitting")
+WORDS = (
+    "man",
+    "woman",
+    "child",
+    "dog",
+    "street",
+    "park",
+    "water",
+    "red",
+    "blue",
+    "running",
+    "playing",
+    "sitting",
+)
 SIZES = (16, 32, 64, 128)
 """Examples at once: more of them are what stacking several heads along the batch would be."""
 
@@ -34,7 +48,10 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     model, tokenizer = load_model(None)
     pairs, gold = made_up(options.pairs)
-    print(f"all-MiniLM-L6-v2, {options.pairs} pairs, {options.threads} threads, torch {torch.__version__}")
+    print(
+        f"all-MiniLM-L6-v2, {options.pairs} pairs, {options.threads} threads, torch "
+        f"{torch.__version__}"
+    )
     print("\none pass over all pairs, by pairs at once (32 rows are 16 pairs):")
     for size in SIZES:
         task = tasks.likeness(tokenizer, pairs, gold, batch=size)
@@ -48,7 +65,10 @@ def main() -> None:
             found = hs.ablate(model, task, share=share, layers=False)
             shown[share].append(time.process_time() - began)
             clock = time.perf_counter() - clock
-            print(f"\nround {number}, {found.shared}: {shown[share][-1]:.1f} s, {clock:.1f} s by the clock")
+            print(
+                f"\nround {number}, {found.shared}: {shown[share][-1]:.1f} s, {clock:.1f} s by "
+                "the clock"
+            )
     print(f"\nwhole / shared, processor time: {min(shown[False]) / min(shown[True]):.2f}")
 
 

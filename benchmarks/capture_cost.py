@@ -24,26 +24,42 @@ from _capture_variants import VARIANTS
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 OWN_MAPPINGS = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
-"""Every array of some size is a mapping of its own, given back when it is freed: resident memory is what is in use."""
+"""Every array of some size is a mapping of its own, given back when it is freed: resident memory is
+what is in use.
+"""
 HERE = Path(__file__).resolve().parent
 PLAIN = VARIANTS[0].name
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--shapes", nargs="+", choices=tuple(SHAPES), default=tuple(SHAPES), help="models and lengths")
     parser.add_argument(
-        "--variants", nargs="+", metavar="PART", default=[""], help="those whose name holds one of these"
+        "--shapes",
+        nargs="+",
+        choices=tuple(SHAPES),
+        default=tuple(SHAPES),
+        help="models and lengths",
+    )
+    parser.add_argument(
+        "--variants",
+        nargs="+",
+        metavar="PART",
+        default=[""],
+        help="those whose name holds one of these",
     )
     parser.add_argument("--rounds", type=int, default=4, help="runs of every variant, taking turns")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the results")
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="folder for the results"
+    )
     return parser.parse_args()
 
 
 def in_a_process(measure: str, shape: str, *more: str) -> dict[str, float]:
     command = [sys.executable, str(HERE / "_measure_capture.py"), measure, shape, *more]
     environment = {**os.environ, **ONE_THREAD, **(OWN_MAPPINGS if measure == "memory" else {})}
-    return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+    return json.loads(
+        subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
+    )
 
 
 def measure_all(shape: str, names: list[str], rounds: int) -> list[dict[str, object]]:
@@ -68,9 +84,14 @@ def table(rows: list[dict[str, object]]) -> str:
     """Time and peak memory of every variant, by shape."""
     shapes = list(dict.fromkeys(row["shape"] for row in rows))
     found = {(row["variant"], row["shape"]): row for row in rows}
-    lines = ["| variant | " + " | ".join(shapes) + " |", "| --- | " + " | ".join("---:" for _ in shapes) + " |"]
+    lines = [
+        "| variant | " + " | ".join(shapes) + " |",
+        "| --- | " + " | ".join("---:" for _ in shapes) + " |",
+    ]
     for name in dict.fromkeys(row["variant"] for row in rows):
-        lines.append(f"| {name} | " + " | ".join(_cell(found[name, shape]) for shape in shapes) + " |")
+        lines.append(
+            f"| {name} | " + " | ".join(_cell(found[name, shape]) for shape in shapes) + " |"
+        )
     return "\n".join(lines)
 
 
@@ -88,7 +109,11 @@ def facts() -> dict[str, str]:
 
 def main() -> None:
     options = arguments()
-    names = [v.name for v in VARIANTS if v.name == PLAIN or any(part in v.name for part in options.variants)]
+    names = [
+        v.name
+        for v in VARIANTS
+        if v.name == PLAIN or any(part in v.name for part in options.variants)
+    ]
     rows: list[dict[str, object]] = []
     for shape in options.shapes:
         rows += measure_all(shape, names, options.rounds)

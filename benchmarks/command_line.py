@@ -1,10 +1,12 @@
-"""Processor time until a command has told of itself, beside that of a bare Python, taking turns in one run.
+"""Processor time until a command has told of itself, beside that of a bare Python, taking turns in
+one run.
 
     python benchmarks/command_line.py
     python benchmarks/command_line.py --commands view heads --rounds 20
 
-Prints for each command the ratio of `headscope COMMAND --help` to `python -c pass`, by the least and by the median
-processor time of all rounds (user and system, of the child alone), and the times in seconds.
+Prints for each command the ratio of `headscope COMMAND --help` to `python -c pass`, by the least
+and by the median processor time of all rounds (user and system, of the child alone), and the times
+in seconds.
 """
 
 from __future__ import annotations
@@ -18,8 +20,29 @@ from collections.abc import Sequence
 
 ASKED = "import sys; from headscope.cli import main; main(sys.argv[1:])"
 COMMANDS = [
-    *("view", "capture", "generate", "support", "check", "export", "figure", "serve", "heads", "mechanism"),
-    *("faithfulness", "compare", "effect", "norms", "ablate", "probe", "relations", "align", "coref"),
+    *(
+        "view",
+        "capture",
+        "generate",
+        "support",
+        "check",
+        "export",
+        "figure",
+        "serve",
+        "heads",
+        "mechanism",
+    ),
+    *(
+        "faithfulness",
+        "compare",
+        "effect",
+        "norms",
+        "ablate",
+        "probe",
+        "relations",
+        "align",
+        "coref",
+    ),
 ]
 
 
@@ -43,8 +66,12 @@ def measured(commands: Sequence[str], rounds: int) -> dict[str, list[float]]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=["view"], help="which commands")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--commands", nargs="+", choices=COMMANDS, default=["view"], help="which commands"
+    )
     parser.add_argument("--rounds", type=int, default=10, help="runs of each, taking turns")
     given = parser.parse_args()
     found = measured(given.commands, given.rounds)
@@ -54,7 +81,10 @@ def main() -> None:
     print(f"| python -c pass | 1 | {min(bare):.3f} | 1 | {statistics.median(bare):.3f} |")
     for name, times in found.items():
         least, middle = min(times), statistics.median(times)
-        ratios = f"{least / min(bare):.1f} | {least:.3f} | {middle / statistics.median(bare):.1f} | {middle:.3f}"
+        ratios = (
+            f"{least / min(bare):.1f} | {least:.3f} | {middle / statistics.median(bare):.1f} | "
+            f"{middle:.3f}"
+        )
         print(f"| headscope {name} --help | {ratios} |")
 
 

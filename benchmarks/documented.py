@@ -5,14 +5,17 @@
     python benchmarks/documented.py relations en_ewt-ud-dev.conllu       # docs/relations.md
     python benchmarks/documented.py coref litbank/coref/tsv              # docs/coref.md
     python benchmarks/documented.py interventions en_ewt-ud-dev.conllu   # docs/interventions.md
-    python benchmarks/documented.py patterns en_ewt-ud-dev.conllu        # docs/patterns.md, labels at 142 tokens
-    python benchmarks/documented.py patterns banking77/test.csv          # docs/patterns.md, labels at 12 tokens
-    python benchmarks/documented.py mechanism en_ewt-ud-dev.conllu       # docs/mechanism.md, neurons
-    python benchmarks/documented.py without en_ewt-ud-dev.conllu         # docs/mechanism.md, positions taken away
-    python benchmarks/documented.py segments e-snli                      # docs/mechanism.md, segments taken away
-    python benchmarks/documented.py alignment                            # docs/alignment.md
+    python benchmarks/documented.py patterns en_ewt-ud-dev.conllu        # docs/patterns.md, labels
+    at 142 tokens python benchmarks/documented.py patterns banking77/test.csv          #
+    docs/patterns.md, labels at 12 tokens python benchmarks/documented.py mechanism
+    en_ewt-ud-dev.conllu       # docs/mechanism.md, neurons python benchmarks/documented.py without
+    en_ewt-ud-dev.conllu         # docs/mechanism.md, positions taken away python
+    benchmarks/documented.py segments e-snli                      # docs/mechanism.md, segments
+    taken away python benchmarks/documented.py alignment                            #
+    docs/alignment.md
 
-All but the last of the demo model, all-MiniLM-L6-v2. The last teaches two small models, 20 s of a core each.
+All but the last of the demo model, all-MiniLM-L6-v2. The last teaches two small models, 20 s of a
+core each.
 """
 
 from __future__ import annotations
@@ -42,9 +45,13 @@ LONG = 110
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("page", choices=sorted([*PAGES, "alignment"]))
-    asked.add_argument("data", type=Path, nargs="?", help="a file or folder; alignment makes its own")
+    asked.add_argument(
+        "data", type=Path, nargs="?", help="a file or folder; alignment makes its own"
+    )
     options = asked.parse_args()
     if options.page == "alignment":
         alignment()
@@ -55,7 +62,9 @@ def main() -> None:
 
 
 def compare(path: Path) -> None:
-    """Head 1-8 zeroed over 24 questions, one in 128 from the first; controls: the other heads of its layer."""
+    """Head 1-8 zeroed over 24 questions, one in 128 from the first; controls: the other heads of
+    its layer.
+    """
     texts = read_pairs(read_rows(path), str(path))[::128][:24]
     layer, head = NEXT
     controls = [[hs.Zero(layer=layer, heads=[other])] for other in range(12) if other != head]
@@ -65,7 +74,9 @@ def compare(path: Path) -> None:
 
 
 def norms(path: Path) -> None:
-    """Pairs of passages, whole sentences of 50 words or a little more: the first two of each document that has them."""
+    """Pairs of passages, whole sentences of 50 words or a little more: the first two of each
+    document that has them.
+    """
     pairs, documents = pairs_of(read_treebank(path))
     study = hs.norm_study(None, None, pairs[:PAIRS], groups=documents[:PAIRS])
     print(study)
@@ -79,7 +90,11 @@ def pairs_of(bank: Treebank) -> tuple[list[tuple[str, str]], list[str]]:
         own[-1].append(sentence.written or sentence.text)
         if sum(len(part.split()) for part in own[-1]) >= WORDS:
             own.append([])
-    found = {name: [" ".join(parts) for parts in own[:2]] for name, own in passages.items() if len(own) > 2}
+    found = {
+        name: [" ".join(parts) for parts in own[:2]]
+        for name, own in passages.items()
+        if len(own) > 2
+    }
     return [(first, second) for first, second in found.values()], list(found)
 
 
@@ -94,7 +109,9 @@ def coref(path: Path) -> None:
 
 
 def interventions(path: Path) -> None:
-    """How far the embedding of a sentence moves without a head: one sentence in 20 from the first, 96 of them."""
+    """How far the embedding of a sentence moves without a head: one sentence in 20 from the first,
+    96 of them.
+    """
     model, tokenizer = load_model(None)
     texts = [sentence.text for sentence in read_treebank(path)][::20][:SENTENCES]
     batches: list[dict[str, Any]] = []
@@ -103,7 +120,9 @@ def interventions(path: Path) -> None:
             batch = dict(tokenizer(texts[first : first + 12], return_tensors="pt", padding=True))
             batches.append({**batch, "intact": pooled(model, batch)})
     objective = Objective(
-        batches, lambda model, batch: 1 - (pooled(model, batch) * batch["intact"]).sum(-1), "cosine distance"
+        batches,
+        lambda model, batch: 1 - (pooled(model, batch) * batch["intact"]).sum(-1),
+        "cosine distance",
     )
     for layers in (False, True):
         _print_largest(leave_one_out(model, objective, layers=layers), 100)
@@ -112,7 +131,9 @@ def interventions(path: Path) -> None:
     for name, found in (("zero", zeroed), ("uniform", level)):
         print(f"{name}, the first {len(found.values)} sentences:")
         _print_largest(found, 3)
-    sure = confidence_importance([hs.capture(model, tokenizer, text, keep="weights") for text in texts[:24]])
+    sure = confidence_importance(
+        [hs.capture(model, tokenizer, text, keep="weights") for text in texts[:24]]
+    )
     for one, two, names in (
         (zeroed, level, "zero and uniform"),
         (sure, level, "confidence and uniform"),
@@ -135,9 +156,15 @@ def pooled(model: Any, batch: dict[str, Any]) -> torch.Tensor:
 
 
 def patterns(path: Path) -> None:
-    """How many heads hold each label: of long documents, or of one question in 50 from the first."""
+    """How many heads hold each label: of long documents, or of one question in 50 from the
+    first.
+    """
     short = path.suffix == ".csv"
-    texts = read_pairs(read_rows(path), str(path))[::50] if short else long_documents(read_treebank(path))
+    texts = (
+        read_pairs(read_rows(path), str(path))[::50]
+        if short
+        else long_documents(read_treebank(path))
+    )
     found = hs.heads(None, None, texts)
     print(found.summary)
     for pattern, own in sorted(found.by_label().items()):
@@ -153,15 +180,21 @@ def mechanism(path: Path) -> None:
 
 
 def without(path: Path) -> None:
-    """Labels over long documents before and after positions are taken away: whole, then all but their mean."""
+    """Labels over long documents before and after positions are taken away: whole, then all but
+    their mean.
+    """
     texts = long_documents(read_treebank(path))
     for by in ("zero", "mean"):
         print(hs.embedding_role(None, None, texts, role="position", by=by))
 
 
 def segments(path: Path) -> None:
-    """Labels over 100 pairs, one in 98 of the development part (s1.dev, s2.dev), before and after segments go."""
-    firsts, seconds = ((path / name).read_text(encoding="utf-8").splitlines() for name in ("s1.dev", "s2.dev"))
+    """Labels over 100 pairs, one in 98 of the development part (s1.dev, s2.dev), before and after
+    segments go.
+    """
+    firsts, seconds = (
+        (path / name).read_text(encoding="utf-8").splitlines() for name in ("s1.dev", "s2.dev")
+    )
     pairs = list(zip(firsts, seconds, strict=True))[::98][:100]
     for by in ("zero", "mean"):
         print(hs.embedding_role(None, None, pairs, role="segment", by=by))
@@ -183,7 +216,9 @@ def long_documents(bank: Treebank) -> list[str]:
     """The first 110 words of each document that has so many."""
     documents: dict[str, list[str]] = {}
     for sentence in bank:
-        documents.setdefault(sentence.document, []).extend((sentence.written or sentence.text).split())
+        documents.setdefault(sentence.document, []).extend(
+            (sentence.written or sentence.text).split()
+        )
     return [" ".join(words[:LONG]) for words in documents.values() if len(words) >= LONG]
 
 

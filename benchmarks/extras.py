@@ -12,7 +12,18 @@ from importlib.metadata import PackageNotFoundError, distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-EXTRAS = ("capture", "pictures", "figures", "notebook", "server", "statistics", "linguistics", "tables", "demo", "all")
+EXTRAS = (
+    "capture",
+    "pictures",
+    "figures",
+    "notebook",
+    "server",
+    "statistics",
+    "linguistics",
+    "tables",
+    "demo",
+    "all",
+)
 
 
 def brought(name: str, extras: tuple[str, ...] = (), known: set[str] | None = None) -> set[str]:
@@ -28,7 +39,9 @@ def brought(name: str, extras: tuple[str, ...] = (), known: set[str] | None = No
     known.add(name)
     for text in requires:
         wanted = Requirement(text)
-        if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in (*extras, "")):
+        if wanted.marker is None or any(
+            wanted.marker.evaluate({"extra": extra}) for extra in (*extras, "")
+        ):
             brought(wanted.name, tuple(wanted.extras), known)
     return known
 

@@ -1,10 +1,11 @@
-"""Measure how often heads with random weights get a label, by shape of the model and length of the texts.
+"""Measure how often heads with random weights get a label, by shape of the model and length of the
+texts.
 
     python benchmarks/false_labels.py            # all of it, some two minutes on one core
     python benchmarks/false_labels.py --seeds 2  # a short look
 
-Nothing is to be found here, so every label is a false one. Writes results/false_labels.json and, with --docs, the table
-of docs/patterns.md.
+Nothing is to be found here, so every label is a false one. Writes results/false_labels.json and,
+with --docs, the table of docs/patterns.md.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from scipy.stats import binomtest
-from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 from headscope.patterns import heads
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
@@ -32,10 +40,14 @@ SPECIAL = {"BERT": ("[CLS]", "[SEP]"), "GPT-2": (), "LLaMA": ("<s>",)}
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--seeds", type=int, default=8, help="models of each shape")
     options.add_argument("--texts", type=int, default=24, help="texts of each model")
-    options.add_argument("--docs", action="store_true", help="write the table into docs/patterns.md")
+    options.add_argument(
+        "--docs", action="store_true", help="write the table into docs/patterns.md"
+    )
     chosen = options.parse_args()
     torch.set_num_threads(1)
     counts = {}
@@ -45,17 +57,26 @@ def main():
             print(shape, length, counts[f"{shape}, {length}"], flush=True)
     result = {"seeds": chosen.seeds, "texts": chosen.texts, "cells": counts}
     (HERE / "results").mkdir(exist_ok=True)
-    (HERE / "results" / "false_labels.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (HERE / "results" / "false_labels.json").write_text(
+        json.dumps(result, indent=1) + "\n", encoding="utf-8"
+    )
     table = report(result)
     print(table)
     if chosen.docs:
         page = DOCS.read_text(encoding="utf-8")
-        page = re.sub(r"(<!-- lengths -->\n).*?(<!-- end -->)", lambda m: m[1] + table + m[2], page, flags=re.DOTALL)
+        page = re.sub(
+            r"(<!-- lengths -->\n).*?(<!-- end -->)",
+            lambda m: m[1] + table + m[2],
+            page,
+            flags=re.DOTALL,
+        )
         DOCS.write_text(page, encoding="utf-8")
 
 
 def cell(shape, length, seeds, texts):
-    """False labels of some models of one shape on texts of one length, and the largest excess over a baseline."""
+    """False labels of some models of one shape on texts of one length, and the largest excess over
+    a baseline.
+    """
     labels, candidates, tried, most = Counter(), 0, 0, 0.0
     for seed in range(seeds):
         found = heads(records(shape, length, seed, texts))
@@ -63,7 +84,12 @@ def cell(shape, length, seeds, texts):
         labels.update(label.pattern for label in found.labels)
         candidates += len(found.candidates)
         most = max(most, *(label.excess for label in found.all_labels), 0.0)
-    return {"heads": tried, "labels": dict(labels), "candidates": candidates, "largest_excess": round(most, 4)}
+    return {
+        "heads": tried,
+        "labels": dict(labels),
+        "candidates": candidates,
+        "largest_excess": round(most, 4),
+    }
 
 
 def records(shape, length, seed, texts):
@@ -74,7 +100,9 @@ def records(shape, length, seed, texts):
     before, after = (*SPECIAL[shape], "")[:1], SPECIAL[shape][1:]
     before = tuple(piece for piece in before if piece)
     for _ in range(texts):
-        ids = 10 + rng.choice(len(chances), length - len(before) - len(after), p=chances / chances.sum())
+        ids = 10 + rng.choice(
+            len(chances), length - len(before) - len(after), p=chances / chances.sum()
+        )
         pieces = (*before, *(f"w{number}" for number in ids), *after)
         numbers = torch.tensor([[*range(len(before)), *ids, *range(5, 5 + len(after))]])
         with torch.no_grad():
@@ -105,7 +133,9 @@ def model_of(shape, seed):
 def record(shape, tokens, weights):
     size = len(tokens)
     visible = None if shape == "BERT" else np.tril(np.ones((size, size), bool))
-    layers = tuple(Layer(layer=number, weights=each, visible=visible) for number, each in enumerate(weights))
+    layers = tuple(
+        Layer(layer=number, weights=each, visible=visible) for number, each in enumerate(weights)
+    )
     stack = Stack(name="self", query=tokens, key=tokens, layers=layers)
     return Record(stacks={"self": stack}, model=ModelFacts(name=f"{shape}, random weights"))
 
@@ -114,10 +144,10 @@ def report(result):
     cells = result["cells"]
     heads_tried = next(iter(cells.values()))["heads"]
     lines = [
-        f"\n{result['seeds']} models of each shape with random weights ({LAYERS} layers of {HEADS} heads), "
-        f"{result['texts']} texts each",
-        "(`python benchmarks/false_labels.py --docs`). Heads labelled by the pattern that errs most, of "
-        f"{heads_tried}; in brackets",
+        f"\n{result['seeds']} models of each shape with random weights ({LAYERS} layers of "
+        f"{HEADS} heads), {result['texts']} texts each",
+        "(`python benchmarks/false_labels.py --docs`). Heads labelled by the pattern that errs "
+        f"most, of {heads_tried}; in brackets",
         "the upper end of the 95 % interval.\n",
         f"| tokens of a text | {' | '.join(map(str, LENGTHS))} |",
         f"| --- | {'---: | ' * len(LENGTHS)}".rstrip(),
@@ -132,7 +162,9 @@ def report(result):
 def rate(cell):
     worst, count = max(cell["labels"].items(), key=lambda entry: entry[1], default=("", 0))
     name = f"{worst} " if count else ""
-    return f"{name}{count} ({binomtest(count, cell['heads']).proportion_ci(method='exact').high:.2%})"
+    return (
+        f"{name}{count} ({binomtest(count, cell['heads']).proportion_ci(method='exact').high:.2%})"
+    )
 
 
 if __name__ == "__main__":

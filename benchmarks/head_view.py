@@ -59,12 +59,20 @@ class Setting:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 64, 128, 512], help="lengths of the text")
-    parser.add_argument("--tools", nargs="+", choices=tuple(SIGNS), default=tuple(SIGNS), help="which to measure")
+    parser.add_argument(
+        "--tokens", type=int, nargs="+", default=[16, 64, 128, 512], help="lengths of the text"
+    )
+    parser.add_argument(
+        "--tools", nargs="+", choices=tuple(SIGNS), default=tuple(SIGNS), help="which to measure"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="runs of each page")
     parser.add_argument("--seconds", type=float, default=60, help="time limit of the first drawing")
-    parser.add_argument("--gibibytes", type=float, default=8, help="memory limit of Python, and of the page")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the results")
+    parser.add_argument(
+        "--gibibytes", type=float, default=8, help="memory limit of Python, and of the page"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="folder for the results"
+    )
     parser.add_argument("--pictures", type=Path, help="folder for a screenshot of every page")
     return parser.parse_args()
 
@@ -78,7 +86,14 @@ def model_folder() -> Path:
 
 def write_page(tool: str, tokens: int, page: Path, setting: Setting) -> dict[str, object]:
     """Write one page in a process of its own."""
-    command = [sys.executable, str(HERE / "_write_page.py"), tool, str(model_folder()), str(tokens), str(page)]
+    command = [
+        sys.executable,
+        str(HERE / "_write_page.py"),
+        tool,
+        str(model_folder()),
+        str(tokens),
+        str(page),
+    ]
     limits = Limits(WRITING_SECONDS, setting.limits.gibibytes)
     with (
         subprocess.Popen(
@@ -91,8 +106,12 @@ def write_page(tool: str, tokens: int, page: Path, setting: Setting) -> dict[str
     ):
         printed = process.stdout.read()
     if process.returncode != 0 and watch.verdict is None:
-        raise SystemExit(f"{tool} could not write its page for {tokens} tokens; the reason is printed above.")
-    measured = json.loads(printed) if watch.verdict is None else {"capture_s": None, "write_s": None}
+        raise SystemExit(
+            f"{tool} could not write its page for {tokens} tokens; the reason is printed above."
+        )
+    measured = (
+        json.loads(printed) if watch.verdict is None else {"capture_s": None, "write_s": None}
+    )
     failure = watch.verdict and f"no page: {watch.verdict}"
     return {**measured, "python_peak_mib": watch.peak_bytes / 2**20, "failure": failure}
 
@@ -101,9 +120,16 @@ def measure(tool: str, tokens: int, setting: Setting) -> dict[str, object]:
     """Write the page of one tool, open it once, and remove it."""
     page = INSTALLED / f"{tool}-{tokens}.html"
     picture = setting.pictures and setting.pictures / f"{tool}-{tokens}.png"
-    run: dict[str, object] = {"tool": tool, "tokens": tokens, "page_bytes": None, "first_drawing_s": None}
+    run: dict[str, object] = {
+        "tool": tool,
+        "tokens": tokens,
+        "page_bytes": None,
+        "first_drawing_s": None,
+    }
     try:
-        run |= {"main_thread_cpu_s": None, "renderer_peak_mib": None} | write_page(tool, tokens, page, setting)
+        run |= {"main_thread_cpu_s": None, "renderer_peak_mib": None} | write_page(
+            tool, tokens, page, setting
+        )
         if run["failure"] is None:
             run["page_bytes"] = page.stat().st_size
             drawing = draw(

@@ -1,7 +1,9 @@
-"""How often 95 % intervals hold the true mean, and tests raise false alarms, where texts belong to documents.
+"""How often 95 % intervals hold the true mean, and tests raise false alarms, where texts belong to
+documents.
 
-Scores are made up: a normal part that all texts of a document share and one of each text's own, their variances in the
-ratio of the intraclass correlation, turned into the distribution that is asked for. The true mean is that of all texts.
+Scores are made up: a normal part that all texts of a document share and one of each text's own,
+their variances in the ratio of the intraclass correlation, turned into the distribution that is
+asked for. The true mean is that of all texts.
 
     python benchmarks/intervals.py          # prints the tables; two minutes of one core
     python benchmarks/intervals.py --docs   # and writes them into docs/intervals.md
@@ -36,11 +38,19 @@ SCORES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--docs", action="store_true", help="write the tables into docs/intervals.md")
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    asked.add_argument(
+        "--docs", action="store_true", help="write the tables into docs/intervals.md"
+    )
     asked.add_argument("--repetitions", type=int, default=1000)
     options = asked.parse_args()
-    parts = [coverage(options.repetitions), by_number(options.repetitions), alarms(options.repetitions)]
+    parts = [
+        coverage(options.repetitions),
+        by_number(options.repetitions),
+        alarms(options.repetitions),
+    ]
     told = "\n\n".join(parts)
     print(told)
     if options.docs:
@@ -59,7 +69,9 @@ def coverage(repetitions: int) -> str:
             for values, groups, truth in drawn(name, 20, various=various, repetitions=repetitions):
                 ends = {
                     "texts": interval(values, method="percentile", resamples=500),
-                    "percentile": interval(values, groups=groups, method="percentile", resamples=500),
+                    "percentile": interval(
+                        values, groups=groups, method="percentile", resamples=500
+                    ),
                     "auto": interval(values, groups=groups, resamples=1000),
                 }
                 for method, (low, high) in ((method, each.T) for method, each in ends.items()):
@@ -67,12 +79,21 @@ def coverage(repetitions: int) -> str:
             cells += [percent(held[method] / repetitions) for method in held]
         rows.append((name, *cells))
     title = (
-        f"Of 95 % intervals so many hold the true mean: 20 documents of {TEXTS} texts each, and of various numbers of "
-        f"texts (log-normal, median 12), intraclass correlation {CORRELATION}, {repetitions} repetitions each "
-        "(standard error 0.7 points). *texts*: the percentile bootstrap over texts; *documents*: over documents; "
-        "*headscope*: what `groups=` gives."
+        f"Of 95 % intervals so many hold the true mean: 20 documents of {TEXTS} texts each, and "
+        "of various numbers of texts (log-normal, median 12), intraclass correlation "
+        f"{CORRELATION}, {repetitions} repetitions each (standard error 0.7 points). *texts*: the "
+        "percentile bootstrap over texts; *documents*: over documents; *headscope*: what "
+        "`groups=` gives."
     )
-    header = ("scores", "texts", "documents", "headscope", "texts", "documents", "headscope, various sizes")
+    header = (
+        "scores",
+        "texts",
+        "documents",
+        "headscope",
+        "texts",
+        "documents",
+        "headscope, various sizes",
+    )
     return f"{title}\n\n{table(header, rows)}"
 
 
@@ -85,15 +106,27 @@ def by_number(repetitions: int) -> str:
             for how in ("one size", "various", "single"):
                 held = 0.0
                 for values, groups, truth in drawn(
-                    name, count, various=how == "various", repetitions=repetitions, single=how == "single"
+                    name,
+                    count,
+                    various=how == "various",
+                    repetitions=repetitions,
+                    single=how == "single",
                 ):
-                    low, high = interval(values, groups=None if how == "single" else groups, resamples=1000).T
+                    low, high = interval(
+                        values, groups=None if how == "single" else groups, resamples=1000
+                    ).T
                     held += float(((low <= truth) & (truth <= high)).sum())
                 cells.append(percent(held / repetitions))
         rows.append((str(count), *cells))
-    title = "By the number of documents of one size, of various sizes, and of texts without documents (single):"
+    title = (
+        "By the number of documents of one size, of various sizes, and of texts without "
+        "documents (single):"
+    )
     kinds = ("normal", "Beta(9, 1)", "Beta(.3, 2.7)")
-    header = ("number", *(f"{kind}, {how}" for kind in kinds for how in ("one size", "various", "single")))
+    header = (
+        "number",
+        *(f"{kind}, {how}" for kind in kinds for how in ("one size", "various", "single")),
+    )
     return f"{title}\n\n{table(header, rows)}"
 
 
@@ -102,11 +135,15 @@ def alarms(repetitions: int) -> str:
     rows = []
     for count, correlation in ((10, 0.1), (10, 0.2), (20, 0.15)):
         below = np.zeros(2)
-        for values, groups, _ in drawn("normal", count, various=False, repetitions=repetitions, shared=correlation):
+        for values, groups, _ in drawn(
+            "normal", count, various=False, repetitions=repetitions, shared=correlation
+        ):
             zero = np.zeros_like(values)
             for place, each in enumerate((None, groups)):
                 below[place] += float((p_above(values, zero, groups=each) < 0.05).sum())
-        rows.append((f"{count} of {TEXTS} texts, {correlation}", *map(percent, below / repetitions)))
+        rows.append(
+            (f"{count} of {TEXTS} texts, {correlation}", *map(percent, below / repetitions))
+        )
     title = "One-sided tests below 0.05 where there is no effect:"
     return f"{title}\n\n{table(('documents, correlation', 'texts', 'headscope, `groups=`'), rows)}"
 
@@ -120,7 +157,9 @@ def drawn(
     single: bool = False,
     shared: float = CORRELATION,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """Scores ``[text repetition]``, the document of each text, and the true mean; sizes are drawn every 100."""
+    """Scores ``[text repetition]``, the document of each text, and the true mean; sizes are drawn
+    every 100.
+    """
     rng = np.random.default_rng(0)
     make, truth = SCORES[name]
     for _ in range(repetitions // AT_ONCE):

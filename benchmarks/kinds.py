@@ -1,10 +1,12 @@
-"""Measure how often a head is given a kind by chance: random weights, and texts whose words are shuffled.
+"""Measure how often a head is given a kind by chance: random weights, and texts whose words are
+shuffled.
 
-    python benchmarks/kinds.py --docs            # all of it, some minutes; writes the tables of docs/overview.md
-    python benchmarks/kinds.py --seeds 1         # a short look
+    python benchmarks/kinds.py --docs            # all of it, some minutes; writes the tables of
+    docs/overview.md python benchmarks/kinds.py --seeds 1         # a short look
 
-With random weights nothing is to be found, so every pattern and every resting place is a false one. A shuffled text has
-no sentences, so a kind that is about words and not about places should come up less often than on the text itself.
+With random weights nothing is to be found, so every pattern and every resting place is a false one.
+A shuffled text has no sentences, so a kind that is about words and not about places should come up
+less often than on the text itself.
 """
 
 from __future__ import annotations
@@ -28,20 +30,36 @@ DOCS = HERE.parent / "docs" / "overview.md"
 NAMED = tuple(kind for kind in KINDS if kind not in ("broad", "none"))
 """Kinds that say that a head does something."""
 TEXTS = (
-    ("The rabbit quickly hopped across the road.", "The turtle slowly crawled behind it because it was tired."),
+    (
+        "The rabbit quickly hopped across the road.",
+        "The turtle slowly crawled behind it because it was tired.",
+    ),
     ("I went to the store.", "At the store, I bought fresh strawberries."),
     ("The doctor asked the nurse about the patient.", "She said that the patient had slept well."),
-    ("Most of the old houses in this street were built of stone.", "The new ones are built of wood and glass."),
-    ("My sister plays the violin in a small orchestra.", "The orchestra gives a concert every winter."),
-    ("He opened the window because the room was too warm.", "Then the wind blew all the papers off the desk."),
+    (
+        "Most of the old houses in this street were built of stone.",
+        "The new ones are built of wood and glass.",
+    ),
+    (
+        "My sister plays the violin in a small orchestra.",
+        "The orchestra gives a concert every winter.",
+    ),
+    (
+        "He opened the window because the room was too warm.",
+        "Then the wind blew all the papers off the desk.",
+    ),
 )
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--seeds", type=int, default=8, help="models of each shape")
     options.add_argument("--texts", type=int, default=4, help="texts of each model")
-    options.add_argument("--docs", action="store_true", help="write the tables into docs/overview.md")
+    options.add_argument(
+        "--docs", action="store_true", help="write the tables into docs/overview.md"
+    )
     chosen = options.parse_args()
     torch.set_num_threads(1)
     by_chance = {
@@ -49,14 +67,26 @@ def main():
         for shape in SPECIAL
         for length in LENGTHS
     }
-    result = {"seeds": chosen.seeds, "texts": chosen.texts, "random": by_chance, "shuffled": shuffled()}
+    result = {
+        "seeds": chosen.seeds,
+        "texts": chosen.texts,
+        "random": by_chance,
+        "shuffled": shuffled(),
+    }
     (HERE / "results").mkdir(exist_ok=True)
-    (HERE / "results" / "kinds.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (HERE / "results" / "kinds.json").write_text(
+        json.dumps(result, indent=1) + "\n", encoding="utf-8"
+    )
     tables = report(result)
     print(tables)
     if chosen.docs:
         page = DOCS.read_text(encoding="utf-8")
-        page = re.sub(r"(<!-- kinds -->\n).*?(<!-- end -->)", lambda m: m[1] + tables + m[2], page, flags=re.DOTALL)
+        page = re.sub(
+            r"(<!-- kinds -->\n).*?(<!-- end -->)",
+            lambda m: m[1] + tables + m[2],
+            page,
+            flags=re.DOTALL,
+        )
         DOCS.write_text(page, encoding="utf-8")
 
 
@@ -70,7 +100,9 @@ def random_weights(shape, length, seeds, texts):
 
 
 def shuffled():
-    """Kinds of the demo model's heads on texts, and on the same texts with the words of each sentence shuffled."""
+    """Kinds of the demo model's heads on texts, and on the same texts with the words of each
+    sentence shuffled.
+    """
     rng = np.random.default_rng(0)
     result = {"as written": Counter(), "shuffled": Counter()}
     for pair in TEXTS:
@@ -83,9 +115,10 @@ def shuffled():
 def report(result):
     heads = sum(next(iter(result["random"].values())).values())
     lines = [
-        f"\nModels with random weights (`python benchmarks/kinds.py --docs`): {result['seeds']} of each shape, "
-        f"{result['texts']} texts each, {heads} heads",
-        "a cell. The kind that comes up most but for “broad” and “none”; in brackets the upper end of the 95 %",
+        f"\nModels with random weights (`python benchmarks/kinds.py --docs`): {result['seeds']} "
+        f"of each shape, {result['texts']} texts each, {heads} heads",
+        "a cell. The kind that comes up most but for “broad” and “none”; in brackets the upper "
+        "end of the 95 %",
         "interval.\n",
         f"| tokens of a text | {' | '.join(map(str, LENGTHS))} |",
         f"| --- | {'---: | ' * len(LENGTHS)}".rstrip(),
@@ -94,7 +127,8 @@ def report(result):
         cells = [result["random"][f"{shape}, {length}"] for length in LENGTHS]
         lines.append(f"| {shape} | {' | '.join(rate(cell) for cell in cells)} |")
     lines += [
-        f"\nall-MiniLM-L6-v2, 72 heads on {len(TEXTS)} pairs of sentences, and with the words of each sentence",
+        f"\nall-MiniLM-L6-v2, 72 heads on {len(TEXTS)} pairs of sentences, and with the words of "
+        "each sentence",
         "shuffled:\n",
         f"| | {' | '.join(KINDS)} |",
         f"| --- | {'---: | ' * len(KINDS)}".rstrip(),

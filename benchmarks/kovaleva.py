@@ -1,4 +1,5 @@
-"""Measure our rules for Kovaleva's five classes on made-up maps, beside a small CNN trained on such maps.
+"""Measure our rules for Kovaleva's five classes on made-up maps, beside a small CNN trained on such
+maps.
 
 python benchmarks/kovaleva.py          # about two minutes on one core
 python benchmarks/kovaleva.py --docs   # and write the table into docs/patterns.md
@@ -26,8 +27,12 @@ LEAST = 0.3
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--docs", action="store_true", help="write the table into docs/patterns.md")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--docs", action="store_true", help="write the table into docs/patterns.md"
+    )
     chosen = options.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -40,12 +45,19 @@ def main():
     print(table)
     if chosen.docs:
         page = DOCS.read_text(encoding="utf-8")
-        page = re.sub(r"(<!-- classes -->\n).*?(<!-- end -->)", lambda m: m[1] + table + m[2], page, flags=re.DOTALL)
+        page = re.sub(
+            r"(<!-- classes -->\n).*?(<!-- end -->)",
+            lambda m: m[1] + table + m[2],
+            page,
+            flags=re.DOTALL,
+        )
         DOCS.write_text(page, encoding="utf-8")
 
 
 def draw(rng):
-    """A map of one class on a pair of sentences, of a strength from LEAST to 0.95, the rest chance."""
+    """A map of one class on a pair of sentences, of a strength from LEAST to 0.95, the rest
+    chance.
+    """
     kind = int(rng.integers(len(CLASSES)))
     first = int(rng.integers(8, SIZE - 8))
     special = np.zeros(SIZE, bool)
@@ -64,7 +76,8 @@ def draw(rng):
     wanted = {
         "vertical": column,
         "diagonal": line,
-        "vertical + diagonal": share * line + (1 - share) * column / column.sum(axis=1, keepdims=True),
+        "vertical + diagonal": share * line
+        + (1 - share) * column / column.sum(axis=1, keepdims=True),
         "block": block,
         "heterogeneous": None,
     }[CLASSES[kind]]
@@ -85,9 +98,14 @@ def trained(train):
     """Eight convolutions with ReLU, as many as theirs; what else theirs had is not known."""
     layers, width = [], 1
     for number in range(8):
-        layers += [nn.Conv2d(width, 12, 3, padding=1, stride=2 if number in (1, 3, 5) else 1), nn.ReLU()]
+        layers += [
+            nn.Conv2d(width, 12, 3, padding=1, stride=2 if number in (1, 3, 5) else 1),
+            nn.ReLU(),
+        ]
         width = 12
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, len(CLASSES)))
+    model = nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, len(CLASSES))
+    )
     optimiser = torch.optim.Adam(model.parameters(), 3e-3)
     pictures, kinds = picture(train), torch.tensor([kind for _, _, kind in train])
     for _ in range(EPOCHS):
@@ -105,19 +123,29 @@ def predicted(model, test):
 
 def picture(maps):
     """Weights on a scale on which an even row is 1."""
-    return torch.tensor(np.stack([weights for weights, _, _ in maps])[:, None] * SIZE, dtype=torch.float32).sqrt()
+    return torch.tensor(
+        np.stack([weights for weights, _, _ in maps])[:, None] * SIZE, dtype=torch.float32
+    ).sqrt()
 
 
 def report(truth, ruled, learned):
     lines = [
-        f"\nOn {len(truth)} made-up maps of {SIZE} tokens, 200 or so of each class, of strengths from {LEAST} to 0.95",
-        f"(`python benchmarks/kovaleva.py --docs`); the CNN (8 convolutions) learnt from {TRAINED} others, as pictures",
-        "without tokens. Theirs reached F1 0.86 on real maps labelled by hand, which is another task.\n",
+        f"\nOn {len(truth)} made-up maps of {SIZE} tokens, 200 or so of each class, of strengths "
+        f"from {LEAST} to 0.95",
+        "(`python benchmarks/kovaleva.py --docs`); the CNN (8 convolutions) learnt from "
+        f"{TRAINED} others, as pictures",
+        "without tokens. Theirs reached F1 0.86 on real maps labelled by hand, which is another "
+        "task.\n",
         "| class | F1 of the rules | F1 of the CNN |",
         "| --- | ---: | ---: |",
     ]
-    scores = [f1_score(truth, found, average=None, labels=range(len(CLASSES))) for found in (ruled, learned)]
-    lines += [f"| {name} | {a:.2f} | {b:.2f} |" for name, a, b in zip(CLASSES, *scores, strict=True)]
+    scores = [
+        f1_score(truth, found, average=None, labels=range(len(CLASSES)))
+        for found in (ruled, learned)
+    ]
+    lines += [
+        f"| {name} | {a:.2f} | {b:.2f} |" for name, a, b in zip(CLASSES, *scores, strict=True)
+    ]
     lines += [f"| mean | {scores[0].mean():.2f} | {scores[1].mean():.2f} |", ""]
     lines += [f"Rules and CNN agree on {accuracy_score(ruled, learned):.1%} of the maps.", "", ""]
     return "\n".join(lines)

@@ -1,8 +1,10 @@
-"""What a language model of 1, 8 and 70 billion parameters takes, by calculation: no GPU and no download.
+"""What a language model of 1, 8 and 70 billion parameters takes, by calculation: no GPU and no
+download.
 
-Parameters are counted on the real architecture without memory (PyTorch's meta device). What a record holds is told by
-`headscope.budget` on a model with the real heads and one layer, times the layers: neither the width of the model nor
-its vocabulary is in a record. Prints the tables of docs/large_models.md:
+Parameters are counted on the real architecture without memory (PyTorch's meta device). What a
+record holds is told by `headscope.budget` on a model with the real heads and one layer, times the
+layers: neither the width of the model nor its vocabulary is in a record. Prints the tables of
+docs/large_models.md:
 
     python benchmarks/large_models.py
 """
@@ -19,9 +21,16 @@ import headscope as hs
 from headscope.testing import tiny_tokenizer
 
 TOKENS = (512, 4096)
-KEPT = {"queries and keys": "qk", "with values": ("qk", "values"), "weights": "weights", "statistics": "statistics"}
+KEPT = {
+    "queries and keys": "qk",
+    "with values": ("qk", "values"),
+    "weights": "weights",
+    "statistics": "statistics",
+}
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "4 bits": 0.5}
-"""Of a parameter. 4-bit quantisation adds some percent for its scales, and leaves embeddings in bfloat16."""
+"""Of a parameter. 4-bit quantisation adds some percent for its scales, and leaves embeddings in
+bfloat16.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,18 +60,29 @@ class Size:
         return self._layer(tokens, keep=("weights", "qk", "values"), heads=[(0, 7)]) * count
 
     def _layer(self, tokens: int, **options: Any) -> int:
-        narrow = {"hidden_size": 64, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 64}
-        model = AutoModelForCausalLM.from_config(LlamaConfig(**{**self.shape, **narrow, "head_dim": self.head_dim}))
+        narrow = {
+            "hidden_size": 64,
+            "intermediate_size": 8,
+            "num_hidden_layers": 1,
+            "vocab_size": 64,
+        }
+        model = AutoModelForCausalLM.from_config(
+            LlamaConfig(**{**self.shape, **narrow, "head_dim": self.head_dim})
+        )
         text = "a " * (tokens - 2)  # and [CLS], [SEP]
         return hs.budget(model.eval(), tiny_tokenizer(), text, **options).kept
 
     @property
     def head_dim(self) -> int:
         """Width of a head."""
-        return self.shape.get("head_dim", self.shape["hidden_size"] // self.shape["num_attention_heads"])
+        return self.shape.get(
+            "head_dim", self.shape["hidden_size"] // self.shape["num_attention_heads"]
+        )
 
 
-def _llama(name: str, *, width: int, inner: int, layers: int, heads: int, tied: bool = False) -> Size:
+def _llama(
+    name: str, *, width: int, inner: int, layers: int, heads: int, tied: bool = False
+) -> Size:
     shape = {
         "hidden_size": width,
         "intermediate_size": inner,
@@ -85,7 +105,10 @@ SIZES = (
 
 def weights_table() -> list[str]:
     """What the weights of each model take, as rows of Markdown."""
-    rows = ["| model | layers x heads | parameters | " + " | ".join(BYTES) + " |", "| --- | --- |" + " ---: |" * 4]
+    rows = [
+        "| model | layers x heads | parameters | " + " | ".join(BYTES) + " |",
+        "| --- | --- |" + " ---: |" * 4,
+    ]
     for size in SIZES:
         count = size.parameters()
         taken = " | ".join(_gigabytes(count * each) for each in BYTES.values())
@@ -96,7 +119,10 @@ def weights_table() -> list[str]:
 
 def record_table() -> list[str]:
     """What a record of each model takes, as rows of Markdown."""
-    rows = ["| model | tokens | " + " | ".join(KEPT) + " |", "| --- |" + " ---: |" * (1 + len(KEPT))]
+    rows = [
+        "| model | tokens | " + " | ".join(KEPT) + " |",
+        "| --- |" + " ---: |" * (1 + len(KEPT)),
+    ]
     for size in SIZES:
         for tokens in TOKENS:
             kept = " | ".join(_gigabytes(size.record(tokens, keep)) for keep in KEPT.values())
@@ -111,5 +137,11 @@ def _gigabytes(count: float) -> str:
 if __name__ == "__main__":
     print("\n".join([*weights_table(), "", *record_table()]))
     size, tokens = SIZES[1], TOKENS[-1]
-    both = _gigabytes(size.heads(tokens, 2)), _gigabytes(size.record(tokens, ("weights", "qk", "values")))
-    print(f"\n{size.name}, {tokens} tokens, weights, queries, keys and values: two heads {both[0]}, all {both[1]}")
+    both = (
+        _gigabytes(size.heads(tokens, 2)),
+        _gigabytes(size.record(tokens, ("weights", "qk", "values"))),
+    )
+    print(
+        f"\n{size.name}, {tokens} tokens, weights, queries, keys and values: two heads {both[0]}, "
+        f"all {both[1]}"
+    )

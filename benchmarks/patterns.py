@@ -1,4 +1,5 @@
-"""Measure how often the detectors of patterns are wrong: false labels on null models, misses on planted heads.
+"""Measure how often the detectors of patterns are wrong: false labels on null models, misses on
+planted heads.
 
     python benchmarks/patterns.py            # all of it, some minutes
     python benchmarks/patterns.py --models 4 # a short look
@@ -38,23 +39,36 @@ NULLS = {
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--models", type=int, default=100, help="models of each kind")
     options.add_argument("--texts", type=int, default=24, help="texts of each model")
-    options.add_argument("--docs", action="store_true", help="write the tables into docs/patterns.md")
+    options.add_argument(
+        "--docs", action="store_true", help="write the tables into docs/patterns.md"
+    )
     chosen = options.parse_args()
     facts = {"models": chosen.models, "texts": chosen.texts}
     found = facts | {"null": {name: null(name, **facts) for name in NULLS}}
-    found["null"]["random weights"] = random_weights(min(RANDOM_MODELS, chosen.models), chosen.texts)
+    found["null"]["random weights"] = random_weights(
+        min(RANDOM_MODELS, chosen.models), chosen.texts
+    )
     found["planted"] = {str(above): planted(above, **facts) for above in (0.1, -0.1)}
     found["coverage"] = coverage()
     (HERE / "results").mkdir(exist_ok=True)
-    (HERE / "results" / "patterns.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (HERE / "results" / "patterns.json").write_text(
+        json.dumps(found, indent=1) + "\n", encoding="utf-8"
+    )
     tables = report(found)
     print(tables)
     if chosen.docs:
         page = DOCS.read_text(encoding="utf-8")
-        page = re.sub(r"(<!-- measured -->\n).*?(<!-- end -->)", lambda m: m[1] + tables + m[2], page, flags=re.DOTALL)
+        page = re.sub(
+            r"(<!-- measured -->\n).*?(<!-- end -->)",
+            lambda m: m[1] + tables + m[2],
+            page,
+            flags=re.DOTALL,
+        )
         DOCS.write_text(page, encoding="utf-8")
 
 
@@ -65,7 +79,9 @@ def null(name, models, texts):
 
 
 def random_weights(models, texts):
-    """False labels on all-MiniLM-L6-v2 with random weights, on made-up pairs that its tokenizer cuts into pieces."""
+    """False labels on all-MiniLM-L6-v2 with random weights, on made-up pairs that its tokenizer
+    cuts into pieces.
+    """
     torch.set_num_threads(1)
     model, tokenizer = load_model(None)
 
@@ -75,7 +91,11 @@ def random_weights(models, texts):
             torch.manual_seed(number)
             made = (text(rng) for _ in range(texts))
             pairs = [tuple(" ".join(sentence(tokens, part)) for part in (0, 1)) for tokens in made]
-            yield heads(capture_many(AutoModel.from_config(model.config).eval(), tokenizer, pairs, keep="weights"))
+            yield heads(
+                capture_many(
+                    AutoModel.from_config(model.config).eval(), tokenizer, pairs, keep="weights"
+                )
+            )
 
     return counted(results(), "random weights")
 
@@ -83,7 +103,9 @@ def random_weights(models, texts):
 def sentence(tokens, part):
     return [
         piece
-        for piece, special, segment in zip(tokens.pieces, tokens.special, tokens.segments, strict=True)
+        for piece, special, segment in zip(
+            tokens.pieces, tokens.special, tokens.segments, strict=True
+        )
         if segment == part and not special
     ]
 
@@ -99,7 +121,9 @@ def counted(results, name):
         for label in result.all_labels:
             largest[label.pattern] = max(largest[label.pattern], label.score - label.baseline)
         names = CONTENT if "position" in name else NAMES
-        below += any(label.corrected < 0.05 for label in result.all_labels if label.pattern in names)
+        below += any(
+            label.corrected < 0.05 for label in result.all_labels if label.pattern in names
+        )
     return {
         "heads": tried,
         "models": models,
@@ -138,10 +162,13 @@ def report(found):
     kinds = found["null"]
     titles = [f"false: {name}" for name in kinds]
     lines = [
-        f"\n{models} models of each kind, {texts} texts each, planted ones as many again of 64 tokens and more",
+        f"\n{models} models of each kind, {texts} texts each, planted ones as many again of 64 "
+        "tokens and more",
         "(`python benchmarks/patterns.py --docs`). False labels",
-        "on null models: heads labelled, of all; in brackets the upper end of the 95 % interval. Heads that heed",
-        "positions alone may well look at neighbours or the first token: there only patterns of content count.\n",
+        "on null models: heads labelled, of all; in brackets the upper end of the 95 % interval. "
+        "Heads that heed",
+        "positions alone may well look at neighbours or the first token: there only patterns of "
+        "content count.\n",
         f"| pattern | threshold | {' | '.join(titles)} | missed, 0.1 above | labelled, 0.1 below |",
         f"| --- | ---: | {'---: | ' * len(kinds)}---: | ---: |",
     ]
@@ -153,26 +180,47 @@ def report(found):
             for name, each in kinds.items()
         ]
         missed = models - found["planted"]["0.1"]["own"].get(pattern.name, 0)
-        cells += [rate(missed, models), rate(found["planted"]["-0.1"]["own"].get(pattern.name, 0), models)]
+        cells += [
+            rate(missed, models),
+            rate(found["planted"]["-0.1"]["own"].get(pattern.name, 0), models),
+        ]
         lines.append(f"| {pattern.name} | {pattern.threshold} | {' | '.join(cells)} |")
     lines += [
         "",
-        "For positional heads it is 0.05 above and below. Without the threshold, by the corrected p alone, null models",
+        "For positional heads it is 0.05 above and below. Without the threshold, by the "
+        "corrected p alone, null models",
     ]
-    lines += ["with any false head:", "", "| null model | models with a corrected p below 0.05 |", "| --- | ---: |"]
-    lines += [f"| {name} | {rate(each['models_with_p_below_alpha'], each['models'])} |" for name, each in kinds.items()]
+    lines += [
+        "with any false head:",
+        "",
+        "| null model | models with a corrected p below 0.05 |",
+        "| --- | ---: |",
+    ]
+    lines += [
+        f"| {name} | {rate(each['models_with_p_below_alpha'], each['models'])} |"
+        for name, each in kinds.items()
+    ]
     largest = kinds["random weights"]["largest"]
     name = max(largest, key=largest.get)
     lines += [
         "",
-        "Heads with random weights do differ from the baselines, a little, and enough texts make that certain: by",
+        "Heads with random weights do differ from the baselines, a little, and enough texts make "
+        "that certain: by",
     ]
     lines += [f"{largest[name]:.3f} at most (`{name}`). Threshold and margin keep them out."]
     crossed = found["planted"]["0.1"]["crossed"]
-    shown = [f"{name} {count}" for name, count in sorted(crossed.items(), key=lambda entry: -entry[1])]
-    lines += ["", f"Planted heads that got a second label, of {models}:", f"{', '.join(shown) or 'none'}.", ""]
+    shown = [
+        f"{name} {count}" for name, count in sorted(crossed.items(), key=lambda entry: -entry[1])
+    ]
     lines += [
-        "How often 95 % intervals of skewed scores (Beta(9, 1), mean 0.9) hold the true mean, 1000 repetitions:",
+        "",
+        f"Planted heads that got a second label, of {models}:",
+        f"{', '.join(shown) or 'none'}.",
+        "",
+    ]
+    lines += [
+        "How often 95 % intervals of skewed scores (Beta(9, 1), mean 0.9) hold the true mean, "
+        "1000 repetitions:",
         "",
     ]
     lines += ["| texts | percentile | BCa |", "| ---: | ---: | ---: |"]

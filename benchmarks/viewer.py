@@ -1,9 +1,11 @@
-"""Measure how fast the viewer answers: hovering, changing the layer, first drawings, panning, memory.
+"""Measure how fast the viewer answers: hovering, changing the layer, first drawings, panning,
+memory.
 
     python benchmarks/viewer.py
     python benchmarks/viewer.py --rounds 1
 
-README.md in this folder says what is measured, and how to read it. BertViz takes part where it can do the same.
+README.md in this folder says what is measured, and how to read it. BertViz takes part where it can
+do the same.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ async ({ act, count }) => {
 }
 """
 
-# One act, then a wait until it is drawn: two frames, and what stands behind them. Gives the time of each.
+# One act, then a wait until it is drawn: two frames, and what stands behind them. Gives the time of
+# each.
 STEPS = """
 async ({ act, count }) => {
   const run = %s[act]();
@@ -165,34 +168,56 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3, help="runs of each page")
     parser.add_argument("--seconds", type=float, default=60, help="time limit of the first drawing")
-    parser.add_argument("--alone", action="store_true", help="without BertViz, which is installed otherwise")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the results")
+    parser.add_argument(
+        "--alone", action="store_true", help="without BertViz, which is installed otherwise"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=HERE / "results", help="folder for the results"
+    )
     return parser.parse_args()
 
 
 def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
-    """Write the pages once: the real model at two lengths, grids of 12 x 12 heads, and one head of 4,096 tokens."""
+    """Write the pages once: the real model at two lengths, grids of 12 x 12 heads, and one head of
+    4,096 tokens.
+    """
     found = []
     for tokens in (128, 512):
-        for tool in ("headscope", "bertviz") if tokens == 128 and setting.packages else ("headscope",):
+        for tool in (
+            ("headscope", "bertviz") if tokens == 128 and setting.packages else ("headscope",)
+        ):
             page = folder / f"viewer-{tool}-{tokens}.html"
             head_view.write_page(tool, tokens, page, setting)
             name = f"head view, 6 x 12 heads, {tokens} tokens"
-            # a page of ours opens on the overview, which has neither layers to choose nor all heads of one
+            # a page of ours opens on the overview, which has neither layers to choose nor all heads
+            # of one
             fragment = "#v=2&view=head" if tool == "headscope" else ""
             found.append((Shown(name, tool, fragment, (HOVER[tokens], LAYER)), page))
     opening = folder / "viewer-opening.html"
     write_grid(opening, tokens=128)
     found.append(
-        (Shown("overview of 12 x 12 heads, 128 tokens", "headscope", "#v=2&view=overview", (), OPENING), opening)
+        (
+            Shown(
+                "overview of 12 x 12 heads, 128 tokens",
+                "headscope",
+                "#v=2&view=overview",
+                (),
+                OPENING,
+            ),
+            opening,
+        )
     )
     grid = folder / "viewer-grid.html"
     write_grid(grid, tokens=512)
-    found.append((Shown("grid of 12 x 12 heads, 512 tokens", "headscope", "#v=2&view=model", ()), grid))
+    found.append(
+        (Shown("grid of 12 x 12 heads, 512 tokens", "headscope", "#v=2&view=model", ()), grid)
+    )
     long = folder / "viewer-4096.html"
     write_long(long)
     tasks = (Task("pan", "pan", 90, True, 1000 / 30), Task("zoom", "zoom", 90, True, 1000 / 30))
-    found.append((Shown("matrix of one head, 4,096 tokens", "headscope", "#v=2&view=matrix", tasks), long))
+    found.append(
+        (Shown("matrix of one head, 4,096 tokens", "headscope", "#v=2&view=matrix", tasks), long)
+    )
     return found
 
 
@@ -220,14 +245,20 @@ def write_long(path: Path) -> None:
 
     rng = np.random.default_rng(0)
     queries, keys = (rng.standard_normal((1, 4096, 64)).astype(np.float32) for _ in range(2))
-    layer = Layer(layer=0, queries=2 * queries, keys=keys, scale=1 / 8, visible=Mask.causal(4096, 4096))
+    layer = Layer(
+        layer=0, queries=2 * queries, keys=keys, scale=1 / 8, visible=Mask.causal(4096, 4096)
+    )
     tokens = Tokens(pieces=tuple(f"w{number}" for number in range(4096)))
     stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random")), view="matrix").save(path)
+    hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random")), view="matrix").save(
+        path
+    )
 
 
 def measure(shown: Shown, path: Path, setting: head_view.Setting) -> list[dict[str, object]]:
-    """Open a page in a new browser and do its tasks; a row for the first drawing, for each task, and for memory."""
+    """Open a page in a new browser and do its tasks; a row for the first drawing, for each task,
+    and for memory.
+    """
     sign = head_view.SIGNS[shown.tool]
     with sync_playwright() as playwright:
         browser = launch(playwright, setting.chromium)
@@ -238,28 +269,41 @@ def measure(shown: Shown, path: Path, setting: head_view.Setting) -> list[dict[s
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
         page.goto(path.resolve().as_uri() + shown.fragment, wait_until="commit", timeout=0)
         first = page.evaluate("window.firstDrawing")
-        rows = [row(shown, "first drawing", [first], thread_time(session) * 1000, None, shown.first)]
+        rows = [
+            row(shown, "first drawing", [first], thread_time(session) * 1000, None, shown.first)
+        ]
         page.wait_for_timeout(2500)  # what the page does when nothing else is to be done
         rows += [done(shown, task, page, session) for task in shown.tasks]
         heap = session.send("Runtime.getHeapUsage")
         held = heap["usedSize"] + heap.get("backingStorageSize", 0)
-        rows.append({"page": shown.name, "tool": shown.tool, "task": "memory", "bytes": held, "limit": HEAP})
+        rows.append(
+            {"page": shown.name, "tool": shown.tool, "task": "memory", "bytes": held, "limit": HEAP}
+        )
         browser.close()
     return rows
 
 
 def done(shown: Shown, task: Task, page: Page, session: object) -> dict[str, object]:
-    """Do a task and give its times: of each, of the main thread, and of all processes of the browser."""
+    """Do a task and give its times: of each, of the main thread, and of all processes of the
+    browser.
+    """
     script = (FRAMES if task.frames else STEPS) % ACTS[shown.tool]
     page.evaluate(script, {"act": task.act, "count": 4})
     before, everything = thread_time(session), all_time()
     times = page.evaluate(script, {"act": task.act, "count": task.count})
     thread = 1000 * (thread_time(session) - before) / task.count
-    return row(shown, task.name, times, thread, 1000 * (all_time() - everything) / task.count, task.limit)
+    return row(
+        shown, task.name, times, thread, 1000 * (all_time() - everything) / task.count, task.limit
+    )
 
 
 def row(  # noqa: PLR0917
-    shown: Shown, task: str, times: list[float], thread: float, all_of_it: float | None, limit: float
+    shown: Shown,
+    task: str,
+    times: list[float],
+    thread: float,
+    all_of_it: float | None,
+    limit: float,
 ) -> dict[str, object]:
     """One line of the results, in milliseconds."""
     return {
@@ -311,7 +355,8 @@ def summary(runs: list[dict[str, object]]) -> list[dict[str, object]]:
 def table(rows: list[dict[str, object]]) -> str:
     """The summary as Markdown; BertViz beside headscope where both did the same."""
     lines = [
-        "| page | what | limit | main thread | all processes | frame or wait | BertViz: main thread, all, wait |",
+        "| page | what | limit | main thread | all processes | frame or wait | BertViz: main "
+        "thread, all, wait |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     theirs = {(row["page"], row["task"]): row for row in rows if row["tool"] == "bertviz"}
@@ -319,14 +364,21 @@ def table(rows: list[dict[str, object]]) -> str:
         if found["tool"] == "bertviz":
             continue
         other = theirs.get((found["page"], found["task"]))
-        lines.append("| " + " | ".join([found["page"], found["task"], *_cells(found), _beside(other)]) + " |")
+        lines.append(
+            "| " + " | ".join([found["page"], found["task"], *_cells(found), _beside(other)]) + " |"
+        )
     return "\n".join(lines)
 
 
 def _cells(found: dict[str, object]) -> list[str]:
     if found["task"] == "memory":
         return [f"{found['limit'] / 2**20:.0f} MiB", "", "", f"{found['bytes'] / 2**20:.0f} MiB"]
-    return [f"{found['limit']:.0f} ms", _ms(found["thread"]), _ms(found.get("all")), _ms(found["wall"])]
+    return [
+        f"{found['limit']:.0f} ms",
+        _ms(found["thread"]),
+        _ms(found.get("all")),
+        _ms(found["wall"]),
+    ]
 
 
 def _beside(other: dict[str, object] | None) -> str:
@@ -360,17 +412,29 @@ def main() -> None:
         for shown, path in written:
             found = measure(shown, path, setting)
             runs += found
-            print(shown.name, shown.tool, [(each["task"], each.get("thread")) for each in found], file=sys.stderr)
+            print(
+                shown.name,
+                shown.tool,
+                [(each["task"], each.get("thread")) for each in found],
+                file=sys.stderr,
+            )
     for _, path in written:
         path.unlink()
     rows = summary(runs)
     options.results.mkdir(parents=True, exist_ok=True)
-    document = {"machine": machine, "settings": asdict(setting.limits), "summary": rows, "runs": runs}
+    document = {
+        "machine": machine,
+        "settings": asdict(setting.limits),
+        "summary": rows,
+        "runs": runs,
+    }
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     (options.results / "viewer.json").write_text(text, encoding="utf-8")
     (options.results / "viewer.md").write_text(table(rows) + "\n", encoding="utf-8")
     print(table(rows))
-    print(f"\nload {machine['load_at_start']} at the start, {psutil.getloadavg()[0]:.2f} at the end")
+    print(
+        f"\nload {machine['load_at_start']} at the start, {psutil.getloadavg()[0]:.2f} at the end"
+    )
 
 
 if __name__ == "__main__":

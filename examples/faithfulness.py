@@ -1,8 +1,8 @@
 """Train a small classifier on frozen all-MiniLM-L6-v2 and see what its attention agrees with.
 
-    python examples/faithfulness.py                              # Banking77, the intents that begin with card_
-    python examples/faithfulness.py --train a.tsv --test b.tsv   # your own texts and labels
-    headscope faithfulness --texts intents/texts.jsonl --model intents
+    python examples/faithfulness.py                              # Banking77, the intents that begin
+    with card_ python examples/faithfulness.py --train a.tsv --test b.tsv   # your own texts and
+    labels headscope faithfulness --texts intents/texts.jsonl --model intents
 
 Files have the fields text and label (or category): .csv, .tsv with a header, or .jsonl.
 """
@@ -25,7 +25,10 @@ import headscope as hs
 from headscope.capturing import demo_model
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "banking77"
-WHERE = "Banking77 (CC BY 4.0): PolyAI-LDN/task-specific-datasets on GitHub, banking_data/train.csv and test.csv"
+WHERE = (
+    "Banking77 (CC BY 4.0): PolyAI-LDN/task-specific-datasets on GitHub, banking_data/train.csv "
+    "and test.csv"
+)
 LABELS = ("label", "category")
 
 
@@ -34,7 +37,8 @@ def main() -> None:
     for path in (asked.train, asked.test):
         if not path.is_file():
             sys.exit(
-                f"{path} is not there. Give --train and --test, files with the fields text and label; or get {WHERE}"
+                f"{path} is not there. Give --train and --test, files with the fields text and "
+                f"label; or get {WHERE}"
             )
     torch.set_num_threads(asked.threads)
     torch.manual_seed(asked.seed)
@@ -43,34 +47,59 @@ def main() -> None:
     begins = asked.begins
     if begins is None:
         begins = "card_" if asked.train.parent == DATA else ""
-    train, test = ([row for row in read(path) if row[1].startswith(begins)] for path in (asked.train, asked.test))
+    train, test = (
+        [row for row in read(path) if row[1].startswith(begins)]
+        for path in (asked.train, asked.test)
+    )
     names = sorted({label for _, label in train})
     if len(names) < 2:
-        sys.exit(f"{asked.train} has the labels {names} that begin with {begins!r}; wanted are at least two")
+        sys.exit(
+            f"{asked.train} has the labels {names} that begin with {begins!r}; wanted are at "
+            "least two"
+        )
     test = [row for row in test if row[1] in names]
     model, tokenizer = classifier(names)
     fit(model, features(model, tokenizer, train), targets(train, names))
     said = logits(model, features(model, tokenizer, test)).argmax(-1)
     right = (said == targets(test, names)).double().mean().item()
-    print(f"{len(names)} labels, {len(train)} texts to learn from; right on {right:.1%} of {len(test)} others")
-    chosen = random.Random(asked.seed).sample([text for text, _ in test], min(asked.texts, len(test)))
+    print(
+        f"{len(names)} labels, {len(train)} texts to learn from; right on {right:.1%} of "
+        f"{len(test)} others"
+    )
+    chosen = random.Random(asked.seed).sample(
+        [text for text, _ in test], min(asked.texts, len(test))
+    )
     model.save_pretrained(asked.out)
     tokenizer.save_pretrained(asked.out)
     lines = "".join(json.dumps({"text": text}) + "\n" for text in chosen)
     (asked.out / "texts.jsonl").write_text(lines, encoding="utf-8")
     print(f"Wrote {asked.out}, and {len(chosen)} texts to {asked.out / 'texts.jsonl'}")
     steps = 500 if asked.adversary else 0
-    print(hs.faithfulness(model, tokenizer, chosen, tampering=hs.Tampering(adversary=steps), progress=True))
+    print(
+        hs.faithfulness(
+            model, tokenizer, chosen, tampering=hs.Tampering(adversary=steps), progress=True
+        )
+    )
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     found.add_argument("--train", type=Path, default=DATA / "train.csv")
     found.add_argument("--test", type=Path, default=DATA / "test.csv")
-    found.add_argument("--begins", help="only labels that begin so; card_ for Banking77, all for other files")
-    found.add_argument("--out", type=Path, default=Path("intents"), help="folder of the model and its texts")
-    found.add_argument("--texts", type=int, default=200, help="how many texts of the test are explained")
-    found.add_argument("--adversary", action="store_true", help="look for adversarial attention too: slow")
+    found.add_argument(
+        "--begins", help="only labels that begin so; card_ for Banking77, all for other files"
+    )
+    found.add_argument(
+        "--out", type=Path, default=Path("intents"), help="folder of the model and its texts"
+    )
+    found.add_argument(
+        "--texts", type=int, default=200, help="how many texts of the test are explained"
+    )
+    found.add_argument(
+        "--adversary", action="store_true", help="look for adversarial attention too: slow"
+    )
     found.add_argument("--threads", type=int, default=1)
     found.add_argument("--seed", type=int, default=0)
     return found
@@ -92,7 +121,11 @@ def read(path: Path) -> list[tuple[str, str]]:
 def classifier(names: list[str]) -> tuple:
     """The demo model with a head for these labels."""
     numbers = dict(enumerate(names))
-    labels = {"num_labels": len(names), "id2label": numbers, "label2id": {name: at for at, name in numbers.items()}}
+    labels = {
+        "num_labels": len(names),
+        "id2label": numbers,
+        "label2id": {name: at for at, name in numbers.items()},
+    }
     folder = demo_model()
     model = AutoModelForSequenceClassification.from_pretrained(folder, **labels).eval()
     return model, AutoTokenizer.from_pretrained(folder)
@@ -103,7 +136,9 @@ def targets(rows: list[tuple[str, str]], names: list[str]) -> torch.Tensor:
 
 
 @torch.no_grad()
-def features(model: torch.nn.Module, tokenizer: object, rows: list[tuple[str, str]], size: int = 64) -> torch.Tensor:
+def features(
+    model: torch.nn.Module, tokenizer: object, rows: list[tuple[str, str]], size: int = 64
+) -> torch.Tensor:
     """What the frozen model says of [CLS]."""
     found = []
     for start in range(0, len(rows), size):
@@ -117,7 +152,9 @@ def logits(model: torch.nn.Module, found: torch.Tensor) -> torch.Tensor:
     return model.classifier(model.base_model.pooler(found))
 
 
-def fit(model: torch.nn.Module, found: torch.Tensor, wanted: torch.Tensor, steps: int = 300) -> None:
+def fit(
+    model: torch.nn.Module, found: torch.Tensor, wanted: torch.Tensor, steps: int = 300
+) -> None:
     """Train the head alone: the pooler and the classifier."""
     head = [*model.base_model.pooler.parameters(), *model.classifier.parameters()]
     adam = torch.optim.AdamW(head, lr=1e-3, weight_decay=0.01)

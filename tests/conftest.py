@@ -28,7 +28,9 @@ def rng():
 
 @pytest.fixture(scope="session")
 def unchecked():
-    """A function without the check of its types that some runs put before it: what it says of bad input itself."""
+    """A function without the check of its types that some runs put before it: what it says of bad
+    input itself.
+    """
     return lambda function: getattr(function, "__wrapped__", function)
 
 
@@ -50,7 +52,9 @@ def minilm():
 
 @pytest.fixture(scope="session")
 def hostile():
-    """Strings that would like to be more than text, each with what stands for it on a page and in a figure."""
+    """Strings that would like to be more than text, each with what stands for it on a page and in a
+    figure.
+    """
     assert len(CORPUS) > 200
     return CORPUS
 
@@ -63,7 +67,9 @@ def browser():
     if firefox := os.environ.get("HEADSCOPE_FIREFOX"):
         with sync_playwright() as playwright:
             browser = playwright.firefox.launch(
-                channel="moz-firefox", executable_path=firefox, firefox_user_prefs={"ui.prefersReducedMotion": 1}
+                channel="moz-firefox",
+                executable_path=firefox,
+                firefox_user_prefs={"ui.prefersReducedMotion": 1},
             )
             yield browser
             browser.close()
@@ -82,8 +88,12 @@ TOKEN = "right-token"
 
 @pytest.fixture(scope="session")
 def serving():
-    """Serve a view on a real port for the length of a block: gives the port. The token is ``right-token``."""
-    uvicorn = pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
+    """Serve a view on a real port for the length of a block: gives the port. The token is
+    ``right-token``.
+    """
+    uvicorn = pytest.importorskip(
+        "uvicorn", reason="needs the extra server: pip install 'headscope[server]'"
+    )
     from headscope.cli._serve import listening_on, server_of
 
     @contextmanager

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 
 class Shown(NamedTuple):
-    """What stands for a string on a page, and in a figure, whose fonts lack the signs of control characters."""
+    """What stands for a string on a page, and in a figure, whose fonts lack the signs of control
+    characters.
+    """
 
     page: str
     figure: str
@@ -46,23 +48,81 @@ SCRIPT_ENDS = (
     *("</script x", "</script/", "</SCRIPT ", "</script"),
     *("<!--<script ", "<!--<script>", "<script", "<script/", "--!>"),
 )
-"""What ends a script element, or lets no end of it count, without the ``>`` that would be escaped too."""
+"""What ends a script element, or lets no end of it count, without the ``>`` that would be escaped
+too.
+"""
 FOR_FIGURES = (
     *("</svg><script>alert(1)</script>", "</text></svg>", "<foreignObject><body/></foreignObject>"),
-    *("<image href='//example.com/x.png'/>", "<use href='//example.com/x.svg#y'/>", "<set attributeName='onload'/>"),
-    *("<?xml-stylesheet href='//example.com/x.css'?>", "<!DOCTYPE svg [<!ENTITY x SYSTEM '//example.com'>]>&x;"),
+    *(
+        "<image href='//example.com/x.png'/>",
+        "<use href='//example.com/x.svg#y'/>",
+        "<set attributeName='onload'/>",
+    ),
+    *(
+        "<?xml-stylesheet href='//example.com/x.css'?>",
+        "<!DOCTYPE svg [<!ENTITY x SYSTEM '//example.com'>]>&x;",
+    ),
     *("<![CDATA[", "]]>", "--></metadata>", "&amp;", "&x;", "&#0;"),
     *("$x^2$", "$", "$$", "\\frac{1}{2}_a^b", "$\\href{//example.com}{x}$", "\\input{/etc/passwd}"),
-    *(") /OpenAction << /S /JavaScript /JS (app.alert(1)) >> (", "<< /S /URI /URI (//example.com) >>"),
-    *("endstream endobj 1 0 obj << /S /Launch /F (/bin/sh) >> endobj", "%%EOF", "\\)\\(", "(((", ")))"),
+    *(
+        ") /OpenAction << /S /JavaScript /JS (app.alert(1)) >> (",
+        "<< /S /URI /URI (//example.com) >>",
+    ),
+    *(
+        "endstream endobj 1 0 obj << /S /Launch /F (/bin/sh) >> endobj",
+        "%%EOF",
+        "\\)\\(",
+        "(((",
+        ")))",
+    ),
 )
 FOR_CODE = (
-    *("__proto__", "constructor", "toString", "hasOwnProperty", "null", "undefined", "NaN", "0", "-1", "1e999"),
-    *("%s%n", "{0.__class__}", "{title}", "%(x)s", "../../etc/passwd", "..\\..", "/", "//example.com", "a/1", "?x#y"),
-    *("&lt;b&gt;", "&#x3c;b>", "\\u003cb>", "\\", "\\n", "\\3c b\\3e", '"', "'", '\\"', "=1+1", "[x](javascript:x)"),
+    *(
+        "__proto__",
+        "constructor",
+        "toString",
+        "hasOwnProperty",
+        "null",
+        "undefined",
+        "NaN",
+        "0",
+        "-1",
+        "1e999",
+    ),
+    *(
+        "%s%n",
+        "{0.__class__}",
+        "{title}",
+        "%(x)s",
+        "../../etc/passwd",
+        "..\\..",
+        "/",
+        "//example.com",
+        "a/1",
+        "?x#y",
+    ),
+    *(
+        "&lt;b&gt;",
+        "&#x3c;b>",
+        "\\u003cb>",
+        "\\",
+        "\\n",
+        "\\3c b\\3e",
+        '"',
+        "'",
+        '\\"',
+        "=1+1",
+        "[x](javascript:x)",
+    ),
 )
 OTHER_SCRIPTS = (
-    *("\u4e2d\u6587", "\u0645\u0631\u062d\u0628\u0627", "\u05e9\u05dc\u05d5\u05dd", "\u0e01\u0e33", "e\u0301"),
+    *(
+        "\u4e2d\u6587",
+        "\u0645\u0631\u062d\u0628\u0627",
+        "\u05e9\u05dc\u05d5\u05dd",
+        "\u0e01\u0e33",
+        "e\u0301",
+    ),
     *("\U0001f469\u200d\U0001f4bb", "\uff37\uff49\uff44\uff45", "\ufffd", "e" + "\u0301" * 40),
     "w" * 39 + "\U0001f600\U0001f600",
 )

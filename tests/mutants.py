@@ -1,6 +1,7 @@
 """Damaged files: what disks, networks and strangers make of whole ones.
 
-``HEADSCOPE_MUTANTS`` says how many of each file are tried; CI takes the first few, the same each time.
+``HEADSCOPE_MUTANTS`` says how many of each file are tried; CI takes the first few, the same each
+time.
 """
 
 import io
@@ -15,7 +16,25 @@ import numpy as np
 COUNT = int(os.environ.get("HEADSCOPE_MUTANTS", "40"))
 FIRST = int(os.environ.get("HEADSCOPE_FIRST_MUTANT", "0"))
 """To try the rest in parts."""
-VALUES = (None, True, 0, -1, 7, 2**31, 2**70, 1.5, float("nan"), float("inf"), "", "x", "\ud800", [], {}, [[]], [None])
+VALUES = (
+    None,
+    True,
+    0,
+    -1,
+    7,
+    2**31,
+    2**70,
+    1.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    [None],
+)
 
 
 def mutants(raw):
@@ -51,7 +70,19 @@ def _overwritten(raw, rng):
 
 def _inserted(raw, rng):
     start = int(rng.integers(0, len(raw)))
-    tokens = (b"\x00", b"\xff\xfe", b"\n", b"\t", b",", b'"', b"[" * 3000, b"9" * 6000, b"-1", b"NaN", rng.bytes(9))
+    tokens = (
+        b"\x00",
+        b"\xff\xfe",
+        b"\n",
+        b"\t",
+        b",",
+        b'"',
+        b"[" * 3000,
+        b"9" * 6000,
+        b"-1",
+        b"NaN",
+        rng.bytes(9),
+    )
     return raw[:start] + tokens[rng.integers(len(tokens))] + raw[start:]
 
 
@@ -65,7 +96,9 @@ BYTES = (_flipped, _cut, _overwritten, _inserted, _moved)
 
 
 def _inner_of(raw):
-    """What changes the parts of a file and writes it whole again, checksums of the format included."""
+    """What changes the parts of a file and writes it whole again, checksums of the format
+    included.
+    """
     if raw[:2] == b"PK":
         return _archive
     if raw[8:9] == b"{":
@@ -79,7 +112,9 @@ def _archive(raw, rng):
     name = list(parts)[rng.integers(len(parts))]
     array = np.load(io.BytesIO(parts[name]), allow_pickle=False)
     is_text = array.dtype == np.uint8
-    array = np.frombuffer(_document(array.tobytes(), rng), np.uint8) if is_text else _array(array, rng)
+    array = (
+        np.frombuffer(_document(array.tobytes(), rng), np.uint8) if is_text else _array(array, rng)
+    )
     written = io.BytesIO()
     np.save(written, array)
     parts[name] = written.getvalue()
@@ -129,7 +164,9 @@ def _lines(raw, rng):
     place = int(rng.integers(len(lines)))
     row = _document(lines[place], rng)
     if b'"sum": ' in lines[place] and rng.integers(2):
-        told = json.dumps({name: value for name, value in json.loads(row).items() if name != "sum"})[:-1]
+        told = json.dumps(
+            {name: value for name, value in json.loads(row).items() if name != "sum"}
+        )[:-1]
         row = f'{told}, "sum": {zlib.crc32(told.encode())}}}'.encode()
     lines[place] = row
     return b"\n".join(lines) + b"\n"
@@ -158,7 +195,13 @@ def _document(raw, rng):
 
 
 def _places(value):
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, each in inside:
         yield value, name
         yield from _places(each)

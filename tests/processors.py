@@ -15,7 +15,9 @@ def tiny_clip():
     """A tiny CLIP and its processor."""
     from transformers import CLIPProcessor
 
-    return tiny_model("clip"), CLIPProcessor(image_processor=square_pictures(), tokenizer=tiny_tokenizer())
+    return tiny_model("clip"), CLIPProcessor(
+        image_processor=square_pictures(), tokenizer=tiny_tokenizer()
+    )
 
 
 def tiny_llava():

@@ -1,4 +1,6 @@
-"""What is built: no wheel without the viewer, the same to the last byte each time, all that is tracked, whole links."""
+"""What is built: no wheel without the viewer, the same to the last byte each time, all that is
+tracked, whole links.
+"""
 
 import importlib.util
 import os
@@ -37,7 +39,9 @@ def test_a_wheel_without_the_bundles_is_refused(hook):
 @pytest.mark.parametrize("missing", range(3))
 def test_a_wheel_without_one_of_the_bundles_is_refused(missing, hook):
     write(hook[1][:missing] + hook[1][missing + 1 :])
-    with pytest.raises(RuntimeError, match=f"^{hook[1][missing].relative_to(hook[0].root)} missing: run"):
+    with pytest.raises(
+        RuntimeError, match=f"^{hook[1][missing].relative_to(hook[0].root)} missing: run"
+    ):
         hook[0].initialize("standard", {})
 
 
@@ -50,14 +54,19 @@ def test_with_the_bundles_it_is_built(hook):
     hook[0].initialize("standard", {})
 
 
-BUNDLES = [ROOT / "src/headscope/views/static" / name for name in ("page.js", "live.js", "frame.js")]
+BUNDLES = [
+    ROOT / "src/headscope/views/static" / name for name in ("page.js", "live.js", "frame.js")
+]
 
 
 def built(folder, checkout):
     """Wheel and source distribution of a checkout."""
     targets = ["-t", "wheel", "-t", "sdist", "-d", str(folder)]
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", *targets], cwd=checkout, check=True, capture_output=True
+        [sys.executable, "-m", "hatchling", "build", *targets],
+        cwd=checkout,
+        check=True,
+        capture_output=True,
     )
     (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, source
@@ -92,11 +101,23 @@ def test_what_is_built_again_is_the_same_to_the_last_byte(which, first, again):
 
 
 def test_the_bundles_are_what_the_sources_give(tmp_path):
-    if not (ROOT / "frontend/node_modules/.installed").is_file() or not all(bundle.is_file() for bundle in BUNDLES):
+    if not (ROOT / "frontend/node_modules/.installed").is_file() or not all(
+        bundle.is_file() for bundle in BUNDLES
+    ):
         pytest.skip("the front end is not built here: make bundle")
-    command = [ROOT / "tools/with-node", "node", ROOT / "frontend/tools/build.mjs", "--out", tmp_path]
+    command = [
+        ROOT / "tools/with-node",
+        "node",
+        ROOT / "frontend/tools/build.mjs",
+        "--out",
+        tmp_path,
+    ]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    others = [bundle.name for bundle in BUNDLES if (tmp_path / bundle.name).read_bytes() != bundle.read_bytes()]
+    others = [
+        bundle.name
+        for bundle in BUNDLES
+        if (tmp_path / bundle.name).read_bytes() != bundle.read_bytes()
+    ]
     assert others == [], "older than the sources, or never built twice the same: make bundle"
 
 
@@ -111,9 +132,16 @@ def test_a_wheel_holds_the_viewer_and_its_notices(first):
 def test_a_source_distribution_holds_all_that_is_tracked(first):
     with tarfile.open(first[1]) as source:
         names = {name.partition("/")[2] for name in source.getnames()}
-    for part in ("docs/index.md", "benchmarks/README.md", "tests/test_build.py", "frontend/package-lock.json"):
+    for part in (
+        "docs/index.md",
+        "benchmarks/README.md",
+        "tests/test_build.py",
+        "frontend/package-lock.json",
+    ):
         assert part in names
-    assert [name for name in names if "node_modules" in name or name.startswith("benchmarks/results")] == []
+    assert [
+        name for name in names if "node_modules" in name or name.startswith("benchmarks/results")
+    ] == []
     left_out = [name for name in tracked() if name not in names and not name.startswith(".github/")]
     assert left_out == []
 
@@ -126,16 +154,23 @@ def tracked():
 
 
 def git(*arguments):
-    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
 
 
 def test_nothing_that_is_built_is_tracked():
     names = tracked()
     assert git("ls-files", "--cached", "--ignored", "--exclude-standard") == []
-    made = re.compile(r"/static/.*\.js$|(^|/)(dist|build|site|node_modules|__pycache__)/|\.(whl|pyc|safetensors|npz)$")
+    made = re.compile(
+        r"/static/.*\.js$|(^|/)(dist|build|site|node_modules|__pycache__)/|\.(whl|pyc|safetensors|npz)$"
+    )
     # files that earlier versions wrote are read by tests
-    assert [name for name in names if made.search(name) and not name.startswith("tests/results/old/")] == []
-    # pictures, notebooks and tables of the docs are made by commands and shown where nobody runs these
+    assert [
+        name for name in names if made.search(name) and not name.startswith("tests/results/old/")
+    ] == []
+    # pictures, notebooks and tables of the docs are made by commands and shown where nobody runs
+    # these
     assert len(names) > 1000
 
 

@@ -14,7 +14,11 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page, *languages):
-    return [text for language, text in FENCE.findall(page.read_text(encoding="utf-8")) if language in languages]
+    return [
+        text
+        for language, text in FENCE.findall(page.read_text(encoding="utf-8"))
+        if language in languages
+    ]
 
 
 def commands():
@@ -27,13 +31,22 @@ def commands():
 
 
 def names():
-    """Names that are taken from ``hs``, and modules and names that are imported from headscope, in Python blocks."""
+    """Names that are taken from ``hs``, and modules and names that are imported from headscope, in
+    Python blocks.
+    """
     for page in PAGES:
         for block in blocks(page, "python"):
             for node in ast.walk(ast.parse(block)):
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "hs":
+                if (
+                    isinstance(node, ast.Attribute)
+                    and isinstance(node.value, ast.Name)
+                    and node.value.id == "hs"
+                ):
                     yield page.stem, "headscope", node.attr
-                if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "headscope":
+                if (
+                    isinstance(node, ast.ImportFrom)
+                    and node.module.partition(".")[0] == "headscope"
+                ):
                     yield from ((page.stem, node.module, each.name) for each in node.names)
 
 

@@ -10,13 +10,16 @@ NAMED = ROOT / "frontend" / "src" / "examples" / "named.ts"
 PAGE = ROOT / "docs" / "examples.md"
 
 pytestmark = pytest.mark.skipif(
-    not (NAMED.is_file() and PAGE.is_file()), reason="the documentation or the front end is not part of this checkout"
+    not (NAMED.is_file() and PAGE.is_file()),
+    reason="the documentation or the front end is not part of this checkout",
 )
 
 
 def test_every_example_has_its_picture_and_its_snapshot():
     source = NAMED.read_text(encoding="utf-8")
-    names = re.findall(r"^  (\w+): \{$", source[source.index("export const EXAMPLES") :], re.MULTILINE)
+    names = re.findall(
+        r"^  (\w+): \{$", source[source.index("export const EXAMPLES") :], re.MULTILINE
+    )
     assert len(names) >= 9
     page = PAGE.read_text(encoding="utf-8")
     assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == names

@@ -28,7 +28,9 @@ def selection(view):
 
 def test_one_head_may_be_a_number(record):
     assert selection(hs.view(record, heads=3))["heads"] == [3]
-    with pytest.raises(hs.PageError, match=r"head=\[1, 3\]: head is one number; give several as heads="):
+    with pytest.raises(
+        hs.PageError, match=r"head=\[1, 3\]: head is one number; give several as heads="
+    ):
         hs.view(record, head=[1, 3])
     with pytest.raises(hs.PageError, match="heads='mean': stack 'self' has heads 0 to 3"):
         hs.view(record, heads="mean")
@@ -40,9 +42,13 @@ def test_tokens_are_chosen_by_their_word(record):
     assert selection(hs.view(record, query="CAT"))["query"] == [2]
     assert selection(hs.view(record, query="embedding"))["query"] == [3, 4, 5]
     assert selection(hs.view(record, query="##bed"))["query"] == [4]
-    with pytest.raises(hs.PageError, match="query='the' stands at 1, 6; give one of these positions"):
+    with pytest.raises(
+        hs.PageError, match="query='the' stands at 1, 6; give one of these positions"
+    ):
         hs.view(record, query="the")
-    with pytest.raises(hs.PageError, match=r"key='dog': there is no such token; there are '\[CLS\]', 'the', 'cat'"):
+    with pytest.raises(
+        hs.PageError, match=r"key='dog': there is no such token; there are '\[CLS\]', 'the', 'cat'"
+    ):
         hs.view(record, key="dog")
     figure = hs.figure(record, view="text", query="cat")
     assert figure.matplotlib
@@ -64,26 +70,40 @@ def test_so_do_the_commands(record, tmp_path, monkeypatch, capsys):
     assert run(["view", "r.safetensors", "--query", "cat", "3", "--key", "7"]) == 0
     assert run(["view", "r.safetensors", "--query", "the"]) == 1
     assert "stands at 1, 6" in capsys.readouterr().err
-    assert run(["figure", "r.safetensors", "--view", "text", "--query", "cat", "--out", "a.svg"]) == 0
+    assert (
+        run(["figure", "r.safetensors", "--view", "text", "--query", "cat", "--out", "a.svg"]) == 0
+    )
 
 
 @pytest.mark.parametrize("name", ["head_view", "model_view", "view"])
 def test_calls_of_bertviz_are_shown_the_way(name, record):
     other = "model_view" if name == "model_view" else "head_view"
     for given in (([np.ones((1, 2, 3, 3))], ["a", "b", "c"]), ((np.ones((1, 2, 3, 3)),),)):
-        with pytest.raises(hs.PageError, match=rf"headscope\.bertviz\.{other}\(attention, tokens\), or {name}\(headsc"):
+        with pytest.raises(
+            hs.PageError,
+            match=rf"headscope\.bertviz\.{other}\(attention, tokens\), or {name}\(headsc",
+        ):
             getattr(hs, name)(*given)
 
 
 def test_what_is_no_record_is_shown_the_way(record):
     model = tiny_model("bert")
-    with pytest.raises(hs.PageError, match=r"view shows a Record, and was given a BertModel; capture one: view\(head"):
+    with pytest.raises(
+        hs.PageError,
+        match=r"view shows a Record, and was given a BertModel; capture one: view\(head",
+    ):
         hs.view(model)
-    with pytest.raises(hs.FigureError, match="figure draws a Record, and was given a BertModel; capture one"):
+    with pytest.raises(
+        hs.FigureError, match="figure draws a Record, and was given a BertModel; capture one"
+    ):
         hs.figure(model)
-    with pytest.raises(hs.FigureError, match=r"A Comparison has a page and no figure: give it to headscope.view"):
+    with pytest.raises(
+        hs.FigureError, match=r"A Comparison has a page and no figure: give it to headscope.view"
+    ):
         hs.figure(hs.compare(record, record), view="matrix")
-    with pytest.raises(hs.PageError, match=r"A Heads has a figure and no page: draw it with headscope.figure"):
+    with pytest.raises(
+        hs.PageError, match=r"A Heads has a figure and no page: draw it with headscope.figure"
+    ):
         hs.view(hs.heads(record))
 
 
@@ -91,20 +111,28 @@ def test_texts_and_encodings_have_calls_of_their_own():
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
     with pytest.raises(hs.TextError, match=r"was given 2 in a list; of many give capture_many"):
         hs.capture(model, tokenizer, ["a", "b"])
-    with pytest.raises(hs.TextError, match=r"was given a BatchEncoding; .* capture_encoded\(model, tokenizer, encod"):
+    with pytest.raises(
+        hs.TextError,
+        match=r"was given a BatchEncoding; .* capture_encoded\(model, tokenizer, encod",
+    ):
         hs.capture(model, tokenizer, tokenizer("the cat", return_tensors="pt"))
 
 
 @pytest.mark.parametrize("name", ["x.npz", "x", "x.html"])
 def test_a_record_is_called_like_one(name, record, tmp_path):
-    with pytest.raises(hs.FileError, match=r"A record is a \.safetensors file, and the path is .*; name it .*x\.safe"):
+    with pytest.raises(
+        hs.FileError,
+        match=r"A record is a \.safetensors file, and the path is .*; name it .*x\.safe",
+    ):
         hs.save(record, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_page_is_called_like_one(record, tmp_path, monkeypatch):
     monkeypatch.setattr(View, "html", "<!doctype html>")
-    with pytest.raises(hs.FileError, match=r"A view is a page, and the path is .*zz; name it .*zz\.html"):
+    with pytest.raises(
+        hs.FileError, match=r"A view is a page, and the path is .*zz; name it .*zz\.html"
+    ):
         hs.view(record).save(tmp_path / "zz")
     assert hs.view(record).save(tmp_path / "zz.html").exists()
 
@@ -115,7 +143,10 @@ def test_a_file_of_another_kind_is_not_replaced_by_a_slip(record, tmp_path, monk
     hs.save(record, "r.safetensors")
     before = (tmp_path / "r.safetensors").read_bytes()
     assert run(["view", "r.safetensors", "--out", "r.safetensors"]) == 1
-    assert "r.safetensors is there already and is a record, which a page would replace" in capsys.readouterr().err
+    assert (
+        "r.safetensors is there already and is a record, which a page would replace"
+        in capsys.readouterr().err
+    )
     (tmp_path / "page.html").write_bytes(before)  # a record by a slip of its name
     assert run(["view", "r.safetensors", "--out", "page.html"]) == 1
     assert run(["view", "r.safetensors", "--out", "page.html", "--force"]) == 0
@@ -126,7 +157,10 @@ def test_a_file_of_another_kind_is_not_replaced_by_a_slip(record, tmp_path, monk
 
 
 def test_without_torch_one_line_names_the_extra():
-    code = "import sys; sys.modules['torch'] = None\nimport headscope as hs\nhs.capture(None, text='a')"
+    code = (
+        "import sys; sys.modules['torch'] = None\nimport headscope as hs\nhs.capture(None, "
+        "text='a')"
+    )
     code = code.replace(
         "sys.modules['torch'] = None",
         "import importlib.util as u; f = u.find_spec; "
@@ -135,7 +169,8 @@ def test_without_torch_one_line_names_the_extra():
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = told.stderr.strip().splitlines()[-1]
     assert last.endswith(
-        "headscope needs torch to run models, and it is not installed: pip install 'headscope[capture]'"
+        "headscope needs torch to run models, and it is not installed: pip install "
+        "'headscope[capture]'"
     )
 
 
@@ -168,11 +203,17 @@ def test_arrays_that_would_lose_something_are_refused():
 
 def test_weights_that_are_nowhere_or_of_several_kinds():
     tokenizer = tiny_tokenizer()
-    with pytest.raises(hs.CaptureError, match="BertModel has weights on the meta device, where there are no numbers"):
+    with pytest.raises(
+        hs.CaptureError,
+        match="BertModel has weights on the meta device, where there are no numbers",
+    ):
         hs.capture(tiny_model("bert").to("meta"), tokenizer, "the cat")
     mixed = tiny_model("bert")
     mixed.encoder.layer[1].half()
-    with pytest.raises(hs.CaptureError, match=r"BertModel has weights in float16 and float32 and stopped between them"):
+    with pytest.raises(
+        hs.CaptureError,
+        match=r"BertModel has weights in float16 and float32 and stopped between them",
+    ):
         hs.capture(mixed, tokenizer, "the cat")
 
 

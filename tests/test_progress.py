@@ -1,4 +1,6 @@
-"""What is shown of long work: what is done, on terminals as a bar, elsewhere as a line now and then."""
+"""What is shown of long work: what is done, on terminals as a bar, elsewhere as a line now and
+then.
+"""
 
 import sys
 
@@ -14,7 +16,10 @@ def test_a_file_gets_a_line_every_so_often(monkeypatch, capsys):
     with Progress("Reading", "batch", 7) as progress:
         for _ in range(5):
             progress.step()
-    assert capsys.readouterr().err == "Reading: 3 of 7 batches after 12 s\nReading: 5 of 7 batches after 23 s\n"
+    assert (
+        capsys.readouterr().err
+        == "Reading: 3 of 7 batches after 12 s\nReading: 5 of 7 batches after 23 s\n"
+    )
 
 
 def test_an_item_counts_when_it_is_done(monkeypatch, capsys):
@@ -38,7 +43,12 @@ def test_captures_count_what_was_run_and_what_was_left_out(monkeypatch, capsys):
     monkeypatch.setattr(_progress, "EVERY", 0)
     texts = ["a cat", "", "a dog ran", "the hen sat there"]
     records = hs.capture_many(
-        tiny_model("bert"), tiny_tokenizer(), texts, batch_size=1, progress=True, on_error=lambda *_: None
+        tiny_model("bert"),
+        tiny_tokenizer(),
+        texts,
+        batch_size=1,
+        progress=True,
+        on_error=lambda *_: None,
     )
     list(records)
     lines = [line.partition(" after")[0] for line in capsys.readouterr().err.splitlines()]

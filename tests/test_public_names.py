@@ -28,7 +28,9 @@ def test_the_root_stays_small():
     ],
 )
 def test_names_of_0_1_come_with_a_warning(name, instead):
-    with pytest.warns(DeprecationWarning, match=rf"headscope\.{name} goes away in 0\.3; use {instead}"):
+    with pytest.warns(
+        DeprecationWarning, match=rf"headscope\.{name} goes away in 0\.3; use {instead}"
+    ):
         assert callable(getattr(headscope, name))
     assert name not in headscope.__all__
 
@@ -74,7 +76,8 @@ def test_unknown_name_lists_those_there_are():
     "code",
     [
         "import headscope",
-        "import headscope; headscope.load; headscope.from_weights([[[[1.0]]]], ['a']); headscope.page",
+        "import headscope; headscope.load; headscope.from_weights([[[[1.0]]]], ['a']); "
+        "headscope.page",
         "import headscope.cli._app",
         "from headscope.capturing import check_text, check_name",
     ],
@@ -87,6 +90,8 @@ def test_torch_and_transformers_stay_unloaded(code):
 def test_the_gate_sees_torch_when_it_is_loaded():
     check = "import sys; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     assert (
-        subprocess.run([sys.executable, "-c", f"import headscope; headscope.capture; {check}"], check=False).returncode
+        subprocess.run(
+            [sys.executable, "-c", f"import headscope; headscope.capture; {check}"], check=False
+        ).returncode
         == 1
     )

@@ -1,4 +1,6 @@
-"""The hashed pins are in step with constraints.txt and pyproject.toml: `make requirements` writes them anew."""
+"""The hashed pins are in step with constraints.txt and pyproject.toml: `make requirements` writes
+them anew.
+"""
 
 import re
 import tomllib
@@ -49,7 +51,11 @@ def test_every_pin_has_hashes(file):
     entries = re.split(r"\n(?=\S)", (ROOT / file).read_text())
     packages = [entry for entry in entries if not entry.startswith("#")]
     assert len(packages) > 100
-    assert [entry.splitlines()[0] for entry in packages if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)] == []
+    assert [
+        entry.splitlines()[0]
+        for entry in packages
+        if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)
+    ] == []
     assert [entry.splitlines()[0] for entry in packages if not re.match(r"[\w.-]+==", entry)] == []
 
 
@@ -57,11 +63,15 @@ def test_every_version_of_the_constraints_is_pinned_with_hashes():
     pinned = pins("requirements-dev.txt")
     constraints = pins("constraints.txt")
     assert len(constraints) > 50
-    others = {name: versions for name, versions in constraints.items() if pinned.get(name) != versions}
+    others = {
+        name: versions for name, versions in constraints.items() if pinned.get(name) != versions
+    }
     assert others == {}, "run `make requirements`"
 
 
-@pytest.mark.parametrize(("file", "wanted"), [("requirements.txt", ["all"]), ("requirements-dev.txt", list(extras()))])
+@pytest.mark.parametrize(
+    ("file", "wanted"), [("requirements.txt", ["all"]), ("requirements-dev.txt", list(extras()))]
+)
 def test_every_dependency_is_pinned_within_its_bounds(file, wanted):
     pinned = pins(file)
     requirements = asked(*wanted)
@@ -76,4 +86,8 @@ def test_every_dependency_is_pinned_within_its_bounds(file, wanted):
 
 def test_users_get_the_versions_that_are_tested():
     tested = pins("requirements-dev.txt")
-    assert {name: versions for name, versions in pins("requirements.txt").items() if tested.get(name) != versions} == {}
+    assert {
+        name: versions
+        for name, versions in pins("requirements.txt").items()
+        if tested.get(name) != versions
+    } == {}

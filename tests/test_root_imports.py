@@ -46,7 +46,8 @@ def test_a_planted_import_is_named_by_its_place(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("check_root_imports.SOURCE", package)
     assert main() == 1
     assert (
-        capsys.readouterr().out == "src/headscope/_planted.py:2: imports headscope itself; import from its subpackage\n"
+        capsys.readouterr().out
+        == "src/headscope/_planted.py:2: imports headscope itself; import from its subpackage\n"
     )
 
 

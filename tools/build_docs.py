@@ -2,8 +2,9 @@
 
 make docs
 
-What is not written by hand is made first, in a copy of docs/: the reference from the public names of the packages, the
-viewer pages of the gallery by running the gallery's own code on the demo model, and the notebooks to download.
+What is not written by hand is made first, in a copy of docs/: the reference from the public names
+of the packages, the viewer pages of the gallery by running the gallery's own code on the demo
+model, and the notebooks to download.
 """
 
 from __future__ import annotations
@@ -56,13 +57,25 @@ PARTS = (
     Part("record", "Record", "What attention is here: records, stacks, layers, tokens, masks."),
     Part("views", "Views", "From a record to a page, a notebook cell or a widget."),
     Part("views.figures", "Figures", "Views as SVG, PDF and PNG for print."),
-    Part("patterns", "Patterns", "What heads do: labels over many texts, kinds on one text, mechanism."),
+    Part(
+        "patterns",
+        "Patterns",
+        "What heads do: labels over many texts, kinds on one text, mechanism.",
+    ),
     Part("measures", "Measures", "Numbers about a head on one text; pure functions of arrays."),
     Part("norms", "Norms", "What tokens add, where weights say how much they are looked at."),
-    Part("interventions", "Interventions", "Changing what attention does, and the importance of heads."),
+    Part(
+        "interventions",
+        "Interventions",
+        "Changing what attention does, and the importance of heads.",
+    ),
     Part("tasks", "Tasks", "What a model is scored on."),
     Part("studies", "Studies", "Analyses end to end, and their results."),
-    Part("results", "Results", "What results of studies have in common: files, tables, figures, pages."),
+    Part(
+        "results",
+        "Results",
+        "What results of studies have in common: files, tables, figures, pages.",
+    ),
     Part("comparison", "Comparison", "Two records, texts or models beside each other."),
     Part("evidence", "Evidence", "Intervals, baselines and corrections."),
     Part("linguistics", "Linguistics", "Words, treebanks, mentions and trees."),
@@ -79,7 +92,11 @@ def public_names(module: str) -> list[str]:
     source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     tree = ast.parse(source.read_text(encoding="utf-8"))
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == "__all__"
+        ):
             return list(ast.literal_eval(node.value))
     return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
 
@@ -88,7 +105,11 @@ def top_names() -> dict[str, list[str]]:
     """The names of ``headscope`` itself, by the package that they come from."""
     tree = ast.parse((ROOT / "src/headscope/__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    return {str(node.module): [alias.name for alias in node.names] for node in imports if node.module != "_version"}
+    return {
+        str(node.module): [alias.name for alias in node.names]
+        for node in imports
+        if node.module != "_version"
+    }
 
 
 def write_reference(folder: Path) -> None:
@@ -103,7 +124,12 @@ def write_reference(folder: Path) -> None:
         for name in first:
             lines += [f"::: headscope.{name}", ""]
         if others and first:
-            lines += [f"## More in headscope.{part.module}", "", f"`from headscope.{part.module} import ...`", ""]
+            lines += [
+                f"## More in headscope.{part.module}",
+                "",
+                f"`from headscope.{part.module} import ...`",
+                "",
+            ]
         for name in others:
             lines += [f"::: headscope.{part.module}.{name}", ""]
         (folder / f"{page_of(part)}.md").write_text("\n".join(lines), encoding="utf-8")
@@ -111,8 +137,9 @@ def write_reference(folder: Path) -> None:
         rows.append(f"| [{part.title}]({page_of(part)}.md) | {part.about} | {names} ... |")
     table = ["| page | what | such as |", "| --- | --- | --- |", *rows, ""]
     beginning = (
-        "# Reference\n\nEvery public name with its arguments, axes, units and errors, written from the docstrings;"
-        " options are spelled out one by one. On the command line: [every command](../command_line.md).\n\n"
+        "# Reference\n\nEvery public name with its arguments, axes, units and errors, written "
+        "from the docstrings; options are spelled out one by one. On the command line: [every "
+        "command](../command_line.md).\n\n"
     )
     (folder / "index.md").write_text(beginning + "\n".join(table), encoding="utf-8")
 
@@ -130,14 +157,18 @@ def write_viewer_pages(folder: Path) -> None:
 
 
 def write_tutorials(folder: Path) -> None:
-    """The notebooks, to download, and each as a page with the outputs that it was committed with."""
+    """The notebooks, to download, and each as a page with the outputs that it was committed
+    with.
+    """
     (folder / "notebooks").mkdir()
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         shutil.copy(notebook, folder / "notebooks")
         page = folder / "tutorials" / f"{notebook.stem}.md"
         title, _, text = page.read_text(encoding="utf-8").partition("\n")
         address = f"https://colab.research.google.com/github/headscope/headscope/blob/main/notebooks/{notebook.name}"
-        offer = f"[Open in Colab]({address}) · [download the notebook](../notebooks/{notebook.name})"
+        offer = (
+            f"[Open in Colab]({address}) · [download the notebook](../notebooks/{notebook.name})"
+        )
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         # the first one installs, and is not in the page
         outputs = [cell["outputs"] for cell in cells if cell["cell_type"] == "code"][1:]
@@ -187,10 +218,14 @@ def build(out: Path, builder: str = "zensical") -> list[str]:
         write_tutorials(desk / "docs")
         command = [str(Path(sys.executable).parent / BUILDERS[builder][0]), *BUILDERS[builder][1:]]
         plain = os.environ | {"NO_COLOR": "1"}
-        done = subprocess.run(command, cwd=desk, capture_output=True, text=True, check=False, env=plain)
+        done = subprocess.run(
+            command, cwd=desk, capture_output=True, text=True, check=False, env=plain
+        )
         if done.returncode:
             said = COLOUR.sub("", done.stdout + done.stderr)
-            return said.partition("Traceback")[0].splitlines() or ["the builder failed and said nothing"]
+            return said.partition("Traceback")[0].splitlines() or [
+                "the builder failed and said nothing"
+            ]
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(desk / "site", out)
     return faults_of(out)

@@ -1,9 +1,10 @@
-"""Say where a package reaches into another one: imports of modules or names that begin with an underscore.
+"""Say where a package reaches into another one: imports of modules or names that begin with an
+underscore.
 
     python tools/check_borders.py
 
-A module or a name with an underscore belongs to its own package; the others take what has a name without one. Exit 1
-where an import crosses that border.
+A module or a name with an underscore belongs to its own package; the others take what has a name
+without one. Exit 1 where an import crosses that border.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python tools/check_plain_lines.py          # src, tools and benchmarks; 1 where one is found
 
-Of each expression: at most one conditional expression and two loops, no conditional inside a conditional, no assignment
-(``:=``) inside either. The arguments of a call, and the entries of a display, that stand on several lines count each by
-itself.
+Of each expression: at most one conditional expression and two loops, no conditional inside a
+conditional, no assignment (``:=``) inside either. The arguments of a call, and the entries of a
+display, that stand on several lines count each by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def dense_lines(source: str) -> list[Dense]:
     """The expressions of a module that do too much at once."""
     found = []
     for statement in ast.walk(ast.parse(source)):
-        if isinstance(statement, ast.stmt) and not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        if isinstance(statement, ast.stmt) and not isinstance(
+            statement, ast.FunctionDef | ast.ClassDef
+        ):
             for expression in _expressions(statement):
                 why = _why(expression)
                 if why:
@@ -83,7 +85,9 @@ def _why(expression: ast.expr) -> str:
         return f"{len(conditionals)} conditionals"
     if len(loops) > MOST_LOOPS:
         return f"{len(loops)} loops"
-    walrus = any(isinstance(each, ast.NamedExpr) for outer in conditionals for each in _below(outer))
+    walrus = any(
+        isinstance(each, ast.NamedExpr) for outer in conditionals for each in _below(outer)
+    )
     return "an assignment inside a conditional" if walrus else ""
 
 
@@ -98,7 +102,10 @@ def main() -> int:
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         for dense in dense_lines(path.read_text(encoding="utf-8")):
             count += 1
-            print(f"{path.relative_to(ROOT)}:{dense.line}: {dense.why} in one expression; take several statements")
+            print(
+                f"{path.relative_to(ROOT)}:{dense.line}: {dense.why} in one expression; take "
+                "several statements"
+            )
     return 1 if count else 0
 
 

@@ -2,10 +2,11 @@
 
     python tools/check_root_imports.py          # 1 where one is found
 
-The root (``headscope/__init__.py``) names what is public and so reaches every module. A module below that imports it,
-as ``import headscope`` or ``from headscope import ...``, closes a circle through all of them, which the layers of
-import-linter do not see: the root is on none of them. What is wanted is in a subpackage: import it from there. A
-result that is drawn or shown by what stands above it is entered in `headscope.results` instead.
+The root (``headscope/__init__.py``) names what is public and so reaches every module. A module
+below that imports it, as ``import headscope`` or ``from headscope import ...``, closes a circle
+through all of them, which the layers of import-linter do not see: the root is on none of them. What
+is wanted is in a subpackage: import it from there. A result that is drawn or shown by what stands
+above it is entered in `headscope.results` instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 
 
 def root_imports(source: str) -> list[int]:
-    """The lines of a module that import the root package, functions and blocks for type checkers included."""
+    """The lines of a module that import the root package, functions and blocks for type checkers
+    included.
+    """
     lines = []
     for node in ast.walk(ast.parse(source)):
         names = []

@@ -1,6 +1,8 @@
-"""What is wrong with a built site: links, pictures and frames that lead nowhere, and requests to other hosts.
+"""What is wrong with a built site: links, pictures and frames that lead nowhere, and requests to
+other hosts.
 
-The builders check links between pages and nothing else: a picture or frame that is not there passes their strict mode.
+The builders check links between pages and nothing else: a picture or frame that is not there passes
+their strict mode.
 """
 
 from __future__ import annotations
@@ -10,7 +12,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-FETCHED = {"img": "src", "iframe": "src", "script": "src", "source": "src", "video": "src", "audio": "src"}
+FETCHED = {
+    "img": "src",
+    "iframe": "src",
+    "script": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+}
 """Attribute of each element that a browser fetches by itself."""
 LEFT_OUT = ("404.html",)
 """Its links start with the address that the site is published at."""
@@ -80,6 +89,12 @@ def _missing(page: Path, address: str, pages: dict[Path, Found], name: Path) -> 
     anchor = unquote(parts.fragment)
     # a viewer page reads its own fragment
     known = pages.get(target)
-    if anchor and known and "viewer" not in target.parts and anchor not in known.anchors and anchor != "__top":
+    if (
+        anchor
+        and known
+        and "viewer" not in target.parts
+        and anchor not in known.anchors
+        and anchor != "__top"
+    ):
         return [f"{name}: {address} leads to no place in {target.name}"]
     return []

@@ -1,4 +1,6 @@
-"""Draw the pictures of docs/figures.md and of the pages of literature with the code that stands there."""
+"""Draw the pictures of docs/figures.md and of the pages of literature with the code that stands
+there.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,16 @@ def draw(page: str) -> None:
 
 
 def _bars() -> None:
-    """Kovaleva's bars over the texts of all pictures with evidence: a reader has texts of their own."""
+    """Kovaleva's bars over the texts of all pictures with evidence: a reader has texts of their
+    own.
+    """
     import headscope as hs
     from headscope.capturing import load_model
 
     records = hs.capture_many(*load_model(None), list(TEXTS))
-    hs.heads(records).figure(classes=True).save("classes-of-layers.png", dpi=int(DPI["figures_of_the_literature"]))
+    hs.heads(records).figure(classes=True).save(
+        "classes-of-layers.png", dpi=int(DPI["figures_of_the_literature"])
+    )
 
 
 def _run(block: Block, dpi: str) -> None:

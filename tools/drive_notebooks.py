@@ -2,8 +2,8 @@
 
 python tools/drive_notebooks.py PYTHON [lab notebook nbconvert marimo] [--pictures FOLDER]
 
-PYTHON is that of an environment with headscope[notebook], jupyterlab, notebook, nbconvert and marimo; it is not the one
-that runs this script, which needs headscope and playwright:
+PYTHON is that of an environment with headscope[notebook], jupyterlab, notebook, nbconvert and
+marimo; it is not the one that runs this script, which needs headscope and playwright:
 
     python -m venv notebooks
     notebooks/bin/pip install -e ".[notebook]" jupyterlab notebook nbconvert marimo
@@ -111,12 +111,25 @@ class Drive:
 
     def page(self, address: str, *, offline: bool = False) -> Page:
         """Open an address; ``page.outside`` lists what was asked of other machines."""
-        context = self.browser.new_context(viewport={"width": 1300, "height": 1000}, color_scheme="light")
+        context = self.browser.new_context(
+            viewport={"width": 1300, "height": 1000}, color_scheme="light"
+        )
         context.set_offline(offline)
         page = context.new_page()
         page.outside = []  # ty: ignore[unresolved-attribute]
-        here = ("http://127.0.0.1:", "http://localhost:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
-        page.on("request", lambda request: request.url.startswith(here) or page.outside.append(request.url))
+        here = (
+            "http://127.0.0.1:",
+            "http://localhost:",
+            "ws://127.0.0.1:",
+            "file:",
+            "data:",
+            "blob:",
+            "about:",
+        )
+        page.on(
+            "request",
+            lambda request: request.url.startswith(here) or page.outside.append(request.url),
+        )
         page.goto(address)
         return page
 
@@ -128,7 +141,9 @@ class Drive:
             port = free.getsockname()[1]
         command = [self.python, "-m", *(argument.format(port=port) for argument in arguments)]
         log = (self.folder / "server.log").open("w")
-        process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, env=environment())
+        process = subprocess.Popen(
+            command, cwd=self.folder, stdout=log, stderr=log, env=environment()
+        )
         try:
             wait_for(f"http://127.0.0.1:{port}/{ready}")
             yield f"http://127.0.0.1:{port}/"
@@ -140,16 +155,24 @@ class Drive:
     def frame_and_widget(self, frame: FrameLocator, widgets: Page) -> None:
         """Whether both draw, and whether the widget and Python hear each other."""
         widget = widgets.locator(READY).first
-        self.wait("the frame draws", lambda: frame.locator(READY).wait_for(state="attached", timeout=60_000))
+        self.wait(
+            "the frame draws",
+            lambda: frame.locator(READY).wait_for(state="attached", timeout=60_000),
+        )
         self.wait("the widget draws", lambda: widget.wait_for(state="attached", timeout=60_000))
         seen = self.folder / "seen.txt"
         seen.unlink(missing_ok=True)
         widgets.get_by_role("button", name="Next layer").first.click()
         told = widgets.locator(f'{READY}[data-layer="2"][data-heads="0"]')
-        self.wait("Python heard of the layer and chose another", lambda: told.first.wait_for(state="attached"))
+        self.wait(
+            "Python heard of the layer and chose another",
+            lambda: told.first.wait_for(state="attached"),
+        )
         heard = seen.read_text().split() if seen.exists() else []
         # marimo tells each change twice, as the widget's and as its own element's
-        self.see(f"Python heard of layers {', '.join(heard)}", heard in (["1", "2"], ["1", "2"] * 2))
+        self.see(
+            f"Python heard of layers {', '.join(heard)}", heard in (["1", "2"], ["1", "2"] * 2)
+        )
 
 
 def lab(drive: Drive) -> None:
@@ -159,13 +182,24 @@ def lab(drive: Drive) -> None:
 
 def notebook(drive: Drive) -> None:
     """Notebook 7: the same."""
-    jupyter(drive, "notebook", "notebooks/views.ipynb", "--JupyterNotebookApp.expose_app_in_browser=True")
+    jupyter(
+        drive,
+        "notebook",
+        "notebooks/views.ipynb",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
+    )
 
 
 def jupyter(drive: Drive, module: str, path: str, expose: str) -> None:
     """Drive JupyterLab or Notebook 7, which have the same commands."""
     write_notebook(drive.folder)
-    options = ("--no-browser", "--allow-root", "--ServerApp.port={port}", "--IdentityProvider.token=", expose)
+    options = (
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.port={port}",
+        "--IdentityProvider.token=",
+        expose,
+    )
     with drive.server(module, *options, ready="api") as address:
         page = drive.page(address + path)
         page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=90_000)
@@ -175,7 +209,10 @@ def jupyter(drive: Drive, module: str, path: str, expose: str) -> None:
         page.locator("iframe[data-headscope-frame]").scroll_into_view_if_needed(timeout=60_000)
         page.wait_for_timeout(6000)  # what grows moves what is below it from under the pointer
         height = "document.querySelector('iframe[data-headscope-frame]').style.height"
-        drive.see(f"the frame has its own height: {page.evaluate(height)}", page.evaluate(height) != "720px")
+        drive.see(
+            f"the frame has its own height: {page.evaluate(height)}",
+            page.evaluate(height) != "720px",
+        )
         drive.frame_and_widget(frame, page)
         page.locator("iframe[data-headscope-frame]").scroll_into_view_if_needed()
         drive.picture(page, f"{module}_light")
@@ -185,7 +222,9 @@ def jupyter(drive: Drive, module: str, path: str, expose: str) -> None:
         command(page, "apputils:change-theme", {"theme": "JupyterLab Dark"})
         page.locator("iframe[data-headscope-frame]").scroll_into_view_if_needed()
         dark = '[data-headscope][data-theme="dark"]'
-        drive.wait("the widget turns dark", lambda: page.locator(dark).first.wait_for(state="attached"))
+        drive.wait(
+            "the widget turns dark", lambda: page.locator(dark).first.wait_for(state="attached")
+        )
         drive.wait("the frame turns dark", lambda: frame.locator(dark).wait_for(state="attached"))
         drive.picture(page, f"{module}_dark")
         command(page, "apputils:change-theme", {"theme": "JupyterLab Light"})
@@ -195,9 +234,15 @@ def jupyter(drive: Drive, module: str, path: str, expose: str) -> None:
         page.context.close()
         page = drive.page(address + path)
         again = page.frame_locator("iframe[data-headscope-frame]")
-        drive.wait("after save and reload the frame draws", lambda: again.locator(READY).wait_for(state="attached"))
+        drive.wait(
+            "after save and reload the frame draws",
+            lambda: again.locator(READY).wait_for(state="attached"),
+        )
         page.wait_for_timeout(3000)
-        print(f"       after reload {page.locator(READY).count()} widgets draw (the kernel still runs)")
+        print(
+            f"       after reload {page.locator(READY).count()} widgets draw (the kernel still "
+            "runs)"
+        )
         drive.picture(page, f"{module}_reloaded")
         page.context.close()
 
@@ -206,7 +251,9 @@ def nbconvert(drive: Drive) -> None:
     """Nbconvert: a notebook that was run becomes one page, opened without a network."""
     write_notebook(drive.folder, CELLS[:2])
     convert = [drive.python, "-m", "nbconvert", "--to", "html", "--execute", "views.ipynb"]
-    done = subprocess.run(convert, cwd=drive.folder, capture_output=True, text=True, env=environment(), check=False)
+    done = subprocess.run(
+        convert, cwd=drive.folder, capture_output=True, text=True, env=environment(), check=False
+    )
     drive.see(f"it converts {done.stderr[-200:] if done.returncode else ''}", done.returncode == 0)
     print(f"       {(drive.folder / 'views.html').stat().st_size:,} bytes")
     page = drive.page((drive.folder / "views.html").as_uri(), offline=True)
@@ -219,7 +266,10 @@ def nbconvert(drive: Drive) -> None:
     drive.wait("a click works", lambda: frame.locator(one).wait_for(state="attached"))
     asked = [url for request in [page.frames[-1]] for url in request.evaluate(ASKED)]
     drive.see(f"the frame asked for nothing {asked}", not asked)
-    print(f"       the page of nbconvert itself asks for {[url.split('/')[2] for url in page.outside]}")
+    print(
+        "       the page of nbconvert itself asks for "
+        f"{[url.split('/')[2] for url in page.outside]}"
+    )
     drive.picture(page, "nbconvert_offline")
     page.context.close()
 
@@ -230,7 +280,9 @@ ASKED = "performance.getEntriesByType('resource').map((entry) => entry.name)"
 def marimo(drive: Drive) -> None:
     """Marimo: the application runs; a cell that depends on the widget follows it."""
     (drive.folder / "app.py").write_text(MARIMO, encoding="utf-8")
-    with drive.server("marimo", "run", "app.py", "--headless", "--no-token", "--port", "{port}") as address:
+    with drive.server(
+        "marimo", "run", "app.py", "--headless", "--no-token", "--port", "{port}"
+    ) as address:
         page = drive.page(address)
         page.locator("iframe[data-headscope-frame]").wait_for(timeout=90_000)
         drive.frame_and_widget(page.frame_locator("iframe[data-headscope-frame]"), page)
@@ -244,7 +296,9 @@ def marimo(drive: Drive) -> None:
 def write_notebook(folder: Path, cells: list[str] = CELLS) -> None:
     """A notebook that was not run yet."""
     code = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
-    made = [code | {"id": f"cell-{number}", "source": source} for number, source in enumerate(cells)]
+    made = [
+        code | {"id": f"cell-{number}", "source": source} for number, source in enumerate(cells)
+    ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     text = json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
     (folder / "views.ipynb").write_text(text, encoding="utf-8")
@@ -252,7 +306,10 @@ def write_notebook(folder: Path, cells: list[str] = CELLS) -> None:
 
 def command(page: Page, name: str, arguments: dict | None = None) -> None:
     """Run a command of JupyterLab."""
-    page.evaluate("([name, given]) => { window.jupyterapp.commands.execute(name, given); }", [name, arguments or {}])
+    page.evaluate(
+        "([name, given]) => { window.jupyterapp.commands.execute(name, given); }",
+        [name, arguments or {}],
+    )
 
 
 def wait_for(address: str) -> None:
@@ -270,7 +327,11 @@ def wait_for(address: str) -> None:
 
 def environment() -> dict[str, str]:
     """The environment of a server, which must find the record and nothing of ours by chance."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JUPYTER"))}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "JUPYTER"))
+    }
 
 
 HOSTS = {"lab": lab, "notebook": notebook, "nbconvert": nbconvert, "marimo": marimo}
@@ -289,7 +350,9 @@ def main() -> None:
     record = hs.from_weights(weights, PIECES, sentence_b_start=7, model="random weights")
     failed = False
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium.needed(), args=find_chromium.FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path=find_chromium.needed(), args=find_chromium.FLAGS
+        )
         for name in given.hosts or HOSTS:
             print(name)
             with TemporaryDirectory() as folder:

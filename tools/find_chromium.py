@@ -22,7 +22,9 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-"""How to start it for tests: pictures that do not depend on a graphics card, and no request of its own."""
+"""How to start it for tests: pictures that do not depend on a graphics card, and no request of its
+own.
+"""
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 
@@ -59,7 +61,9 @@ def _run(*command: str) -> bool:
 
 def needed() -> str:
     """The path, or an end with what to do."""
-    return find() or sys.exit("No Chromium was found: install one, or name it in HEADSCOPE_CHROMIUM")
+    return find() or sys.exit(
+        "No Chromium was found: install one, or name it in HEADSCOPE_CHROMIUM"
+    )
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""Reads the section ``Example:`` of our docstrings as ``Examples:``, which griffe takes for code and output."""
+"""Reads the section ``Example:`` of our docstrings as ``Examples:``, which griffe takes for code
+and output.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The blocks of code of README and docs, and how they are run: as they stand, page by page, one after another."""
+"""The blocks of code of README and docs, and how they are run: as they stand, page by page, one
+after another.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {
     "README": ROOT / "README.md",
-    **{page.relative_to(DOCS).with_suffix("").as_posix(): page for page in sorted(DOCS.rglob("*.md"))},
+    **{
+        page.relative_to(DOCS).with_suffix("").as_posix(): page
+        for page in sorted(DOCS.rglob("*.md"))
+    },
 }
 """Every page by its name: where it is under docs/, without the suffix."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -27,8 +32,14 @@ MARKED = "<!-- commands in this table are run -->"
 CELL = re.compile(r"^\|.*? `((?:headscope|hs\.)[^`]+)` ")
 EXTRAS = re.compile(r"^headscope\[([\w,]+)\]")
 THERE = {
-    "make": re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE),
-    "pip": [*tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]],
+    "make": re.findall(
+        r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    ),
+    "pip": [
+        *tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+            "optional-dependencies"
+        ]
+    ],
 }
 """What the commands that build and install may name: targets and extras."""
 
@@ -72,7 +83,9 @@ def _cells_of(page: str, text: str) -> list[Block]:
         within = row == MARKED or (within and (row.startswith("|") or not row))
         cell = CELL.match(row)
         if within and cell:
-            cells.append(Block(page, line, "python" if cell[1].startswith("hs.") else "sh", cell[1]))
+            cells.append(
+                Block(page, line, "python" if cell[1].startswith("hs.") else "sh", cell[1])
+            )
     return cells
 
 
@@ -92,7 +105,8 @@ def commands_of(block: Block) -> list[tuple[int, list[str]]]:
 
 
 def gone(words: list[str]) -> list[str]:
-    """What a command that builds or installs names and this project does not have: targets of make, extras of pip.
+    """What a command that builds or installs names and this project does not have: targets of make,
+    extras of pip.
 
     These commands are not run, since they change the machine.
     """
@@ -124,7 +138,9 @@ class Reader:
             elif block.language == "sh":
                 self._run_commands(block)
             elif block.language == "text":
-                assert block.text.strip() in self.printed, f"{block.place}: what is printed is\n{self.printed}"
+                assert block.text.strip() in self.printed, (
+                    f"{block.place}: what is printed is\n{self.printed}"
+                )
 
     def _run_python(self, block: Block) -> None:
         # line numbers of the page stand in a traceback
@@ -149,7 +165,9 @@ class Reader:
 
 
 def _run_script(arguments: list[str]) -> str | int | None:
-    """Run a module (``-m NAME``) or a script of this project as a command would; gives what it exits with."""
+    """Run a module (``-m NAME``) or a script of this project as a command would; gives what it
+    exits with.
+    """
     before = sys.argv
     try:
         if arguments[0] == "-m":

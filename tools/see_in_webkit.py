@@ -2,9 +2,9 @@
 
 python tools/see_in_webkit.py [PAGE] [--pictures FOLDER]
 
-PAGE is a file that a view wrote; without one a page of random weights is written. Needs headscope and selenium,
-WebKitWebDriver and MiniBrowser (Debian: webkit2gtk-driver), and a display: `xvfb-run -a` gives one. Exit 1 where
-something was not as it should be.
+PAGE is a file that a view wrote; without one a page of random weights is written. Needs headscope
+and selenium, WebKitWebDriver and MiniBrowser (Debian: webkit2gtk-driver), and a display: `xvfb-run
+-a` gives one. Exit 1 where something was not as it should be.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def minibrowser() -> Generator[WebKitGTK]:
     options.binary_location = str(found[-1])
     options.add_argument("--automation")
     if os.geteuid() == 0:
-        os.environ["WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS"] = "1"  # its sandbox does not start for root
+        os.environ["WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS"] = (
+            "1"  # its sandbox does not start for root
+        )
     driver = WebKitGTK(options=options, service=Service("/usr/bin/WebKitWebDriver"))
     try:
         driver.set_window_size(1280, 900)
@@ -89,7 +91,10 @@ class Reader:
         for view in VIEWS:
             self.open(f"view={view}")
             canvas = view in {"head", "model", "matrix", "neuron"}
-            self.see(f"the {view} view opens", lambda view=view: self.js(f"return {MAIN}?.dataset.view") == view)
+            self.see(
+                f"the {view} view opens",
+                lambda view=view: self.js(f"return {MAIN}?.dataset.view") == view,
+            )
             if canvas:
                 self.see("  and has ink", lambda: self.js(INKED % ROOT))
             if self.pictures:
@@ -103,7 +108,10 @@ class Reader:
         token = self.js(f"return {ROOT}.querySelector('[data-side=query][data-token=\"2\"]')")
         keys = ActionChains(self.driver)
         keys.move_to_element(token).perform()
-        self.see("hovering shows numbers", lambda: self.js(f"return {ROOT}.querySelectorAll('[data-lit]').length") > 0)
+        self.see(
+            "hovering shows numbers",
+            lambda: self.js(f"return {ROOT}.querySelectorAll('[data-lit]').length") > 0,
+        )
         keys.click(token).perform()
         self.see("a click pins", lambda: "query=2" in self.address())
         keys.send_keys("]").perform()
@@ -113,7 +121,9 @@ class Reader:
         keys.send_keys(Keys.ESCAPE).perform()
         self.see("Escape lets go", lambda: "query" not in self.address())
         self.js("location.hash = 'v=2&view=matrix&layer=1'")
-        self.see("the address is followed", lambda: self.js(f"return {MAIN}.dataset.view") == "matrix")
+        self.see(
+            "the address is followed", lambda: self.js(f"return {MAIN}.dataset.view") == "matrix"
+        )
         self.js(f"{ROOT}.querySelector('[data-figure-menu]').click()")
         self.js(f"{ROOT}.querySelector('[data-figure=picture]').click()")
         said = f"return {ROOT}.querySelector('.figure-choices [role=status]').textContent"
@@ -123,7 +133,9 @@ class Reader:
 def frames(reader: Reader, folder: Path, view: hs.View) -> None:
     """The frame of a notebook gets the height of what it shows."""
     path = folder / "notebook.html"
-    path.write_text(f'<!doctype html><meta charset="utf-8"><body>{view._repr_html_()}', encoding="utf-8")
+    path.write_text(
+        f'<!doctype html><meta charset="utf-8"><body>{view._repr_html_()}', encoding="utf-8"
+    )
     reader.driver.get(path.as_uri())
     height = "return document.querySelector('iframe').style.height"
     reader.see("a notebook's frame gets its height", lambda: reader.js(height) not in {"", "720px"})

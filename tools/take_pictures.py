@@ -1,9 +1,10 @@
-"""Take the pictures of README and docs anew: from the demo model, and from the examples of the front end.
+"""Take the pictures of README and docs anew: from the demo model, and from the examples of the
+front end.
 
 make pictures
 
-The examples (frontend/src/examples/named.ts) are also the playground and the snapshots of the tests; docs/examples.md
-shows them all and is written anew too.
+The examples (frontend/src/examples/named.ts) are also the playground and the snapshots of the
+tests; docs/examples.md shows them all and is written anew too.
 """
 
 from __future__ import annotations
@@ -24,17 +25,23 @@ from headscope.linguistics import Sentence
 from headscope.testing import tiny_model
 from picture_texts import TEXTS
 
-PAIR = ("The rabbit quickly hopped across the road.", "The turtle slowly crawled behind it because it was tired.")
+PAIR = (
+    "The rabbit quickly hopped across the road.",
+    "The turtle slowly crawled behind it because it was tired.",
+)
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "docs" / "examples.md"
 PLAYGROUND = ROOT / "frontend" / "playground" / "index.html"
-TITLES = "all => all.map(({ firstChild: head, lastChild: { id } }) => [id, head.lastChild.textContent.trim()])"
+TITLES = (
+    "all => all.map(({ firstChild: head, lastChild: { id } }) => [id, "
+    "head.lastChild.textContent.trim()])"
+)
 BEGINNING = """# Examples
 
-Made-up records, one for what each view has to show. The same examples are the snapshots of the tests
-(`frontend/tests/examples/snapshots`) and the playground: `make playground` builds one page with all of them, which
-opens from disk. `make pictures` takes these pictures, and writes this page.
+Made-up records, one for what each view has to show. The same examples are the snapshots of the
+tests (`frontend/tests/examples/snapshots`) and the playground: `make playground` builds one page
+with all of them, which opens from disk. `make pictures` takes these pictures, and writes this page.
 """
 PICTURES = {
     "overview": ("", "light"),
@@ -81,7 +88,21 @@ TRAY = [
 LINKED = {"relations_view": ("view=head&layer=2&heads=8", "light")}
 """The same of the page of a sentence with its tree; all of the page, as the tree is at its end."""
 TREE = Sentence(
-    words=("The", "tired", "rabbit", "that", "we", "saw", "quickly", "hopped", "across", "the", "muddy", "road", "."),
+    words=(
+        "The",
+        "tired",
+        "rabbit",
+        "that",
+        "we",
+        "saw",
+        "quickly",
+        "hopped",
+        "across",
+        "the",
+        "muddy",
+        "road",
+        ".",
+    ),
     heads=(3, 3, 8, 6, 6, 3, 8, 0, 12, 12, 12, 8, 8),
     relations=(
         "det",
@@ -124,10 +145,18 @@ def demo_pictures(browser: Browser) -> None:
             (hs.page(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
             (hs.page(_seen(), head=1), SEEN),
             (hs.compare(_seen(), _seen(mirrored=True)).view(head=1), TWO_PICTURES),
-            (hs.compare(*(hs.capture(model, tokenizer, text) for text in (HE, SHE))).view(), TWO_TEXTS),
+            (
+                hs.compare(*(hs.capture(model, tokenizer, text) for text in (HE, SHE))).view(),
+                TWO_TEXTS,
+            ),
         ]
-        saved = [(view.save(Path(folder) / f"{number}.html"), of) for number, (view, of) in enumerate(views)]
-        for page, name, selection, scheme in [(page, name, *told) for page, of in saved for name, told in of.items()]:
+        saved = [
+            (view.save(Path(folder) / f"{number}.html"), of)
+            for number, (view, of) in enumerate(views)
+        ]
+        for page, name, selection, scheme in [
+            (page, name, *told) for page, of in saved for name, told in of.items()
+        ]:
             tab = browser.new_page(viewport={"width": 1240, "height": 760}, color_scheme=scheme)
             tab.goto(f"{page.as_uri()}#v=2&{selection}")
             tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
@@ -138,17 +167,25 @@ def demo_pictures(browser: Browser) -> None:
 
 
 def _effect(model: Any, tokenizer: Any) -> hs.Effect:
-    """What zeroing the head that looks at the next word moves, beside zeroing any other head of its layer."""
+    """What zeroing the head that looks at the next word moves, beside zeroing any other head of its
+    layer.
+    """
     controls = [[hs.Zero(layer=1, heads=[head])] for head in range(12) if head != 8]
-    return hs.effect(model, tokenizer, PAIR[0], interventions=[hs.Zero(layer=1, heads=[8])], controls=controls)
+    return hs.effect(
+        model, tokenizer, PAIR[0], interventions=[hs.Zero(layer=1, heads=[8])], controls=controls
+    )
 
 
 def _seen(*, mirrored: bool = False) -> hs.Record:
-    """A picture, seen by heads whose keys are their queries: each patch looks at those that are like it."""
+    """A picture, seen by heads whose keys are their queries: each patch looks at those that are
+    like it.
+    """
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
     height, width = 144, 216
-    model = tiny_model("vit", image_size=(height, width), patch_size=12, num_hidden_layers=1, initializer_range=0.5)
+    model = tiny_model(
+        "vit", image_size=(height, width), patch_size=12, num_hidden_layers=1, initializer_range=0.5
+    )
     for name, weights in model.named_parameters():
         if ".q_proj." in name:
             model.get_parameter(name.replace(".q_proj.", ".k_proj.")).data.copy_(weights)
@@ -177,7 +214,9 @@ def example_pictures(browser: Browser) -> None:
     """The pictures of the examples, and the page that shows them."""
     npm = ["npm", "--prefix", "frontend", "run", "--silent", "playground"]
     subprocess.run([str(ROOT / "tools" / "with-node"), *npm], cwd=ROOT, check=True)
-    tab = browser.new_page(viewport={"width": 1240, "height": 700}, color_scheme="light", reduced_motion="reduce")
+    tab = browser.new_page(
+        viewport={"width": 1240, "height": 700}, color_scheme="light", reduced_motion="reduce"
+    )
     tab.goto(PLAYGROUND.as_uri())
     titles = tab.eval_on_selector_all("body > section", TITLES)
     parts = [BEGINNING]
@@ -195,7 +234,9 @@ def example_pictures(browser: Browser) -> None:
 def main() -> None:
     """Take them all."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium.needed(), args=find_chromium.FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path=find_chromium.needed(), args=find_chromium.FLAGS
+        )
         example_pictures(browser)
         demo_pictures(browser)
         browser.close()

@@ -23,7 +23,8 @@ def schema() -> str:
         if isinstance(declared, type) and hasattr(declared, "__total__"):
             declared.__pydantic_config__ = {"use_attribute_docstrings": True}
     found = TypeAdapter(_contract.Page).json_schema()
-    # a page may hold further pages, so pydantic defines it beside the others and refers to it; here it is the whole
+    # a page may hold further pages, so pydantic defines it beside the others and refers to it; here
+    # it is the whole
     whole = found["$defs"].pop("Page")
     found = json.loads(json.dumps(found | whole).replace('"#/$defs/Page"', '"#"'))
     del found["$ref"]
@@ -31,15 +32,21 @@ def schema() -> str:
 
 
 def _without_titles(node):
-    """The schema without pydantic's titles, which would become one TypeScript alias for each field."""
+    """The schema without pydantic's titles, which would become one TypeScript alias for each
+    field.
+    """
     if isinstance(node, list):
         return [_without_titles(entry) for entry in node]
     if not isinstance(node, dict):
         return node
     kept = {
-        name: _without_titles(value) for name, value in node.items() if not (name == "title" and isinstance(value, str))
+        name: _without_titles(value)
+        for name, value in node.items()
+        if not (name == "title" and isinstance(value, str))
     }
-    if "$ref" in kept and len(kept) > 1:  # beside a description the reference would become a type of its own
+    if (
+        "$ref" in kept and len(kept) > 1
+    ):  # beside a description the reference would become a type of its own
         kept["allOf"] = [{"$ref": kept.pop("$ref")}]
     if kept.get("type") == "object":
         kept.setdefault("additionalProperties", False)

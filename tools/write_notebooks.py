@@ -1,7 +1,9 @@
-"""Write the tutorials as notebooks, with the outputs of running them: python tools/write_notebooks.py.
+"""Write the tutorials as notebooks, with the outputs of running them: python
+tools/write_notebooks.py.
 
-The pages under docs/tutorials are the one source. Their code is run as a notebook runs it, by IPython, and text and
-pictures are kept. A view weighs half a megabyte, so a figure of it is kept in its place.
+The pages under docs/tutorials are the one source. Their code is run as a notebook runs it, by
+IPython, and text and pictures are kept. A view weighs half a megabyte, so a figure of it is kept in
+its place.
 """
 
 from __future__ import annotations
@@ -25,14 +27,18 @@ from PIL import Image
 from page_blocks import DOCS, ROOT
 
 FOLDER = ROOT / "notebooks"
-TUTORIALS = tuple(sorted(page for page in (DOCS / "tutorials").glob("*.md") if page.stem != "index"))
+TUTORIALS = tuple(
+    sorted(page for page in (DOCS / "tutorials").glob("*.md") if page.stem != "index")
+)
 REPOSITORY = "headscope/headscope"
 SITE = "https://headscope.github.io/headscope"
 INSTALL = '%pip install --quiet "headscope[all,demo]"'
 MOST_HTML = 60_000
 """Bytes of HTML that are kept of an output."""
 WIDTH = 900
-"""Pixels that a picture is wide at most, and MOST_COLOURS it has: enough for a screen, and small in a repository."""
+"""Pixels that a picture is wide at most, and MOST_COLOURS it has: enough for a screen, and small in
+a repository.
+"""
 MOST_COLOURS = 96
 DRAWN_IN_ITS_PLACE = "The view is drawn when this cell is run."
 CODE = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
@@ -44,17 +50,24 @@ def cells_of(page: Path) -> list[Any]:
     text = page.read_text(encoding="utf-8")
     title, _, rest = text.partition("\n")
     badge = (
-        "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-        f"(https://colab.research.google.com/github/{REPOSITORY}/blob/main/notebooks/{page.stem}.ipynb)"
+        "[![Open in "
+        f"Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/{REPOSITORY}/blob/main/notebooks/{page.stem}.ipynb)"
     )
-    setup = f"Until the first release is published, [build the wheel]({SITE}/install.html) and install that instead."
+    setup = (
+        f"Until the first release is published, [build the wheel]({SITE}/install.html) and "
+        "install that instead."
+    )
     made = [
         new_markdown_cell(f"{title}\n\n{badge}\n\n{setup}"),
         new_code_cell(INSTALL, metadata={"tags": ["setup"]}),
     ]
     for number, part in enumerate(CODE.split(rest)):
         if part.strip():
-            made.append(new_code_cell(part.rstrip()) if number % 2 else new_markdown_cell(_whole_links(part, page)))
+            made.append(
+                new_code_cell(part.rstrip())
+                if number % 2
+                else new_markdown_cell(_whole_links(part, page))
+            )
     for number, cell in enumerate(made):
         cell["id"] = f"{page.stem.replace('_', '-')}-{number}"  # the same in every run
     return made
@@ -108,7 +121,9 @@ def _outputs(shell: InteractiveShell, code: str, number: int) -> list[Any]:
     for shown in captured.outputs:
         made.append(new_output("display_data", data=_small(shown.data)))
     if done.result is not None:
-        made.append(new_output("execute_result", data=_data(shell, done.result), execution_count=number))
+        made.append(
+            new_output("execute_result", data=_data(shell, done.result), execution_count=number)
+        )
     return made
 
 
@@ -118,22 +133,32 @@ def _data(shell: InteractiveShell, value: Any) -> dict[str, Any]:
     from headscope.views.figures import Figure
 
     if isinstance(value, View):
-        return {"text/plain": repr(value), "image/png": _small_picture(_figure_of(value).to_bytes("png", dpi=150))}
+        return {
+            "text/plain": repr(value),
+            "image/png": _small_picture(_figure_of(value).to_bytes("png", dpi=150)),
+        }
     if isinstance(value, Figure):
-        return {"text/plain": "<Figure>", "image/png": _small_picture(value.to_bytes("png", dpi=150))}
+        return {
+            "text/plain": "<Figure>",
+            "image/png": _small_picture(value.to_bytes("png", dpi=150)),
+        }
     data, _ = shell.display_formatter.format(value)
     return _small(data)
 
 
 def _figure_of(view: Any) -> Any:
-    """The figure of what a view opens on; of one without a choice the overview, which is of weights alone."""
+    """The figure of what a view opens on; of one without a choice the overview, which is of weights
+    alone.
+    """
     from headscope.views.figures import FigureOptions, figure
 
     given = view.options
     if "view" not in given:
         return figure(view.record, view="overview", width=170)
     return figure(
-        view.record, width=170, **{name: given[name] for name in FigureOptions.__annotations__ if name in given}
+        view.record,
+        width=170,
+        **{name: given[name] for name in FigureOptions.__annotations__ if name in given},
     )
 
 
@@ -157,7 +182,9 @@ def notebook_of(page: Path) -> Any:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         run(cells)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
+    return new_notebook(
+        cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
+    )
 
 
 def main() -> None:

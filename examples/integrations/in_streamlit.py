@@ -1,4 +1,6 @@
-"""A Streamlit app: what every head does on the text that is typed. Run it with `streamlit run in_streamlit.py`."""
+"""A Streamlit app: what every head does on the text that is typed. Run it with `streamlit run
+in_streamlit.py`.
+"""
 
 import streamlit as st
 import streamlit.components.v1 as components

@@ -1,4 +1,6 @@
-"""Log the page and the figure of one text to Weights & Biases, such as at every checkpoint of a training."""
+"""Log the page and the figure of one text to Weights & Biases, such as at every checkpoint of a
+training.
+"""
 
 import io
 

@@ -1,7 +1,7 @@
 """headscope: see what every attention head of a transformer does.
 
-The public names stand in `__init__.pyi`, each once, and are loaded on first use, so that ``import headscope`` loads
-neither torch nor transformers.
+The public names stand in `__init__.pyi`, each once, and are loaded on first use, so that ``import
+headscope`` loads neither torch nor transformers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ _MOVED = {
         "Rotary",
     ),
 }
-"""Names that stood here in 0.1 and are in their packages now; from here they come with a warning until 0.3."""
+"""Names that stood here in 0.1 and are in their packages now; from here they come with a warning
+until 0.3.
+"""
 _MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
 
 
@@ -67,7 +69,9 @@ def __getattr__(name: str) -> Any:
         instead = "headscope.load(path)" if name.startswith("load_") else f"{place}.{name}"
         if name.endswith("_figure"):
             instead = "headscope.figure(result)"
-        warnings.warn(f"headscope.{name} goes away in 0.3; use {instead}", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"headscope.{name} goes away in 0.3; use {instead}", DeprecationWarning, stacklevel=2
+        )
         return getattr(importlib.import_module(place), name)
     if name not in __all__:
         raise AttributeError(f"headscope has no {name!r}; it has {', '.join(__all__)}")
@@ -75,7 +79,9 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(types.ModuleType):
-    """nnsight puts a method ``save`` on every object, modules too, which hides what ``__getattr__`` would find."""
+    """nnsight puts a method ``save`` on every object, modules too, which hides what ``__getattr__``
+    would find.
+    """
 
     def __getattribute__(self, name: str) -> Any:
         own = super().__getattribute__("__dict__")

@@ -1,4 +1,6 @@
-"""The public names, each once: where it is defined. `__init__.py` loads them from there on first use."""
+"""The public names, each once: where it is defined. `__init__.py` loads them from there on first
+use.
+"""
 
 from ._version import __version__ as __version__
 from .capturing import (

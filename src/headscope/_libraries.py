@@ -22,4 +22,6 @@ def library(name: str) -> Any:
     except ModuleNotFoundError as error:
         # polars is the user's own choice; the extra brings the others
         wanted = "polars" if error.name == "polars" else "'headscope[tables]'"
-        raise HeadscopeError(f"This needs {error.name}, which is not installed: pip install {wanted}") from None
+        raise HeadscopeError(
+            f"This needs {error.name}, which is not installed: pip install {wanted}"
+        ) from None

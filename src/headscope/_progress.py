@@ -1,4 +1,6 @@
-"""How far long work has come: a bar on terminals, and a line every ten seconds where stderr is a file or a notebook."""
+"""How far long work has come: a bar on terminals, and a line every ten seconds where stderr is a
+file or a notebook.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,13 @@ class Progress:
         shows: bool = True,
         stays: bool = True,
     ) -> None:
-        self._what, self._unit, self._total, self._done, self._shows = what, unit, total, done, shows
+        self._what, self._unit, self._total, self._done, self._shows = (
+            what,
+            unit,
+            total,
+            done,
+            shows,
+        )
         self._begun = self._last = time.monotonic()
         self._bar: Any = None
         if shows and sys.stderr.isatty():
@@ -68,7 +76,9 @@ class Progress:
         self.close()
 
 
-def counted(items: Iterable[Each], what: str, unit: str, *, shows: bool, stays: bool = True) -> Iterator[Each]:
+def counted(
+    items: Iterable[Each], what: str, unit: str, *, shows: bool, stays: bool = True
+) -> Iterator[Each]:
     """The items, each counted once it is done: when the next is asked for.
 
     Args:

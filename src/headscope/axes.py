@@ -1,7 +1,7 @@
 """The axis names, one vocabulary for signatures, files and pages.
 
-Weights are ``A[query, key]``: row = the token that looks, column = the token that is looked at. Layers and heads
-count from 0 and are printed as ``layer-head``; papers often count from 1.
+Weights are ``A[query, key]``: row = the token that looks, column = the token that is looked at.
+Layers and heads count from 0 and are printed as ``layer-head``; papers often count from 1.
 """
 
 from __future__ import annotations

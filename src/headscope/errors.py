@@ -2,11 +2,11 @@
 
 ```
 HeadscopeError
-├── RecordError     arrays or tokens that do not fit together, or a layer, head or stack that is not there
-├── TextError       a text that is empty, not known to the tokenizer, or that the model has no positions for
-├── ModelError      a model or tokenizer that cannot be loaded, or is not fit for what is asked of it
+├── RecordError     arrays or tokens that do not fit together, or a layer or head that is not there
+├── TextError       a text that is empty, unknown to the tokenizer, or too long for the model
+├── ModelError      a model or tokenizer that cannot be loaded, or is unfit for what is asked of it
 ├── CaptureError    a model whose attention could not be captured exactly
-├── InterventionError   a change that a model's attention cannot carry, or a head or token that is not there
+├── InterventionError   a change that attention cannot carry, or of a head that is not there
 ├── FileError       a file that cannot be read or written, or is not what it should be
 ├── PageError       a page that cannot be made
 └── FigureError     a figure that cannot be drawn
@@ -19,7 +19,9 @@ from __future__ import annotations
 
 
 class HeadscopeError(Exception):
-    """The root of the tree: ``except headscope.HeadscopeError`` catches all of them and nothing else."""
+    """The root of the tree: ``except headscope.HeadscopeError`` catches all of them and nothing
+    else.
+    """
 
 
 class RecordError(HeadscopeError, ValueError):
@@ -35,7 +37,9 @@ class ModelError(HeadscopeError):
 
 
 class CaptureError(HeadscopeError):
-    """A model whose attention could not be captured exactly; nothing wrong is returned in its place."""
+    """A model whose attention could not be captured exactly; nothing wrong is returned in its
+    place.
+    """
 
 
 class InterventionError(HeadscopeError, ValueError):

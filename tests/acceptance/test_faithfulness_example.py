@@ -12,8 +12,18 @@ from headscope.cli import run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "faithfulness.py"
 TEXTS = {
-    "food": ["I ate a warm soup", "the bread was fresh", "we cooked rice for dinner", "she baked a cake"],
-    "sport": ["he ran a long race", "the team won the match", "we played tennis outside", "she swam in the pool"],
+    "food": [
+        "I ate a warm soup",
+        "the bread was fresh",
+        "we cooked rice for dinner",
+        "she baked a cake",
+    ],
+    "sport": [
+        "he ran a long race",
+        "the team won the match",
+        "we played tennis outside",
+        "she swam in the pool",
+    ],
 }
 
 
@@ -62,5 +72,8 @@ def test_a_classifier_of_own_texts_is_trained_and_explained(example, tmp_path, c
 
 
 def test_missing_data_is_said(example, tmp_path):
-    with pytest.raises(SystemExit, match=r"none.csv is not there. Give --train and --test, files with the fields text"):
+    with pytest.raises(
+        SystemExit,
+        match=r"none.csv is not there. Give --train and --test, files with the fields text",
+    ):
         example("--train", tmp_path / "none.csv")

@@ -1,4 +1,6 @@
-"""What is known of real models: previous-token heads carry induction, a decoder needs its source."""
+"""What is known of real models: previous-token heads carry induction, a decoder needs its
+source.
+"""
 
 import numpy as np
 import pytest
@@ -28,10 +30,23 @@ def test_a_decoder_needs_its_source(shared):
     folder = shared / "models" / "g2p-bart-us"
     model, tokenizer = load_model(folder)
     phonemes = load_tokenizer(folder / "phonemes")
-    words = ["attention", "language", "model", "puzzle", "window", "kitchen", "banana", "thunder", "garden", "silver"]
+    words = [
+        "attention",
+        "language",
+        "model",
+        "puzzle",
+        "window",
+        "kitchen",
+        "banana",
+        "thunder",
+        "garden",
+        "silver",
+    ]
     pairs = []
     for word in words:
-        ids = model.generate(**tokenizer(word, return_tensors="pt"), max_new_tokens=24)[0, 1:].tolist()
+        ids = model.generate(**tokenizer(word, return_tensors="pt"), max_new_tokens=24)[
+            0, 1:
+        ].tolist()
         pairs.append((word, phonemes.decode(ids, skip_special_tokens=True).replace(" ", "")))
     found = hs.ablate(model, tasks.translation(tokenizer, pairs, target_tokenizer=phonemes))
     assert found.stacks == ("encoder", "decoder", "cross")
@@ -47,7 +62,9 @@ def test_digits(shared):
     model = AutoModelForImageClassification.from_pretrained(shared / "models" / "vit-mnist").eval()
     kept = np.load(shared / "models" / "vit-mnist" / "digits.npz")
     pictures = ((kept["images"] / 255 - 0.1307) / 0.3081).astype(np.float32)[:, None]
-    found = hs.ablate(model, tasks.pictures(pictures, kept["labels"].astype(int).tolist(), batch=10))
+    found = hs.ablate(
+        model, tasks.pictures(pictures, kept["labels"].astype(int).tolist(), batch=10)
+    )
     assert found.baseline >= 0.95
     assert found.grid().shape == (6, 4)
     assert found.shared == "layers below the changed one were computed once"
@@ -73,6 +90,8 @@ def test_the_demo_model_tells_pairs_apart(minilm):
         ("A cat sleeps.", "A cat is asleep."),
         ("It rains.", "Two dogs run."),
     ]
-    found = hs.ablate(model, tasks.likeness(tokenizer, pairs, [1, 1, 0]), heads=[(5, 3)], layers=False)
+    found = hs.ablate(
+        model, tasks.likeness(tokenizer, pairs, [1, 1, 0]), heads=[(5, 3)], layers=False
+    )
     assert found.baseline == pytest.approx(1)
     assert found.shared == "layers below the changed one were computed once"

@@ -1,4 +1,6 @@
-"""Heads whose kind is known, in real models and real attention; skipped where the data is absent."""
+"""Heads whose kind is known, in real models and real attention; skipped where the data is
+absent.
+"""
 
 import csv
 import json
@@ -25,8 +27,12 @@ from headscope.patterns import heads
 def bert_base(shared):
     """The heads of bert-base-uncased on Vig's demonstration pair."""
     weights = np.load(shared / "attention" / "bert-base-uncased_store-strawberries.npz")["all"]
-    tokens = json.loads((shared / "attention" / "tokens.json").read_text())["bert-base-uncased_store-strawberries"]
-    return hs.from_weights(weights, tokens["tokens"]["all"][0], sentence_b_start=8, model="bert-base-uncased")
+    tokens = json.loads((shared / "attention" / "tokens.json").read_text())[
+        "bert-base-uncased_store-strawberries"
+    ]
+    return hs.from_weights(
+        weights, tokens["tokens"]["all"][0], sentence_b_start=8, model="bert-base-uncased"
+    )
 
 
 def evidence(found, layer, head, pattern):
@@ -35,7 +41,11 @@ def evidence(found, layer, head, pattern):
 
 def test_bert_base_on_one_text_is_labelled_as_such(bert_base):
     found = heads(bert_base)
-    for layer, head, pattern, score in ((2, 0, "next", 0.9998), (7, 3, "delimiter", 0.908), (0, 0, "bag", 0.575)):
+    for layer, head, pattern, score in (
+        (2, 0, "next", 0.9998),
+        (7, 3, "delimiter", 0.908),
+        (0, 0, "bag", 0.575),
+    ):
         label = evidence(found, layer, head, pattern)
         assert label.score == pytest.approx(score, abs=5e-4)
         assert label.only_one_text
@@ -90,12 +100,15 @@ def induction(shared):
 
 def test_layer_1_is_induction_and_layer_0_looks_back(induction):
     told = {(label.layer, label.head, label.pattern) for label in induction.labels}
-    assert told == {(1, head, "induction") for head in range(4)} | {(0, head, "previous-token") for head in (0, 1, 3)}
+    assert told == {(1, head, "induction") for head in range(4)} | {
+        (0, head, "previous-token") for head in (0, 1, 3)
+    }
     assert evidence(induction, 1, 0, "induction").low > 0.9
 
 
 @pytest.mark.parametrize(
-    ("name", "induction"), [("induction-2l-attn-only", [(1, 0), (1, 1), (1, 2), (1, 3)]), ("stories260K", [])]
+    ("name", "induction"),
+    [("induction-2l-attn-only", [(1, 0), (1, 1), (1, 2), (1, 3)]), ("stories260K", [])],
 )
 def test_induction_is_found_by_repeated_tokens_whatever_the_text(name, induction, shared):
     found = hs.heads(*load_model(shared / "models" / name), "1 2 3 once upon a time")
@@ -115,7 +128,9 @@ def test_minilm_over_texts(minilm_heads):
     following = evidence(minilm_heads, 1, 8, "next")
     assert following.holds
     assert following.score == pytest.approx(0.65, abs=0.06)
-    assert [(label.layer, label.head) for label in minilm_heads.labels if label.pattern == "next"] == [(1, 8)]
+    assert [
+        (label.layer, label.head) for label in minilm_heads.labels if label.pattern == "next"
+    ] == [(1, 8)]
     assert len([label for label in minilm_heads.labels if label.pattern == "first-token"]) > 36
 
 

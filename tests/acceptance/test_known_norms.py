@@ -24,10 +24,14 @@ def test_cls_gets_weight_and_adds_little(study):
 
 
 def test_most_of_a_token_is_its_own_after_the_norm(study):
-    by_weight, after_norm = (study.mean(f"mixing {kind}: all")[-1] for kind in ("weights", "output"))
+    by_weight, after_norm = (
+        study.mean(f"mixing {kind}: all")[-1] for kind in ("weights", "output")
+    )
     assert by_weight > 0.8
     assert after_norm < 0.4
 
 
 def test_expansion_rates_are_of_the_weights_alone(study):
-    assert study.mean("expansion")[:-1] == pytest.approx([0.67, 1.07, 1.26, 1.39, 1.16, 1.07], abs=0.01)
+    assert study.mean("expansion")[:-1] == pytest.approx(
+        [0.67, 1.07, 1.26, 1.39, 1.16, 1.07], abs=0.01
+    )

@@ -8,7 +8,9 @@ import headscope as hs
 @pytest.fixture
 def bank(shared, tmp_path):
     """The first four sentences of 40 documents: parts and intervals are drawn from documents."""
-    pytest.importorskip("conllu", reason="needs the extra linguistics: pip install 'headscope[linguistics]'")
+    pytest.importorskip(
+        "conllu", reason="needs the extra linguistics: pip install 'headscope[linguistics]'"
+    )
     text = (shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu").read_text(encoding="utf-8")
     sentences = []
     for document in text.split("# newdoc id = ")[1:41]:

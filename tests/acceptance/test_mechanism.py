@@ -1,4 +1,6 @@
-"""Vig's claim about neurons, and what positions make, on the demo model; skipped where the texts are absent."""
+"""Vig's claim about neurons, and what positions make, on the demo model; skipped where the texts
+are absent.
+"""
 
 import csv
 
@@ -20,7 +22,9 @@ def test_neurons_of_delimiter_heads_are_fixed_and_those_of_neighbours_shift(mini
     assert groups["delimiter"].fixed_low > 0.25
     assert groups["next"].fixed_high < 0.06
     assert groups["previous"].fixed_high < 0.06
-    assert groups["delimiter"].neurons == pytest.approx(groups["next"].neurons, abs=1)  # no fewer, as Vig has it
+    assert groups["delimiter"].neurons == pytest.approx(
+        groups["next"].neurons, abs=1
+    )  # no fewer, as Vig has it
 
 
 def test_heads_that_look_at_neighbours_are_made_of_positions(minilm, texts):

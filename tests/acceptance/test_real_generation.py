@@ -1,4 +1,6 @@
-"""Small real models write, and what is joined equals one pass over what they wrote; skipped where they are absent."""
+"""Small real models write, and what is joined equals one pass over what they wrote; skipped where
+they are absent.
+"""
 
 import numpy as np
 import pytest
@@ -25,7 +27,9 @@ def difference_from_one_pass(model, record):
 def test_a_story_is_written_and_joined(shared, tmp_path, cache):
     model, tokenizer = load_model(shared / "models" / "stories260K", writes=True)
     options = {"cache_implementation": cache} if cache else {}
-    record = hs.generate(model, tokenizer, "Once upon a time, there was a little girl", max_new_tokens=30, **options)
+    record = hs.generate(
+        model, tokenizer, "Once upon a time, there was a little girl", max_new_tokens=30, **options
+    )
     generation = record.generation
     assert generation.text.lstrip().startswith("named")
     assert len(generation) == 30
@@ -48,8 +52,13 @@ def test_a_word_is_spoken(shared):
     folder = shared / "models" / "g2p-bart-us"
     model, tokenizer = load_model(folder, writes=True)
     record = hs.generate(model, tokenizer, "strawberry", max_new_tokens=20)
-    spoken = load_tokenizer(folder / "phonemes").decode(list(record.generation.tokens.ids), skip_special_tokens=True)
+    spoken = load_tokenizer(folder / "phonemes").decode(
+        list(record.generation.tokens.ids), skip_special_tokens=True
+    )
     assert spoken.replace(" ", "") == "st\u0279\u02c8\u0254b\u02cc\u025b\u0279i"
     assert record.generation.stop == "end"
-    assert (len(record["cross"].query), len(record["cross"].key)) == (len(record["decoder"].query), 12)
+    assert (len(record["cross"].query), len(record["cross"].key)) == (
+        len(record["decoder"].query),
+        12,
+    )
     assert difference_from_one_pass(model, record) < 1e-5

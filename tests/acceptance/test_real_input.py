@@ -15,8 +15,12 @@ PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
 def bert_base(shared):
     """Stored attention of bert-base-uncased on Vig's demonstration pair."""
     weights = np.load(shared / "attention" / "bert-base-uncased_store-strawberries.npz")["all"]
-    tokens = json.loads((shared / "attention" / "tokens.json").read_text())["bert-base-uncased_store-strawberries"]
-    return hs.from_weights(weights, tokens["tokens"]["all"][0], sentence_b_start=8, model="bert-base-uncased")["self"]
+    tokens = json.loads((shared / "attention" / "tokens.json").read_text())[
+        "bert-base-uncased_store-strawberries"
+    ]
+    return hs.from_weights(
+        weights, tokens["tokens"]["all"][0], sentence_b_start=8, model="bert-base-uncased"
+    )["self"]
 
 
 def test_bert_base_head_2_0_looks_at_the_next_word(bert_base):
@@ -27,7 +31,9 @@ def test_bert_base_head_2_0_looks_at_the_next_word(bert_base):
 
 def test_bert_base_head_7_3_rests_on_separators(bert_base):
     separators = [i for i, piece in enumerate(bert_base.key.pieces) if piece == "[SEP]"]
-    assert bert_base.weights(layer=7, head=3)[:, separators].sum(axis=-1).mean() == pytest.approx(0.90, abs=0.005)
+    assert bert_base.weights(layer=7, head=3)[:, separators].sum(axis=-1).mean() == pytest.approx(
+        0.90, abs=0.005
+    )
 
 
 def test_bert_base_head_0_0_spreads_over_its_own_sentence(bert_base):
@@ -44,14 +50,20 @@ def test_stored_gpt2_weights_follow_from_its_queries_and_keys(shared):
     causal = np.tril(np.ones((size, size), bool))
     for layer in range(len(stored["att"])):
         ours = hs.Layer(
-            layer=layer, queries=stored["queries"][layer], keys=stored["keys"][layer], scale=1 / 8, visible=causal
+            layer=layer,
+            queries=stored["queries"][layer],
+            keys=stored["keys"][layer],
+            scale=1 / 8,
+            visible=causal,
         )
         np.testing.assert_allclose(ours.weights_of(), stored["att"][layer], atol=1e-6)
 
 
 def test_marian_encoder_decoder_and_cross(shared):
     stored = np.load(shared / "attention" / "marian_en-de.npz")
-    tokens = json.loads((shared / "attention" / "tokens.json").read_text())["marian_en-de"]["tokens"]
+    tokens = json.loads((shared / "attention" / "tokens.json").read_text())["marian_en-de"][
+        "tokens"
+    ]
     record = hs.from_weights(
         encoder=stored["Encoder"],
         decoder=stored["Decoder"],
@@ -73,7 +85,9 @@ def test_minilm_on_the_demonstration_pair(minilm):
 
 
 def test_minilm_on_512_tokens_of_a_novel(minilm, shared, tmp_path):
-    novel = (shared / "litbank-books" / "11_alices_adventures_in_wonderland.txt").read_text(encoding="utf-8")
+    novel = (shared / "litbank-books" / "11_alices_adventures_in_wonderland.txt").read_text(
+        encoding="utf-8"
+    )
     record = hs.capture(*minilm, novel[:6000], truncate=True)
     assert len(record["self"].query) == 512
     assert record.verified < 1e-5
@@ -100,7 +114,9 @@ def test_real_decoders(shared, folder, text, size):
 def test_a_real_encoder_decoder_reads_letters_and_writes_sounds(shared):
     folder = shared / "models" / "g2p-bart-us"
     model, tokenizer = load_model(folder)
-    record = hs.capture(model, tokenizer, "strawberry", target_tokenizer=load_tokenizer(folder / "phonemes"))
+    record = hs.capture(
+        model, tokenizer, "strawberry", target_tokenizer=load_tokenizer(folder / "phonemes")
+    )
     assert "".join(record["encoder"].query.labels[1:-1]) == "strawberry"
     assert "".join(record["decoder"].query.labels[2:]) == "st\u0279\u02c8\u0254b\u02cc\u025b\u0279i"
     assert record.verified < 1e-5

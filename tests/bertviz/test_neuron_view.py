@@ -3,7 +3,12 @@ import pytest
 
 import headscope as hs
 from headscope import HeadscopeError, PageError
-from headscope.bertviz.neuron_view import format_delimiters, format_special_chars, get_attention, show
+from headscope.bertviz.neuron_view import (
+    format_delimiters,
+    format_special_chars,
+    get_attention,
+    show,
+)
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 
@@ -29,7 +34,12 @@ def test_the_demo_model_is_shown_with_its_neurons(minilm):
     model, tokenizer = minilm
     header = header_of(show(model, "bert", tokenizer, *PAIR, layer=2, head=3, html_action="return"))
     chosen = header["selection"]
-    assert (chosen["view"], chosen["layer"], chosen["heads"], chosen["theme"]) == ("neuron", 2, [3], "dark")
+    assert (chosen["view"], chosen["layer"], chosen["heads"], chosen["theme"]) == (
+        "neuron",
+        2,
+        [3],
+        "dark",
+    )
     (stack,) = header["stacks"]
     assert all(layer["scores"] for layer in stack["layers"])
     assert sorted(set(stack["query"]["segments"])) == [0, 1]
@@ -37,13 +47,22 @@ def test_the_demo_model_is_shown_with_its_neurons(minilm):
 
 def test_head_0_is_a_head_and_no_head_is_all(minilm):
     model, tokenizer = minilm
-    assert header_of(show(model, "bert", tokenizer, "a cat", head=0, html_action="return"))["selection"]["heads"] == [0]
-    assert header_of(show(model, "bert", tokenizer, "a cat", html_action="return"))["selection"]["heads"] is None
+    assert header_of(show(model, "bert", tokenizer, "a cat", head=0, html_action="return"))[
+        "selection"
+    ]["heads"] == [0]
+    assert (
+        header_of(show(model, "bert", tokenizer, "a cat", html_action="return"))["selection"][
+            "heads"
+        ]
+        is None
+    )
 
 
 @pytest.mark.parametrize("name", ["gpt2", "roberta", "llama"])
 def test_any_model_that_can_be_captured_is_shown(name):
-    header = header_of(show(tiny_model(name), name, tiny_tokenizer(), "the cat sat", html_action="return"))
+    header = header_of(
+        show(tiny_model(name), name, tiny_tokenizer(), "the cat sat", html_action="return")
+    )
     assert header["stacks"][0]["layers"][0]["scores"]
 
 
@@ -66,8 +85,12 @@ def test_the_quadrants_of_a_pair_tile_its_weights(minilm):
         rows = [np.concatenate([part[side + "a"], part[side + "b"]], axis=2) for side in "ab"]
         assert np.array_equal(np.concatenate(rows, axis=1), part["all"])
         assert np.allclose(part["all"].sum(axis=2), 1, atol=1e-5)
-        scores = np.array(found["ab"]["queries"][layer]) @ np.array(found["ab"]["keys"][layer]).swapaxes(1, 2)
-        whole = np.array(found["all"]["queries"][layer]) @ np.array(found["all"]["keys"][layer]).swapaxes(1, 2)
+        scores = np.array(found["ab"]["queries"][layer]) @ np.array(
+            found["ab"]["keys"][layer]
+        ).swapaxes(1, 2)
+        whole = np.array(found["all"]["queries"][layer]) @ np.array(
+            found["all"]["keys"][layer]
+        ).swapaxes(1, 2)
         assert np.allclose(scores, whole[:, : len(part["aa"][0]), len(part["aa"][0]) :])
         softmax = np.exp(whole / np.sqrt(32))
         assert np.allclose(softmax / softmax.sum(axis=2, keepdims=True), part["all"], atol=1e-5)
@@ -85,7 +108,9 @@ def test_a_single_sentence_has_no_quadrants(minilm):
 
 
 def test_a_causal_model_looks_back_only_and_shared_keys_are_there_for_every_head():
-    found = get_attention(tiny_model("llama"), "llama", tiny_tokenizer(), "the cat sat", include_queries_and_keys=True)
+    found = get_attention(
+        tiny_model("llama"), "llama", tiny_tokenizer(), "the cat sat", include_queries_and_keys=True
+    )
     weights = np.array(found["all"]["attn"])
     assert np.array_equal(np.triu(weights, 1), np.zeros_like(weights))
     assert np.tril(weights).any()

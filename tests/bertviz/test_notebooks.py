@@ -1,6 +1,8 @@
-"""What the notebooks of BertViz do, cell by cell, rewritten and run on tiny models under the names of the real ones.
+"""What the notebooks of BertViz do, cell by cell, rewritten and run on tiny models under the names
+of the real ones.
 
-The cells are ours; they make the same calls in the same order as BertViz's own notebooks of these names.
+The cells are ours; they make the same calls in the same order as BertViz's own notebooks of these
+names.
 """
 
 import json
@@ -55,8 +57,9 @@ from bertviz import VIEW
 name = "NAME"
 tokenizer = AutoTokenizer.from_pretrained(name)
 model = AutoModel.from_pretrained(name, output_attentions=True)
-source = tokenizer("The dog sees a small cat.", return_tensors="pt", add_special_tokens=True).input_ids
-target = tokenizer("A dog sees.", return_tensors="pt", add_special_tokens=True).input_ids
+options = {"return_tensors": "pt", "add_special_tokens": True}
+source = tokenizer("The dog sees a small cat.", **options).input_ids
+target = tokenizer("A dog sees.", **options).input_ids
 outputs = model(input_ids=source, decoder_input_ids=target)
 VIEW(
     encoder_attention=outputs.encoder_attentions,
@@ -75,18 +78,25 @@ show(model, "TYPE", tokenizer, SENTENCES, display_mode="dark")
 
 
 def _pair(view, call):
-    imports = f"from bertviz import {view}\nfrom transformers import BertTokenizer, BertModel, utils"
+    imports = (
+        f"from bertviz import {view}\nfrom transformers import BertTokenizer, BertModel, utils"
+    )
     return [imports, PAIR.replace("VIEW", view), QUIET + BERT + call]
 
 
 def _alone(view, name, kind):
-    imports = f"from bertviz import {view}\nfrom transformers import {kind}Tokenizer, {kind}Model, utils"
+    imports = (
+        f"from bertviz import {view}\nfrom transformers import {kind}Tokenizer, {kind}Model, utils"
+    )
     return [imports, QUIET + _filled(ALONE, VIEW=view, NAME=name, KIND=kind)]
 
 
 def _neurons(name, kind, **words):
     imports = f"from bertviz.transformers_neuron_view import {kind}Model, {kind}Tokenizer"
-    return [f"{imports}\nfrom bertviz.neuron_view import show", _filled(NEURONS, NAME=name, KIND=kind, **words)]
+    return [
+        f"{imports}\nfrom bertviz.neuron_view import show",
+        _filled(NEURONS, NAME=name, KIND=kind, **words),
+    ]
 
 
 def _filled(code, **words):
@@ -97,17 +107,28 @@ def _filled(code, **words):
 
 SENTENCES = '"The dog sat on the mat", "The dog lay on the rug"'
 NOTEBOOKS = {
-    "head_view_bert": _pair("head_view", f"draw(model, tokenizer, {SENTENCES}, layer=1, heads=[0, 2])"),
-    "model_view_bert": _pair("model_view", f'draw(model, tokenizer, {SENTENCES}, display_mode="dark")'),
+    "head_view_bert": _pair(
+        "head_view", f"draw(model, tokenizer, {SENTENCES}, layer=1, heads=[0, 2])"
+    ),
+    "model_view_bert": _pair(
+        "model_view", f'draw(model, tokenizer, {SENTENCES}, display_mode="dark")'
+    ),
     "model_view_bert without delimiters": _pair(
-        "model_view", f'draw(model, tokenizer, {SENTENCES}, without_delimiters=True, display_mode="dark")'
+        "model_view",
+        f'draw(model, tokenizer, {SENTENCES}, without_delimiters=True, display_mode="dark")',
     ),
     "head_view_gpt2": _alone("head_view", "gpt2", "GPT2"),
     "model_view_xlnet": _alone("model_view", "xlnet-base-cased", "XLNet"),
     "head_view_bart": [_filled(BOTH, VIEW="head_view", NAME="facebook/bart-large-cnn")],
-    "model_view_encoder_decoder": [_filled(BOTH, VIEW="model_view", NAME="Helsinki-NLP/opus-mt-en-de")],
-    "neuron_view_bert": _neurons("bert-base-uncased", "Bert", TYPE="bert", SENTENCES=SENTENCES + ", layer=1, head=0"),
-    "neuron_view_gpt2": _neurons("gpt2", "GPT2", TYPE="gpt2", SENTENCES='"She bought apples, pears,"'),
+    "model_view_encoder_decoder": [
+        _filled(BOTH, VIEW="model_view", NAME="Helsinki-NLP/opus-mt-en-de")
+    ],
+    "neuron_view_bert": _neurons(
+        "bert-base-uncased", "Bert", TYPE="bert", SENTENCES=SENTENCES + ", layer=1, head=0"
+    ),
+    "neuron_view_gpt2": _neurons(
+        "gpt2", "GPT2", TYPE="gpt2", SENTENCES='"She bought apples, pears,"'
+    ),
 }
 UNCHANGED = ("neuron", "bart", "encoder_decoder")
 """Of these the import alone is other."""
@@ -116,7 +137,15 @@ UNCHANGED = ("neuron", "bart", "encoder_decoder")
 def _bert_tokenizer():
     from transformers import BertTokenizer
 
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *LETTERS,
+        *(f"##{letter}" for letter in LETTERS),
+    ]
     return BertTokenizer(vocab={piece: number for number, piece in enumerate(pieces)})
 
 
@@ -136,7 +165,9 @@ def _xlnet_tokenizer():
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
-    """A folder with tiny models under the names of the hub, which a folder of that name comes before."""
+    """A folder with tiny models under the names of the hub, which a folder of that name comes
+    before.
+    """
     folder = tmp_path_factory.mktemp("hub")
     longer = {"vocab_size": 160, "max_position_embeddings": 128}
     made = {
@@ -159,7 +190,9 @@ def test_the_notebooks_of_bertviz_run_once_rewritten(name, hub, tmp_path, monkey
     assert "srcdoc" in shown[0].data
 
 
-@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if any(part in name for part in UNCHANGED)])
+@pytest.mark.parametrize(
+    "name", [name for name in NOTEBOOKS if any(part in name for part in UNCHANGED)]
+)
 def test_of_some_the_import_alone_is_other(name, hub, tmp_path, monkeypatch):
     assert len(_run(name, hub, tmp_path, monkeypatch, rewrites=False)) == 1
 
@@ -174,14 +207,25 @@ def _run(name, hub, tmp_path, monkeypatch, *, rewrites):
     cells = NOTEBOOKS[name]
     if rewrites:
         made = [
-            {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": cell}
+            {
+                "cell_type": "code",
+                "execution_count": None,
+                "metadata": {},
+                "outputs": [],
+                "source": cell,
+            }
             for cell in cells
         ]
         old = tmp_path / "old.ipynb"
-        old.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+        old.write_text(
+            json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4})
+        )
         target, lines = rewrite_notebook(old)
         assert lines
-        cells = ["".join(cell["source"]) for cell in json.loads(target.read_text(encoding="utf-8"))["cells"]]
+        cells = [
+            "".join(cell["source"])
+            for cell in json.loads(target.read_text(encoding="utf-8"))["cells"]
+        ]
     else:
         cells = [cell.replace("from bertviz", "from headscope.bertviz") for cell in cells]
     names = {}

@@ -13,8 +13,14 @@ from headscope.testing import tiny_model, tiny_tokenizer
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("from bertviz import head_view, model_view", "from headscope.bertviz import head_view, model_view"),
-        ("  from bertviz.neuron_view import show", "  from headscope.bertviz.neuron_view import show"),
+        (
+            "from bertviz import head_view, model_view",
+            "from headscope.bertviz import head_view, model_view",
+        ),
+        (
+            "  from bertviz.neuron_view import show",
+            "  from headscope.bertviz.neuron_view import show",
+        ),
         ("import bertviz", "import headscope.bertviz as bertviz"),
         ("import bertviz as bv", "import headscope.bertviz as bv"),
         ("import bertviz.util as util  # x", "import headscope.bertviz.util as util  # x"),
@@ -24,14 +30,19 @@ from headscope.testing import tiny_model, tiny_tokenizer
         ("x = tok.encode_plus(a, b, return_tensors='pt')", "x = tok(a, b, return_tensors='pt')"),
         ("x = tok.batch_encode_plus([a])", "x = tok([a])"),
         ("attention = outputs[-1]", "attention = outputs.attentions"),
-        ("attention = model(ids, mask=make(ids))[-1]", "attention = model(ids, mask=make(ids)).attentions"),
         (
-            "with tok.as_target_tokenizer():\n    ids = tok('a b', return_tensors='pt').input_ids\nnext_line = 1\n",
+            "attention = model(ids, mask=make(ids))[-1]",
+            "attention = model(ids, mask=make(ids)).attentions",
+        ),
+        (
+            "with tok.as_target_tokenizer():\n    ids = tok('a b', "
+            "return_tensors='pt').input_ids\nnext_line = 1\n",
             "ids = tok(text_target='a b', return_tensors='pt').input_ids\nnext_line = 1\n",
         ),
         (
             "m = AutoModel.from_pretrained('x', output_attentions=True)",
-            "m = AutoModel.from_pretrained('x', output_attentions=True, attn_implementation=\"eager\")",
+            "m = AutoModel.from_pretrained('x', output_attentions=True, "
+            'attn_implementation="eager")',
         ),
         (
             "m = BertForMaskedLM.from_pretrained(\n    name(),\n    output_attentions=True,\n)",
@@ -70,8 +81,19 @@ def notebook(path, *cells):
             continue
         shown = [{"output_type": "stream", "name": "stdout", "text": ["old"]}]
         lines = cell.splitlines(keepends=True)
-        made.append({"cell_type": "code", "execution_count": 3, "metadata": {}, "outputs": shown, "source": lines})
-    path.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+        made.append(
+            {
+                "cell_type": "code",
+                "execution_count": 3,
+                "metadata": {},
+                "outputs": shown,
+                "source": lines,
+            }
+        )
+    path.write_text(
+        json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -81,12 +103,15 @@ def show_pair(first, second):
     ids, types = inputs["input_ids"], inputs["token_type_ids"]
     attention = model(ids, token_type_ids=types)[-1]
     start = types[0].tolist().index(1)
-    return model_view(attention, tokenizer.convert_ids_to_tokens(ids[0].tolist()), start, html_action="return")
+    tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
+    return model_view(attention, tokens, start, html_action="return")
 """
 
 
 def test_a_pair_notebook_runs_once_it_is_rewritten(tmp_path, monkeypatch):
-    """What BertViz's own notebooks of sentence pairs do, which transformers 5 stops at three places."""
+    """What BertViz's own notebooks of sentence pairs do, which transformers 5 stops at three
+    places.
+    """
     monkeypatch.chdir(tmp_path)
     tiny_model("bert").save_pretrained("own")
     tiny_tokenizer().save_pretrained("own")
@@ -116,18 +141,24 @@ def test_a_pair_notebook_runs_once_it_is_rewritten(tmp_path, monkeypatch):
 
 def test_models_of_one_cell_are_eager_where_another_asks_for_weights(tmp_path):
     old = notebook(
-        tmp_path / "two.ipynb", "import bertviz\nm = GPT2Model.from_pretrained('x')", "m(ids, output_attentions=True)"
+        tmp_path / "two.ipynb",
+        "import bertviz\nm = GPT2Model.from_pretrained('x')",
+        "m(ids, output_attentions=True)",
     )
     target, _ = rewrite_notebook(old, tmp_path / "new.ipynb")
     first, *_ = json.loads(target.read_text(encoding="utf-8"))["cells"]
-    assert "".join(first["source"]).endswith("GPT2Model.from_pretrained('x', attn_implementation=\"eager\")")
+    assert "".join(first["source"]).endswith(
+        "GPT2Model.from_pretrained('x', attn_implementation=\"eager\")"
+    )
 
 
 def test_on_the_command_line(tmp_path, capsys):
     script = tmp_path / "old.py"
     script.write_text("from bertviz import head_view\n", encoding="utf-8")
     assert main([str(script)]) == 0
-    assert (tmp_path / "old-headscope.py").read_text(encoding="utf-8") == "from headscope.bertviz import head_view\n"
+    assert (tmp_path / "old-headscope.py").read_text(
+        encoding="utf-8"
+    ) == "from headscope.bertviz import head_view\n"
     assert "imports from headscope.bertviz" in capsys.readouterr().out
     assert main([str(tmp_path / "gone.ipynb")]) == 1
     assert capsys.readouterr().err.startswith("headscope: Cannot read")

@@ -1,4 +1,6 @@
-"""The calls are those of BertViz 1.4.1, name for name, in the same order, with the same defaults."""
+"""The calls are those of BertViz 1.4.1, name for name, in the same order, with the same
+defaults.
+"""
 
 import importlib
 import inspect
@@ -7,21 +9,23 @@ import pytest
 
 SIGNATURES = {
     ("", "head_view"): (
-        "(attention=None, tokens=None, sentence_b_start=None, prettify_tokens=True, layer=None, heads=None, "
-        "encoder_attention=None, decoder_attention=None, cross_attention=None, encoder_tokens=None, "
-        "decoder_tokens=None, include_layers=None, html_action='view')"
+        "(attention=None, tokens=None, sentence_b_start=None, prettify_tokens=True, layer=None, "
+        "heads=None, encoder_attention=None, decoder_attention=None, cross_attention=None, "
+        "encoder_tokens=None, decoder_tokens=None, include_layers=None, html_action='view')"
     ),
     ("", "model_view"): (
-        "(attention=None, tokens=None, sentence_b_start=None, prettify_tokens=True, display_mode='dark', "
-        "encoder_attention=None, decoder_attention=None, cross_attention=None, encoder_tokens=None, "
-        "decoder_tokens=None, include_layers=None, include_heads=None, html_action='view')"
+        "(attention=None, tokens=None, sentence_b_start=None, prettify_tokens=True, "
+        "display_mode='dark', encoder_attention=None, decoder_attention=None, "
+        "cross_attention=None, encoder_tokens=None, decoder_tokens=None, include_layers=None, "
+        "include_heads=None, html_action='view')"
     ),
     (".neuron_view", "show"): (
-        "(model, model_type, tokenizer, sentence_a, sentence_b=None, display_mode='dark', layer=None, head=None, "
-        "html_action='view')"
+        "(model, model_type, tokenizer, sentence_a, sentence_b=None, display_mode='dark', "
+        "layer=None, head=None, html_action='view')"
     ),
     (".neuron_view", "get_attention"): (
-        "(model, model_type, tokenizer, sentence_a, sentence_b=None, include_queries_and_keys=False)"
+        "(model, model_type, tokenizer, sentence_a, sentence_b=None, "
+        "include_queries_and_keys=False)"
     ),
     (".neuron_view", "format_special_chars"): "(tokens)",
     (".neuron_view", "format_delimiters"): "(tokens, tokenizer)",
@@ -46,5 +50,8 @@ def test_ours_is_the_one_written_down(module, name):
 
 @pytest.mark.parametrize(("module", "name"), SIGNATURES)
 def test_the_one_written_down_is_that_of_bertviz(module, name):
-    pytest.importorskip("bertviz", reason="compared where BertViz is installed: pip install --no-deps bertviz==1.4.1")
+    pytest.importorskip(
+        "bertviz",
+        reason="compared where BertViz is installed: pip install --no-deps bertviz==1.4.1",
+    )
     assert signature("bertviz", module, name) == SIGNATURES[module, name]

@@ -21,7 +21,11 @@ def test_layers_become_one_array(attention):
 
 
 def test_counts(attention):
-    assert (num_layers(attention), num_heads(attention), num_heads([None, torch.tensor(attention[0])])) == (3, 4, 4)
+    assert (
+        num_layers(attention),
+        num_heads(attention),
+        num_heads([None, torch.tensor(attention[0])]),
+    ) == (3, 4, 4)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +35,11 @@ def test_counts(attention):
         (lambda layers: layers, {"layers": [3]}, "There are the layers 0 to 2, not 3"),
         (lambda layers: [layers[0], None], {}, "Layer 1 is None"),
         (lambda layers: [layers[0], layers[1][:, :2]], {}, "have the shapes"),
-        (lambda layers: [layers[0][0]], {}, r"Layer 0 has shape \(4, 5, 7\); wanted is \[1 head query key\]"),
+        (
+            lambda layers: [layers[0][0]],
+            {},
+            r"Layer 0 has shape \(4, 5, 7\); wanted is \[1 head query key\]",
+        ),
     ],
     ids=["no layer", "unknown layer", "None", "uneven", "no batch axis"],
 )

@@ -74,20 +74,43 @@ def test_tokens_are_prettified_unless_told_not_to(weights):
     (stack,) = header_of(head_view(weights(), TOKENS, html_action="return"))["stacks"]
     assert stack["query"]["labels"] == ["[CLS]", "straw", "berries", "are", "red", "now", "[SEP]"]
     assert stack["query"]["continues"] == [False, False, True, False, False, False, False]
-    (stack,) = header_of(head_view(weights(), TOKENS, prettify_tokens=False, html_action="return"))["stacks"]
+    (stack,) = header_of(head_view(weights(), TOKENS, prettify_tokens=False, html_action="return"))[
+        "stacks"
+    ]
     assert stack["query"]["labels"] == TOKENS
 
 
 def test_position_5_is_a_layer_in_one_view_and_the_colours_in_the_other(weights):
-    head = header_of(head_view(weights(), TOKENS, None, True, 2, [1, 3], html_action="return"))["selection"]
-    model = header_of(model_view(weights(), TOKENS, None, True, "light", html_action="return"))["selection"]
-    assert (head["view"], head["layer"], head["heads"], head["theme"]) == ("head", 2, [1, 3], "auto")
-    assert (model["view"], model["layer"], model["heads"], model["theme"]) == ("model", 0, None, "light")
-    assert header_of(model_view(weights(), TOKENS, html_action="return"))["selection"]["theme"] == "dark"
+    head = header_of(head_view(weights(), TOKENS, None, True, 2, [1, 3], html_action="return"))[
+        "selection"
+    ]
+    model = header_of(model_view(weights(), TOKENS, None, True, "light", html_action="return"))[
+        "selection"
+    ]
+    assert (head["view"], head["layer"], head["heads"], head["theme"]) == (
+        "head",
+        2,
+        [1, 3],
+        "auto",
+    )
+    assert (model["view"], model["layer"], model["heads"], model["theme"]) == (
+        "model",
+        0,
+        None,
+        "light",
+    )
+    assert (
+        header_of(model_view(weights(), TOKENS, html_action="return"))["selection"]["theme"]
+        == "dark"
+    )
 
 
 def test_layers_and_heads_that_are_left_out_keep_the_others_numbers(weights):
-    header = header_of(model_view(weights(), TOKENS, include_layers=[2, 1], include_heads=[3, 0], html_action="return"))
+    header = header_of(
+        model_view(
+            weights(), TOKENS, include_layers=[2, 1], include_heads=[3, 0], html_action="return"
+        )
+    )
     (stack,) = header["stacks"]
     assert [layer["layer"] for layer in stack["layers"]] == [1, 2]
     assert stack["head_numbers"] == [0, 3]
@@ -144,14 +167,22 @@ def test_a_token_cannot_leave_the_frame(rng):
         ({"heads": []}, PageError, r"heads=\[\]: .*choose at least one"),
         ({"layer": 9}, RecordError, "has layers 0 to 2, not 9"),
         ({"layer": 0, "include_layers": [1]}, PageError, "include_layers= leaves it out"),
-        ({"include_layers": []}, PageError, r"include_layers=\[\]: this record has the layers \[0, 1, 2\]"),
+        (
+            {"include_layers": []},
+            PageError,
+            r"include_layers=\[\]: this record has the layers \[0, 1, 2\]",
+        ),
         ({"include_layers": [99]}, PageError, r"include_layers=\[99\]"),
         ({"include_layers": [-1]}, PageError, r"include_layers=\[-1\]"),
         ({"html_action": "save"}, PageError, "html_action must be 'view' or 'return', not 'save'"),
         ({"tokens": TOKENS[:-1]}, RecordError, "7 queries and 7 keys, but 6 query tokens"),
         ({"tokens": "a string"}, RecordError, "Tokens must be a list of strings"),
         ({"tokens": None}, RecordError, "without tokens"),
-        ({"attention": ()}, RecordError, r"attention holds no weights. Give outputs.attentions, not outputs\[-1\]"),
+        (
+            {"attention": ()},
+            RecordError,
+            r"attention holds no weights. Give outputs.attentions, not outputs\[-1\]",
+        ),
         ({"attention": (None, None)}, RecordError, "attention holds no weights"),
         ({"attention": None}, RecordError, "give weights and tokens"),
         ({"attention": [np.full((2, 3, 7, 7), 1 / 7)]}, RecordError, "holds a batch of 2 texts"),

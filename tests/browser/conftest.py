@@ -17,8 +17,13 @@ class Opened:
         self.page, self.requests, self.errors = page, [], []
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
-        page.on("dialog", lambda dialog: (self.errors.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on(
+            "console", lambda message: message.type == "error" and self.errors.append(message.text)
+        )
+        page.on(
+            "dialog",
+            lambda dialog: (self.errors.append(f"dialog {dialog.message}"), dialog.dismiss()),
+        )
 
     def go(self, url):
         self.page.goto(url)
@@ -57,7 +62,8 @@ class Opened:
     def settle(self):
         """Wait until what the last event changed has been drawn: effects run on the next frame."""
         self.page.evaluate(
-            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => "
+            "setTimeout(done))))"
         )
 
     def state(self, name):
@@ -65,7 +71,9 @@ class Opened:
         return self.root.get_attribute(f"data-{name}")
 
     def colours(self, canvas="all"):
-        """How many different colours a canvas holds, all lines or those of one token: 1 where nothing is drawn."""
+        """How many different colours a canvas holds, all lines or those of one token: 1 where
+        nothing is drawn.
+        """
         self.settle()
         return self.page.evaluate(
             """(name) => {
@@ -79,10 +87,13 @@ class Opened:
 
 @pytest.fixture
 def chromium_only(browser):
-    """Skip in a Firefox, which Playwright drives over WebDriver BiDi: not all that it does is there."""
+    """Skip in a Firefox, which Playwright drives over WebDriver BiDi: not all that it does is
+    there.
+    """
     if browser.browser_type.name != "chromium":
         pytest.skip(
-            "over WebDriver BiDi Playwright has no downloads, double clicks, changed requests or system colours"
+            "over WebDriver BiDi Playwright has no downloads, double clicks, changed requests or "
+            "system colours"
         )
 
 
@@ -136,11 +147,17 @@ def served(browser, serving):
     @contextmanager
     def served(record, *, size=(1280, 800), fragment="", **options):
         with serving(hs.view(record, **{"view": "head"} | options)) as port:
-            context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
+            context = browser.new_context(
+                viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce"
+            )
             view = Opened(context.new_page())
             yield view.go(f"http://127.0.0.1:{port}/?token=right-token{fragment}")
             context.close()
-        asked = [url for url in view.requests if not url.startswith((f"http://127.0.0.1:{port}/", "data:"))]
+        asked = [
+            url
+            for url in view.requests
+            if not url.startswith((f"http://127.0.0.1:{port}/", "data:"))
+        ]
         assert asked == []
         assert view.errors == []
 
@@ -183,7 +200,9 @@ HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false"
 
 @pytest.fixture
 def widgets(browser, tmp_path):
-    """Open the live widgets of some views in one page; checks in the end that they asked for nothing but chunks."""
+    """Open the live widgets of some views in one page; checks in the end that they asked for
+    nothing but chunks.
+    """
     opened = []
 
     def widgets(*views):
@@ -191,25 +210,34 @@ def widgets(browser, tmp_path):
             {
                 "header": view.header,
                 "selection": view.header["selection"],
-                "chunks": {name: base64.b64encode(_html.packed(data)).decode() for name, data in view.chunks.items()},
+                "chunks": {
+                    name: base64.b64encode(_html.packed(data)).decode()
+                    for name, data in view.chunks.items()
+                },
             }
             for view in views
         ]
         path = tmp_path / "host.html"
         path.write_text(HOST % json.dumps(told).translate(_html.ESCAPES), encoding="utf-8")
-        context = browser.new_context(viewport={"width": 1100, "height": 800}, reduced_motion="reduce")
+        context = browser.new_context(
+            viewport={"width": 1100, "height": 800}, reduced_motion="reduce"
+        )
         context.set_offline(True)
         page = context.new_page()
         opened.append((context, Opened(page), path))
         page.goto(path.as_uri())
         page.evaluate("(script) => start(script)", _html.bundle("live.js"))
         for number in range(len(views)):
-            page.locator('[data-headscope][data-ready="true"]').nth(number).wait_for(state="attached")
+            page.locator('[data-headscope][data-ready="true"]').nth(number).wait_for(
+                state="attached"
+            )
         return page
 
     yield widgets
     for context, view, path in opened:
-        assert [url for url in view.requests if url != path.as_uri() and not url.startswith("blob:")] == []
+        assert [
+            url for url in view.requests if url != path.as_uri() and not url.startswith("blob:")
+        ] == []
         assert view.errors == []
         context.close()
 
@@ -220,7 +248,9 @@ NOTEBOOK = """<!doctype html><html><head><meta charset="{charset}"></head>
 
 @pytest.fixture
 def notebook(browser, tmp_path):
-    """A document with the outputs of views in it, opened offline; checks in the end that it asked for nothing."""
+    """A document with the outputs of views in it, opened offline; checks in the end that it asked
+    for nothing.
+    """
     opened = []
 
     def notebook(*views, light=True, charset="utf-8", outputs=None, bare=False, wait=True):
@@ -228,19 +258,23 @@ def notebook(browser, tmp_path):
         path = tmp_path / "notebook.html"
         whole = NOTEBOOK.format(charset=charset, light=str(light).lower(), outputs=text)
         path.write_text(text if bare else whole, encoding="utf-8")
-        context = browser.new_context(viewport={"width": 1100, "height": 800}, reduced_motion="reduce")
+        context = browser.new_context(
+            viewport={"width": 1100, "height": 800}, reduced_motion="reduce"
+        )
         context.set_offline(True)
         page = context.new_page()
         opened.append((context, Opened(page), path))
         page.goto(path.as_uri())
         for number in range(page.locator("iframe").count() if wait else 0):
-            page.frame_locator("iframe").nth(number).locator('[data-headscope][data-ready="true"]').wait_for(
-                state="attached"
-            )
+            page.frame_locator("iframe").nth(number).locator(
+                '[data-headscope][data-ready="true"]'
+            ).wait_for(state="attached")
         return page
 
     yield notebook
     for context, view, path in opened:
-        assert [url for url in view.requests if url.split("#")[0] not in (path.as_uri(), "about:srcdoc")] == []
+        assert [
+            url for url in view.requests if url.split("#")[0] not in (path.as_uri(), "about:srcdoc")
+        ] == []
         assert view.errors == []
         context.close()

@@ -14,7 +14,8 @@ VIEWS = ("overview", "head", "model", "matrix", "text", "neuron", "pair")
 PIECES = ("[CLS]", "the", "cat", "sat", "[SEP]", "it", "straw", "##berries", "[SEP]")
 
 pytestmark = pytest.mark.skipif(
-    not AXE.exists(), reason="axe-core comes with the front end's packages: npm --prefix frontend ci"
+    not AXE.exists(),
+    reason="axe-core comes with the front end's packages: npm --prefix frontend ci",
 )
 
 
@@ -25,7 +26,10 @@ def record(rng):
     keys = rng.normal(size=(2, 9, 8)).astype(np.float32)
     queries = rng.normal(size=(4, 9, 8)).astype(np.float32) + 2 * keys[[0, 0, 1, 1], 4][:, None]
     layers = tuple(Layer(layer=number, queries=queries, keys=keys) for number in range(3))
-    return Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts())
+    return Record(
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)},
+        model=ModelFacts(),
+    )
 
 
 def grave(view):
@@ -58,7 +62,9 @@ def test_axe_finds_nothing_where_other_quantities_are_shown(name, scheme, show, 
         object.__setattr__(layer, "value_norms", rng.random((4, 9)))
     rollout = {"rollout": [rng.random((9, 9)) for _ in range(3)]}
     for quantity in ("score", "contribution", "rollout"):
-        view = show(record, view=name, scheme=scheme, quantity=quantity, quantities=rollout, query=3, key=5)
+        view = show(
+            record, view=name, scheme=scheme, quantity=quantity, quantities=rollout, query=3, key=5
+        )
         assert grave(view) == []
 
 
@@ -67,7 +73,10 @@ def test_axe_finds_nothing_where_other_quantities_are_shown(name, scheme, show, 
 def test_axe_finds_nothing_where_gold_links_are_shown(width, scheme, show, record):
     links = [(1, 2, "det"), (2, 3, "nsubj"), (5, 3, "conj"), ([6, 7], 5, "obj")]
     for pinned in ({}, {"query": 1, "key": 2}):
-        assert grave(show(record, scheme=scheme, size=(width, 800), heads=[1], links=links, **pinned)) == []
+        assert (
+            grave(show(record, scheme=scheme, size=(width, 800), heads=[1], links=links, **pinned))
+            == []
+        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -75,7 +84,10 @@ def test_axe_finds_nothing_in_a_picture(scheme, show, rng):
     tokens = Tokens(pieces=tuple("abcdefg"), grids=((2, 3),), places=(None, *np.ndindex(2, 3)))
     layer = Layer(layer=0, weights=random_weights(rng, (4, 7, 7)))
     stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    records = [Record(stacks={"self": stack}, pictures=(rng.integers(0, 256, (8, 12, 3), np.uint8),)) for _ in range(2)]
+    records = [
+        Record(stacks={"self": stack}, pictures=(rng.integers(0, 256, (8, 12, 3), np.uint8),))
+        for _ in range(2)
+    ]
     for seen in (records[0], hs.compare(*records)):
         for name in ("head", "text"):
             assert grave(show(seen, view=name, scheme=scheme, query=2)) == []
@@ -84,7 +96,15 @@ def test_axe_finds_nothing_in_a_picture(scheme, show, rng):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_the_scatter_help_search_and_words(scheme, show, record):
     assert grave(show(record, scheme=scheme, view="scatter", evidence=hs.heads(record))) == []
-    view = show(record, scheme=scheme, words=True, mean_layers=[0, 2], query=[1, 2], pinned="sum", layout="rows")
+    view = show(
+        record,
+        scheme=scheme,
+        words=True,
+        mean_layers=[0, 2],
+        query=[1, 2],
+        pinned="sum",
+        layout="rows",
+    )
     view.page.locator("[data-more]").click()
     assert grave(view) == []
     view.page.keyboard.press("/")
@@ -97,10 +117,16 @@ def test_axe_finds_nothing_in_the_scatter_help_search_and_words(scheme, show, re
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_axe_finds_nothing_with_many_heads_many_tokens_and_layers_without_attention(width, show, rng):
+def test_axe_finds_nothing_with_many_heads_many_tokens_and_layers_without_attention(
+    width, show, rng
+):
     tokens = Tokens(pieces=tuple(f"t{number}" for number in range(210)))
-    layers = tuple(Layer(layer=number, weights=random_weights(rng, (40, 210, 210))) for number in (1, 2))
-    stack = Stack(name="self", query=tokens, key=tokens, layers=layers, others={0: "linear (Mamba)"})
+    layers = tuple(
+        Layer(layer=number, weights=random_weights(rng, (40, 210, 210))) for number in (1, 2)
+    )
+    stack = Stack(
+        name="self", query=tokens, key=tokens, layers=layers, others={0: "linear (Mamba)"}
+    )
     large = Record(stacks={"self": stack}, model=ModelFacts())
     for name in ("overview", "head", "text", "model"):
         assert grave(show(large, view=name, heads=[3, 17], size=(width, 800))) == []
@@ -109,7 +135,9 @@ def test_axe_finds_nothing_with_many_heads_many_tokens_and_layers_without_attent
 def test_axe_is_seen_to_fail(show, record):
     view = show(record)
     shadow = "document.querySelector('#headscope').shadowRoot"
-    view.page.evaluate(f"{shadow}.querySelector('[data-theme-toggle]').removeAttribute('aria-label')")
+    view.page.evaluate(
+        f"{shadow}.querySelector('[data-theme-toggle]').removeAttribute('aria-label')"
+    )
     view.page.evaluate(f"{shadow}.querySelector('[data-theme-toggle]').removeAttribute('title')")
     assert "button-name" in [rule for rule, _ in grave(view)]
 
@@ -117,6 +145,10 @@ def test_axe_is_seen_to_fail(show, record):
 def test_the_map_is_a_grid_that_says_what_it_shows(show, record):
     view = show(record, view="model")
     peak = record["self"].weights(1, 2).max()
-    cell = view.page.get_by_role("gridcell", name="Layer 1, head 2, key/value head 1, strongest weight")
-    assert ("1.0" if peak > 0.995 else f"{peak:.2f}".lstrip("0")) in cell.get_attribute("aria-label")
+    cell = view.page.get_by_role(
+        "gridcell", name="Layer 1, head 2, key/value head 1, strongest weight"
+    )
+    assert ("1.0" if peak > 0.995 else f"{peak:.2f}".lstrip("0")) in cell.get_attribute(
+        "aria-label"
+    )
     assert view.page.get_by_role("row").count() == 3

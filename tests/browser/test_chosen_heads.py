@@ -25,7 +25,9 @@ def shown(request, record, show, served):
 def test_heads_keep_their_numbers_in_every_view(shown):
     page = shown.page
     page.locator("[data-tile]").first.wait_for()
-    names = page.locator("[data-tile]").evaluate_all("tiles => tiles.map(tile => tile.dataset.tile)")
+    names = page.locator("[data-tile]").evaluate_all(
+        "tiles => tiles.map(tile => tile.dataset.tile)"
+    )
     assert sorted(names) == ["0-1", "0-2", "1-5"]
     shown.choose("model")
     absent = page.locator('[data-cell="0-5"]').first

@@ -7,7 +7,9 @@ from headscope.testing import random_weights
 
 def record_of(pieces, rng):
     tokens = Tokens(pieces=tuple(pieces))
-    layers = [Layer(layer=n, weights=random_weights(rng, (3, len(tokens), len(tokens)))) for n in range(2)]
+    layers = [
+        Layer(layer=n, weights=random_weights(rng, (3, len(tokens), len(tokens)))) for n in range(2)
+    ]
     stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
     return Record(stacks={"self": stack}, model=ModelFacts(name="model"))
 
@@ -16,13 +18,25 @@ def test_one_selection_shows_both_records_and_their_difference(show, rng):
     found = hs.compare(record_of("uvwxyz", rng), record_of("uvtwxyz", rng))
     page = show(found, layer=1, head=2).page
     assert "1 only in B (aligned by edit distance)" in page.locator("[data-note]").inner_text()
-    assert page.locator('[data-column="key"] .label').all_inner_texts() == ["u", "v", "+t", "w", "x", "y", "z"]
+    assert page.locator('[data-column="key"] .label').all_inner_texts() == [
+        "u",
+        "v",
+        "+t",
+        "w",
+        "x",
+        "y",
+        "z",
+    ]
     assert page.locator("[data-call]").inner_text().startswith("hs.view(comparison, ")
     for label in ("weight of A", "effect", "weight of B"):
-        page.get_by_role("radio", name=label, exact=True).or_(page.get_by_text(label, exact=True)).first.click()
+        page.get_by_role("radio", name=label, exact=True).or_(
+            page.get_by_text(label, exact=True)
+        ).first.click()
         page.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
     cell = page.locator('[data-cell="1-2"]').first
-    assert f"moved {found['self'].distance(1, 2):.2f}".replace("0.", ".") in cell.get_attribute("aria-label")
+    assert f"moved {found['self'].distance(1, 2):.2f}".replace("0.", ".") in cell.get_attribute(
+        "aria-label"
+    )
 
 
 def test_the_map_says_how_far_heads_moved_and_marks_what_says_nothing(show, rng):

@@ -15,12 +15,16 @@ WORDS = ("[CLS]", "one", "two", "three", "four", "five", "[SEP]")
 @pytest.fixture
 def record(rng):
     """Two layers of three heads."""
-    return hs.from_weights(list(rng.dirichlet([0.3] * len(WORDS), size=(2, 3, len(WORDS)))), Tokens(pieces=WORDS))
+    return hs.from_weights(
+        list(rng.dirichlet([0.3] * len(WORDS), size=(2, 3, len(WORDS)))), Tokens(pieces=WORDS)
+    )
 
 
 def pictures(view):
     view.settle()
-    return [each.get_attribute("data-picture") for each in view.page.locator("[data-picture]").all()]
+    return [
+        each.get_attribute("data-picture") for each in view.page.locator("[data-picture]").all()
+    ]
 
 
 def test_shift_click_collects_heads_without_moving_anything(show, record):
@@ -48,7 +52,12 @@ def test_any_picture_is_kept_as_it_is(show, record):
     assert "tray=1-0~view=matrix~query=2;1-0~query=2" in view.address()
 
 
-TRAY = ["0-1", "1-0,2 view=matrix", "1-1 view=text query=3", {"layer": 0, "head": 2, "query": "four"}]
+TRAY = [
+    "0-1",
+    "1-0,2 view=matrix",
+    "1-1 view=text query=3",
+    {"layer": 0, "head": 2, "query": "four"},
+]
 
 
 @pytest.fixture
@@ -60,11 +69,18 @@ def compared(show, record):
 
 
 def test_python_opens_the_same_row(compared):
-    assert pictures(compared) == ["0-1", "1-0,2 view=matrix", "1-1 view=text query=3", "0-2 query=4"]
+    assert pictures(compared) == [
+        "0-1",
+        "1-0,2 view=matrix",
+        "1-1 view=text query=3",
+        "0-2 query=4",
+    ]
     boxes = [each.bounding_box() for each in compared.page.locator("[data-picture]").all()]
     assert len({round(box["y"]) for box in boxes}) == 1
     assert all(one["x"] + one["width"] <= other["x"] for one, other in itertools.pairwise(boxes))
-    drawn = [each.get_attribute("data-heads") for each in compared.page.locator("[data-picture]").all()]
+    drawn = [
+        each.get_attribute("data-heads") for each in compared.page.locator("[data-picture]").all()
+    ]
     assert drawn == ["1", "0,2", "1", "2"]
 
 
@@ -119,18 +135,29 @@ def test_hostile_tokens_are_text_in_every_picture(show, hostile, rng):
     words = tuple(hostile)[:24]
     weights = list(rng.dirichlet([0.5] * len(words), size=(1, 2, len(words))))
     record = hs.from_weights(weights, Tokens(pieces=words))
-    view = show(record, view="compare", tray=["0-0 query=3", "0-1 view=matrix key=2", "0 view=text"])
+    view = show(
+        record, view="compare", tray=["0-0 query=3", "0-1 view=matrix key=2", "0 view=text"]
+    )
     view.page.locator("[data-picture][data-layer]").nth(2).wait_for()
-    assert view.page.locator("[data-picture] img, [data-picture] script, [data-picture] iframe").count() == 0
+    assert (
+        view.page.locator(
+            "[data-picture] img, [data-picture] script, [data-picture] iframe"
+        ).count()
+        == 0
+    )
     assert np.isfinite(view.page.evaluate("document.documentElement.scrollWidth"))
 
 
 @pytest.fixture
 def both(show, record, rng):
-    """The first record beside one of as many other words and another of more layers and fewer words."""
+    """The first record beside one of as many other words and another of more layers and fewer
+    words.
+    """
     words = ("[CLS]", "uno", "due", "tre", "quattro", "cinque", "[SEP]")
     other = hs.from_weights(list(rng.dirichlet([0.3] * 7, size=(2, 3, 7))), Tokens(pieces=words))
-    short = hs.from_weights(list(rng.dirichlet([0.3] * 4, size=(5, 3, 4))), Tokens(pieces=words[:4]))
+    short = hs.from_weights(
+        list(rng.dirichlet([0.3] * 4, size=(5, 3, 4))), Tokens(pieces=words[:4])
+    )
     tray = ["0-1", "0-1 record=it", "4-2 record=short"]
     view = show(record, view="compare", beside={"it": other, "short": short}, tray=tray)
     view.page.locator("[data-picture][data-layer]").nth(2).wait_for()
@@ -139,12 +166,18 @@ def both(show, record, rng):
 
 def test_pictures_of_several_records_stand_in_one_row(both):
     tokens = [
-        each.locator('[data-side="query"] [data-token], [data-side="query"][data-token]').all_inner_texts()
+        each.locator(
+            '[data-side="query"] [data-token], [data-side="query"][data-token]'
+        ).all_inner_texts()
         for each in both.page.locator("[data-picture]").all()
     ]
     assert [words[1] for words in tokens] == ["one", "uno", "uno"]
     assert [len(words) for words in tokens] == [7, 7, 4]
-    assert both.page.locator(".tray-picture header bdi").all_inner_texts() == ["\N{NO-BREAK SPACE}", "it", "short"]
+    assert both.page.locator(".tray-picture header bdi").all_inner_texts() == [
+        "\N{NO-BREAK SPACE}",
+        "it",
+        "short",
+    ]
     assert both.text("[data-call]") == (
         'hs.view(record, beside=beside, tray=["0-1", "0-1 record=it", "4-2 record=short"])'
     )
@@ -155,7 +188,10 @@ def test_a_token_is_pointed_at_in_another_text_where_it_has_as_many(both):
     both.page.locator('[data-picture="0-1"] [data-side="query"][data-token="3"]').hover()
     both.settle()
     focused = both.page.locator("[data-picture]:has(.scroller[data-focus=query])")
-    assert [each.get_attribute("data-picture") for each in focused.all()] == ["0-1", "0-1 record=it"]
+    assert [each.get_attribute("data-picture") for each in focused.all()] == [
+        "0-1",
+        "0-1 record=it",
+    ]
 
 
 def test_what_is_added_is_added_of_every_record_that_has_it(both):

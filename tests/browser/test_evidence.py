@@ -1,4 +1,6 @@
-"""Evidence of heads in a real browser: labels on tiles, scatter and map, the card; opened from disk, offline."""
+"""Evidence of heads in a real browser: labels on tiles, scatter and map, the card; opened from
+disk, offline.
+"""
 
 import numpy as np
 import pytest
@@ -102,9 +104,15 @@ def test_the_canvas_of_sorted_tiles_shows_them_in_their_order(show, records, fou
 
 def test_dots_stand_where_their_measures_are(show, records, found):
     view = show(records[0], evidence=found, view="scatter", x="distance", y="next")
-    boxes = [view.page.locator(f'[data-dot="{layer}-{head}"]').bounding_box() for layer, head in found.cells]
+    boxes = [
+        view.page.locator(f'[data-dot="{layer}-{head}"]').bounding_box()
+        for layer, head in found.cells
+    ]
     across, up = np.array([box["x"] for box in boxes]), -np.array([box["y"] for box in boxes])
-    scores = [next(x.score for x in found.head(*cell).labels if x.pattern == "next") for cell in found.cells]
+    scores = [
+        next(x.score for x in found.head(*cell).labels if x.pattern == "next")
+        for cell in found.cells
+    ]
     assert np.corrcoef(across, found.measures["distance"])[0, 1] > 0.9999
     assert np.corrcoef(up, scores)[0, 1] > 0.9999
 
@@ -157,7 +165,9 @@ def test_one_text_is_said_to_be_one_in_every_view_that_shows_labels(show, record
     assert "seen on one text only" in view.text('[data-evidence-of="next"]')
     for name in ("model", "scatter"):
         view.choose(name)
-        assert view.text("[data-caution]") == "Seen on one text only: nothing can be said of others."
+        assert (
+            view.text("[data-caution]") == "Seen on one text only: nothing can be said of others."
+        )
 
 
 def test_evidence_reaches_a_served_page(served, records, found):
@@ -172,25 +182,46 @@ def test_the_call_that_the_page_shows_opens_the_same_picture(show, records, foun
     call = view.text("[data-call]")
     again = eval(call, {"hs": hs, "record": records[0], "found": found})
     selection = again.header["selection"]
-    assert selection.items() >= {"view": "scatter", "label": "next", "min_score": 40, "x": "map"}.items()
+    assert (
+        selection.items()
+        >= {"view": "scatter", "label": "next", "min_score": 40, "x": "map"}.items()
+    )
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core comes with the front end's packages: npm --prefix frontend ci")
+@pytest.mark.skipif(
+    not AXE.exists(),
+    reason="axe-core comes with the front end's packages: npm --prefix frontend ci",
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view_name", ["scatter", "model", "head"])
 def test_axe_finds_nothing_critical_or_serious(view_name, scheme, show, records, found):
     for evidence in (found, hs.heads(records[0])):
         view = show(records[0], evidence=evidence, view=view_name, scheme=scheme, layer=1, head=3)
         assert grave(view) == []
-    view = show(records[0], evidence=found, view=view_name, scheme=scheme, label="next", x="map", sort="entropy")
+    view = show(
+        records[0],
+        evidence=found,
+        view=view_name,
+        scheme=scheme,
+        label="next",
+        x="map",
+        sort="entropy",
+    )
     assert grave(view) == []
 
 
 @pytest.mark.parametrize("more", SCATTERS)
 @pytest.mark.parametrize("width", [380, 640, 900, 1440])
 def test_nothing_is_cut_off_at_any_width(width, more, show, records, found):
-    view = show(records[0], evidence=found, size=(width, 800), fragment=f"#v=2&view=scatter&heads=1{more}")
-    assert view.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    view = show(
+        records[0], evidence=found, size=(width, 800), fragment=f"#v=2&view=scatter&heads=1{more}"
+    )
+    assert (
+        view.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        <= 0
+    )
     plane = view.page.locator(".scatter-plane").bounding_box()
     for box in [dot.bounding_box() for dot in view.page.locator("[data-dot]").all()]:
         assert plane["x"] - 12 <= box["x"] <= plane["x"] + plane["width"] - 12

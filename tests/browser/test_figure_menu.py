@@ -1,4 +1,6 @@
-"""The download button: the very figure that Python draws, or where there is none the picture and the call."""
+"""The download button: the very figure that Python draws, or where there is none the picture and
+the call.
+"""
 
 import io
 import json
@@ -21,7 +23,9 @@ pytestmark = pytest.mark.usefixtures("chromium_only")
 
 @pytest.fixture
 def record(rng):
-    return hs.from_weights(random_weights(rng, (3, 4, 7, 7)), PIECES, sentence_b_start=4, model="org/tiny")
+    return hs.from_weights(
+        random_weights(rng, (3, 4, 7, 7)), PIECES, sentence_b_start=4, model="org/tiny"
+    )
 
 
 def saved(view, kind):
@@ -36,7 +40,14 @@ def words(view, name="call"):
 
 
 CHOSEN = {
-    "head": {"layer": 1, "heads": [0, 2], "query": 2, "hide_special": True, "filter": "aa", "top_percent": 80},
+    "head": {
+        "layer": 1,
+        "heads": [0, 2],
+        "query": 2,
+        "hide_special": True,
+        "filter": "aa",
+        "top_percent": 80,
+    },
     "model": {"layer": 2, "head": 3},
     "matrix": {"layer": 1, "head": 1, "hide_special": True},
     "text": {"layer": 0, "key": 2},
@@ -71,7 +82,9 @@ def test_every_view_has_its_figure(name, served, record):
     assert data == wanted.to_bytes("svg")
 
 
-def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(show, record, tmp_path, monkeypatch):
+def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(
+    show, record, tmp_path, monkeypatch
+):
     view = show(record, view="head", **CHOSEN["head"])
     view.page.locator("[data-figure-menu]").click()
     name, data = saved(view, "picture")
@@ -90,7 +103,10 @@ def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(show, r
     assert "query=" not in view.address()  # still the page's own: Escape let go of nothing
     seen = np.asarray(Image.open(io.BytesIO(stage.screenshot())).convert("RGB"), float)
     given = np.asarray(image.convert("RGB").resize(seen.shape[1::-1]), float)
-    inside = (slice(20, -20), slice(20, -20))  # without the rounded edge and what the menu lies over
+    inside = (
+        slice(20, -20),
+        slice(20, -20),
+    )  # without the rounded edge and what the menu lies over
     assert np.abs(seen[inside] - given[inside]).mean() < 6
     monkeypatch.chdir(tmp_path)
     hs.save(record, "run.safetensors")
@@ -98,13 +114,18 @@ def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(show, r
     drawn = eval(recipe["call"], {"hs": hs, "record": hs.load("run.safetensors")})
     files = ((tmp_path / "figure.svg").read_text("utf-8"), drawn.to_bytes("svg").decode())
     # the recipe says how each was called, in words of its own
-    assert len({re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL) for text in files}) == 1
+    assert (
+        len({re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL) for text in files}) == 1
+    )
 
 
 def test_what_cannot_be_drawn_is_said(served, record):
     with served(record, view="matrix", head=0) as view:
         view.page.locator("[data-figure-menu]").click()
-        view.page.route("**/figure/**", lambda route: route.continue_(url=route.request.url.replace("layer", "lair")))
+        view.page.route(
+            "**/figure/**",
+            lambda route: route.continue_(url=route.request.url.replace("layer", "lair")),
+        )
         view.page.locator('[data-figure="pdf"]').click()
         view.page.get_by_text("figure has no option 'lair' that a page could send").wait_for()
         view.errors.clear()  # the browser notes the answer 400
@@ -113,12 +134,17 @@ def test_what_cannot_be_drawn_is_said(served, record):
 @pytest.mark.parametrize("opener", ["served", "show"])
 def test_numbers_of_your_own_are_drawn_where_python_has_them(opener, request, record, rng):
     quantities = {"mine": [rng.random((7, 7)) for _ in range(3)]}
-    opened = request.getfixturevalue(opener)(record, view="matrix", quantity="mine", quantities=quantities)
+    opened = request.getfixturevalue(opener)(
+        record, view="matrix", quantity="mine", quantities=quantities
+    )
     with opened if opener == "served" else nullcontext(opened) as view:
         view.root.and_(view.page.locator('[data-quantity="mine"]')).wait_for(state="attached")
         view.page.locator("[data-figure-menu]").click()
         call = view.text('[data-figure-words="call"]')
-        assert call == 'hs.figure(record, view="matrix", layer=0, quantity="mine", quantities=quantities)'
+        assert (
+            call
+            == 'hs.figure(record, view="matrix", layer=0, quantity="mine", quantities=quantities)'
+        )
         assert view.page.locator('[data-figure-words="command"]').count() == 0
         if opener == "show":
             _, data = saved(view, "picture")

@@ -44,7 +44,11 @@ def numbers(view, side):
 
 def test_it_opens_with_all_heads_of_the_first_layer(show, pair):
     view = show(pair)
-    assert (view.state("stack"), view.state("layer"), view.state("heads")) == ("self", "0", "0,1,2,3")
+    assert (view.state("stack"), view.state("layer"), view.state("heads")) == (
+        "self",
+        "0",
+        "0,1,2,3",
+    )
     assert 4 * len(PIECES) <= int(view.state("lines")) <= 10 * len(PIECES)
     assert view.colours() > 50
     for side in ("query", "key"):
@@ -141,7 +145,9 @@ def test_sentence_pair_filters_tile_all_lines(show, pair):
         parts.append(int(view.state("lines")))
     stored = np.rint(255 * np.sqrt(pair["self"].weights(0))) > 0
     first = slice(0, 5), slice(5, 9)
-    assert parts == [int(stored[:, first[a], first[b]].sum()) for a, b in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    assert parts == [
+        int(stored[:, first[a], first[b]].sum()) for a, b in ((0, 0), (0, 1), (1, 0), (1, 1))
+    ]
     assert sum(parts) == everything == int(stored.sum())
 
 
@@ -155,7 +161,9 @@ def test_muting_special_tokens_says_what_it_hides(show, pair):
     special = np.array(pair["self"].query.special)
     weights = pair["self"].weights(0)
     kept = weights[:, ~special][:, :, ~special].sum() / weights.sum()
-    assert int("".join(filter(str.isdigit, hidden.inner_text()))) == pytest.approx(100 * (1 - kept), abs=1.5)
+    assert int("".join(filter(str.isdigit, hidden.inner_text()))) == pytest.approx(
+        100 * (1 - kept), abs=1.5
+    )
 
 
 def test_a_sentence_pair_is_needed_for_its_filters(show, uneven):
@@ -192,7 +200,10 @@ def test_the_address_opens_the_same_picture(show, pair):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_follow_the_system_and_the_button(scheme, chromium_only, show, pair):
     view = show(pair, scheme=scheme)
-    grounds = f"[...{SHADOW}.querySelectorAll('*')].map(element => getComputedStyle(element).backgroundColor)"
+    grounds = (
+        f"[...{SHADOW}.querySelectorAll('*')].map(element => "
+        "getComputedStyle(element).backgroundColor)"
+    )
 
     def is_dark():
         ground = next(colour for colour in view.page.evaluate(grounds) if colour.startswith("rgb("))
@@ -247,14 +258,19 @@ def test_hostile_tokens_stay_inert(rng, show):
     assert labels[1] == HOSTILE[1]
     assert all(label.strip() for label in labels)
     assert len(set(labels[8:13])) == 5
-    widths = view.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    widths = view.page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
     assert widths <= 0
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda text: text.replace('data-chunk="weights/self/0"', 'data-chunk="gone"'), "weights/self/0"),
+        (
+            lambda text: text.replace('data-chunk="weights/self/0"', 'data-chunk="gone"'),
+            "weights/self/0",
+        ),
         (lambda text: text.replace('"format": 2', '"format": 3'), "3"),
         (lambda text: text.replace('"shape": [4, 9, 9]', '"shape": [4, 9, 8]'), ""),
     ],
@@ -278,7 +294,12 @@ def test_a_reader_hears_numbers(show, pair):
     view.token("query", 1).click()
     strongest = int(pair["self"].weights(0, 2)[1].argmax())
     view.settle()
-    spoken = view.page.get_by_role("option", name=f"{pair['self'].weights(0, 2)[1, strongest]:.2f}".lstrip("0"))
+    spoken = view.page.get_by_role(
+        "option", name=f"{pair['self'].weights(0, 2)[1, strongest]:.2f}".lstrip("0")
+    )
     assert str(strongest) in [option.get_attribute("data-token") for option in spoken.all()]
-    hidden = f"[...{SHADOW}.querySelectorAll('canvas')].map(canvas => canvas.closest('[aria-hidden=true]') !== null)"
+    hidden = (
+        f"[...{SHADOW}.querySelectorAll('canvas')].map(canvas => "
+        "canvas.closest('[aria-hidden=true]') !== null)"
+    )
     assert set(view.page.evaluate(hidden)) == {True}

@@ -1,6 +1,7 @@
 """Strangers' strings in every view and every live shell: they are text, and nothing else.
 
-Every page that is opened here fails its test where it asks for anything, or where anything goes wrong in it.
+Every page that is opened here fails its test where it asks for anything, or where anything goes
+wrong in it.
 """
 
 import dataclasses
@@ -71,7 +72,10 @@ STEPS = """async ({ view, selector, steps }) => {
 
 def record_of(pieces, rng, name=NAME, **more):
     tokens = Tokens(pieces=tuple(pieces), labels=tuple(pieces), **more)
-    vectors = {side: rng.normal(size=(HEADS, len(tokens), FEATURES)).astype(np.float32) for side in ("queries", "keys")}
+    vectors = {
+        side: rng.normal(size=(HEADS, len(tokens), FEATURES)).astype(np.float32)
+        for side in ("queries", "keys")
+    }
     stack = Stack(name=name, query=tokens, key=tokens, layers=(Layer(layer=0, **vectors),))
     return Record(stacks={name: stack}, model=ModelFacts(name=name))
 
@@ -107,7 +111,10 @@ PINNED = {
 
 def wanted_all(view_name, hostile):
     if view_name == "pair":
-        return [f"{number} {cut(token, shown, 40)}" for number, (token, shown) in enumerate(hostile.items())]
+        return [
+            f"{number} {cut(token, shown, 40)}"
+            for number, (token, shown) in enumerate(hostile.items())
+        ]
     return [shown.page for shown in hostile.values()]
 
 
@@ -125,7 +132,9 @@ def wanted_pinned(view_name, hostile, query, key):
 
 
 def steps(view_name, hostile, every):
-    """Pairs of neighbours, and what is to be seen of them: each token once, or one in so many pairs."""
+    """Pairs of neighbours, and what is to be seen of them: each token once, or one in so many
+    pairs.
+    """
     pairs = [(query, (query + 1) % len(hostile)) for query in range(0, len(hostile), 2)]
     return [(*pair, wanted_pinned(view_name, hostile, *pair)) for pair in pairs[::every]]
 
@@ -136,7 +145,11 @@ def check_shown(frame, view_name, hostile, every=5):
     for selector in ALL.get(view_name, ()):
         assert frame.evaluate(TEXTS, selector) == wanted_all(view_name, hostile), selector
     if view_name in PINNED:
-        told = {"view": view_name, "selector": PINNED[view_name], "steps": steps(view_name, hostile, every)}
+        told = {
+            "view": view_name,
+            "selector": PINNED[view_name],
+            "steps": steps(view_name, hostile, every),
+        }
         assert frame.evaluate(STEPS, told) == []
 
 
@@ -197,7 +210,9 @@ def record_of_stacks(names, rng):
     for name, size in zip(names, count(3), strict=False):
         tokens = Tokens(pieces=tuple(f"w{number}" for number in range(2 + size % 11)))
         weights = random_weights(rng, (1, len(tokens), len(tokens)))
-        stacks[name] = Stack(name=name, query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
+        stacks[name] = Stack(
+            name=name, query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),)
+        )
     return Record(stacks=stacks, model=ModelFacts(name=NAME))
 
 
@@ -229,7 +244,9 @@ def check_stacks(view, names):
 
 @pytest.fixture(scope="module")
 def evidence_of():
-    """A record, and what heads do over twelve texts: one follows patterns that are called anything."""
+    """A record, and what heads do over twelve texts: one follows patterns that are called
+    anything.
+    """
     rng = np.random.default_rng(6)
     planted = next(pattern for pattern in PATTERNS if pattern.name == "next")
     records = []
@@ -237,12 +254,16 @@ def evidence_of():
         tokens = Tokens(pieces=tuple(f"w{number}" for number in range(7 + text % 3)))
         weights = random_weights(rng, (3, len(tokens), len(tokens)))
         weights[1] = 0.1 * weights[1] + 0.9 * np.roll(np.eye(len(tokens)), 1, axis=1)
-        stack = Stack(name="self", query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
+        stack = Stack(
+            name="self", query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),)
+        )
         records.append(Record(stacks={"self": stack}, model=ModelFacts(name="planted")))
 
     @cache
     def evidence_of(names):
-        patterns = tuple(dataclasses.replace(planted, name=name, says=name, source=name) for name in names)
+        patterns = tuple(
+            dataclasses.replace(planted, name=name, says=name, source=name) for name in names
+        )
         found = hs.heads(records, patterns=patterns)
         found.tally.model = names[0]
         found.tally.shown.update(dict(zip(found.tally.shown, names, strict=False)))
@@ -264,7 +285,9 @@ def test_names_of_labels_are_text(view_name, show, hostile, evidence_of):
     if view_name != "head":
         assert page.evaluate(TEXTS, ".label-chip bdi") == valid
     if view_name == "scatter":
-        assert page.evaluate(TEXTS, "[data-axis=across] [label='scores of patterns'] option") == valid
+        assert (
+            page.evaluate(TEXTS, "[data-axis=across] [label='scores of patterns'] option") == valid
+        )
     width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(width) <= 0
 
@@ -276,7 +299,9 @@ def test_texts_of_labels_are_text(open_file, hostile, evidence_of, tmp_path):
     evidence["examples"] = [token.encode("utf-8", "replace").decode() for token in hostile]
     evidence["shown"][0] |= {"texts": list(range(len(hostile))), "scores": [0.5] * len(hostile)}
     view = open_file(shown.save(tmp_path / "page.html"))
-    assert view.page.evaluate(TEXTS, ".label-evidence .texts bdi") == [shown.page for shown in hostile.values()]
+    assert view.page.evaluate(TEXTS, ".label-evidence .texts bdi") == [
+        shown.page for shown in hostile.values()
+    ]
     assert view.page.evaluate(CENSUS).keys().isdisjoint(SMUGGLED)
 
 
@@ -284,7 +309,9 @@ def test_words_and_relations_of_gold_links_are_text(show, rng, hostile):
     opened = []
     for pieces in (list(hostile), harmless(hostile)):
         links = [(number, number + 1, piece) for number, piece in enumerate(pieces[:-1])]
-        opened.append(show(record_of(pieces, np.random.default_rng(4)), links=links, head=0, view="text"))
+        opened.append(
+            show(record_of(pieces, np.random.default_rng(4)), links=links, head=0, view="text")
+        )
     check_same(*(view.page for view in opened))
     page, wanted = opened[0].page, [shown.page for shown in hostile.values()]
     assert page.evaluate(TEXTS, "[data-word]") == wanted
@@ -304,10 +331,14 @@ def test_words_and_relations_of_a_gold_tree_are_text(show, rng, hostile):
         relations=tuple(reversed(words)),
         name=NAME,
     )
-    tokens = Tokens(pieces=tuple(words), labels=tuple(words), offsets=tree.spans, texts=(tree.text,))
+    tokens = Tokens(
+        pieces=tuple(words), labels=tuple(words), offsets=tree.spans, texts=(tree.text,)
+    )
     weights = random_weights(rng, (1, len(words), len(words)))
     stack = Stack(name="self", query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
-    view = show(Record(stacks={"self": stack}, model=ModelFacts(name=NAME)), links=tree, view="matrix")
+    view = show(
+        Record(stacks={"self": stack}, model=ModelFacts(name=NAME)), links=tree, view="matrix"
+    )
     wanted = [hostile[word].page for word in words]
     assert view.page.evaluate(TEXTS, "[data-word]") == wanted
     assert view.page.evaluate(TEXTS, "[data-half=gold] text") == wanted[::-1][1:]
@@ -378,7 +409,20 @@ def test_tokens_are_text_in_every_live_shell(shell, request, hostile):
         assert frames == len(page.frames)
 
 
-SMUGGLED = ("img", "object", "base", "video", "source", "math", "template", "a", "foreignObject", "image", "use", "set")
+SMUGGLED = (
+    "img",
+    "object",
+    "base",
+    "video",
+    "source",
+    "math",
+    "template",
+    "a",
+    "foreignObject",
+    "image",
+    "use",
+    "set",
+)
 """What no shell of ours has."""
 
 
@@ -405,7 +449,9 @@ def opened_in(shell, request, pieces, name):
 def test_a_page_from_the_command_line_is_inert(open_file, hostile, tmp_path):
     record = record_of(hostile, np.random.default_rng(4), NAME)
     hs.save(record, tmp_path / "run.safetensors")
-    assert run(["view", str(tmp_path / "run.safetensors"), "--out", str(tmp_path / "page.html")]) == 0
+    assert (
+        run(["view", str(tmp_path / "run.safetensors"), "--out", str(tmp_path / "page.html")]) == 0
+    )
     view = open_file(tmp_path / "page.html")
     check_shown(view.page, "head", hostile, every=20)
     assert view.page.title() == NAME
@@ -424,7 +470,9 @@ def test_a_picture_of_hostile_tokens_is_saved(view_name, show, rng, hostile):
 
 
 def test_what_breaks_out_is_seen(browser, hostile, tmp_path):
-    """Unescaped, the same strings run code, ask for files and add elements: the checks above can fail."""
+    """Unescaped, the same strings run code, ask for files and add elements: the checks above can
+    fail.
+    """
     path = tmp_path / "open.html"
     loose = [token for token in hostile if token not in HALVES and "refresh" not in token]
     path.write_text("<!doctype html><p>" + "<p>".join(loose), encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Gold links in a real browser: what the page says of a head is what Python says of the same weights."""
+"""Gold links in a real browser: what the page says of a head is what Python says of the same
+weights.
+"""
 
 import re
 
@@ -8,7 +10,20 @@ import pytest
 from headscope.linguistics import DIRECTIONS, Sentence, predicted_heads, word_attention, words_at
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 
-PIECES = ("[CLS]", "the", "straw", "##berries", "un", "##der", "red", "##dish", "leaves", "ripe", "##n", "[SEP]")
+PIECES = (
+    "[CLS]",
+    "the",
+    "straw",
+    "##berries",
+    "un",
+    "##der",
+    "red",
+    "##dish",
+    "leaves",
+    "ripe",
+    "##n",
+    "[SEP]",
+)
 TREE = Sentence(
     words=("the", "strawberries", "under", "reddish", "leaves", "ripen"),
     heads=(2, 6, 5, 5, 2, 0),
@@ -34,18 +49,27 @@ def offsets():
 
 @pytest.fixture
 def record(rng):
-    """Queries and keys that half precision holds exactly, so that the page has the same weights as Python."""
+    """Queries and keys that half precision holds exactly, so that the page has the same weights as
+    Python.
+    """
     tokens = Tokens(pieces=PIECES, offsets=offsets(), texts=(TREE.text,))
 
     def numbers(heads):
         return rng.normal(size=(heads, len(PIECES), FEATURES)).astype(np.float16).astype(np.float32)
 
-    layers = tuple(Layer(layer=each, queries=numbers(HEADS), keys=numbers(KV_HEADS)) for each in range(LAYERS))
-    return Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts())
+    layers = tuple(
+        Layer(layer=each, queries=numbers(HEADS), keys=numbers(KV_HEADS)) for each in range(LAYERS)
+    )
+    return Record(
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)},
+        model=ModelFacts(),
+    )
 
 
 def predicted(record, layer, heads):
-    """For both directions: which word each word is said to have as head, by the mean of some heads."""
+    """For both directions: which word each word is said to have as head, by the mean of some
+    heads.
+    """
     words = words_at(record["self"].query, TREE.spans)
     maps = word_attention(record["self"].layer(layer).weights_of()[heads], words)
     places = list(words.places)
@@ -57,7 +81,9 @@ def listed(view):
     rows = view.page.locator("[data-word-choice]").evaluate_all(
         "rows => rows.map(row => [row.dataset.wordChoice, 'hit' in row.dataset])"
     )
-    return {int(choice.split("-", 1)[0]): (int(choice.split("-", 1)[1]), hit) for choice, hit in rows}
+    return {
+        int(choice.split("-", 1)[0]): (int(choice.split("-", 1)[1]), hit) for choice, hit in rows
+    }
 
 
 def arcs(view, half):
@@ -68,23 +94,37 @@ def arcs(view, half):
     )
 
 
-@pytest.mark.parametrize(("layer", "heads"), [(0, [2]), (1, [0]), (2, [3]), (1, [1, 3]), (2, [0, 1, 2, 3])])
+@pytest.mark.parametrize(
+    ("layer", "heads"), [(0, [2]), (1, [0]), (2, [3]), (1, [1, 3]), (2, [0, 1, 2, 3])]
+)
 def test_hits_are_those_of_python(layer, heads, show, record):
     view = show(record, links=TREE, layer=layer, heads=heads)
     gold = [head - 1 for head in TREE.heads]
     for direction, chosen in zip(DIRECTIONS, predicted(record, layer, heads), strict=True):
         view.page.locator(f'[data-option="{direction}"]').click()
-        expected = {word: (chosen[word], chosen[word] == gold[word]) for word in range(len(TREE)) if gold[word] >= 0}
+        expected = {
+            word: (chosen[word], chosen[word] == gold[word])
+            for word in range(len(TREE))
+            if gold[word] >= 0
+        }
         view.settle()
         assert listed(view) == expected
         hits = sum(hit for _, hit in expected.values())
         assert f"{hits} of 5 words ({20 * hits} %)" in view.text("[data-links-told]")
-        assert arcs(view, "chosen") == {f"{w}-{c}{'!' if h else ''}" for w, (c, h) in expected.items()}
-        assert arcs(view, "gold") == {f"{w}-{gold[w]}{'!' if h else ''}" for w, (_, h) in expected.items()}
+        assert arcs(view, "chosen") == {
+            f"{w}-{c}{'!' if h else ''}" for w, (c, h) in expected.items()
+        }
+        assert arcs(view, "gold") == {
+            f"{w}-{gold[w]}{'!' if h else ''}" for w, (_, h) in expected.items()
+        }
 
 
 def test_the_heads_of_the_record_differ_so_that_the_comparison_can_fail(record):
-    told = {tuple(predicted(record, layer, [head]).ravel()) for layer in range(LAYERS) for head in range(HEADS)}
+    told = {
+        tuple(predicted(record, layer, [head]).ravel())
+        for layer in range(LAYERS)
+        for head in range(HEADS)
+    }
     assert len(told) > 8
 
 
@@ -137,14 +177,18 @@ def test_hits_and_misses_can_be_seen_alone(show, record):
     for name, wanted in (("hits", True), ("misses", False)):
         view.page.locator(f'[data-option="{name}"]').click()
         view.settle()
-        assert listed(view) == {word: told for word, told in every.items() if told[1] is wanted} != {}
+        assert (
+            listed(view) == {word: told for word, told in every.items() if told[1] is wanted} != {}
+        )
 
 
 def test_a_row_is_read_as_a_sentence(show, record):
     view = show(record, links=TREE, layer=1, heads=[0])
     chosen = predicted(record, 1, [0])[0][0]
     told = (
-        "hit: the det of strawberries" if chosen == 1 else f"miss: the det of strawberries , not {TREE.words[chosen]}"
+        "hit: the det of strawberries"
+        if chosen == 1
+        else f"miss: the det of strawberries , not {TREE.words[chosen]}"
     )
     button = view.page.locator("[data-word-choice^='0-'] button")
     snapshot = re.sub(r" ,", ",", button.aria_snapshot())
@@ -153,7 +197,14 @@ def test_a_row_is_read_as_a_sentence(show, record):
 
 def test_views_of_all_heads_have_no_panel_and_others_have(show, record):
     view = show(record, links=TREE, layer=1, heads=[0])
-    for name, count in (("matrix", 1), ("model", 0), ("text", 1), ("neuron", 1), ("pair", 1), ("head", 1)):
+    for name, count in (
+        ("matrix", 1),
+        ("model", 0),
+        ("text", 1),
+        ("neuron", 1),
+        ("pair", 1),
+        ("head", 1),
+    ):
         view.choose(name)
         assert view.page.locator("[data-links]").count() == count, name
     assert show(record).page.locator("[data-links]").count() == 0
@@ -173,9 +224,14 @@ def test_arcs_follow_the_words_and_scroll_within_their_panel(show, record):
 def test_words_from_right_to_left_run_from_the_right(show, rng):
     tokens = Tokens(pieces=("הילדה", "אכלה", "תפוח"))
     layers = (Layer(layer=0, weights=rng.dirichlet(np.ones(3), (2, 3)).astype(np.float32)),)
-    record = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts())
+    record = Record(
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)},
+        model=ModelFacts(),
+    )
     view = show(record, links=[(0, 1, "nsubj"), (2, 1, "obj")])
-    places = view.page.locator("[data-word]").evaluate_all("all => all.map(word => word.getBoundingClientRect().x)")
+    places = view.page.locator("[data-word]").evaluate_all(
+        "all => all.map(word => word.getBoundingClientRect().x)"
+    )
     assert places == sorted(places, reverse=True)
     assert "words without a link are left out" in view.text("[data-links-told]")
 

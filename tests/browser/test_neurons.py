@@ -1,4 +1,6 @@
-"""The neuron view: strips as wide as the card, pairs in a drawer, several queries, one vector with its numbers."""
+"""The neuron view: strips as wide as the card, pairs in a drawer, several queries, one vector with
+its numbers.
+"""
 
 import numpy as np
 import pytest
@@ -11,12 +13,16 @@ FEATURES = 32
 
 @pytest.fixture
 def record(rng):
-    """Two heads that see no later key; the second joins four with two more than any other two words."""
+    """Two heads that see no later key; the second joins four with two more than any other two
+    words.
+    """
     size = len(WORDS)
     queries, keys = (rng.normal(size=(2, size, FEATURES)).astype(np.float32) for _ in range(2))
     queries[1, 4] = 3 * keys[1, 2] / np.abs(keys[1, 2]).max()
     tokens = Tokens(pieces=WORDS)
-    layer = Layer(layer=0, queries=queries, keys=keys, scale=0.3, visible=np.tril(np.ones((size, size), bool)))
+    layer = Layer(
+        layer=0, queries=queries, keys=keys, scale=0.3, visible=np.tril(np.ones((size, size), bool))
+    )
     return Record(stacks={"self": Stack(name="self", layers=(layer,), query=tokens, key=tokens)})
 
 
@@ -95,15 +101,21 @@ def test_one_vector_is_enlarged_with_its_numbers(show, record, name):
 
 def test_keys_that_are_masked_are_weak(show, record):
     view = show(record, view="neuron", heads=[1], query=3)
-    weak = view.page.locator(".key-row[data-masked] > *").first.evaluate("each => getComputedStyle(each).opacity")
+    weak = view.page.locator(".key-row[data-masked] > *").first.evaluate(
+        "each => getComputedStyle(each).opacity"
+    )
     strong = (
-        view.page.locator(".key-row:not([data-masked]) > *").nth(8).evaluate("each => getComputedStyle(each).opacity")
+        view.page.locator(".key-row:not([data-masked]) > *")
+        .nth(8)
+        .evaluate("each => getComputedStyle(each).opacity")
     )
     assert (float(weak), float(strong)) == (0.4, 1.0)
     assert view.page.locator(".key-row[data-masked]").count() == 3
 
 
 def test_three_queries_are_one_row_of_pictures(show, record):
-    view = show(record, view="compare", tray=[f"0-1 view=neuron query={query}" for query in (2, 4, 5)])
+    view = show(
+        record, view="compare", tray=[f"0-1 view=neuron query={query}" for query in (2, 4, 5)]
+    )
     view.page.locator("[data-picture][data-query]").nth(2).wait_for()
     assert shown_queries(view) == ["two", "four", "five"]

@@ -77,7 +77,9 @@ OVERLAPS = """
   const beyond = document.documentElement.scrollWidth - innerWidth;
   return beyond > 0 ? [...found, `the page is ${beyond} pixels wider than the window`] : found;
 }
-""".replace("MOST", "3.5")  # room that letters leave in their lines, and clauses lend each other for their frames
+""".replace(
+    "MOST", "3.5"
+)  # room that letters leave in their lines, and clauses lend each other for their frames
 
 
 def overlaps(view, width):
@@ -90,7 +92,9 @@ def overlaps(view, width):
 def random_heads(rng, layers, heads, tokens):
     scores = rng.standard_normal((layers, heads, tokens, tokens)).astype(np.float32)
     weights = np.exp(3 * scores)
-    return hs.from_weights(list(weights / weights.sum(-1, keepdims=True)), Tokens(pieces=WORDS[:tokens]))
+    return hs.from_weights(
+        list(weights / weights.sum(-1, keepdims=True)), Tokens(pieces=WORDS[:tokens])
+    )
 
 
 @pytest.mark.parametrize(("layers", "heads", "tokens"), [(12, 12, 15), (80, 64, 6), (126, 128, 5)])
@@ -107,7 +111,10 @@ def test_nothing_lies_on_anything_for_any_number_of_heads(show, rng, layers, hea
 
 def test_nothing_lies_on_anything_in_any_view(show):
     record = hs.capture(
-        None, text="I went to the store.", text_pair="At the store, I bought fresh strawberries.", keep="norms"
+        None,
+        text="I went to the store.",
+        text_pair="At the store, I bought fresh strawberries.",
+        keep="norms",
     )
     view = show(record, view="overview", tray=["0-1", "2-3", "5-7 view=matrix"])
     view.page.locator("[data-story] button").first.wait_for()
@@ -121,5 +128,7 @@ def test_nothing_lies_on_anything_in_any_view(show):
 def test_what_lies_on_each_other_is_found(show, rng):
     view = show(random_heads(rng, 2, 3, 6))
     assert overlaps(view, 1280) == []
-    view.page.locator(".toolbar button").first.evaluate("button => { button.style.transform = 'translateX(60px)' }")
+    view.page.locator(".toolbar button").first.evaluate(
+        "button => { button.style.transform = 'translateX(60px)' }"
+    )
     assert any("Layer 0" in each for each in overlaps(view, 1280))

@@ -37,11 +37,19 @@ def rows(targets, noise=0.1):
 
 @pytest.fixture
 def record():
-    """Three layers of five heads: next (sharper with the layer), previous, resting, even, stays in its sentence."""
+    """Three layers of five heads: next (sharper with the layer), previous, resting, even, stays in
+    its sentence.
+    """
     size = len(PIECES)
     inside = np.array(TOKENS.segments)[:, None] == np.array(TOKENS.segments)
     words = ~np.array(TOKENS.special)
-    kinds = [np.eye(size, k=1), np.eye(size, k=-1), np.eye(size)[[0] * size], np.ones((size, size)), inside & words]
+    kinds = [
+        np.eye(size, k=1),
+        np.eye(size, k=-1),
+        np.eye(size)[[0] * size],
+        np.ones((size, size)),
+        inside & words,
+    ]
     layers = [np.stack([rows(kind, 0.3 - 0.1 * layer) for kind in kinds]) for layer in range(3)]
     return hs.from_weights(layers, TOKENS)
 
@@ -140,7 +148,11 @@ def test_the_clearest_head_of_each_kind_is_compared_side_by_side(overview):
     overview.page.keyboard.press("c")
     overview.page.locator('[data-headscope][data-view="compare"]').wait_for(state="attached")
     pictures = overview.page.locator("[data-picture]")
-    assert [picture.get_attribute("data-picture") for picture in pictures.all()][:3] == ["2-0", "2-1", "2-4"]
+    assert [picture.get_attribute("data-picture") for picture in pictures.all()][:3] == [
+        "2-0",
+        "2-1",
+        "2-4",
+    ]
     assert pictures.count() >= 4
     assert overview.text("[data-call]").startswith('hs.view(record, tray=["2-0", "2-1", "2-4"')
 
@@ -160,7 +172,10 @@ def test_nothing_leaves_the_page_at_any_width(show, record, size):
 def test_tiles_of_twelve_by_twelve_heads_can_be_read(show, rng):
     from headscope.testing import random_weights
 
-    view = show(hs.from_weights(random_weights(rng, (12, 12, 19, 19)), [f"w{at}" for at in range(19)]), view="overview")
+    view = show(
+        hs.from_weights(random_weights(rng, (12, 12, 19, 19)), [f"w{at}" for at in range(19)]),
+        view="overview",
+    )
     box = tile(view, "5-7").bounding_box()
     assert box["width"] >= 44
     assert box["height"] >= 44

@@ -16,7 +16,9 @@ GRID, SIZE = (2, 3), (8, 24)
 
 @pytest.fixture
 def record(rng):
-    """A class token and the patches of one picture; the class token looks at row 1, column 2 alone."""
+    """A class token and the patches of one picture; the class token looks at row 1, column 2
+    alone.
+    """
     places = (None, *np.ndindex(GRID))
     labels = ("[CLS]", *(f"r{row}c{column}" for row, column in np.ndindex(GRID)))
     tokens = hs.Tokens(pieces=labels, grids=(GRID,), places=places, pictures=(None, *[0] * 6))
@@ -43,7 +45,9 @@ def pixels_of(view, selector):
 
 
 def backgrounds(view):
-    return view.page.locator(".pictured .word").evaluate_all("all => all.map(word => word.style.background)")
+    return view.page.locator(".pictured .word").evaluate_all(
+        "all => all.map(word => word.style.background)"
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -98,7 +102,8 @@ def test_a_patch_stands_beside_its_name(show, record):
     assert view.page.locator("[data-column=key] .patch").count() == 6
     height, width = (whole // parts for whole, parts in zip(SIZE, GRID, strict=True))
     np.testing.assert_array_equal(
-        pixels_of(view, "[data-column=key] [data-token='6'] .patch"), record.pictures[0][height:, 2 * width :]
+        pixels_of(view, "[data-column=key] [data-token='6'] .patch"),
+        record.pictures[0][height:, 2 * width :],
     )
 
 
@@ -112,12 +117,22 @@ def test_a_served_page_asks_for_its_pictures(served, record):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("signed", [False, True])
 def test_the_scale_is_what_is_seen_on_the_picture(show, record, scheme, signed):
-    """On a picture of the two greys of the bar each end of the bar looks as the patches that have it."""
+    """On a picture of the two greys of the bar each end of the bar looks as the patches that have
+    it.
+    """
     row = np.array([0, 1, 0, -1, 1, 0, -1.0]) if signed else np.array([0, 1, 0, 0, 1, 0, 0.0])
     greys = np.repeat([191, 64], SIZE[0] // 2)[:, None, None] * np.ones((1, SIZE[1], 3), int)
     seen = replace(record, pictures=(greys.astype(np.uint8),))
     numbers = np.tile(row, (4, 7, 1))
-    view = show(seen, view="text", query=[0], scheme=scheme, density=4, quantities={"made": [numbers]}, quantity="made")
+    view = show(
+        seen,
+        view="text",
+        query=[0],
+        scheme=scheme,
+        density=4,
+        quantities={"made": [numbers]},
+        quantity="made",
+    )
     view.settle()
     image = np.asarray(Image.open(io.BytesIO(view.page.screenshot())).convert("RGB")).astype(int)
 
@@ -126,12 +141,20 @@ def test_the_scale_is_what_is_seen_on_the_picture(show, record, scheme, signed):
         return image[round(4 * y), round(4 * x)]
 
     bar = view.page.locator(".text-view .scale-bar").bounding_box()
-    ends = [(0.02, {3: 0, 6: 1}), (0.98, {1: 0, 4: 1})] if signed else [(0.01, {2: 0, 5: 1}), (0.98, {1: 0, 4: 1})]
+    ends = (
+        [(0.02, {3: 0, 6: 1}), (0.98, {1: 0, 4: 1})]
+        if signed
+        else [(0.01, {2: 0, 5: 1}), (0.98, {1: 0, 4: 1})]
+    )
     for part, patches in ends:
-        found = sorted((at(bar, part, height) for height in (0.25, 0.75)), key=lambda rgb: -rgb.sum())
+        found = sorted(
+            (at(bar, part, height) for height in (0.25, 0.75)), key=lambda rgb: -rgb.sum()
+        )
         for token, grey in patches.items():
             patch = view.token("query", token).bounding_box()
-            np.testing.assert_allclose(found[grey], at(patch, 0.5, 0.5), atol=10, err_msg=f"{part} {token}")
+            np.testing.assert_allclose(
+                found[grey], at(patch, 0.5, 0.5), atol=10, err_msg=f"{part} {token}"
+            )
     assert np.abs(at(bar, 0.02, 0.25) - at(bar, 0.98, 0.25)).max() > 40
 
 
@@ -179,12 +202,16 @@ def deep(record, rng):
 
 def step(view, number):
     view.page.keyboard.press("]")
-    view.page.locator(f'[data-headscope][data-layer="{number}"][data-ready="true"]').wait_for(state="attached")
+    view.page.locator(f'[data-headscope][data-layer="{number}"][data-ready="true"]').wait_for(
+        state="attached"
+    )
 
 
 @pytest.mark.parametrize(("name", "before"), [("head", "patch"), ("text", "under")])
 def test_pictures_are_drawn_once(show, deep, name, before):
-    """Neither pointing nor another layer or size draws a picture again; the list draws those that it names."""
+    """Neither pointing nor another layer or size draws a picture again; the list draws those that
+    it names.
+    """
     view = show(deep, view="matrix")
     view.page.evaluate(COUNT)
     view.choose(name)
@@ -201,7 +228,9 @@ def test_pictures_are_drawn_once(show, deep, name, before):
 
 
 def test_the_list_draws_a_patch_where_another_was(show, deep):
-    """At most one drawing for each line, none where the line names the patch that it named before."""
+    """At most one drawing for each line, none where the line names the patch that it named
+    before.
+    """
     view = show(deep, view="text")
     view.settle()
     view.page.evaluate(COUNT)
@@ -235,10 +264,17 @@ def compared(record, rng):
 @pytest.mark.parametrize("served_page", [False, True])
 def test_each_record_is_shown_on_its_own_picture(show, served, compared, served_page):
     def check(view):
-        for quantity, records in [("other", "a"), ("weight", "b"), ("difference", "ab"), ("effect", "ab")]:
+        for quantity, records in [
+            ("other", "a"),
+            ("weight", "b"),
+            ("difference", "ab"),
+            ("effect", "ab"),
+        ]:
             label = {"other": "weight of A", "weight": "weight of B"}.get(quantity, quantity)
             view.page.get_by_text(label, exact=True).first.click()
-            view.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(state="attached")
+            view.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(
+                state="attached"
+            )
             view.settle()
             blocks = view.page.locator(".text-block")
             assert blocks.count() == len(records)
@@ -263,7 +299,9 @@ def test_a_difference_is_seen_on_both_pictures_at_once(show, compared):
     heat = backgrounds(view)
     assert len(heat) == 12
     assert heat[:6] == heat[6:]
-    assert view.page.get_by_role("listbox").evaluate_all("all => all.map(box => box.ariaLabel)") == [
+    assert view.page.get_by_role("listbox").evaluate_all(
+        "all => all.map(box => box.ariaLabel)"
+    ) == [
         "Text, A",
         "Text, B",
     ]
@@ -282,10 +320,15 @@ def test_a_patch_of_both_records_stands_beside_its_name(show, compared):
     assert patches.count() == 2
     for side in ("query", "key"):
         xs = [
-            view.page.locator(f"[data-side={side}][data-token='6'] .patch").nth(n).bounding_box()["x"] for n in range(2)
+            view.page.locator(f"[data-side={side}][data-token='6'] .patch")
+            .nth(n)
+            .bounding_box()["x"]
+            for n in range(2)
         ]
         assert xs[0] < xs[1]
     height, width = (whole // parts for whole, parts in zip(SIZE, GRID, strict=True))
     for number, record in enumerate((compared.a, compared.b)):
-        found = pixels_of(view, f"[data-column=key] [data-token='6'] .patch:nth-of-type({number + 1})")
+        found = pixels_of(
+            view, f"[data-column=key] [data-token='6'] .patch:nth-of-type({number + 1})"
+        )
         np.testing.assert_array_equal(found, record.pictures[0][height:, 2 * width :])

@@ -36,21 +36,27 @@ def record(rng):
     """Grouped heads of which some pairs are masked, with value norms."""
     layers = tuple(layer_of(rng, number) for number in range(LAYERS))
     sides = {"query": Tokens(pieces=QUERIES), "key": Tokens(pieces=KEYS)}
-    return Record(stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="many"))
+    return Record(
+        stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="many")
+    )
 
 
 @pytest.fixture
 def given(rng):
     """One map for all heads together, and one of both signs for each head."""
     return {
-        "rollout": [0.3 * random_weights(rng, (1, 1, len(QUERIES), len(KEYS)))[0, 0] for _ in range(LAYERS)],
+        "rollout": [
+            0.3 * random_weights(rng, (1, 1, len(QUERIES), len(KEYS)))[0, 0] for _ in range(LAYERS)
+        ],
         "difference": [rng.normal(size=(HEADS, len(QUERIES), len(KEYS))) for _ in range(LAYERS)],
     }
 
 
 @pytest.fixture(params=["file", "server"])
 def opened(request, record, given):
-    """Open the record in a view with a quantity: from a file that holds all, or from a server that is asked."""
+    """Open the record in a view with a quantity: from a file that holds all, or from a server that
+    is asked.
+    """
     with ExitStack() as stack:
 
         def opened(view, quantity, **options):
@@ -59,8 +65,12 @@ def opened(request, record, given):
                 page = request.getfixturevalue("show")(record, **options)
             else:
                 page = stack.enter_context(request.getfixturevalue("served")(record, **options))
-            page.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(state="attached")
-            page.page.locator("[data-loading], [data-thumbs-loading]").first.wait_for(state="detached")
+            page.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(
+                state="attached"
+            )
+            page.page.locator("[data-loading], [data-thumbs-loading]").first.wait_for(
+                state="detached"
+            )
             page.settle()
             return page
 
@@ -76,8 +86,14 @@ def values(record, given):
             array = given[quantity][layer]
             return array if array.ndim == 3 else array[None]
         if quantity == "contribution":
-            return record["cross"].weights(layer) * record["cross"].layer(layer).value_norms[:, None]
-        return record["cross"].weights(layer) if quantity == "weight" else record["cross"].scores(layer)
+            return (
+                record["cross"].weights(layer) * record["cross"].layer(layer).value_norms[:, None]
+            )
+        return (
+            record["cross"].weights(layer)
+            if quantity == "weight"
+            else record["cross"].scores(layer)
+        )
 
     return values
 
@@ -94,7 +110,9 @@ def printed(text):
 
 
 def near(value, most):
-    """What a printed number may differ by: half its last digit, and the step that the largest size is stored in."""
+    """What a printed number may differ by: half its last digit, and the step that the largest size
+    is stored in.
+    """
     return pytest.approx(value, abs=0.0052 + abs(most) / 127)
 
 
@@ -229,7 +247,9 @@ def test_thumbnails_are_on_one_scale_with_a_bar(quantity, style, opened, values)
     page.page.locator(f'[data-option="{style}"]').click()
     arrays = [values(quantity, layer) for layer in range(LAYERS)]
     most = max(map(most_of, arrays))
-    assert printed(page.text("[data-scale]").split("\n")[-1]) == pytest.approx(most, rel=0.02, abs=0.006)
+    assert printed(page.text("[data-scale]").split("\n")[-1]) == pytest.approx(
+        most, rel=0.02, abs=0.006
+    )
     assert page.colours("grid") > 10
     for layer, array in enumerate(arrays):
         for head, of in enumerate(array):
@@ -243,20 +263,26 @@ def test_thumbnails_are_on_one_scale_with_a_bar(quantity, style, opened, values)
 def test_a_thumbnail_of_a_layer_opens_it(opened):
     page = opened("model", "rollout")
     page.page.locator('[data-cell="2"]').click()
-    page.page.locator('[data-headscope][data-view="head"][data-layer="2"]').wait_for(state="attached")
+    page.page.locator('[data-headscope][data-view="head"][data-layer="2"]').wait_for(
+        state="attached"
+    )
     assert page.state("quantity") == "rollout"
 
 
 @pytest.mark.parametrize("quantity", FURTHER)
 def test_agreement_is_that_of_an_independent_reckoning(quantity, opened, values, record):
-    stats = pytest.importorskip("scipy.stats", reason="rank correlations come from the extra statistics")
+    stats = pytest.importorskip(
+        "scipy.stats", reason="rank correlations come from the extra statistics"
+    )
     page = opened("matrix", quantity, layer=1, heads=[0, 2])
     weights, array = values("weight", 1)[[0, 2]], values(quantity, 1)
     if len(array) == 1:
         weights = weights.mean(axis=0, keepdims=True)
     else:
         array = array[[0, 2]]
-    seen = np.broadcast_to(record["cross"].layer(1).visible.dense(), weights.shape).reshape(-1, len(KEYS))
+    seen = np.broadcast_to(record["cross"].layer(1).visible.dense(), weights.shape).reshape(
+        -1, len(KEYS)
+    )
     assert not seen.all()
     flat = zip(weights.reshape(-1, len(KEYS)), array.reshape(-1, len(KEYS)), seen, strict=True)
     rows = [(a[shown], b[shown]) for a, b, shown in flat]
@@ -273,7 +299,10 @@ def test_value_norms_stand_beside_the_keys(opened, record):
     wanted = pytest.approx(norms / norms.max(), abs=1e-4)
     for view in ("head", "text"):
         page = opened(view, "weight", layer=1, heads=[0, 3])
-        read = "elements => elements.map(element => parseFloat(element.style.getPropertyValue('--norm')))"
+        read = (
+            "elements => elements.map(element => "
+            "parseFloat(element.style.getPropertyValue('--norm')))"
+        )
         assert page.page.locator('[data-side="key"][data-token]').evaluate_all(read) == wanted
         assert f"value norm, up to {norms.max():.2f}" in page.page.locator("main").inner_text()
     page = opened("matrix", "weight", layer=1, heads=[0, 3])
@@ -302,10 +331,15 @@ def test_a_layer_without_it_shows_weights_and_says_so(show, record, given):
 
 
 def test_many_quantities_are_a_list(show, record, given, rng):
-    more = {name: [rng.random((len(QUERIES), len(KEYS)))] * LAYERS for name in ("effect", "my-own-quantity")}
+    more = {
+        name: [rng.random((len(QUERIES), len(KEYS)))] * LAYERS
+        for name in ("effect", "my-own-quantity")
+    }
     page = show(record, quantities=given | more)
     choice = page.page.locator("[data-quantities]")
-    assert choice.locator("option").evaluate_all("options => options.map(option => option.value)") == [
+    assert choice.locator("option").evaluate_all(
+        "options => options.map(option => option.value)"
+    ) == [
         *QUANTITIES,
         "effect",
         "my-own-quantity",

@@ -15,7 +15,9 @@ MEGABYTE = 1_000_000
 
 @pytest.fixture
 def record(rng):
-    return hs.from_weights(random_weights(rng, (6, 4, 9, 9)), [f"w{number}" for number in range(9)], model="tiny")
+    return hs.from_weights(
+        random_weights(rng, (6, 4, 9, 9)), [f"w{number}" for number in range(9)], model="tiny"
+    )
 
 
 def chunks(view):
@@ -56,14 +58,18 @@ def layers(view):
 
 def heads(view, layer):
     """The heads of a layer that were asked for."""
-    return {name.split("/")[3] for name in chunks(view) if name.startswith(f"weights/self/{layer}/")}
+    return {
+        name.split("/")[3] for name in chunks(view) if name.startswith(f"weights/self/{layer}/")
+    }
 
 
 def test_layers_are_sent_when_they_are_looked_at(served, record):
     with served(record, layer=0) as view:
         view.page.wait_for_timeout(1500)  # neighbours are fetched when nothing else is to be done
         assert layers(view) == {"0", "1"}
-        assert {name for name in chunks(view) if name.startswith("thumbs")} == {f"thumbs/self/{n}" for n in range(6)}
+        assert {name for name in chunks(view) if name.startswith("thumbs")} == {
+            f"thumbs/self/{n}" for n in range(6)
+        }
         view.page.get_by_role("button", name="Next layer").click()
         view.root.and_(view.page.locator('[data-layer="1"]')).wait_for(state="attached")
         view.page.wait_for_timeout(1500)
@@ -84,10 +90,18 @@ def test_heads_are_sent_when_they_are_looked_at(served, record):
 def test_a_pair_is_shown_from_rows_alone(served, record):
     with served(record, view="pair", layer=0, heads=[2], query=5, key=3) as view:
         shown = view.page.locator(".pair-cell").all_inner_texts()
-        assert {name for name in chunks(view) if name.startswith("row")} == {f"row-weight/self/{n}/5" for n in range(6)}
+        assert {name for name in chunks(view) if name.startswith("row")} == {
+            f"row-weight/self/{n}/5" for n in range(6)
+        }
         assert "5" not in layers(view)
-    weights = [record["self"].layer(layer).weights_of(head)[5, 3] for layer in range(6) for head in range(4)]
-    assert [float(text.replace("<.001", "0")) for text in shown] == pytest.approx(weights, abs=0.006)
+    weights = [
+        record["self"].layer(layer).weights_of(head)[5, 3]
+        for layer in range(6)
+        for head in range(4)
+    ]
+    assert [float(text.replace("<.001", "0")) for text in shown] == pytest.approx(
+        weights, abs=0.006
+    )
 
 
 def test_evidence_is_served(served, record):
@@ -95,7 +109,12 @@ def test_evidence_is_served(served, record):
         dots = view.page.locator('.stage [role="group"] button[aria-label^="Head "]')
         dots.first.wait_for()
         assert dots.count() == 24
-        assert {name.split("/")[0] for name in chunks(view)} >= {"status", "numbers", "values", "map"}
+        assert {name.split("/")[0] for name in chunks(view)} >= {
+            "status",
+            "numbers",
+            "values",
+            "map",
+        }
 
 
 def test_what_is_waited_for_is_said(served, record):
@@ -117,17 +136,24 @@ def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(serv
     tokens = Tokens(pieces=tuple(f"w{number}" for number in range(count)))
     features = dict.fromkeys(("queries", "keys"), (12, count, 64))
     layers = tuple(
-        Layer(layer=number, **{name: rng.standard_normal(shape).astype(np.float32) for name, shape in features.items()})
+        Layer(
+            layer=number,
+            **{
+                name: rng.standard_normal(shape).astype(np.float32)
+                for name, shape in features.items()
+            },
+        )
         for number in range(12)
     )
     record = Record(
-        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts(name="big")
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)},
+        model=ModelFacts(name="big"),
     )
     with served(record) as view:
         view.page.locator("[data-loading]").wait_for(state="detached")
         sizes = view.page.evaluate(
-            "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
-            ".map(({ name, transferSize }) => [name, transferSize])"
+            "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation')).map(({ "
+            "name, transferSize }) => [name, transferSize])"
         )
         assert view.state("heads") == "0"
         assert view.colours() > 20
@@ -137,7 +163,9 @@ def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(serv
 
 def test_a_stack_may_be_called_anything(served, rng):
     tokens = Tokens(pieces=("a", "b", "c"))
-    layers = tuple(Layer(layer=number, weights=random_weights(rng, (2, 3, 3))) for number in range(2))
+    layers = tuple(
+        Layer(layer=number, weights=random_weights(rng, (2, 3, 3))) for number in range(2)
+    )
     name = "50% of <b>it</b>? #1"
     stack = Stack(name=name, query=tokens, key=tokens, layers=layers)
     with served(Record(stacks={name: stack}, model=ModelFacts(name="odd"))) as view:
@@ -147,7 +175,9 @@ def test_a_stack_may_be_called_anything(served, rng):
 
 @pytest.fixture
 def other_server():
-    """A server of somebody else on this machine: gives its port, and the requests that it was sent."""
+    """A server of somebody else on this machine: gives its port, and the requests that it was
+    sent.
+    """
     heard = []
 
     class Answering(BaseHTTPRequestHandler):
@@ -170,13 +200,19 @@ def other_server():
     server.server_close()
 
 
-def test_another_server_on_this_machine_is_sent_nothing_that_lets_it_in(served, record, other_server):
-    """Browsers send cookies to every port of an address, so that a token in one would be everybody's."""
+def test_another_server_on_this_machine_is_sent_nothing_that_lets_it_in(
+    served, record, other_server
+):
+    """Browsers send cookies to every port of an address, so that a token in one would be
+    everybody's.
+    """
     port, heard = other_server
     with served(record) as view:
         elsewhere = view.page.context.new_page()
         elsewhere.goto(f"http://127.0.0.1:{port}/opened")
-        elsewhere.evaluate("fetch('/asked', { credentials: 'include' }).then((answer) => answer.text())")
+        elsewhere.evaluate(
+            "fetch('/asked', { credentials: 'include' }).then((answer) => answer.text())"
+        )
         assert elsewhere.evaluate("sessionStorage.length") == 0
         assert view.page.context.cookies() == []
         assert view.page.evaluate("document.cookie") == ""
@@ -207,7 +243,9 @@ SCRIPT = """(address) => new Promise((done) => {
 
 
 @pytest.mark.parametrize("where", ["a file", "another port", "another name and port"])
-def test_a_page_of_elsewhere_reads_nothing(where, served, record, other_server, tmp_path, chromium_only):
+def test_a_page_of_elsewhere_reads_nothing(
+    where, served, record, other_server, tmp_path, chromium_only
+):
     """Another page in the same browser, which knows the port, and even the token."""
     (tmp_path / "evil.html").write_text("<!doctype html><title>elsewhere</title>")
     addresses = {
@@ -219,7 +257,12 @@ def test_a_page_of_elsewhere_reads_nothing(where, served, record, other_server, 
         base = view.page.url.split("#")[0]
         evil = view.page.context.new_page()
         answers = []
-        evil.on("response", lambda answer: answer.url.startswith(base) and answers.append((answer.url, answer.status)))
+        evil.on(
+            "response",
+            lambda answer: (
+                answer.url.startswith(base) and answers.append((answer.url, answer.status))
+            ),
+        )
         evil.goto(addresses[where])
         assert evil.evaluate(TRIES, f"{base}header.json") == ["refused", "refused", "refused"] or (
             evil.evaluate(TRIES, f"{base}header.json") == ["refused", "", "refused"]

@@ -58,7 +58,9 @@ CHOICES = (
 
 
 @pytest.mark.parametrize(("name", "button", "address", "call"), CHOICES)
-def test_a_choice_is_in_the_address_and_the_call_and_opens_again(show, record, name, button, address, call):
+def test_a_choice_is_in_the_address_and_the_call_and_opens_again(
+    show, record, name, button, address, call
+):
     view = show(record, view=name)
     assert call not in view.text("[data-call]")
     view.page.locator(button).click()
@@ -77,7 +79,9 @@ def test_the_part_of_a_matrix_that_is_seen_is_in_the_address(show, record):
     assert "&zoom=" in fragment
     assert show(record, view="matrix", fragment=fragment).state("cell") == cell
     call = view.text("[data-call]")
-    numbers = [float(number) for number in call.partition("zoom=[")[2].partition("]")[0].split(", ")]
+    numbers = [
+        float(number) for number in call.partition("zoom=[")[2].partition("]")[0].split(", ")
+    ]
     assert show(record, view="matrix", zoom=numbers).state("cell") == cell
 
 

@@ -1,4 +1,6 @@
-"""The views beside the head view, and what they share, in a real browser, opened from disk, offline."""
+"""The views beside the head view, and what they share, in a real browser, opened from disk,
+offline.
+"""
 
 import re
 
@@ -33,7 +35,10 @@ def scored(rng):
     visible = np.tril(np.ones((len(QUERIES), len(KEYS)), bool), k=len(KEYS) - len(QUERIES))
     layers = tuple(scored_layer(rng, number, visible=visible) for number in range(LAYERS))
     sides = {"query": Tokens(pieces=QUERIES), "key": Tokens(pieces=KEYS)}
-    return Record(stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="scored"))
+    return Record(
+        stacks={"cross": Stack(name="cross", layers=layers, **sides)},
+        model=ModelFacts(name="scored"),
+    )
 
 
 @pytest.fixture
@@ -41,7 +46,9 @@ def sinking(rng):
     """Weights of which one key that is no special token takes more than half."""
     weights = 0.4 * random_weights(rng, (2, 3, len(QUERIES), len(KEYS)))
     weights[..., 4] += 0.6
-    return hs.from_weights(cross=weights, encoder_tokens=list(KEYS), decoder_tokens=list(QUERIES), model="sinking")
+    return hs.from_weights(
+        cross=weights, encoder_tokens=list(KEYS), decoder_tokens=list(QUERIES), model="sinking"
+    )
 
 
 def printed(text):
@@ -142,7 +149,9 @@ def test_scores_are_shown_with_how_far_they_agree_with_weights(show, scored):
     assert f"same top key in 100 % of {len(QUERIES)} rows" in said
     weights, scores = scored["cross"].weights(0, 2), scored["cross"].scores(0, 2)
     seen = np.isfinite(scores)
-    assert (weights[seen].argsort() == scores[seen].argsort()).mean() < 1  # over all rows their orders differ
+    assert (
+        weights[seen].argsort() == scores[seen].argsort()
+    ).mean() < 1  # over all rows their orders differ
     assert printed(said.split("rank correlation")[1]) == 1  # and in each row they are the same
     assert view.colours("matrix") != plain
     bar = view.text(".stage [data-scale]")
@@ -150,7 +159,10 @@ def test_scores_are_shown_with_how_far_they_agree_with_weights(show, scored):
 
 
 def test_what_a_query_may_not_see_has_a_look_of_its_own(show, scored, sinking):
-    assert show(scored, view="matrix").page.locator("[data-look]").all_inner_texts() == ["masked", "almost 0"]
+    assert show(scored, view="matrix").page.locator("[data-look]").all_inner_texts() == [
+        "masked",
+        "almost 0",
+    ]
     view = show(sinking, view="matrix", sinks=False)
     assert view.page.locator("[data-look]").all_inner_texts() == ["excluded", "almost 0"]
 
@@ -170,20 +182,26 @@ def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show, 
     view.page.locator('[data-option="score"]').click()
     view.token("query", 5).hover()
     view.settle()
-    assert printed(view.token("key", 2).get_attribute("title")) == near(scored["cross"].scores(2, 1)[5, 2])
+    assert printed(view.token("key", 2).get_attribute("title")) == near(
+        scored["cross"].scores(2, 1)[5, 2]
+    )
 
 
 def test_patches_stand_where_they_are_in_their_picture(show, rng):
     """Whatever their order: some models read patches block by block."""
     places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), None, (0, 0), (0, 1), None)
-    pictures = tuple(None if place is None else int(token > 7) for token, place in enumerate(places))
+    pictures = tuple(
+        None if place is None else int(token > 7) for token, place in enumerate(places)
+    )
     tokens = Tokens(
         pieces=tuple(f"t{token}" for token in range(len(places))),
         grids=((2, 3), (1, 2)),
         places=places,
         pictures=pictures,
     )
-    layers = tuple(Layer(layer=number, weights=random_weights(rng, (3, 11, 11))) for number in range(2))
+    layers = tuple(
+        Layer(layer=number, weights=random_weights(rng, (3, 11, 11))) for number in range(2)
+    )
     stack = Stack(name="self", query=tokens, key=tokens, layers=layers)
     opened = show(Record(stacks={"self": stack}, model=ModelFacts()), view="text", query=[0])
     boxes = [opened.token("query", token).bounding_box() for token in range(len(places))]
@@ -212,7 +230,10 @@ def test_neurons_are_shown_with_scores_and_weights(show, scored):
     rows = view.page.locator(".key-scroll .key-row")
     assert rows.count() == len(KEYS)
     for key in range(len(KEYS)):
-        score, weight = rows.nth(key).locator(".number").inner_text(), rows.nth(key).locator(".softmax").inner_text()
+        score, weight = (
+            rows.nth(key).locator(".number").inner_text(),
+            rows.nth(key).locator(".softmax").inner_text(),
+        )
         if np.isfinite(scores[key]):
             assert (printed(score), printed(weight)) == (near(scores[key]), near(weights[key]))
         else:
@@ -286,7 +307,10 @@ def test_the_call_that_the_page_shows_opens_the_same_picture(show, scored):
     call = view.text("[data-call]")
     again = eval(call, {"hs": hs, "record": scored})
     selection = again.header["selection"]
-    assert selection.items() >= {"view": "matrix", "layer": 1, "heads": [0, 2], "top_percent": 30}.items()
+    assert (
+        selection.items()
+        >= {"view": "matrix", "layer": 1, "heads": [0, 2], "top_percent": 30}.items()
+    )
     assert (selection["query"], selection["key"]) == ([1], [3])
 
 
@@ -318,14 +342,21 @@ def test_heads_keep_their_numbers_where_a_page_holds_some(show, scored):
 @pytest.mark.parametrize("width", [380, 640, 1440])
 def test_no_view_is_cut_off_at_any_width(width, view_name, show, scored):
     view = show(scored, view=view_name, size=(width, 800), query=2, key=3)
-    assert view.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    assert (
+        view.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        <= 0
+    )
 
 
 @pytest.mark.parametrize("view_name", ["head", "model", "matrix", "neuron"])
 def test_pictures_have_the_pixels_of_the_screen(view_name, show, scored):
     canvas = f"{SHADOW}.querySelector('.stage canvas')"
     widths = [
-        show(scored, view=view_name, density=density).page.evaluate(f"{canvas}.width / {canvas}.clientWidth")
+        show(scored, view=view_name, density=density).page.evaluate(
+            f"{canvas}.width / {canvas}.clientWidth"
+        )
         for density in (1, 2)
     ]
     assert widths == [pytest.approx(1, abs=0.02), pytest.approx(2, abs=0.04)]
@@ -343,7 +374,13 @@ def test_nothing_moves_for_readers_who_want_that(view_name, show, scored):
 
 
 def test_scripts_of_both_directions_keep_their_own(show, rng):
-    pieces = ["\u0645\u0631\u062d\u0628\u0627", "(", "\u05e9\u05dc\u05d5\u05dd", "\u4e2d\u6587", "a)"]
+    pieces = [
+        "\u0645\u0631\u062d\u0628\u0627",
+        "(",
+        "\u05e9\u05dc\u05d5\u05dd",
+        "\u4e2d\u6587",
+        "a)",
+    ]
     weights = random_weights(rng, (1, 2, 5, 5))
     view = show(hs.from_weights(weights, pieces))
     assert view.page.locator('[data-side="key"] bdi').all_inner_texts() == pieces

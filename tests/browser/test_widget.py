@@ -1,4 +1,5 @@
-"""The widget's module in a real browser, loaded as anywidget loads it, with a kernel that answers from Python's bytes.
+"""The widget's module in a real browser, loaded as anywidget loads it, with a kernel that answers
+from Python's bytes.
 
 Real notebooks are driven by tools/drive_notebooks.py.
 """
@@ -19,12 +20,17 @@ def test_two_in_one_notebook_do_not_hear_each_other(record, widgets):
     page.get_by_role("button", name="Next layer").nth(1).click()
     page.locator('[data-headscope][data-layer="4"]').wait_for(state="attached")
     assert page.locator('[data-headscope][data-layer="0"]').count() == 1
-    assert page.evaluate("models.map((model) => [model.state.selection.layer, model.saved])") == [[0, 0], [4, 1]]
+    assert page.evaluate("models.map((model) => [model.state.selection.layer, model.saved])") == [
+        [0, 0],
+        [4, 1],
+    ]
 
 
 def test_what_python_sets_is_shown(record, widgets):
     page = widgets(hs.view(record, view="head"))
-    page.evaluate("models[0].set('selection', { ...models[0].state.selection, layer: 5, heads: [1] })")
+    page.evaluate(
+        "models[0].set('selection', { ...models[0].state.selection, layer: 5, heads: [1] })"
+    )
     page.evaluate("models[0].tell('change:selection')")
     page.locator('[data-headscope][data-layer="5"][data-heads="1"]').wait_for(state="attached")
     assert page.evaluate("models[0].saved") == 0

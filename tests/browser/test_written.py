@@ -1,4 +1,6 @@
-"""What a model wrote: a rule after the prompt, probability and entropy of each token, steps to walk through."""
+"""What a model wrote: a rule after the prompt, probability and entropy of each token, steps to walk
+through.
+"""
 
 import pytest
 
@@ -16,7 +18,10 @@ def record_of(rng, labels=LABELS, pieces=PIECES, candidates=("a", "the")):
     tokens = Tokens(pieces=pieces)
     weights = rng.dirichlet([0.4] * size, size=(2, size)).astype("float32")
     alternatives = tuple(
-        tuple(Candidate(id=at, piece=piece, probability=0.6 - 0.3 * at) for at, piece in enumerate(candidates))
+        tuple(
+            Candidate(id=at, piece=piece, probability=0.6 - 0.3 * at)
+            for at, piece in enumerate(candidates)
+        )
         for _ in labels
     )
     generation = Generation(
@@ -83,8 +88,12 @@ def test_pointing_at_a_written_token_tells_of_it_and_shows_its_row(show, record)
 
 def test_bars_are_as_high_as_probabilities(show, record):
     view = show(record)
-    high = [view.page.locator(f'[data-step="{at}"] i').first.bounding_box()["height"] for at in range(5)]
-    assert [each / high[2] * 0.9 for each in high] == pytest.approx([0.6, 0.25, 0.9, 0.5, 0.1], abs=0.03)
+    high = [
+        view.page.locator(f'[data-step="{at}"] i').first.bounding_box()["height"] for at in range(5)
+    ]
+    assert [each / high[2] * 0.9 for each in high] == pytest.approx(
+        [0.6, 0.25, 0.9, 0.5, 0.1], abs=0.03
+    )
 
 
 def test_a_text_that_was_given_has_no_strip(show, record):
@@ -96,9 +105,16 @@ def test_a_text_that_was_given_has_no_strip(show, record):
 
 def test_hostile_tokens_and_candidates_are_text(show, hostile, rng):
     raw = list(hostile)
-    view = show(record_of(rng, labels=tuple(raw[:5]), pieces=("p", "q", "r", *raw[:4]), candidates=raw[5:7]))
+    view = show(
+        record_of(rng, labels=tuple(raw[:5]), pieces=("p", "q", "r", *raw[:4]), candidates=raw[5:7])
+    )
     view.page.locator('[data-step="1"]').hover()
-    assert view.page.locator("[data-written] img, [data-written] script, [data-written] iframe").count() == 0
+    assert (
+        view.page.locator(
+            "[data-written] img, [data-written] script, [data-written] iframe"
+        ).count()
+        == 0
+    )
     assert view.text("[data-written-told]").startswith(hostile[raw[1]].page[:20])
 
 
@@ -120,7 +136,9 @@ def test_five_hundred_written_tokens_stay_quick_and_in_their_place(show, rng):
     stack = Stack(name="self", layers=(Layer(layer=0, weights=weights),), query=tokens, key=tokens)
     view = show(Record(stacks={"self": stack}, generation=generation), query=size - 2)
     assert view.page.locator("[data-step]").count() == 400
-    assert view.page.locator('[data-step][aria-pressed="true"]').get_attribute("data-step") == str(count - 2)
+    assert view.page.locator('[data-step][aria-pressed="true"]').get_attribute("data-step") == str(
+        count - 2
+    )
     assert view.page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
@@ -129,4 +147,7 @@ def test_the_header_says_what_was_written(record):
     assert header["stacks"][0]["query"]["written"] == header["stacks"][0]["key"]["written"] == 3
     told = header["generation"]
     assert (told["prompt"], told["labels"], told["ranks"]) == (3, list(LABELS), [1, 2, 1, 1, 7])
-    assert told["alternatives"][0] == [{"label": "a", "probability": 0.6}, {"label": "the", "probability": 0.3}]
+    assert told["alternatives"][0] == [
+        {"label": "a", "probability": 0.6},
+        {"label": "the", "probability": 0.3},
+    ]

@@ -21,7 +21,11 @@ def test_an_encoder_decoder_of_torch_becomes_three_stacks():
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
     assert model.training
     record = seen.record
-    assert {name: len(stack) for name, stack in record.stacks.items()} == {"encoder": 2, "decoder": 3, "cross": 3}
+    assert {name: len(stack) for name, stack in record.stacks.items()} == {
+        "encoder": 2,
+        "decoder": 3,
+        "cross": 3,
+    }
     assert record["cross"].query.pieces == ("x", "y", "z")
     assert record["cross"].key.pieces == ("a", "b", "c", "d", "e")
     assert record.verified < 1e-5
@@ -42,11 +46,15 @@ def test_a_batch_gives_a_record_each_and_sides_without_tokens_are_numbered():
 
 def test_what_was_not_seen_is_said():
     model = nn.Sequential(nn.Linear(3, 3))
-    with pytest.raises(CaptureError, match="Sequential computed no softmax attention that could be seen"):  # noqa: PT012, SIM117
-        with hs.watch(model) as seen:
-            with pytest.raises(CaptureError, match="once the block of hs.watch is left"):
-                _ = seen.record
-            model(torch.ones(2, 3))
+    with (  # noqa: PT012
+        pytest.raises(
+            CaptureError, match="Sequential computed no softmax attention that could be seen"
+        ),
+        hs.watch(model) as seen,
+    ):
+        with pytest.raises(CaptureError, match="once the block of hs.watch is left"):
+            _ = seen.record
+        model(torch.ones(2, 3))
 
 
 def test_the_users_own_error_comes_through():
@@ -72,7 +80,9 @@ class Attention(nn.Module):
             context = nn.functional.scaled_dot_product_attention(query, key, value)
         else:
             weights = (query @ key.transpose(-1, -2) / 6**0.5).softmax(-1)
-            weights = self.mix(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) if self.mixed else weights
+            weights = (
+                self.mix(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) if self.mixed else weights
+            )
             context = weights @ value
         return self.out(context.transpose(-2, -3).reshape(batch, size, 12))
 
@@ -81,7 +91,10 @@ class Attention(nn.Module):
     ("options", "reason"),
     [
         ({"windows": 4}, "computes attention on 4 rows where the model was given 1"),
-        ({"windows": 4, "axes": 5}, r"attention on \[1, 4, 2, 2, 6\], where \[batch head query feature\] is wanted"),
+        (
+            {"windows": 4, "axes": 5},
+            r"attention on \[1, 4, 2, 2, 6\], where \[batch head query feature\] is wanted",
+        ),
         ({"mixed": True}, "no softmax: one of these weights is -"),
     ],
 )

@@ -18,10 +18,20 @@ ARRAYS = {
 def kept(record):
     layers = [layer for stack in record.stacks.values() for layer in stack]
     found = {
-        part: sum(getattr(layer, name).nbytes for layer in layers for name in names if getattr(layer, name) is not None)
+        part: sum(
+            getattr(layer, name).nbytes
+            for layer in layers
+            for name in names
+            if getattr(layer, name) is not None
+        )
         for part, names in ARRAYS.items()
     }
-    held = [getattr(layer.statistics, name) for layer in layers if layer.statistics for name in STATISTICS]
+    held = [
+        getattr(layer.statistics, name)
+        for layer in layers
+        if layer.statistics
+        for name in STATISTICS
+    ]
     return found | {"statistics": sum(array.nbytes for array in held if array is not None)}
 
 
@@ -41,10 +51,14 @@ def test_the_budget_is_what_is_kept(family, options):
     target = {"target": "a bee it ran. a cat"} if family in ("bart", "t5") else {}
     told = hs.budget(model, tokenizer, TEXT, **target, **options)
     found = kept(hs.capture(model, tokenizer, TEXT, **target, **options))
-    in_place = "longformer" in family and options.get("keep") is not None and "qk" in options["keep"]
+    in_place = (
+        "longformer" in family and options.get("keep") is not None and "qk" in options["keep"]
+    )
     if in_place:  # its queries and keys cannot be seen: the weights are kept in their place
         found |= {"qk": found["weights"], "weights": 0}
-    assert {part: getattr(told, part) for part in told.what} == {part: found[part] for part in told.what}
+    assert {part: getattr(told, part) for part in told.what} == {
+        part: found[part] for part in told.what
+    }
     assert told.kept == sum(found.values())
 
 
@@ -56,4 +70,7 @@ def test_half_precision_halves_it():
 
 def test_it_reads_like_a_sentence():
     text = str(hs.budget(tiny_model("bert"), tiny_tokenizer(), TEXT, keep="qk"))
-    assert text == "keeps 8.45 kB: queries and keys 8.45 kB; not values 4.22 kB, weights 11.6 kB, statistics 7.39 kB"
+    assert text == (
+        "keeps 8.45 kB: queries and keys 8.45 kB; not values 4.22 kB, weights 11.6 kB, "
+        "statistics 7.39 kB"
+    )

@@ -14,7 +14,9 @@ IDS = torch.tensor([[6, 7, 8, 9, 10]])
 PACKED = {"input_ids": IDS, "position_ids": torch.tensor([[0, 1, 2, 0, 1]])}
 
 
-@pytest.mark.parametrize(("cache", "crosses"), [({}, True), ({"use_cache": True}, True), ({"use_cache": False}, False)])
+@pytest.mark.parametrize(
+    ("cache", "crosses"), [({}, True), ({"use_cache": True}, True), ({"use_cache": False}, False)]
+)
 def test_packed_texts_are_attended_to_as_in_the_users_call(cache, crosses):
     """transformers keeps packed texts apart where there is no cache."""
     model, eager = tiny_model("llama"), tiny_model("llama")
@@ -31,8 +33,13 @@ def test_capture_says_that_it_fills_no_cache(tmp_path):
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
     record = hs.capture(model, tokenizer, "the cat")
     assert record.model.called_with == {"use_cache": False}
-    assert load(save(record, tmp_path / "kept.safetensors")).model.called_with == {"use_cache": False}
-    assert hs.capture(model, tokenizer, "the cat", model_kwargs={"use_cache": True}).model.called_with == {}
+    assert load(save(record, tmp_path / "kept.safetensors")).model.called_with == {
+        "use_cache": False
+    }
+    assert (
+        hs.capture(model, tokenizer, "the cat", model_kwargs={"use_cache": True}).model.called_with
+        == {}
+    )
     assert hs.capture(tiny_model("distilbert"), tokenizer, "the cat").model.called_with == {}
 
 
@@ -40,25 +47,40 @@ def test_more_arguments_reach_the_model():
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
     count = len(tokenizer("the cat")["input_ids"])
     places = torch.arange(count)[None] * 3
-    record = hs.capture(model, tokenizer, "the cat", model_kwargs={"position_ids": places, "use_cache": True})
+    record = hs.capture(
+        model, tokenizer, "the cat", model_kwargs={"position_ids": places, "use_cache": True}
+    )
     eager = tiny_model("llama")
     eager.set_attn_implementation("eager")
-    own = eager(**tokenizer("the cat", return_tensors="pt"), position_ids=places, output_attentions=True).attentions
+    own = eager(
+        **tokenizer("the cat", return_tensors="pt"), position_ids=places, output_attentions=True
+    ).attentions
     assert np.abs(record["self"].weights(layer=1) - own[1][0].detach().numpy()).max() < 5e-6
-    with pytest.raises(hs.CaptureError, match="model_kwargs holds input_ids, which capture makes itself"):
+    with pytest.raises(
+        hs.CaptureError, match="model_kwargs holds input_ids, which capture makes itself"
+    ):
         hs.capture(model, tokenizer, "the cat", model_kwargs={"input_ids": places})
 
 
 def test_a_decoder_that_looks_ahead_with_a_cache_is_shown_so():
     """FSMT masks what comes later only where it fills no cache."""
     parts = {"layers": 1, "attention_heads": 2, "ffn_dim": 8}
-    sizes = {f"{side}_{part}": size for side in ("encoder", "decoder") for part, size in parts.items()}
+    sizes = {
+        f"{side}_{part}": size for side in ("encoder", "decoder") for part, size in parts.items()
+    }
     torch.manual_seed(0)
-    model = FSMTModel(FSMTConfig(langs=["en", "de"], src_vocab_size=30, tgt_vocab_size=30, d_model=8, **sizes)).eval()
+    model = FSMTModel(
+        FSMTConfig(langs=["en", "de"], src_vocab_size=30, tgt_vocab_size=30, d_model=8, **sizes)
+    ).eval()
     inputs = {"input_ids": IDS, "decoder_input_ids": IDS[:, :4]}
     for cache, ahead in (({}, True), ({"use_cache": False}, False)):
         (record,) = capture_encoded(model, tiny_tokenizer(), {**inputs, **cache})
-        own = model(**inputs, **cache, output_attentions=True).decoder_attentions[0][0].detach().numpy()
+        own = (
+            model(**inputs, **cache, output_attentions=True)
+            .decoder_attentions[0][0]
+            .detach()
+            .numpy()
+        )
         weights = record["decoder"].weights(layer=0)
         assert np.abs(weights - own).max() < 5e-6
         assert bool(np.triu(weights, 1).any()) == ahead

@@ -35,7 +35,9 @@ def own_weights(model, inputs):
     with torch.no_grad():
         found = model(**inputs, output_attentions=True)
     model.set_attn_implementation(before)
-    return {name: [layer.numpy() for layer in found[key]] for name, key in OWN.items() if found.get(key)}
+    return {
+        name: [layer.numpy() for layer in found[key]] for name, key in OWN.items() if found.get(key)
+    }
 
 
 def inputs_of(model, tokenizer, texts, pairs=None):
@@ -53,7 +55,9 @@ def inputs_of(model, tokenizer, texts, pairs=None):
 @pytest.mark.parametrize("family", INTERFACE)
 def test_weights_equal_the_models_own(family, implementation, tokenizer):
     model = tiny_model(family, attn_implementation=implementation)
-    record = hs.capture(model, tokenizer, TEXT, PAIR, target="she ran home" if family == "bart" else None)
+    record = hs.capture(
+        model, tokenizer, TEXT, PAIR, target="she ran home" if family == "bart" else None
+    )
     inputs = inputs_of(model, tokenizer, [TEXT], [PAIR])
     if family == "bart":
         ids = list(record["decoder"].query.ids)
@@ -85,7 +89,10 @@ def test_padding_is_cut_off_and_the_rest_is_the_models_own(family, implementatio
         assert "[PAD]" not in record["self"].query.pieces
         for number, theirs in enumerate(own):
             ours = record["self"].weights(number)
-            assert np.abs(ours - theirs[example][:, kept][:, :, kept]).max() <= TOLERANCE[implementation]
+            assert (
+                np.abs(ours - theirs[example][:, kept][:, :, kept]).max()
+                <= TOLERANCE[implementation]
+            )
             np.testing.assert_allclose(ours.sum(-1), 1, atol=1e-6)
 
 
@@ -94,21 +101,34 @@ def test_padding_of_both_sides_of_an_encoder_decoder(implementation, tokenizer):
     model = tiny_model("bart", attn_implementation=implementation)
     inputs = inputs_of(model, tokenizer, ["a bee", "the cat sat."])
     target = tokenizer(["on it", "she ran"], return_tensors="pt", padding=True)
-    inputs["decoder_input_ids"], inputs["decoder_attention_mask"] = target["input_ids"], target["attention_mask"]
+    inputs["decoder_input_ids"], inputs["decoder_attention_mask"] = (
+        target["input_ids"],
+        target["attention_mask"],
+    )
     own = own_weights(model, inputs)
     for example, record in enumerate(capture_encoded(model, tokenizer, inputs)):
         masks = {
             "source": inputs["attention_mask"][example].bool().numpy(),
             "target": target["attention_mask"][example].bool().numpy(),
         }
-        sides = {"encoder": ("source", "source"), "decoder": ("target", "target"), "cross": ("target", "source")}
+        sides = {
+            "encoder": ("source", "source"),
+            "decoder": ("target", "target"),
+            "cross": ("target", "source"),
+        }
         for name, (query, key) in sides.items():
             for number, theirs in enumerate(own[name]):
                 wanted = theirs[example][:, masks[query]][:, :, masks[key]]
-                assert np.abs(record[name].weights(number) - wanted).max() <= TOLERANCE[implementation]
+                assert (
+                    np.abs(record[name].weights(number) - wanted).max() <= TOLERANCE[implementation]
+                )
 
 
-PACKED = [(family, form) for family in ("bert", "gpt2", "llama") for form in ("bool", "lowest", "infinite")]
+PACKED = [
+    (family, form)
+    for family in ("bert", "gpt2", "llama")
+    for form in ("bool", "lowest", "infinite")
+]
 
 
 @pytest.mark.parametrize(("family", "form"), [*PACKED, ("gptj", "lowest")])
@@ -141,7 +161,9 @@ def test_eager_attention_adds_a_mask_of_truths(tokenizer):
     ids = tokenizer(["the cat sat"], return_tensors="pt")["input_ids"]
     mask = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
     record = capture_encoded(
-        tiny_model("bert", attn_implementation="eager"), tokenizer, {"input_ids": ids, "attention_mask": mask}
+        tiny_model("bert", attn_implementation="eager"),
+        tokenizer,
+        {"input_ids": ids, "attention_mask": mask},
     )[0]
     layer = record["self"].layer(0)
     assert layer.kind == "full"
@@ -170,7 +192,9 @@ def test_weights_recomputed_from_queries_and_keys_are_the_same(family, tokenizer
             np.testing.assert_allclose(other.weights_of(), layer.weights, atol=2e-6)
 
 
-@pytest.mark.parametrize("keep", ["weights", "qk", ("weights", "values"), ("qk", "values", "weights")])
+@pytest.mark.parametrize(
+    "keep", ["weights", "qk", ("weights", "values"), ("qk", "values", "weights")]
+)
 def test_nothing_else_is_kept(keep, tokenizer):
     layer = hs.capture(tiny_model("bert"), tokenizer, TEXT, keep=keep)["self"].layer(0)
     kept = {"weights": layer.weights, "qk": layer.queries, "values": layer.values}
@@ -179,9 +203,14 @@ def test_nothing_else_is_kept(keep, tokenizer):
 
 
 def test_float16_halves_the_arrays_and_hardly_moves_the_weights(tokenizer):
-    exact, half = (hs.capture(tiny_model("llama"), tokenizer, TEXT, precision=p) for p in ("float32", "float16"))
+    exact, half = (
+        hs.capture(tiny_model("llama"), tokenizer, TEXT, precision=p)
+        for p in ("float32", "float16")
+    )
     for ours, theirs in zip(half["self"], exact["self"], strict=True):
-        assert {getattr(ours, name).dtype for name in ("weights", "queries", "keys", "values")} == {np.dtype("float16")}
+        assert {getattr(ours, name).dtype for name in ("weights", "queries", "keys", "values")} == {
+            np.dtype("float16")
+        }
         lean = dataclasses.replace(ours, weights=None).weights_of()
         assert 1e-7 < np.abs(lean - theirs.weights).max() < 5e-3
         assert np.abs(ours.weights - theirs.weights).max() < 5e-4
@@ -191,7 +220,9 @@ def test_a_value_that_float16_cannot_hold_is_said(tokenizer):
     model = tiny_model("bert")
     with torch.no_grad():
         model.encoder.layer[1].attention.self.value.weight.mul_(1e7)
-    with pytest.raises(CaptureError, match="does not fit in float16; capture with precision='float32'"):
+    with pytest.raises(
+        CaptureError, match="does not fit in float16; capture with precision='float32'"
+    ):
         hs.capture(model, tokenizer, TEXT, precision="float16")
 
 
@@ -251,7 +282,9 @@ def test_verified_is_the_difference_of_the_layer_output(family, tokenizer):
     model = tiny_model(family)
     outputs = {}
     watched = [
-        module.register_forward_hook(lambda module, args, out, name=name: outputs.__setitem__(name, out[0]))
+        module.register_forward_hook(
+            lambda module, args, out, name=name: outputs.__setitem__(name, out[0])
+        )
         for name, module in model.named_modules()
     ]
     record = hs.capture(model, tokenizer, TEXT)
@@ -314,7 +347,9 @@ def state_of(model):
     return {
         "implementation": model.config._attn_implementation,
         "training": [module.training for module in model.modules()],
-        "hooks": [{name: dict(getattr(module, name)) for name in hooks} for module in model.modules()],
+        "hooks": [
+            {name: dict(getattr(module, name)) for name in hooks} for module in model.modules()
+        ],
         "attributes": [sorted(vars(module)) for module in model.modules()],
         "parameters": {name: value.clone() for name, value in model.state_dict().items()},
         "gradients": [parameter.requires_grad for parameter in model.parameters()],
@@ -341,7 +376,11 @@ def test_the_model_comes_back_exactly_as_it_was(family, fails, tokenizer):
     model.register_forward_hook(lambda *_: seen.append(1))
     if fails:
         list(model.modules())[-1].register_forward_hook(lambda *_: 1 / 0)
-    before, interface, random = state_of(model), AttentionInterface.get_interface, torch.get_rng_state()
+    before, interface, random = (
+        state_of(model),
+        AttentionInterface.get_interface,
+        torch.get_rng_state(),
+    )
     if fails:
         with pytest.raises(ZeroDivisionError):
             hs.capture(model, tokenizer, TEXT, target="it ran")
@@ -374,7 +413,9 @@ def test_another_model_inside_the_block_is_not_taken_for_ours(tokenizer):
     ids = torch.tensor([[7, 8, 9]])
     model.embeddings.register_forward_hook(lambda *_: other(ids) and None)
     record = hs.capture(model, tokenizer, TEXT)
-    assert [layer.module for layer in record["self"]] == [f"encoder.layer.{n}.attention.self" for n in range(2)]
+    assert [layer.module for layer in record["self"]] == [
+        f"encoder.layer.{n}.attention.self" for n in range(2)
+    ]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
@@ -413,7 +454,8 @@ def test_a_target_of_its_own_is_generated(tokenizer):
     ids = list(record["decoder"].query.ids)
     with torch.no_grad():
         logits = model(
-            input_ids=torch.tensor([list(record["encoder"].query.ids)]), decoder_input_ids=torch.tensor([ids])
+            input_ids=torch.tensor([list(record["encoder"].query.ids)]),
+            decoder_input_ids=torch.tensor([ids]),
         ).logits
     assert ids[0] == model.config.decoder_start_token_id
     assert logits[0, :-1].argmax(-1).tolist() == ids[1:]
@@ -421,7 +463,9 @@ def test_a_target_of_its_own_is_generated(tokenizer):
 
 def test_text_is_cut_only_when_asked(tokenizer):
     model = tiny_model("bert")
-    with pytest.raises(TextError, match="The text has 42 tokens and the model has positions for 32; shorten it"):
+    with pytest.raises(
+        TextError, match="The text has 42 tokens and the model has positions for 32; shorten it"
+    ):
         hs.capture(model, tokenizer, "a " * 40)
     assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
 
@@ -429,7 +473,12 @@ def test_text_is_cut_only_when_asked(tokenizer):
 def test_roberta_counts_positions_from_its_padding_index(tokenizer):
     from transformers import RobertaConfig, RobertaModel
 
-    sizes = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 30}
+    sizes = {
+        "hidden_size": 24,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 30,
+    }
     model = RobertaModel(RobertaConfig(vocab_size=64, max_position_embeddings=34, **sizes)).eval()
     assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
     with pytest.raises(TextError, match="positions for 32"):
@@ -443,19 +492,39 @@ def test_roberta_counts_positions_from_its_padding_index(tokenizer):
         ({"text": " \n"}, TextError, "The text is empty"),
         ({"text": "a", "text_pair": ""}, TextError, "The second text is empty"),
         ({}, CaptureError, "capture needs a text"),
-        ({"text": "a", "tokenizer": None}, CaptureError, "capture needs the tokenizer of BertModel"),
+        (
+            {"text": "a", "tokenizer": None},
+            CaptureError,
+            "capture needs the tokenizer of BertModel",
+        ),
         (
             {"text": "a", "keep": "all"},
             CaptureError,
             "keep must be 'auto', or one or several of weights, qk.*not 'all'",
         ),
-        ({"text": "a", "keep": ("qk", 3)}, CaptureError, r"keep must be 'auto', .*; not \('qk', 3\)"),
+        (
+            {"text": "a", "keep": ("qk", 3)},
+            CaptureError,
+            r"keep must be 'auto', .*; not \('qk', 3\)",
+        ),
         ({"text": "a", "keep": ()}, CaptureError, r"keep must be 'auto', .*; not \(\)"),
         ({"text": "a", "keep": "values"}, CaptureError, "values alone have no attention in them"),
-        ({"text": "a", "precision": "int8"}, CaptureError, "precision must be 'float32' or 'float16', not 'int8'"),
+        (
+            {"text": "a", "precision": "int8"},
+            CaptureError,
+            "precision must be 'float32' or 'float16', not 'int8'",
+        ),
         ({"text": "a", "rows": 5}, CaptureError, "rows and top belong to the statistics"),
-        ({"text": "a", "keep": "statistics", "rows": 0}, CaptureError, "rows must be a whole number from 2 on, not 0"),
-        ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; there are keep, "),
+        (
+            {"text": "a", "keep": "statistics", "rows": 0},
+            CaptureError,
+            "rows must be a whole number from 2 on, not 0",
+        ),
+        (
+            {"text": "a", "layers": [1]},
+            CaptureError,
+            "capture has no option 'layers'; there are keep, ",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_error(arguments, error, message, tokenizer):
@@ -478,5 +547,7 @@ def test_a_model_without_attention_is_refused(tokenizer):
         def forward(self, input_ids, **_):
             return self.inner(input_ids)
 
-    with pytest.raises(CaptureError, match="Plain computed no softmax attention that could be seen"):
+    with pytest.raises(
+        CaptureError, match="Plain computed no softmax attention that could be seen"
+    ):
         hs.capture(Plain(), tokenizer, TEXT)

@@ -32,11 +32,15 @@ def tokenizer():
 @pytest.mark.parametrize("family", PICKS)
 def test_chosen_heads_are_those_of_the_whole_capture(tokenizer, family, keep):
     whole = hs.capture(tiny_model(family), tokenizer, TEXT, target=None, keep=keep)
-    part = hs.capture(tiny_model(family), tokenizer, TEXT, target=None, keep=keep, heads=PICKS[family])
+    part = hs.capture(
+        tiny_model(family), tokenizer, TEXT, target=None, keep=keep, heads=PICKS[family]
+    )
     assert _held(part) == _wanted(whole, PICKS[family])
     for name, layer, head in _held(part):
         ours, theirs = part[name].layer(layer), whole[name].layer(layer)
-        np.testing.assert_allclose(ours.weights_of(head), theirs.weights_of(head), rtol=0, atol=2e-6)
+        np.testing.assert_allclose(
+            ours.weights_of(head), theirs.weights_of(head), rtol=0, atol=2e-6
+        )
         assert ours.heads == theirs.heads
         if theirs.has("keys") or theirs.has("values"):
             assert ours.kv_heads == theirs.kv_heads
@@ -55,7 +59,9 @@ def test_chosen_heads_are_those_of_the_whole_capture(tokenizer, family, keep):
             assert ours.statistics is not None
             for fact in ("entropy", "received"):
                 row = getattr(ours.statistics, fact)[at]
-                np.testing.assert_allclose(row, getattr(theirs.statistics, fact)[head], rtol=0, atol=2e-6)
+                np.testing.assert_allclose(
+                    row, getattr(theirs.statistics, fact)[head], rtol=0, atol=2e-6
+                )
 
 
 def _held(record: hs.Record) -> set[tuple[str, int, int]]:
@@ -75,13 +81,17 @@ def _wanted(whole: hs.Record, picks: list) -> set[tuple[str, int, int]]:
 
 def test_memory_is_that_of_the_chosen_heads(tokenizer):
     model = tiny_model("llama")
-    whole, part = (hs.capture(model, tokenizer, TEXT, **more) for more in ({}, {"heads": [(1, 1), (1, 2)]}))
+    whole, part = (
+        hs.capture(model, tokenizer, TEXT, **more) for more in ({}, {"heads": [(1, 1), (1, 2)]})
+    )
     layer, small = whole["self"].layer(1), part["self"].layer(1)
     for name, share in (("weights", 3), ("queries", 3), ("keys", 2), ("values", 2)):
         assert getattr(small, name).nbytes * share == getattr(layer, name).nbytes
     assert len(part["self"]) == 1
     told = hs.budget(model, tokenizer, TEXT, heads=[(1, 1), (1, 2)])
-    assert told.kept == sum(getattr(small, name).nbytes for name in ("weights", "queries", "keys", "values"))
+    assert told.kept == sum(
+        getattr(small, name).nbytes for name in ("weights", "queries", "keys", "values")
+    )
 
 
 def test_all_heads_of_a_layer_are_a_whole_layer(tokenizer):
@@ -95,7 +105,9 @@ def test_all_heads_of_a_layer_are_a_whole_layer(tokenizer):
 def test_heads_that_were_not_kept_are_refused_with_a_reason(tokenizer):
     record = hs.capture(tiny_model("bert"), tokenizer, TEXT, heads=[(0, 2), (1, 1)])
     stack = record["self"]
-    with pytest.raises(RecordError, match=r"Layer 0 holds head 2 of 3, and not 1: it was captured with heads="):
+    with pytest.raises(
+        RecordError, match=r"Layer 0 holds head 2 of 3, and not 1: it was captured with heads="
+    ):
         stack.weights(0, 1)
     with pytest.raises(RecordError, match="holds head 2 of 3, and not 0, 1"):
         stack.weights()
@@ -113,7 +125,8 @@ def test_heads_that_were_not_kept_are_refused_with_a_reason(tokenizer):
 
 def test_tables_keep_the_true_numbers(tokenizer):
     whole, part = (
-        hs.capture(tiny_model("gpt2"), tokenizer, TEXT, **more)["self"] for more in ({}, {"heads": [(2, 4), (0, 1)]})
+        hs.capture(tiny_model("gpt2"), tokenizer, TEXT, **more)["self"]
+        for more in ({}, {"heads": [(2, 4), (0, 1)]})
     )
     table, full = part.to_pandas(), whole.to_pandas()
     assert sorted(set(zip(table["layer"], table["head"], strict=True))) == [(0, 1), (2, 4)]
@@ -127,11 +140,14 @@ def test_labels_keep_the_true_numbers(tokenizer):
     texts = [TEXT, "the dog ate the hat", "a man ran to a mat"]
     model = tiny_model("gpt2")
     whole, part = (
-        hs.heads(list(hs.capture_many(model, tokenizer, texts, **more))) for more in ({}, {"heads": [(2, 4), (0, 1)]})
+        hs.heads(list(hs.capture_many(model, tokenizer, texts, **more)))
+        for more in ({}, {"heads": [(2, 4), (0, 1)]})
     )
     assert part.cells == [(0, 1), (2, 4)]
     for name, values in part.measures.items():
-        picked = np.asarray(whole.measures[name])[..., [whole.cells.index(cell) for cell in part.cells]]
+        picked = np.asarray(whole.measures[name])[
+            ..., [whole.cells.index(cell) for cell in part.cells]
+        ]
         np.testing.assert_allclose(values, picked, atol=2e-6)
 
 

@@ -20,7 +20,9 @@ def hidden(model, ids=IDS, **more):
 
 
 def hooks(model):
-    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+    return sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,9 @@ def test_without_positions_an_encoder_does_not_know_the_order(family, name):
     model = tiny_model(family)
     assert not torch.allclose(hidden(model)[:, ORDER], hidden(model, IDS[:, ORDER]), atol=1e-3)
     with hs.without_embedding(model, "position") as names:
-        torch.testing.assert_close(hidden(model)[:, ORDER], hidden(model, IDS[:, ORDER]), atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            hidden(model)[:, ORDER], hidden(model, IDS[:, ORDER]), atol=1e-5, rtol=0
+        )
     assert names == (name,)
 
 

@@ -45,7 +45,9 @@ def test_queries_before_positions_are_what_the_projection_gave(tokenizer):
     model, given = tiny_model("llama"), {}
     for name in ("q", "k"):
         projection = getattr(model.layers[1].self_attn, f"{name}_proj")
-        projection.register_forward_hook(lambda _, __, output, name=name: given.update({name: output}))
+        projection.register_forward_hook(
+            lambda _, __, output, name=name: given.update({name: output})
+        )
     layer = hs.capture(model, tokenizer, TEXT)["self"].layer(1)
     for name, found in zip(given, layer.before_positions(), strict=True):
         wanted = given[name][0].unflatten(-1, (-1, 8)).transpose(0, 1)
@@ -59,7 +61,9 @@ def test_rotations_are_those_of_each_padded_text(side, told):
     tokenizer.padding_side = side
     for name in ("q", "k"):
         projection = getattr(model.layers[1].self_attn, f"{name}_proj")
-        projection.register_forward_hook(lambda _, __, output, name=name: given.update({name: output}))
+        projection.register_forward_hook(
+            lambda _, __, output, name=name: given.update({name: output})
+        )
     inputs = tokenizer(["a bee", TEXT], padding=True, return_tensors="pt")
     inputs.pop("token_type_ids", None)
     if told:
@@ -78,7 +82,9 @@ def test_rotations_are_those_of_each_padded_text(side, told):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("family", ["llama", "gptj", "qwen3"])
 def test_rotations_are_found_in_half_precision(family, dtype, tokenizer):
-    layer = hs.capture(tiny_model(family).to(dtype), tokenizer, TEXT, keep=("qk", "before"))["self"].layer(1)
+    layer = hs.capture(tiny_model(family).to(dtype), tokenizer, TEXT, keep=("qk", "before"))[
+        "self"
+    ].layer(1)
     assert layer.rotary.first == 0
     difference = np.abs(layer.rotary.turned(layer.queries, back=True) - layer.queries_before).max()
     assert difference < 2e-2 * np.abs(layer.queries).max()
@@ -86,21 +92,32 @@ def test_rotations_are_found_in_half_precision(family, dtype, tokenizer):
 
 @pytest.mark.parametrize(
     ("family", "stack"),
-    [("dinov3_vit", "self"), ("qwen2_vl", "text"), ("qwen2_vl", "vision"), ("qwen2_5_vl", "vision")],
+    [
+        ("dinov3_vit", "self"),
+        ("qwen2_vl", "text"),
+        ("qwen2_vl", "vision"),
+        ("qwen2_5_vl", "vision"),
+    ],
 )
 def test_queries_are_kept_on_request_where_positions_are_no_line(family, stack, tmp_path):
     model = tiny_model(family)
     arguments = made_up(model)
     for record in run_on(model, arguments, "qk"):
-        with pytest.raises(RecordError, match="did not turn its queries and keys by one angle for each step"):
+        with pytest.raises(
+            RecordError, match="did not turn its queries and keys by one angle for each step"
+        ):
             record[stack].layer(0).before_positions()
     records = run_on(model, arguments, "qk", "before")
     for record in (records[0], hs.load(hs.save(records[0], tmp_path / "run.safetensors"))):
         layer = record[stack].layer(0)
         assert layer.rotary is None
-        for before, after in zip(layer.before_positions(), (layer.queries, layer.keys), strict=True):
+        for before, after in zip(
+            layer.before_positions(), (layer.queries, layer.keys), strict=True
+        ):
             lengths, turned = (np.linalg.norm(array, axis=-1) for array in (before, after))
-            np.testing.assert_allclose(lengths, turned, rtol=1e-4)  # positions turn, and do nothing else
+            np.testing.assert_allclose(
+                lengths, turned, rtol=1e-4
+            )  # positions turn, and do nothing else
             assert np.abs(before - after).max() > 0.01
 
 
@@ -108,7 +125,9 @@ def test_queries_before_positions_are_those_of_the_projection_where_they_are_no_
     model, given = tiny_model("dinov3_vit"), {}
     attention = model.model.layer[1].attention
     for name in ("q", "k"):
-        getattr(attention, f"{name}_proj").register_forward_hook(lambda *seen, name=name: given.update({name: seen[2]}))
+        getattr(attention, f"{name}_proj").register_forward_hook(
+            lambda *seen, name=name: given.update({name: seen[2]})
+        )
     layer = run_on(model, made_up(model), "qk", "before")[1]["self"].layer(1)
     for name, found in zip(given, layer.before_positions(), strict=True):
         wanted = given[name][1].unflatten(-1, (layer.heads, -1)).transpose(0, 1)
@@ -122,10 +141,14 @@ def test_a_norm_of_what_was_turned_is_not_taken_for_what_it_was_before(tokenizer
 
 
 def test_cross_attention_is_as_it_was_made(tokenizer):
-    record = hs.capture(tiny_model("bart"), tokenizer, TEXT, target="she ran", keep=("qk", "before"))
+    record = hs.capture(
+        tiny_model("bart"), tokenizer, TEXT, target="she ran", keep=("qk", "before")
+    )
     for layer in record["cross"]:
         assert (layer.rotary, layer.turned) == (None, "")
-        for before, after in zip(layer.before_positions(), (layer.queries, layer.keys), strict=True):
+        for before, after in zip(
+            layer.before_positions(), (layer.queries, layer.keys), strict=True
+        ):
             np.testing.assert_allclose(before, after, atol=1e-6)
 
 
@@ -134,18 +157,30 @@ def run_on(model, arguments, *keep):
 
 
 def test_a_layer_without_positions_has_no_rotation(tokenizer):
-    rotations = [layer.rotary for layer in hs.capture(tiny_model("smollm3"), tokenizer, TEXT)["self"]]
+    rotations = [
+        layer.rotary for layer in hs.capture(tiny_model("smollm3"), tokenizer, TEXT)["self"]
+    ]
     assert [rotary is None for rotary in rotations] == [False, False, False, True]
 
 
-@pytest.mark.parametrize(("family", "norm"), [("qwen3", "Qwen3RMSNorm"), ("persimmon", "LayerNorm"), ("llama", "")])
+@pytest.mark.parametrize(
+    ("family", "norm"), [("qwen3", "Qwen3RMSNorm"), ("persimmon", "LayerNorm"), ("llama", "")]
+)
 def test_norms_of_queries_and_keys_are_named(family, norm, tokenizer):
-    assert {layer.norm for layer in hs.capture(tiny_model(family), tokenizer, TEXT)["self"]} == {norm}
+    assert {layer.norm for layer in hs.capture(tiny_model(family), tokenizer, TEXT)["self"]} == {
+        norm
+    }
 
 
 @pytest.mark.parametrize(
     ("family", "positions"),
-    [("bert", "absolute"), ("gpt2", "absolute"), ("bloom", "alibi"), ("mpt", "alibi"), ("mpnet", "relative")],
+    [
+        ("bert", "absolute"),
+        ("gpt2", "absolute"),
+        ("bloom", "alibi"),
+        ("mpt", "alibi"),
+        ("mpnet", "relative"),
+    ],
 )
 def test_the_kind_of_positions_is_told(family, positions, tokenizer):
     assert hs.capture(tiny_model(family), tokenizer, TEXT).model.positions == positions
@@ -192,5 +227,7 @@ def test_router_scores_of_a_hybrid_keep_their_numbers(tokenizer, tmp_path):
 
 @pytest.mark.parametrize("family", ["bert", "xlnet"])
 def test_models_without_experts_say_so(family, tokenizer):
-    with pytest.raises(CaptureError, match=r"offers no router scores; capture without routers=True \(--routers\)"):
+    with pytest.raises(
+        CaptureError, match=r"offers no router scores; capture without routers=True \(--routers\)"
+    ):
         hs.capture(tiny_model(family), tokenizer, TEXT, routers=True)

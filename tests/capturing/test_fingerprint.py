@@ -43,7 +43,9 @@ def test_weights_are_looked_at_once(model, tokenizer, monkeypatch):
     looks = []
     digest = _fingerprint._digest
     monkeypatch.setattr(_fingerprint, "_digest", lambda *given: looks.append(1) or digest(*given))
-    records = [hs.capture(model, tokenizer, text) for text in ("the cat sat.", "a dog ran off.", "it sat.")]
+    records = [
+        hs.capture(model, tokenizer, text) for text in ("the cat sat.", "a dog ran off.", "it sat.")
+    ]
     assert len({record.model.weights for record in records}) == 1
     assert len(looks) == 1
     with torch.inference_mode():
@@ -57,10 +59,15 @@ def test_records_of_other_weights_are_not_counted_together(model, tokenizer, tmp
         for weight in model.parameters():
             weight.add_(0.01)
     second = hs.capture(model, tokenizer, "a dog ran off.")
-    assert (first.model.name, first.model.class_name) == (second.model.name, second.model.class_name)
+    assert (first.model.name, first.model.class_name) == (
+        second.model.name,
+        second.model.class_name,
+    )
     tally, other = Tally(), Tally()
     tally.update("one", first)
-    with pytest.raises(RecordError, match="Text 'two' is of .* but of other weights than the texts before it"):
+    with pytest.raises(
+        RecordError, match="Text 'two' is of .* but of other weights than the texts before it"
+    ):
         tally.update("two", second)
     other.update("two", second)
     with pytest.raises(RecordError, match="Both were counted of .* but of other weights"):

@@ -1,4 +1,6 @@
-"""What is not fit for a question is refused, by name and by hand, in Python and on the command line."""
+"""What is not fit for a question is refused, by name and by hand, in Python and on the command
+line.
+"""
 
 import pytest
 import torch
@@ -18,7 +20,12 @@ from headscope.capturing.fitness import (
 )
 from headscope.cli import run
 from headscope.errors import ModelError, TextError
-from headscope.interventions import gradient_importance, greedy_pruning, leave_one_out, pruning_curve
+from headscope.interventions import (
+    gradient_importance,
+    greedy_pruning,
+    leave_one_out,
+    pruning_curve,
+)
 from headscope.interventions import next_word as next_word_loss
 from headscope.tasks import classification, masked_word, minimal_pairs, next_word, repeats
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -47,12 +54,19 @@ def seeing():
     from transformers import BertConfig, BertLMHeadModel
 
     torch.manual_seed(0)
-    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20}
+    sizes = {
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 20,
+    }
     return BertLMHeadModel(BertConfig(vocab_size=64, max_position_embeddings=48, **sizes)).eval()
 
 
 def test_a_named_model_without_a_trained_head_does_not_write():
-    with pytest.raises(ModelError, match=f"all-MiniLM-L6-v2 {UNTRAINED}: its files lack cls.predictions.bias and 5"):
+    with pytest.raises(
+        ModelError, match=f"all-MiniLM-L6-v2 {UNTRAINED}: its files lack cls.predictions.bias and 5"
+    ):
         hs.generate(str(demo_model()), prompt="Once upon a time", max_new_tokens=2)
     with pytest.raises(ModelError, match=UNTRAINED):
         load_model(None, writes=True)
@@ -73,11 +87,19 @@ def test_so_say_the_commands(command, tmp_path, capsys, monkeypatch):
 
 def test_a_model_that_the_user_loaded_is_refused_too(untrained, minilm):
     tokenizer = minilm[1]
-    with pytest.raises(ModelError, match=f"BertLMHeadModel {UNTRAINED}: cls.predictions.bias and 4 more were not in"):
+    with pytest.raises(
+        ModelError,
+        match=f"BertLMHeadModel {UNTRAINED}: cls.predictions.bias and 4 more were not in",
+    ):
         hs.generate(untrained, tokenizer, "Once upon", max_new_tokens=2)
     with pytest.raises(ModelError, match=UNTRAINED):
         hs.ablate(untrained, next_word(tokenizer, TEXTS))
-    assert len(hs.generate(untrained, tokenizer, "Once", max_new_tokens=2, allow_unfit=True).generation) == 2
+    assert (
+        len(
+            hs.generate(untrained, tokenizer, "Once", max_new_tokens=2, allow_unfit=True).generation
+        )
+        == 2
+    )
 
 
 def test_a_head_that_was_trained_since_is_not_new(untrained):
@@ -101,7 +123,10 @@ def test_a_new_head_of_one_matrix_is_known_until_it_is_trained(tokenizer, tmp_pa
     AutoModel.from_config(config).save_pretrained(tmp_path / "base")
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "base").eval()
     assert new_weights(model) == ("lm_head.weight",)
-    with pytest.raises(ModelError, match=r"has no trained head that predicts the next word: lm_head.weight were not"):
+    with pytest.raises(
+        ModelError,
+        match=r"has no trained head that predicts the next word: lm_head.weight were not",
+    ):
         hs.generate(model, tokenizer, "a cat", max_new_tokens=2)
     ids = torch.tensor([[1, 2, 3]])
     model(ids, labels=ids).loss.backward()
@@ -130,7 +155,11 @@ def test_untrained_heads_of_other_kinds(asks, minilm):
 
     loader = AutoModelForMaskedLM if asks == MASKED else AutoModelForSequenceClassification
     model, tokenizer = loader.from_pretrained(demo_model()).eval(), minilm[1]
-    task = masked_word(tokenizer, TEXTS) if asks == MASKED else classification(tokenizer, TEXTS, [0, 1])
+    task = (
+        masked_word(tokenizer, TEXTS)
+        if asks == MASKED
+        else classification(tokenizer, TEXTS, [0, 1])
+    )
     with pytest.raises(ModelError, match=r"has no trained (masked-word head|classifier)"):
         hs.ablate(model, task)
     study, options = (hs.heads, {"predictive": True}) if asks == MASKED else (hs.faithfulness, {})
@@ -142,7 +171,11 @@ def test_a_model_that_sees_ahead_predicts_no_next_word(tokenizer):
     model = seeing()
     with pytest.raises(ModelError, match=SEES):
         hs.generate(model, tokenizer, "the cat", max_new_tokens=2)
-    for task in (next_word(tokenizer, TEXTS), repeats(range(10, 60)), minimal_pairs(tokenizer, [("ab", "cd")])):
+    for task in (
+        next_word(tokenizer, TEXTS),
+        repeats(range(10, 60)),
+        minimal_pairs(tokenizer, [("ab", "cd")]),
+    ):
         with pytest.raises(ModelError, match=SEES):
             hs.ablate(model, task)
     assert hs.ablate(model, next_word(tokenizer, TEXTS), layers=False, allow_unfit=True).cells
@@ -183,7 +216,10 @@ def test_a_model_that_hides_the_next_word_itself_may_write():
 
 
 def test_an_encoder_decoder_is_asked_for_translations(tokenizer):
-    with pytest.raises(ModelError, match="is an encoder-decoder, and was asked for the next word; take the task trans"):
+    with pytest.raises(
+        ModelError,
+        match="is an encoder-decoder, and was asked for the next word; take the task trans",
+    ):
         hs.ablate(tiny_model("t5"), next_word(tokenizer, TEXTS))
 
 
@@ -191,7 +227,8 @@ def test_a_model_without_a_head_is_one_clear_error(tokenizer):
     model = tiny_model("bert")
     for task in (next_word(tokenizer, TEXTS), classification(tokenizer, TEXTS, [0, 1])):
         with pytest.raises(
-            ModelError, match=r"BertModel has no .*: it gives no logits; load a model .* with AutoModel"
+            ModelError,
+            match=r"BertModel has no .*: it gives no logits; load a model .* with AutoModel",
         ):
             hs.ablate(model, task)
     with pytest.raises(ModelError, match="it gives no logits"):
@@ -199,7 +236,10 @@ def test_a_model_without_a_head_is_one_clear_error(tokenizer):
 
 
 def test_padding_is_no_text():
-    batch = {"input_ids": torch.tensor([[4, 5, 0], [6, 7, 8]]), "attention_mask": torch.tensor([[1, 1, 0], [1, 1, 1]])}
+    batch = {
+        "input_ids": torch.tensor([[4, 5, 0], [6, 7, 8]]),
+        "attention_mask": torch.tensor([[1, 1, 0], [1, 1, 1]]),
+    }
     assert first_ids(batch) == [4, 5]
     assert first_ids({"pixel_values": torch.zeros(2, 3)}) == []
 

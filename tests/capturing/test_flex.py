@@ -43,7 +43,9 @@ def test_a_mask_of_truths_is_added():
     ids = tokenizer(TEXTS[:1], return_tensors="pt")["input_ids"]
     mask = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
     model = tiny_model("llama", attn_implementation="flex_attention")
-    layer = capture_encoded(model, tokenizer, {"input_ids": ids, "attention_mask": mask})[0]["self"].layer(0)
+    layer = capture_encoded(model, tokenizer, {"input_ids": ids, "attention_mask": mask})[0][
+        "self"
+    ].layer(0)
     assert layer.kind == "full"
     assert (layer.bias == mask[0].float().numpy()).all()
 
@@ -75,8 +77,13 @@ class Direct(nn.Module):
         self.score_mod, self.block_mask = score_mod, block_mask
 
     def forward(self, states):
-        parts = (layer(states).unflatten(-1, (-1, 4)).transpose(1, 2) for layer in (self.query, self.key, self.value))
-        found = flex_attention(*parts, score_mod=self.score_mod, block_mask=self.block_mask, enable_gqa=True)
+        parts = (
+            layer(states).unflatten(-1, (-1, 4)).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        found = flex_attention(
+            *parts, score_mod=self.score_mod, block_mask=self.block_mask, enable_gqa=True
+        )
         return self.out(found.transpose(1, 2).flatten(2))
 
 
@@ -92,7 +99,10 @@ def test_flex_attention_called_directly(score_mod, masked):
     with hs.watch(model, list("abcdefg"), batch=2) as seen:
         model(states())
     with torch.no_grad():
-        query, key = (layer(states()).unflatten(-1, (-1, 4)).transpose(1, 2) for layer in (model.query, model.key))
+        query, key = (
+            layer(states()).unflatten(-1, (-1, 4)).transpose(1, 2)
+            for layer in (model.query, model.key)
+        )
         scores = query @ key.repeat_interleave(2, dim=1).mT / 2
     place = torch.arange(7)
     if score_mod is alibi:
@@ -100,7 +110,9 @@ def test_flex_attention_called_directly(score_mod, masked):
     if score_mod is capped:
         scores = 2 * torch.tanh(scores / 2)
     if masked:
-        scores = scores.masked_fill(~((DOCUMENTS[:, None] == DOCUMENTS) & (place[:, None] >= place)), -torch.inf)
+        scores = scores.masked_fill(
+            ~((DOCUMENTS[:, None] == DOCUMENTS) & (place[:, None] >= place)), -torch.inf
+        )
     for record, own in zip(seen.records, scores.softmax(-1).numpy(), strict=True):
         layer = record["self"].layer(0)
         assert np.abs(layer.weights_of() - own).max() < 1e-6
@@ -115,11 +127,17 @@ def test_flex_attention_called_directly(score_mod, masked):
 def test_a_list_of_blocks_that_hides_more_than_the_function_is_refused():
     """A compiled kernel passes over the other blocks; uncompiled, torch does not."""
     one = torch.ones(1, 1, 2, dtype=torch.int32)
-    blocks = BlockMask.from_kv_blocks(one, torch.tensor([[[[0, 1], [1, 0]]]], dtype=torch.int32), BLOCK_SIZE=(4, 4))
+    blocks = BlockMask.from_kv_blocks(
+        one, torch.tensor([[[[0, 1], [1, 0]]]], dtype=torch.int32), BLOCK_SIZE=(4, 4)
+    )
     model = Direct(block_mask=blocks)
-    with pytest.raises(CaptureError, match="whose list of blocks hides other positions than its mask_mod"):  # noqa: SIM117
-        with hs.watch(model, batch=2):
-            model(torch.randn(2, 8, 12))
+    with (
+        pytest.raises(
+            CaptureError, match="whose list of blocks hides other positions than its mask_mod"
+        ),
+        hs.watch(model, batch=2),
+    ):
+        model(torch.randn(2, 8, 12))
 
 
 def test_scores_that_are_no_numbers_are_refused():

@@ -45,7 +45,9 @@ COMPUTES = {
     "norm": lambda x: functional.layer_norm(x, (4,)),
     "linear": lambda x: functional.linear(x, torch.randn(7, 4)),
     "product": lambda x: x @ torch.randn(3, 4, 6),
-    "attention": lambda x: functional.scaled_dot_product_attention(x, torch.randn(3, 9, 4), torch.randn(3, 9, 4)),
+    "attention": lambda x: functional.scaled_dot_product_attention(
+        x, torch.randn(3, 9, 4), torch.randn(3, 9, 4)
+    ),
     "weights": lambda x: (x @ torch.randn(3, 4, 5)).softmax(-1) @ torch.randn(3, 5, 5),
     "gate": lambda x: functional.glu(x, dim=-1),
     "in place": lambda x: x.clone().mul_(2),
@@ -76,7 +78,9 @@ def test_windows_cut_out_of_a_picture_keep_their_marks():
     marks = numbers(1, 1, 4, 6).expand(1, 2, 4, 6)
     with Follow([]):
         windows = functional.unfold(marked(torch.randn(1, 2, 4, 6), marks), kernel_size=2, stride=2)
-    assert torch.equal(marks_of(windows), functional.unfold(marks.double(), kernel_size=2, stride=2).int())
+    assert torch.equal(
+        marks_of(windows), functional.unfold(marks.double(), kernel_size=2, stride=2).int()
+    )
     assert marks_of(windows)[0, :, 0].tolist() == [1, 2, 7, 8] * 2
 
 
@@ -85,7 +89,9 @@ def test_learned_tokens_padding_and_written_ones():
         patches = marked(torch.randn(2, 3, 4), numbers(2, 3, 1))
         whole = torch.cat([CLASS.expand(2, -1, -1), patches, torch.zeros(2, 1, 4)], dim=1)
         padded = functional.pad(patches, (0, 0, 1, 0), value=3.0)
-        words = torch.randn(2, 3, 4).masked_scatter(torch.eye(2, 3, dtype=torch.bool)[..., None], patches[:, :1])
+        words = torch.randn(2, 3, 4).masked_scatter(
+            torch.eye(2, 3, dtype=torch.bool)[..., None], patches[:, :1]
+        )
         words[0, 2] = patches[1, 1]
     assert marks_of(whole)[..., 0].tolist() == [[-2, 1, 2, 3, 0], [-2, 4, 5, 6, 0]]
     assert marks_of(padded)[..., 0].tolist() == [[0, 1, 2, 3], [0, 4, 5, 6]]
@@ -97,7 +103,11 @@ def test_spots_go_before_learned_tokens_in_a_sum():
     with Follow([CLASS, positions]):
         whole = torch.cat([CLASS, marked(torch.randn(1, 2, 4), numbers(1, 2, 1))], dim=1)
         sums = [whole + positions, positions + whole, torch.randn(1, 3, 4) + whole]
-    assert [marks_of(found)[0, :, 0].tolist() for found in sums] == [[-1, 1, 2], [-2, 1, 2], [-1, 1, 2]]
+    assert [marks_of(found)[0, :, 0].tolist() for found in sums] == [
+        [-1, 1, 2],
+        [-2, 1, 2],
+        [-1, 1, 2],
+    ]
 
 
 def test_nothing_is_followed_outside_nor_written_on_what_was_given():

@@ -1,4 +1,6 @@
-"""Attention in forms that people write by hand: seen as what it is, joined, or refused with the reason."""
+"""Attention in forms that people write by hand: seen as what it is, joined, or refused with the
+reason.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ BATCH, HEADS, TOKENS, FEATURES, WIDTH = 2, 3, 5, 4, 7
 
 
 class Attention(nn.Module):
-    """Attention whose way from queries, keys and values ``[batch head token feature]`` to contexts is given."""
+    """Attention whose way from queries, keys and values ``[batch head token feature]`` to contexts
+    is given.
+    """
 
     def __init__(self, way, kv_heads=HEADS, *, has_output=True):
         super().__init__()
@@ -187,8 +191,14 @@ def test_linear_attention_is_not_shown_as_softmax_attention(separate, has_output
     torch.manual_seed(7)
     layers = [Linear(separate=separate, has_output=has_output) for _ in range(3)]
     model = drawn(Residual(layers, has_norm=has_norm, width=2 * FEATURES))
-    for tokens in (FEATURES, TOKENS):  # as many tokens as features a head has, which sizes cannot tell apart, or not
-        with pytest.raises(CaptureError, match="no softmax attention that could be seen"), hs.watch(model):
+    for tokens in (
+        FEATURES,
+        TOKENS,
+    ):  # as many tokens as features a head has, which sizes cannot tell apart, or not
+        with (
+            pytest.raises(CaptureError, match="no softmax attention that could be seen"),
+            hs.watch(model),
+        ):
             model(torch.randn(1, tokens, 2 * FEATURES))
 
 
@@ -206,13 +216,17 @@ class Pooled(nn.Module):
 
 @torch.no_grad()
 def test_a_softmax_of_another_size_than_its_product_is_refused(states):
-    reason = "a softmax of 5 x 2 with other states, but the product that its scores come from is 5 x 5"
+    reason = (
+        "a softmax of 5 x 2 with other states, but the product that its scores come from is 5 x 5"
+    )
     with pytest.raises(CaptureError, match=reason), hs.watch(model := Pooled()):
         model(states[:1])
 
 
 class Talking(nn.Module):
-    """Heads mixed before the softmax by a convolution or a matrix, which leaves queries and keys where they are."""
+    """Heads mixed before the softmax by a convolution or a matrix, which leaves queries and keys
+    where they are.
+    """
 
     def __init__(self, mixes):
         super().__init__()
@@ -257,7 +271,9 @@ class Loop(nn.Module):
         for head in range(HEADS):
             q, k, v = (tensor[:, head] for tensor in made)
             if self.way == "fused":
-                one = functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])[:, 0]
+                one = functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])[
+                    :, 0
+                ]
             else:
                 one = (q @ k.mT / 2 - head * torch.ones(TOKENS, TOKENS).triu(1)).softmax(-1) @ v
             contexts.append(one)
@@ -267,7 +283,9 @@ class Loop(nn.Module):
         query, key, _ = self.inner.made(states)
         scores = query @ key.mT / 2
         if self.way != "fused":
-            scores = scores - torch.arange(HEADS)[:, None, None] * torch.ones(TOKENS, TOKENS).triu(1)
+            scores = scores - torch.arange(HEADS)[:, None, None] * torch.ones(TOKENS, TOKENS).triu(
+                1
+            )
         return scores.softmax(-1)
 
 
@@ -287,7 +305,9 @@ def test_a_loop_over_heads_is_one_layer(way, states):
         ]
         for layer, wanted in zip(stack, given, strict=True):
             np.testing.assert_allclose(layer.weights_of(), wanted[example].numpy(), atol=1e-6)
-            again = hs.Layer(layer=0, queries=layer.queries, keys=layer.keys, scale=layer.scale, bias=layer.bias)
+            again = hs.Layer(
+                layer=0, queries=layer.queries, keys=layer.keys, scale=layer.scale, bias=layer.bias
+            )
             np.testing.assert_allclose(again.weights_of(), wanted[example].numpy(), atol=1e-5)
 
 
@@ -327,7 +347,9 @@ def test_a_list_of_heads_is_one_layer(states):
     given = model.norm(states[1:])
     for number, head in enumerate(model.layers[0].heads):
         scores = (head.query(given) @ head.key(given).mT / 2)[0]
-        wanted = scores.masked_fill(torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
+        wanted = scores.masked_fill(
+            torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1), -torch.inf
+        ).softmax(-1)
         np.testing.assert_allclose(stack.weights(0, number), wanted.numpy(), atol=1e-6)
 
 
@@ -343,7 +365,10 @@ def test_heads_that_were_computed_one_by_one_are_not_changed(layer, states):
 @torch.no_grad()
 def test_heads_that_nothing_takes_side_by_side_are_refused(states):
     model = drawn(Residual([Loop("matmul", has_output=False)], has_norm=False))
-    reason = "computes 3 attentions of one head each, and no matrix was seen that takes them side by side"
+    reason = (
+        "computes 3 attentions of one head each, and no matrix was seen that takes them side by "
+        "side"
+    )
     with pytest.raises(CaptureError, match=reason), hs.watch(model, batch=BATCH):
         model.layers[0](states)
 
@@ -359,10 +384,15 @@ class Blocks(nn.Module):
         states = states[:, None] * self.scale
         first, rest = states[:, :, :1], states[:, :, 1:]
         one = (first @ states.mT).softmax(-1) @ states
-        return torch.cat([one, (rest @ states[:, :, :2].mT).softmax(-1) @ states[:, :, :2]], dim=2)[:, 0]
+        return torch.cat([one, (rest @ states[:, :, :2].mT).softmax(-1) @ states[:, :, :2]], dim=2)[
+            :, 0
+        ]
 
 
 @torch.no_grad()
 def test_pieces_of_one_layer_are_not_shown_as_layers(states):
-    with pytest.raises(CaptureError, match="in pieces of 2 sizes"), hs.watch(model := Blocks(), batch=BATCH):
+    with (
+        pytest.raises(CaptureError, match="in pieces of 2 sizes"),
+        hs.watch(model := Blocks(), batch=BATCH),
+    ):
         model(states)

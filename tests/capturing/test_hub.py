@@ -40,8 +40,13 @@ def silent(monkeypatch):
 @pytest.mark.parametrize("hub", ["refusing", "silent"])
 def test_a_hub_that_does_not_answer_is_told_before_its_client_tries(hub, request, monkeypatch):
     request.getfixturevalue(hub)
-    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *_, **__: pytest.fail("it was asked"))
-    with pytest.raises(ModelError, match=r"127.0.0.1:\d+ cannot be reached \(.+\), and no file of it is in the cache"):
+    monkeypatch.setattr(
+        transformers.AutoConfig, "from_pretrained", lambda *_, **__: pytest.fail("it was asked")
+    )
+    with pytest.raises(
+        ModelError,
+        match=r"127.0.0.1:\d+ cannot be reached \(.+\), and no file of it is in the cache",
+    ):
         load_model("headscope-no/such-model")
 
 
@@ -65,7 +70,9 @@ def test_what_is_in_the_cache_is_loaded_all_the_same(refusing, tmp_path, monkeyp
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", noted)
     # it is not asked for adapters either: its client tries for half a minute
-    monkeypatch.setattr(file_download, "get_hf_file_metadata", lambda *_, **__: pytest.fail("it was asked"))
+    monkeypatch.setattr(
+        file_download, "get_hf_file_metadata", lambda *_, **__: pytest.fail("it was asked")
+    )
     record = hs.capture("headscope/tiny", text="a cat")
     assert given["local_files_only"] is True
     assert record.model.name == "headscope/tiny"

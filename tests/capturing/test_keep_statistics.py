@@ -36,7 +36,9 @@ def test_statistics_are_those_of_the_weights(family, asked, tokenizer):
         for layer in stack:
             others = None if stack.query == stack.key else stack.query
             rows = layer.statistics.rows
-            wanted = statistics_of(layer.weights, stack.key, others, rows=rows, top=asked.get("top", 0))
+            wanted = statistics_of(
+                layer.weights, stack.key, others, rows=rows, top=asked.get("top", 0)
+            )
             assert_alike(layer.statistics, wanted)
             assert layer.statistics.sampled == ("rows" in asked and asked["rows"] < layer.size[0])
 
@@ -48,7 +50,9 @@ def test_nothing_of_the_size_of_the_weights_is_kept(tokenizer, tmp_path):
         for layer in stack:
             assert layer.weights is layer.queries is layer.keys is layer.values is None
             assert (layer.heads, layer.size) == (6, (len(stack.query), len(stack.query)))
-            with pytest.raises(RecordError, match="neither weights nor queries and keys; capture with keep='qk'"):
+            with pytest.raises(
+                RecordError, match="neither weights nor queries and keys; capture with keep='qk'"
+            ):
                 layer.weights_of(0)
     assert record.verified < 1e-5
     assert_alike(again["self"].layer(1).statistics, record["self"].layer(1).statistics)

@@ -25,7 +25,10 @@ class Attention(nn.Module):
         self.output = nn.Linear(4 * heads, WIDTH) if has_output else nn.Identity()
 
     def forward(self, states):
-        made = [part(states).unflatten(-1, (self.heads, 4)) for part in (self.query, self.key, self.value)]
+        made = [
+            part(states).unflatten(-1, (self.heads, 4))
+            for part in (self.query, self.key, self.value)
+        ]
         return self.output(getattr(self, self.way)(*made).flatten(2))
 
     def folded(self, *made):
@@ -55,10 +58,15 @@ class Attention(nn.Module):
 
     def wanted(self, states):
         """Weights ``[batch head query key]``."""
-        query, key = (part(states).unflatten(-1, (self.heads, 4)).transpose(1, 2) for part in (self.query, self.key))
+        query, key = (
+            part(states).unflatten(-1, (self.heads, 4)).transpose(1, 2)
+            for part in (self.query, self.key)
+        )
         scores = query @ key.transpose(-1, -2) / 2
         if self.way == "fused_folded":
-            scores = scores.masked_fill(torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1), -torch.inf)
+            scores = scores.masked_fill(
+                torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1), -torch.inf
+            )
         return scores.softmax(-1)
 
 
@@ -77,7 +85,9 @@ def attention(way, heads, **options):
 @pytest.mark.parametrize("way", WAYS)
 @torch.no_grad()
 def test_each_text_of_a_batch_has_its_own_weights(way, heads):
-    """Also where there are as many heads as texts, so that sizes do not show which axis is which."""
+    """Also where there are as many heads as texts, so that sizes do not show which axis is
+    which.
+    """
     model, states = attention(way, heads)
     with hs.watch(model, list("abcde"), batch=BATCH) as seen:
         model(states)
@@ -85,7 +95,13 @@ def test_each_text_of_a_batch_has_its_own_weights(way, heads):
         (layer,) = record["self"]
         np.testing.assert_allclose(layer.weights_of(), wanted.numpy(), atol=1e-5)
         assert layer.projection == "output"
-        again = hs.Layer(layer=0, queries=layer.queries, keys=layer.keys, scale=layer.scale, visible=layer.visible)
+        again = hs.Layer(
+            layer=0,
+            queries=layer.queries,
+            keys=layer.keys,
+            scale=layer.scale,
+            visible=layer.visible,
+        )
         np.testing.assert_allclose(again.weights_of(), wanted.numpy(), atol=1e-5)
         assert layer.kind == ("causal" if way == "fused_folded" else "full")
 
@@ -94,15 +110,23 @@ def test_each_text_of_a_batch_has_its_own_weights(way, heads):
 @torch.no_grad()
 def test_a_batch_whose_order_nothing_proves_is_refused(way):
     model, states = attention(way, BATCH, has_output=False)
-    with pytest.raises(CaptureError, match="nothing shows which is which"), hs.watch(model, batch=BATCH):
+    with (
+        pytest.raises(CaptureError, match="nothing shows which is which"),
+        hs.watch(model, batch=BATCH),
+    ):
         model(states)
     if way in ("fused", "einsum"):  # three windows of one head would look the same
-        with pytest.raises(CaptureError, match="on 3 rows where the model was given 1"), hs.watch(model):
+        with (
+            pytest.raises(CaptureError, match="on 3 rows where the model was given 1"),
+            hs.watch(model),
+        ):
             model(states[:1])
     else:
         with hs.watch(model) as seen:
             model(states[:1])
-        np.testing.assert_allclose(seen.record["self"].weights(0), model.wanted(states)[0].numpy(), atol=1e-6)
+        np.testing.assert_allclose(
+            seen.record["self"].weights(0), model.wanted(states)[0].numpy(), atol=1e-6
+        )
 
 
 @torch.no_grad()
@@ -110,7 +134,10 @@ def test_values_of_nothing_prove_no_order():
     model, states = attention("folded", 2)
     nn.init.zeros_(model.value.weight)
     nn.init.zeros_(model.value.bias)
-    with pytest.raises(CaptureError, match="nothing shows which is which"), hs.watch(model, batch=BATCH):
+    with (
+        pytest.raises(CaptureError, match="nothing shows which is which"),
+        hs.watch(model, batch=BATCH),
+    ):
         model(states)
 
 
@@ -146,7 +173,9 @@ def silenced(model, states):
 
 
 class Small(PreTrainedModel):
-    """A model of transformers with an attention of its own, whose contexts are normalised before they are projected."""
+    """A model of transformers with an attention of its own, whose contexts are normalised before
+    they are projected.
+    """
 
     config_class = PretrainedConfig
     main_input_name = "input_ids"
@@ -174,7 +203,9 @@ TEXTS = ["the cat", "dog ran", "who ate"]
 
 @pytest.mark.parametrize("way", ["folded", "texts_first", "fused"])
 def test_many_texts_have_the_weights_that_each_has_alone(way):
-    """Where no projection proves the order, one text is run alone; if its weights are others, each text is."""
+    """Where no projection proves the order, one text is run alone; if its weights are others, each
+    text is.
+    """
     model, tokenizer = small(way)
     if way == "fused":  # one text alone looks like windows of one head
         with pytest.warns(UserWarning, match="input 0 was left out"):

@@ -16,7 +16,10 @@ from headscope.testing import tiny_model, tiny_tokenizer
 
 def test_the_demo_model_is_what_it_should_be():
     folder = demo_model()
-    assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == _demo.WEIGHTS_SHA256
+    assert (
+        hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+        == _demo.WEIGHTS_SHA256
+    )
 
 
 def test_other_weights_are_not_taken_for_the_demo_model(monkeypatch):
@@ -70,22 +73,32 @@ class Own({base}):
 """
 CODED = {
     "config.json": ("AutoConfig", "from transformers import PretrainedConfig", "PretrainedConfig"),
-    "tokenizer_config.json": ("AutoTokenizer", "from transformers import BertTokenizer", "BertTokenizer"),
+    "tokenizer_config.json": (
+        "AutoTokenizer",
+        "from transformers import BertTokenizer",
+        "BertTokenizer",
+    ),
 }
 
 
 @pytest.fixture(params=CODED)
 def coded(request, tmp_path):
-    """A model whose configuration, or whose tokenizer, is code of its own; and the file that this code writes."""
+    """A model whose configuration, or whose tokenizer, is code of its own; and the file that this
+    code writes.
+    """
     folder, marker = tmp_path / "coded", tmp_path / "ran"
     tiny_model("bert", writes=True).save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
     name, needs, base = CODED[request.param]
     described = json.loads((folder / request.param).read_text(encoding="utf-8"))
     described["auto_map"] = {name: [None, "own.Own"] if name == "AutoTokenizer" else "own.Own"}
-    described |= {"model_type": "headscope-own"} if name == "AutoConfig" else {"tokenizer_class": "Own"}
+    described |= (
+        {"model_type": "headscope-own"} if name == "AutoConfig" else {"tokenizer_class": "Own"}
+    )
     (folder / request.param).write_text(json.dumps(described), encoding="utf-8")
-    (folder / "own.py").write_text(MODULE.format(needs=needs, marker=str(marker), base=base), encoding="utf-8")
+    (folder / "own.py").write_text(
+        MODULE.format(needs=needs, marker=str(marker), base=base), encoding="utf-8"
+    )
     return folder, marker
 
 
@@ -93,7 +106,15 @@ def _cli(*words):
     def command(folder):
         from headscope.cli import run
 
-        code = run([*words, "--model", str(folder), "--out", str(folder.parent / f"out{SUFFIXES[words[0]]}")])
+        code = run(
+            [
+                *words,
+                "--model",
+                str(folder),
+                "--out",
+                str(folder.parent / f"out{SUFFIXES[words[0]]}"),
+            ]
+        )
         raise ModelError(f"exit code {code}")
 
     return command
@@ -117,7 +138,9 @@ def test_code_that_a_model_brings_runs_only_where_that_was_asked_for(way, coded,
     folder, marker = coded
     # without an answer at the terminal transformers must not take silence for consent
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked at the terminal"))
-    with contextlib.suppress(ModelError):  # of tokenizers transformers may have one of its own that reads the files
+    with contextlib.suppress(
+        ModelError
+    ):  # of tokenizers transformers may have one of its own that reads the files
         WAYS[way](folder)
     assert not marker.exists()
 

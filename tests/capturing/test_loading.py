@@ -8,7 +8,13 @@ import torch
 
 import headscope as hs
 from headscope import CaptureError, ModelError
-from headscope.capturing import LOADING, load_bare_model, load_classifier, load_masked_model, load_model
+from headscope.capturing import (
+    LOADING,
+    load_bare_model,
+    load_classifier,
+    load_masked_model,
+    load_model,
+)
 from headscope.capturing.loading import options as _loading
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import parse_device, parse_loading
@@ -60,7 +66,9 @@ def test_half_precision_is_read_as_single_on_the_processor(half, stated, save):
 def test_a_precision_that_is_asked_for_is_taken(save):
     record = hs.capture(save(torch.float32), text=TEXT, dtype="bfloat16")
     assert record.model.dtype == "bfloat16"
-    assert hs.capture(save(torch.bfloat16), text=TEXT, dtype=torch.bfloat16).model.dtype == "bfloat16"
+    assert (
+        hs.capture(save(torch.bfloat16), text=TEXT, dtype=torch.bfloat16).model.dtype == "bfloat16"
+    )
 
 
 def test_on_an_accelerator_files_decide_the_precision(save):
@@ -76,7 +84,11 @@ def test_on_an_accelerator_files_decide_the_precision(save):
 
 def test_what_was_used_is_in_the_record_and_its_file(save, tmp_path):
     record = hs.capture(save(torch.float32), text=TEXT, device="cpu", attn_implementation="eager")
-    assert (record.model.device, record.model.implementation, record.model.quantization) == ("cpu", "eager", "")
+    assert (record.model.device, record.model.implementation, record.model.quantization) == (
+        "cpu",
+        "eager",
+        "",
+    )
     assert record.model.ran == "cpu, float32, eager attention"
     loaded = hs.load(hs.save(record, tmp_path / "run.safetensors"))
     assert loaded.model == record.model
@@ -98,7 +110,9 @@ def test_a_device_map_is_handed_on(save):
     record = hs.capture(folder, text=TEXT, device_map={"": "cpu"})
     assert record.model.dtype == "bfloat16"  # as transformers has it
     assert record.model.device == "cpu"
-    with pytest.raises(ModelError, match="device='cuda' and device_map='auto' both say where the model runs"):
+    with pytest.raises(
+        ModelError, match="device='cuda' and device_map='auto' both say where the model runs"
+    ):
         hs.capture(folder, text=TEXT, device_map="auto", device="cuda")
 
 
@@ -111,12 +125,22 @@ def test_what_is_given_reaches_transformers(save, monkeypatch):
 
         def noted(name, *args, own=own, called=loader.__name__, **given):
             seen[called] = given
-            return own(name, *args, **{key: value for key, value in given.items() if key != "quantization_config"})
+            return own(
+                name,
+                *args,
+                **{key: value for key, value in given.items() if key != "quantization_config"},
+            )
 
         monkeypatch.setattr(loader, "from_pretrained", noted)
     monkeypatch.setattr(_loading, "check_revision", lambda name, revision: revision)
     how = {"load_in_4bit": True}
-    load_for(save(torch.float32, family="bert"), TEXT, revision="main", quantization_config=how, dtype="float32")
+    load_for(
+        save(torch.float32, family="bert"),
+        TEXT,
+        revision="main",
+        quantization_config=how,
+        dtype="float32",
+    )
     assert {given["revision"] for given in seen.values()} == {"main"}
     assert seen["AutoModel"]["quantization_config"] == how
     assert "quantization_config" not in seen["AutoTokenizer"]
@@ -130,7 +154,10 @@ def test_what_is_given_reaches_transformers(save, monkeypatch):
         ({"device": 3.5}, "There is no device '3.5'"),
         ({"dtype": "bf16"}, "There is no precision 'bf16' for weights; give auto, float32"),
         ({"dtype": "int8"}, "There is no precision 'int8' for weights"),
-        ({"revision": "main"}, "revision='main' is of a repository on the hub, and the demo model has none"),
+        (
+            {"revision": "main"},
+            "revision='main' is of a repository on the hub, and the demo model has none",
+        ),
     ],
 )
 def test_what_is_not_there_is_one_clear_error(options, message):
@@ -140,20 +167,27 @@ def test_what_is_not_there_is_one_clear_error(options, message):
 
 
 def test_a_folder_has_no_revision(save):
-    with pytest.raises(ModelError, match="is of a repository on the hub, and the folder .* has none; leave it out"):
+    with pytest.raises(
+        ModelError, match="is of a repository on the hub, and the folder .* has none; leave it out"
+    ):
         hs.capture(save(torch.float32), text=TEXT, revision="v2")
 
 
 def test_a_gpu_that_is_not_there_is_one_clear_error(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ModelError, match=r"The device 'cuda' is not there: PyTorch .* sees no cuda on .*--device cpu"):
+    with pytest.raises(
+        ModelError,
+        match=r"The device 'cuda' is not there: PyTorch .* sees no cuda on .*--device cpu",
+    ):
         parse_device("cuda")
     assert parse_device("auto").type == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert parse_device("auto").type == "cuda"
     assert parse_device("cuda:1").index == 1
-    with pytest.raises(ModelError, match="'cuda:2' is not there: this machine has cuda:0 to cuda:1"):
+    with pytest.raises(
+        ModelError, match="'cuda:2' is not there: this machine has cuda:0 to cuda:1"
+    ):
         parse_device("cuda:2")
 
 
@@ -162,13 +196,17 @@ GIVEN = {
     "capture_many": lambda model: hs.capture_many(model, tiny_tokenizer(), [TEXT], device="cpu"),
     "generate": lambda model: hs.generate(model, tiny_tokenizer(), TEXT, device="cpu"),
     "heads": lambda model: hs.heads(model, tiny_tokenizer(), [TEXT], device="cpu"),
-    "effect": lambda model: hs.effect(model, tiny_tokenizer(), TEXT, interventions=[hs.Zero(layer=0)], device="cpu"),
+    "effect": lambda model: hs.effect(
+        model, tiny_tokenizer(), TEXT, interventions=[hs.Zero(layer=0)], device="cpu"
+    ),
 }
 
 
 @pytest.mark.parametrize("way", GIVEN)
 def test_a_model_that_is_loaded_takes_no_options_of_loading(way):
-    with pytest.raises(ModelError, match=r"device='cpu' is for a model that is named, .* move it with model.to"):
+    with pytest.raises(
+        ModelError, match=r"device='cpu' is for a model that is named, .* move it with model.to"
+    ):
         GIVEN[way](tiny_model("llama", writes=True))
 
 
@@ -186,7 +224,10 @@ def test_loaders_of_heads_take_the_options(tmp_path):
     from transformers import BertForMaskedLM, BertForSequenceClassification
 
     config = tiny_model("bert").config
-    for own, load in ((BertForMaskedLM, load_masked_model), (BertForSequenceClassification, load_classifier)):
+    for own, load in (
+        (BertForMaskedLM, load_masked_model),
+        (BertForSequenceClassification, load_classifier),
+    ):
         own(config).save_pretrained(tmp_path / own.__name__)
         assert load(tmp_path / own.__name__, dtype="float64").dtype is torch.float64
 
@@ -194,7 +235,13 @@ def test_loaders_of_heads_take_the_options(tmp_path):
 def test_studies_take_the_options_of_loading(save):
     assert set(_source.LOADING) == set(LOADING)
     folder = save(torch.float32)
-    found = hs.heads(folder, texts=["the cat sat.", "a dog ran off."], dtype="bfloat16", battery=False, batch_size=1)
+    found = hs.heads(
+        folder,
+        texts=["the cat sat.", "a dog ran off."],
+        dtype="bfloat16",
+        battery=False,
+        batch_size=1,
+    )
     assert "2 texts" in repr(found)
     with pytest.raises(hs.RecordError, match="device belong to a model and texts"):
         hs.heads(hs.capture(folder, text=TEXT), device="cpu")
@@ -205,7 +252,9 @@ def test_batches_are_as_large_as_was_said(monkeypatch):
 
     sizes, own = [], _many.run
     monkeypatch.setattr(
-        _many, "run", lambda model, inputs, *a, **k: sizes.append(inputs.count) or own(model, inputs, *a, **k)
+        _many,
+        "run",
+        lambda model, inputs, *a, **k: sizes.append(inputs.count) or own(model, inputs, *a, **k),
     )
     model, texts = tiny_model("bert"), ["a cat", "a dog", "a hen", "a cow", "a pig"]
     whole = list(hs.capture_many(model, tiny_tokenizer(), texts))

@@ -70,7 +70,9 @@ def test_a_bad_text_is_reported_and_the_rest_goes_on():
     model, tokenizer, seen = tiny_model("bert"), tiny_tokenizer(), []
     texts = ["a", "", "b", "a " * 40, ("c", " "), "d"]
     found = list(
-        hs.capture_many(model, tokenizer, texts, on_error=lambda index, error: seen.append((index, str(error))))
+        hs.capture_many(
+            model, tokenizer, texts, on_error=lambda index, error: seen.append((index, str(error)))
+        )
     )
     assert [record.texts for record in found] == [("a",), ("b",), ("d",)]
     assert sorted(index for index, _ in seen) == [1, 3, 4]
@@ -107,7 +109,12 @@ BAD = {
 
 
 def test_a_bad_text_costs_one_text(tokenizer):
-    good = {0: "the cat", 5: {"text": "it sat", "label": 1, "idx": 3}, 9: {"text": "a", "text_b": "b"}, 10: "a dog"}
+    good = {
+        0: "the cat",
+        5: {"text": "it sat", "label": 1, "idx": 3},
+        9: {"text": "a", "text_b": "b"},
+        10: "a dog",
+    }
     texts = [good.get(number, BAD.get(number, (None,))[0]) for number in range(11)]
     model, seen = tiny_model("bert"), {}
     found = list(hs.capture_many(model, tokenizer, texts, on_error=seen.__setitem__))
@@ -115,7 +122,9 @@ def test_a_bad_text_costs_one_text(tokenizer):
     assert sorted(seen) == sorted(BAD)
     for number, (_, message) in BAD.items():
         assert re.search(message, str(seen[number]))
-    with pytest.warns(UserWarning, match="input 1 was left out: The text holds half of a character"):
+    with pytest.warns(
+        UserWarning, match="input 1 was left out: The text holds half of a character"
+    ):
         assert len(list(hs.capture_many(model, tokenizer, ["a", "\udfff"]))) == 1
 
 
@@ -131,7 +140,9 @@ def test_a_batch_that_fails_is_run_one_by_one(fault, tokenizer, monkeypatch):
             raise IndexError("index out of range in self")
         return embed(self, ids).masked_fill(bad[..., None], float("inf"))
 
-    expected = [hs.capture(model, tokenizer, text)["self"].weights(1) for text in (texts[0], texts[2])]
+    expected = [
+        hs.capture(model, tokenizer, text)["self"].weights(1) for text in (texts[0], texts[2])
+    ]
     monkeypatch.setattr(type(model.embeddings.word_embeddings), "forward", poisoned)
     found = list(hs.capture_many(model, tokenizer, texts, on_error=seen.__setitem__))
     assert list(seen) == [1]
@@ -141,9 +152,13 @@ def test_a_batch_that_fails_is_run_one_by_one(fault, tokenizer, monkeypatch):
         np.testing.assert_allclose(record["self"].weights(1), weights, atol=1e-6)
 
 
-@pytest.mark.parametrize(("texts", "what"), [("One text.", "one text"), ({"text": "a"}, "dict"), (None, "NoneType")])
+@pytest.mark.parametrize(
+    ("texts", "what"), [("One text.", "one text"), ({"text": "a"}, "dict"), (None, "NoneType")]
+)
 def test_one_text_is_not_many(texts, what, tokenizer):
-    with pytest.raises(hs.TextError, match=f"reads many inputs and was given {what}; give a list, such as"):
+    with pytest.raises(
+        hs.TextError, match=f"reads many inputs and was given {what}; give a list, such as"
+    ):
         hs.capture_many(tiny_model("bert"), tokenizer, texts)
 
 
@@ -161,7 +176,13 @@ def test_a_model_may_be_named(tmp_path, tokenizer):
 def test_texts_of_unknown_tokens_may_be_left_out(tokenizer):
     seen = {}
     found = list(
-        hs.capture_many(tiny_model("bert"), tokenizer, ["1 2 3 a", "a b 1"], max_unknown=0.5, on_error=seen.__setitem__)
+        hs.capture_many(
+            tiny_model("bert"),
+            tokenizer,
+            ["1 2 3 a", "a b 1"],
+            max_unknown=0.5,
+            on_error=seen.__setitem__,
+        )
     )
     assert len(found) == 1
     assert re.search(r"75% of the tokens of the text are \[UNK\]", str(seen[0]))
@@ -177,7 +198,9 @@ def test_texts_of_unlike_length_share_a_batch(monkeypatch):
         return original(model, inputs, *args, **options)
 
     monkeypatch.setattr(_many, "run", counted)
-    records = list(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["a bee", "the cat sat on it"]))
+    records = list(
+        hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["a bee", "the cat sat on it"])
+    )
     assert batches == [2]
     assert [record.numbered for record in records] == ["", ""]
 
@@ -198,7 +221,9 @@ def most_waiting(monkeypatch):
 
 def test_a_record_comes_as_soon_as_those_before_it_are_done(tokenizer):
     model, passes = tiny_model("bert"), []
-    model.register_forward_hook(lambda module, args, output: passes.append(len(output.last_hidden_state)))
+    model.register_forward_hook(
+        lambda module, args, output: passes.append(len(output.last_hidden_state))
+    )
     texts = ["a cat", "the dog sat on the mat and slept"] * 4
     longer = len(tokenizer(texts[1])["input_ids"])
     found = hs.capture_many(model, tokenizer, texts, batch_tokens=4 * longer)
@@ -217,7 +242,9 @@ def test_records_that_wait_take_no_more_than_is_allowed(records, tokenizer, most
     size = max(map(_many.bytes_of, alone))
     found = list(hs.capture_many(model, tokenizer, texts, held=records * size))
     assert most_waiting() <= records * size
-    assert records < 100 or most_waiting() > 3 * size  # batches are not made smaller than they need be
+    assert (
+        records < 100 or most_waiting() > 3 * size
+    )  # batches are not made smaller than they need be
     for record, other in zip(found, alone, strict=True):
         same(record, other)
 
@@ -227,7 +254,11 @@ def test_what_a_record_takes_is_what_the_budget_says(tokenizer):
     for keep in ("qk", "weights", "auto"):
         told = hs.budget(model, tokenizer, "a cat sat", keep=keep)
         # beside that there are masks, a few bytes for each row
-        assert 0 <= _many.bytes_of(hs.capture(model, tokenizer, "a cat sat", keep=keep)) - told.kept < 500
+        assert (
+            0
+            <= _many.bytes_of(hs.capture(model, tokenizer, "a cat sat", keep=keep)) - told.kept
+            < 500
+        )
 
 
 @pytest.mark.parametrize("name", ["held", "batch_size"])

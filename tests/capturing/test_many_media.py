@@ -1,4 +1,6 @@
-"""Pictures and sounds among many inputs: in order, in batches where that is safe, and reported where they are bad."""
+"""Pictures and sounds among many inputs: in order, in batches where that is safe, and reported
+where they are bad.
+"""
 
 import numpy as np
 import pytest
@@ -42,12 +44,18 @@ def passes_of(model, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["vit", "dinov3_vit", "yolos"])
-@pytest.mark.parametrize(("batch_tokens", "batches"), [(1, [1] * 7), (60, [1, 3, 3]), (4096, [1, 6])])
+@pytest.mark.parametrize(
+    ("batch_tokens", "batches"), [(1, [1] * 7), (60, [1, 3, 3]), (4096, [1, 6])]
+)
 def test_pictures_of_one_size_share_a_batch(name, batch_tokens, batches, processor, monkeypatch):
     model, pictures = tiny_model(name), [picture(seed) for seed in range(7)]
     wanted = [hs.capture(model, processor, image=each) for each in pictures]
     seen = passes_of(model, monkeypatch)
-    found = list(hs.capture_many(model, processor, [{"image": each} for each in pictures], batch_tokens=batch_tokens))
+    found = list(
+        hs.capture_many(
+            model, processor, [{"image": each} for each in pictures], batch_tokens=batch_tokens
+        )
+    )
     assert seen == batches
     for record, alone in zip(found, wanted, strict=True):
         same(record, alone)
@@ -69,13 +77,19 @@ def test_sizes_are_kept_apart_and_the_order_holds(monkeypatch):
 
     processor = ViTImageProcessorPil(do_resize=False)
     model, sizes = tiny_model("vit_mae"), [(12, 20), (12, 20), (12, 20)]
-    found = list(hs.capture_many(model, processor, [{"image": picture(3, *size)} for size in sizes]))
+    found = list(
+        hs.capture_many(model, processor, [{"image": picture(3, *size)} for size in sizes])
+    )
     assert [record["self"].query.grid for record in found] == [(3, 5)] * 3
     model = tiny_model("dinov3_vit")  # takes any number of patches
     sizes = [(12, 20), (8, 16), (12, 20), (16, 8), (8, 16)]
     monkeypatch.setattr(_many, "AT_ONCE", 4)
-    found = list(hs.capture_many(model, processor, [{"image": picture(3, *size)} for size in sizes]))
-    assert [record["self"].query.grid for record in found] == [(height // 4, width // 4) for height, width in sizes]
+    found = list(
+        hs.capture_many(model, processor, [{"image": picture(3, *size)} for size in sizes])
+    )
+    assert [record["self"].query.grid for record in found] == [
+        (height // 4, width // 4) for height, width in sizes
+    ]
 
 
 def test_inputs_of_all_kinds_come_in_order(clip):
@@ -86,7 +100,11 @@ def test_inputs_of_all_kinds_come_in_order(clip):
         "no picture either",
     ]
     seen = []
-    found = list(hs.capture_many(*clip, inputs, on_error=lambda index, error: seen.append((index, str(error)))))
+    found = list(
+        hs.capture_many(
+            *clip, inputs, on_error=lambda index, error: seen.append((index, str(error)))
+        )
+    )
     assert [record.texts for record in found] == [("a cat",), ("an owl",)]
     assert [index for index, _ in sorted(seen)] == [1, 3]
     assert all("stopped at a text alone" in message for _, message in seen)
@@ -96,7 +114,11 @@ def test_inputs_of_all_kinds_come_in_order(clip):
 
 def test_a_mapping_may_hold_texts_alone():
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    found = list(hs.capture_many(model, tokenizer, [{"text": "a", "text_pair": "b c"}, ("a", "b c"), {"text": "d"}]))
+    found = list(
+        hs.capture_many(
+            model, tokenizer, [{"text": "a", "text_pair": "b c"}, ("a", "b c"), {"text": "d"}]
+        )
+    )
     same(found[0], found[1])
     assert [record.texts for record in found] == [("a", "b c"), ("a", "b c"), ("d",)]
 
@@ -107,11 +129,16 @@ def test_sounds_are_captured_one_after_the_other():
     extractor = Wav2Vec2FeatureExtractor(sampling_rate=8000)
     model = tiny_model("wav2vec2")
     sounds = [np.sin(np.arange(length, dtype=np.float32) / 5) for length in (900, 500, 700)]
-    found = list(hs.capture_many(model, extractor, [{"sound": each, "sampling_rate": 8000} for each in sounds]))
+    found = list(
+        hs.capture_many(
+            model, extractor, [{"sound": each, "sampling_rate": 8000} for each in sounds]
+        )
+    )
     for record, sound in zip(found, sounds, strict=True):
         same(record, hs.capture(model, extractor, sound=sound, sampling_rate=8000))
     assert [len(record["self"].query) for record in found] == sorted(
-        {len(record["self"].query) for record in found}, key=[len(record["self"].query) for record in found].index
+        {len(record["self"].query) for record in found},
+        key=[len(record["self"].query) for record in found].index,
     )
 
 
@@ -130,14 +157,21 @@ def test_a_bad_input_is_reported_with_its_number_and_the_rest_goes_on(processor,
         {"image": path, "text": "a cat"},
     ]
     model = tiny_model("vit")
-    found = list(hs.capture_many(model, processor, inputs, on_error=lambda index, error: seen.update({index: error})))
+    found = list(
+        hs.capture_many(
+            model, processor, inputs, on_error=lambda index, error: seen.update({index: error})
+        )
+    )
     assert len(found) == 2
     same(found[1], hs.capture(model, processor, image=picture(2)))
     wanted = {
         1: "gone.png is not there",
         2: "An input has no 'picture'; there are text, text_pair, image",
         3: "An input holds nothing to read; give a text, an image or a sound",
-        4: "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, not int",
+        4: (
+            "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, not "
+            "int"
+        ),
         5: "ViTModel reads no text; give it a picture",
         7: "ViTModel reads no text beside it",
     }
@@ -149,7 +183,9 @@ def test_a_bad_input_is_reported_with_its_number_and_the_rest_goes_on(processor,
 def test_a_changed_batch_is_changed_in_every_picture(processor):
     model, change = tiny_model("vit"), [hs.Zero(layer=0, heads=[1])]
     inputs = [{"image": picture(seed)} for seed in range(3)]
-    for record, given in zip(hs.capture_many(model, processor, inputs, interventions=change), inputs, strict=True):
+    for record, given in zip(
+        hs.capture_many(model, processor, inputs, interventions=change), inputs, strict=True
+    ):
         assert record["self"].layer(0).changes
         same(record, hs.capture(model, processor, image=given["image"], interventions=change))
 
@@ -163,7 +199,9 @@ def test_heads_of_pictures(processor):
     assert {"next", "previous", "first-token"} <= told
     assert not {"same", "same-other", "bag", "induction"} & told
     again = hs.heads(model, processor, inputs, random_weights=True)
-    assert [label.score for label in again.all_labels] == pytest.approx([label.score for label in found.all_labels])
+    assert [label.score for label in again.all_labels] == pytest.approx(
+        [label.score for label in found.all_labels]
+    )
     assert hs.heads(model, processor, inputs[0]).texts == 1
 
 
@@ -180,6 +218,8 @@ def test_pictures_that_wait_take_no_more_than_is_allowed(processor, monkeypatch)
     model, pictures = tiny_model("vit"), [picture(seed) for seed in range(8)]
     size = _many.bytes_of(hs.capture(model, processor, image=pictures[0]))
     passes = passes_of(model, monkeypatch)
-    found = list(hs.capture_many(model, processor, [{"image": each} for each in pictures], held=3 * size))
+    found = list(
+        hs.capture_many(model, processor, [{"image": each} for each in pictures], held=3 * size)
+    )
     assert len(found) == 8
     assert max(passes) == 3

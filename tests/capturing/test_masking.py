@@ -1,4 +1,6 @@
-"""What masking a word costs another, on a planted model, a tiny random one, and where there is no head for it."""
+"""What masking a word costs another, on a planted model, a tiny random one, and where there is no
+head for it.
+"""
 
 import types
 
@@ -37,7 +39,9 @@ def masked():
 
 
 class Planted(nn.Module):
-    """Guesses a masked word surely where its neighbour (the other of its two) can be seen, by chance else."""
+    """Guesses a masked word surely where its neighbour (the other of its two) can be seen, by
+    chance else.
+    """
 
     device = torch.device("cpu")
     config = types.SimpleNamespace(max_position_embeddings=64)
@@ -103,7 +107,14 @@ def test_a_live_model_scores_its_heads(masked, tokenizer):
 
 @pytest.mark.parametrize(
     ("later", "earlier", "back"),
-    [(0, 1, True), (1e-6, 0.01, True), (9e-5, 1.1e-4, False), (1, 1, False), (1, 0, False), (0, 9e-5, False)],
+    [
+        (0, 1, True),
+        (1e-6, 0.01, True),
+        (9e-5, 1.1e-4, False),
+        (1, 1, False),
+        (1, 0, False),
+        (0, 9e-5, False),
+    ],
 )
 def test_a_model_that_hardly_reacts_is_not_taken_for_one_that_looks_back(later, earlier, back, rng):
     drops = rng.uniform(-1, 1, (7, 7))
@@ -122,7 +133,9 @@ def test_models_without_a_head_are_refused(tokenizer, masked):
 
 
 def test_an_untrained_head_is_refused_and_a_trained_one_read(tmp_path, masked, tokenizer):
-    with pytest.raises(ModelError, match="all-MiniLM-L6-v2 has no trained masked-word head: its files lack cls"):
+    with pytest.raises(
+        ModelError, match="all-MiniLM-L6-v2 has no trained masked-word head: its files lack cls"
+    ):
         load_masked_model(None)
     masked.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)

@@ -1,4 +1,6 @@
-"""Positions that have no names are numbered, and said to be; what is captured of them is the model's own."""
+"""Positions that have no names are numbered, and said to be; what is captured of them is the
+model's own.
+"""
 
 import re
 
@@ -33,7 +35,10 @@ def own_weights(model, inputs):
 
 def check_weights(record, own, example=0):
     """Each layer, whatever its stack, against one that the model returned, in order."""
-    layers = sorted((layer for stack in record.stacks.values() for layer in stack), key=lambda layer: layer.module)
+    layers = sorted(
+        (layer for stack in record.stacks.values() for layer in stack),
+        key=lambda layer: layer.module,
+    )
     assert len(layers) == len(own)
     for layer, weights in zip(layers, own, strict=True):
         assert layer.size == weights[example].shape[1:]
@@ -42,7 +47,9 @@ def check_weights(record, own, example=0):
 
 def test_pooled_tokens_are_numbered_and_the_others_keep_their_names(tokenizer):
     model = tiny_model("funnel")
-    with pytest.warns(UserWarning, match=NUMBERED + r"encoder.blocks.1.0.attention works on 1 x 10 positions"):
+    with pytest.warns(
+        UserWarning, match=NUMBERED + r"encoder.blocks.1.0.attention works on 1 x 10 positions"
+    ):
         record = hs.capture(model, tokenizer, TEXT)
     pooled = record["encoder.stage3"]
     assert pooled.query.pieces == tuple(map(str, range(10)))
@@ -53,7 +60,9 @@ def test_pooled_tokens_are_numbered_and_the_others_keep_their_names(tokenizer):
     assert record.numbered == pooled.query.numbered
     assert not pooled.others  # what stands in another stack is no layer without attention
     assert "10 numbered positions x 20 tokens" in record.summary
-    encoder = [layer for name in record.stacks if name.startswith("encoder") for layer in record[name]]
+    encoder = [
+        layer for name in record.stacks if name.startswith("encoder") for layer in record[name]
+    ]
     own = own_weights(tiny_model("funnel"), tokenizer([TEXT], return_tensors="pt"))
     for layer, weights in zip([*encoder, *record["decoder"]], own, strict=True):
         assert np.abs(layer.weights_of() - weights[0]).max() < 1e-5
@@ -83,17 +92,24 @@ def test_videos_and_time_series(family):
 
 def test_frames_of_a_video_belong_to_their_example():
     inputs = made_up(tiny_model("videomae"))
-    with pytest.warns(UserWarning, match="attends to positions that do not stand for all patches, one by one"):
+    with pytest.warns(
+        UserWarning, match="attends to positions that do not stand for all patches, one by one"
+    ):
         records = capture_ids(tiny_model("videomae"), **inputs)
     assert [len(record["self"].query) for record in records] == [18, 18]
 
 
 def test_input_that_is_no_text_is_numbered_beside_its_mask():
-    model, states = tiny_model("bert"), torch.randn(2, 7, 24, generator=torch.Generator().manual_seed(4))
+    model, states = (
+        tiny_model("bert"),
+        torch.randn(2, 7, 24, generator=torch.Generator().manual_seed(4)),
+    )
     mask = torch.ones(2, 7, dtype=torch.long)
     mask[1, 5:] = 0
     inputs = {"inputs_embeds": states, "attention_mask": mask}
-    with pytest.warns(UserWarning, match=NUMBERED + "BertModel was given inputs_embeds, attention_mask"):
+    with pytest.warns(
+        UserWarning, match=NUMBERED + "BertModel was given inputs_embeds, attention_mask"
+    ):
         records = capture_encoded(model, None, inputs)
     assert [len(record["self"].query) for record in records] == [7, 5]
     own = own_weights(model, inputs)
@@ -122,7 +138,10 @@ def test_many_texts_are_numbered_each_alone(tokenizer):
     for text, record in zip(texts, many, strict=True):
         alone = hs.capture(model, tokenizer, text)
         assert record.summary == alone.summary
-        assert np.abs(record["encoder.stage3"].weights(1) - alone["encoder.stage3"].weights(1)).max() < 1e-6
+        assert (
+            np.abs(record["encoder.stage3"].weights(1) - alone["encoder.stage3"].weights(1)).max()
+            < 1e-6
+        )
 
 
 @pytest.mark.filterwarnings("ignore:Some positions")
@@ -152,7 +171,9 @@ def test_rows_that_are_no_examples_are_refused():
             states = self.embed(input_ids).unflatten(1, (-1, 4)).flatten(0, 1)
             return BaseModelOutput(self.attention(states, states, states)[0])
 
-    with pytest.raises(CaptureError, match="computes attention on 6 rows where the model was given 2"):
+    with pytest.raises(
+        CaptureError, match="computes attention on 6 rows where the model was given 2"
+    ):
         capture_ids(Windows(PreTrainedConfig()), input_ids=torch.randint(5, 60, (2, 12)))
 
 
@@ -164,7 +185,9 @@ def test_files_and_pages_tell_why(tokenizer, tmp_path):
     loaded = hs.load(hs.save(record, tmp_path / "record.safetensors"))
     assert loaded.summary == record.summary
     assert loaded.numbered == record.numbered
-    assert [stack.query for stack in loaded.stacks.values()] == [stack.query for stack in record.stacks.values()]
+    assert [stack.query for stack in loaded.stacks.values()] == [
+        stack.query for stack in record.stacks.values()
+    ]
     assert page_parts(loaded, {})[0]["numbered"] == record.numbered
     assert "numbered" not in page_parts(hs.capture(tiny_model("bert"), tokenizer, TEXT), {})[0]
 
@@ -181,20 +204,31 @@ def test_the_command_line_tells_why(tokenizer, tmp_path, capsys):
     assert run(["capture", TEXT, "--model", str(tmp_path / "model"), "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "10 numbered positions" in said
-    assert re.search(r"^Some positions have no names and are numbered: encoder.blocks.1.0", said, re.MULTILINE)
+    assert re.search(
+        r"^Some positions have no names and are numbered: encoder.blocks.1.0", said, re.MULTILINE
+    )
 
 
 def packed_model():
     """Its processor packs patches, and its forward tells of them by another name than most."""
     from transformers import GlmImageVisionConfig, GlmImageVisionModel
 
-    sizes = {"depth": 2, "hidden_size": 24, "num_heads": 3, "intermediate_size": 40, "patch_size": 4, "image_size": 16}
+    sizes = {
+        "depth": 2,
+        "hidden_size": 24,
+        "num_heads": 3,
+        "intermediate_size": 40,
+        "patch_size": 4,
+        "image_size": 16,
+    }
     return GlmImageVisionModel(GlmImageVisionConfig(**sizes)).eval()
 
 
 def test_packed_patches_of_an_unknown_order_are_numbered():
     with pytest.warns(UserWarning, match=NUMBERED + r"pixel_values of shape \[24, 48\]"):
-        record = capture_ids(packed_model(), pixel_values=torch.randn(24, 48), grid_thw=torch.tensor([[1, 4, 6]]))[0]
+        record = capture_ids(
+            packed_model(), pixel_values=torch.randn(24, 48), grid_thw=torch.tensor([[1, 4, 6]])
+        )[0]
     assert len(record["self"]) == 2
     assert len(record["self"].query) == 24
     assert record.verified < 1e-5
@@ -203,13 +237,20 @@ def test_packed_patches_of_an_unknown_order_are_numbered():
 def test_several_packed_pictures_of_an_unknown_order_are_refused():
     """They are attended to one by one, so that each would be taken for a layer."""
     with pytest.raises(CaptureError, match="give one picture of one frame"):
-        capture_ids(packed_model(), pixel_values=torch.randn(32, 48), grid_thw=torch.tensor([[1, 4, 4], [1, 4, 4]]))
+        capture_ids(
+            packed_model(),
+            pixel_values=torch.randn(32, 48),
+            grid_thw=torch.tensor([[1, 4, 4], [1, 4, 4]]),
+        )
 
 
 def test_other_attention_that_cannot_be_read_is_told():
     """ProphetNet's streams that predict attend on five axes, beside a stream that is read."""
     model = tiny_model("prophetnet")
-    with pytest.warns(UserWarning, match="layers.0.self_attn, .* also compute attention in a form that is not known"):
+    with pytest.warns(
+        UserWarning,
+        match="layers.0.self_attn, .* also compute attention in a form that is not known",
+    ):
         record = capture_ids(model, **made_up(model))[0]
     assert "not shown" in record["cross"].query.numbered
     assert record["decoder"].query.numbered == ""

@@ -1,4 +1,6 @@
-"""Models whose weights are on the processor or on disk between passes (accelerate): captured as in memory."""
+"""Models whose weights are on the processor or on disk between passes (accelerate): captured as in
+memory.
+"""
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ import headscope as hs
 from headscope.capturing import capture_ids
 from headscope.testing import tiny_model, tiny_tokenizer
 
-accelerate = pytest.importorskip("accelerate", reason="accelerate, which offloads, is not installed")
+accelerate = pytest.importorskip(
+    "accelerate", reason="accelerate, which offloads, is not installed"
+)
 
 TEXT = "the cat sat."
 WAYS = ("cpu", "disk", "auto")
@@ -24,14 +28,18 @@ def offloaded(family, way, folder, **options):
     model.save_pretrained(folder / "model")
     limits = {"cpu": sum(part.numel() for part in model.parameters()) * 2}  # half of it
     whole = type(model).from_pretrained
-    return whole(folder / "model", device_map="auto", max_memory=limits, offload_folder=str(folder / "off")).eval()
+    return whole(
+        folder / "model", device_map="auto", max_memory=limits, offload_folder=str(folder / "off")
+    ).eval()
 
 
 def state_of(model):
     """Where each weight is, and what is hooked on each module."""
     places = [(name, part.device.type) for name, part in model.named_parameters()]
     return places, [
-        (len(module._forward_hooks), id(module._hf_hook)) for module in model.modules() if hasattr(module, "_hf_hook")
+        (len(module._forward_hooks), id(module._hf_hook))
+        for module in model.modules()
+        if hasattr(module, "_hf_hook")
     ]
 
 
@@ -48,14 +56,19 @@ def test_an_offloaded_model_gives_the_records_of_one_in_memory(family, way, tmp_
     for options in ({}, {"keep": "norms"}, {"interventions": [hs.Zero(layer=0, heads=[1])]}):
         wanted, got = (hs.capture(model, tokenizer, TEXT, **options) for model in (plain, away))
         for layer, other in zip(wanted["self"], got["self"], strict=True):
-            assert np.allclose(layer.weights, other.weights, atol=1e-6)  # memory is laid out otherwise
+            assert np.allclose(
+                layer.weights, other.weights, atol=1e-6
+            )  # memory is laid out otherwise
             assert layer.projection == other.projection
             assert layer.changes == other.changes
             if "keep" in options:
                 assert dict(layer.contributions.missing) == dict(other.contributions.missing)
-                assert np.allclose(layer.contributions.output, other.contributions.output, atol=1e-6)
+                assert np.allclose(
+                    layer.contributions.output, other.contributions.output, atol=1e-6
+                )
     wanted, got = (
-        hs.generate(model, tokenizer, TEXT, max_new_tokens=3, seed=1, do_sample=True) for model in (plain, away)
+        hs.generate(model, tokenizer, TEXT, max_new_tokens=3, seed=1, do_sample=True)
+        for model in (plain, away)
     )
     assert wanted.generation.text == got.generation.text
     assert np.allclose(wanted.generation.probabilities, got.generation.probabilities, atol=1e-6)
@@ -70,7 +83,10 @@ def test_a_block_of_interventions_changes_an_offloaded_model_alike(tmp_path):
     inputs = tokenizer(["a bee", TEXT], return_tensors="pt", padding=True)
     states = []
     for model in (tiny_model("bert"), offloaded("bert", "cpu", tmp_path)):
-        with hs.intervene(model, hs.Cut(layer=0, heads=[0], keys=[1]), hs.Uniform(layer=1)), torch.no_grad():
+        with (
+            hs.intervene(model, hs.Cut(layer=0, heads=[0], keys=[1]), hs.Uniform(layer=1)),
+            torch.no_grad(),
+        ):
             states.append(model(**inputs).last_hidden_state)
     assert torch.equal(*states)
 
@@ -78,7 +94,10 @@ def test_a_block_of_interventions_changes_an_offloaded_model_alike(tmp_path):
 def test_embeddings_of_an_offloaded_model_are_read(tmp_path):
     from headscope.capturing import input_embeddings
 
-    vectors = [input_embeddings(model) for model in (tiny_model("bert"), offloaded("bert", "disk", tmp_path))]
+    vectors = [
+        input_embeddings(model)
+        for model in (tiny_model("bert"), offloaded("bert", "disk", tmp_path))
+    ]
     assert np.array_equal(*vectors)
 
 
@@ -88,7 +107,9 @@ def test_an_offloaded_model_of_pictures_gives_the_same_records(family, way, tmp_
     plain, away = tiny_model(family), offloaded(family, way, tmp_path)
     size = plain.config.image_size
     height, width = size if isinstance(size, list | tuple) else (size, size)
-    picture = torch.randn(1, plain.config.num_channels, height, width, generator=torch.Generator().manual_seed(0))
+    picture = torch.randn(
+        1, plain.config.num_channels, height, width, generator=torch.Generator().manual_seed(0)
+    )
     wanted, got = (capture_ids(model, pixel_values=picture)[0] for model in (plain, away))
     assert list(wanted.stacks) == list(got.stacks)
     for name, stack in wanted.stacks.items():

@@ -1,4 +1,6 @@
-"""Models that compute attention themselves: transformers' families without the interface, and hand-written ones."""
+"""Models that compute attention themselves: transformers' families without the interface, and
+hand-written ones.
+"""
 
 import dataclasses
 
@@ -35,18 +37,26 @@ def test_weights_equal_the_models_own(family, side):
     for example, record in enumerate(capture_encoded(model, tokenizer, inputs)):
         kept = inputs["attention_mask"][example].bool().numpy()
         for layer, theirs in zip(record["self"], own, strict=True):
-            assert np.abs(layer.weights - theirs[example].numpy()[:, kept][:, :, kept]).max() <= 1e-7
+            assert (
+                np.abs(layer.weights - theirs[example].numpy()[:, kept][:, :, kept]).max() <= 1e-7
+            )
 
 
 def test_falcon_is_what_its_own_attention_computes():
-    """Its own returned weights come from another path, which changes its output too; the layer output decides."""
+    """Its own returned weights come from another path, which changes its output too; the layer
+    output decides.
+    """
     record = hs.capture(tiny_model("falcon"), tiny_tokenizer(), TEXT)
-    assert [layer.projection for layer in record["self"]] == [f"h.{n}.self_attention.dense" for n in range(2)]
+    assert [layer.projection for layer in record["self"]] == [
+        f"h.{n}.self_attention.dense" for n in range(2)
+    ]
     assert {layer.kind for layer in record["self"]} == {"causal"}
     assert record.verified < 1e-5
 
 
-@pytest.mark.parametrize(("family", "kind"), [("gptj", "causal"), ("bloom", "causal"), ("deberta-v2", "full")])
+@pytest.mark.parametrize(
+    ("family", "kind"), [("gptj", "causal"), ("bloom", "causal"), ("deberta-v2", "full")]
+)
 def test_kind_and_projection_are_found(family, kind):
     record = hs.capture(tiny_model(family), tiny_tokenizer(), TEXT)
     assert {layer.kind for layer in record["self"]} == {kind}
@@ -63,7 +73,10 @@ class HandWritten(nn.Module):
         self.projections = nn.ModuleDict({name: nn.Linear(12, 12) for name in "qkvo"})
 
     def forward(self, states):
-        q, k, v = (self.projections[name](states).unflatten(-1, (self.heads, 4)).transpose(1, 2) for name in "qkv")
+        q, k, v = (
+            self.projections[name](states).unflatten(-1, (self.heads, 4)).transpose(1, 2)
+            for name in "qkv"
+        )
         return self.projections["o"](getattr(self, self.way)(q, k, v).flatten(2))
 
     def matmul(self, q, k, v):
@@ -95,7 +108,9 @@ def test_hand_written_attention_is_seen_whatever_its_way(way):
         calls = []
         with Watch(model, batch=2, take=calls.append):
             seen = model(states)
-        q, k = (model.projections[name](states).unflatten(-1, (3, 4)).transpose(1, 2) for name in "qk")
+        q, k = (
+            model.projections[name](states).unflatten(-1, (3, 4)).transpose(1, 2) for name in "qk"
+        )
     assert torch.equal(seen, expected)
     (call,) = calls
     wanted = (q @ k.transpose(-1, -2) / 2).softmax(-1)
@@ -115,7 +130,9 @@ def test_other_products_are_not_taken_for_attention():
 
         def forward(self, states):
             shares = self.gate(states).softmax(-1)  # a router: softmax of no product of activations
-            return shares.transpose(1, 2) @ states + (states @ states.transpose(1, 2) @ states).mean()
+            return (
+                shares.transpose(1, 2) @ states + (states @ states.transpose(1, 2) @ states).mean()
+            )
 
     calls = []
     with Watch(Mixing(), batch=2, take=calls.append):
@@ -142,12 +159,18 @@ class Scored(nn.Module):
         self.o = nn.Linear(12, 12)
 
     def forward(self, states):
-        q, k, v = (part(states).unflatten(-1, (3, 4)).transpose(1, 2) for part in (self.query, self.key, self.value))
+        q, k, v = (
+            part(states).unflatten(-1, (3, 4)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
         weights = self.chain(q @ k.transpose(-1, -2)).softmax(-1)
         return self.o((weights @ v).transpose(1, 2).flatten(2))
 
 
-SLOPES = torch.tensor([0.5, 0.25, 0.125])[:, None, None] * -torch.arange(5).sub(torch.arange(5)[:, None]).abs()
+SLOPES = (
+    torch.tensor([0.5, 0.25, 0.125])[:, None, None]
+    * -torch.arange(5).sub(torch.arange(5)[:, None]).abs()
+)
 FUTURE = torch.ones(5, 5, dtype=torch.bool).triu(1)
 CHAINS = {
     "over": (lambda s: s / 2, 0.5, False, "full"),
@@ -158,7 +181,12 @@ CHAINS = {
     "causal": (lambda s: (s / 2).masked_fill(FUTURE, -torch.inf), 0.5, False, "causal"),
     "lowest": (lambda s: s / 2 + FUTURE * torch.finfo(s.dtype).min, 0.5, False, "causal"),
     "minus ten thousand": (lambda s: s / 2 - 1e4 * FUTURE, 0.5, False, "causal"),
-    "put in place": (lambda s: torch.where(FUTURE, torch.tensor(-1e4), s / 2), 0.5, False, "causal"),
+    "put in place": (
+        lambda s: torch.where(FUTURE, torch.tensor(-1e4), s / 2),
+        0.5,
+        False,
+        "causal",
+    ),
     "everything": (
         lambda s: (s * 0.5 + SLOPES).masked_fill(FUTURE, -1e9).to(torch.float64).float(),
         0.5,
@@ -224,8 +252,12 @@ def test_multi_head_attention_of_torch_is_seen(mask, other):
     sight = sight_of(call)
     for example in range(2):
         rows = torch.arange(5)
-        torch.testing.assert_close(weights_of(call, sight, example, rows), own[example], atol=1e-6, rtol=0)
-        torch.testing.assert_close(recomputed(call, sight, example, rows), own[example], atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            weights_of(call, sight, example, rows), own[example], atol=1e-6, rtol=0
+        )
+        torch.testing.assert_close(
+            recomputed(call, sight, example, rows), own[example], atol=1e-6, rtol=0
+        )
         worst, largest = difference(call, own[example], example, rows)
         assert worst < 1e-5 < largest
 

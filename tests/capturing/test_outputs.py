@@ -1,4 +1,6 @@
-"""Families whose attention cannot be seen being computed: what they return, as far as it is proved."""
+"""Families whose attention cannot be seen being computed: what they return, as far as it is
+proved.
+"""
 
 import numpy as np
 import pytest
@@ -46,7 +48,9 @@ def test_longformer_is_captured_from_what_it_returns():
 
 def test_padding_is_cut_off_what_is_returned():
     model, tokenizer = tiny_model("longformer"), tiny_tokenizer()
-    long, short = capture_encoded(model, tokenizer, tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt"))
+    long, short = capture_encoded(
+        model, tokenizer, tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt")
+    )
     assert len(short["self"].query) < len(long["self"].query)
     for record in (long, short):
         assert record.verified < 1e-5
@@ -70,6 +74,8 @@ def test_led_mixes_two_routes():
 
 
 def test_what_a_model_returns_is_not_believed_without_proof():
-    """BigBird's sparse attention returns rows that sum to less than 1 and do not lead to its own output."""
+    """BigBird's sparse attention returns rows that sum to less than 1 and do not lead to its own
+    output.
+    """
     with pytest.raises(CaptureError, match="in pieces of 2 sizes that cannot be put together"):
         hs.capture(tiny_model("big_bird (sparse)"), tiny_tokenizer(), TEXT)

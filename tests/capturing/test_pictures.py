@@ -12,7 +12,16 @@ from headscope import CaptureError, FileError, TextError
 from headscope.capturing import capture_encoded, capture_ids
 from headscope.testing import tiny_model, tiny_tokenizer
 
-PATCH = {"vit": 4, "deit": 4, "beit": 4, "dinov3_vit": 4, "yolos": 4, "swin": 2, "swinv2": 2, "clip_vision_model": 4}
+PATCH = {
+    "vit": 4,
+    "deit": 4,
+    "beit": 4,
+    "dinov3_vit": 4,
+    "yolos": 4,
+    "swin": 2,
+    "swinv2": 2,
+    "clip_vision_model": 4,
+}
 SPECIAL = {
     "vit": ["[CLS]"],
     "deit": ["[CLS]", "[DISTILLATION]"],
@@ -38,10 +47,18 @@ def test_tokens_have_the_grid_and_learned_tokens_their_names(name):
     record = capture_ids(model, pixel_values=picture_of(model))[0]
     tokens = next(iter(record.stacks.values())).query
     assert tokens.grid == ((8, 16) if name == "swin" else (3, 5))
-    assert [label for label, place in zip(tokens.labels, tokens.places, strict=True) if place is None] == SPECIAL[name]
-    assert [mask for mask, place in zip(tokens.special, tokens.places, strict=True) if mask != (place is None)] == []
+    assert [
+        label for label, place in zip(tokens.labels, tokens.places, strict=True) if place is None
+    ] == SPECIAL[name]
+    assert [
+        mask
+        for mask, place in zip(tokens.special, tokens.places, strict=True)
+        if mask != (place is None)
+    ] == []
     places = [place for place in tokens.places if place is not None]
-    assert places == [(row, column) for row in range(tokens.grid[0]) for column in range(tokens.grid[1])]
+    assert places == [
+        (row, column) for row in range(tokens.grid[0]) for column in range(tokens.grid[1])
+    ]
     assert tokens.labels[tokens.places.index((1, 3))] == "r1c3"
 
 
@@ -55,7 +72,8 @@ def test_a_patch_painted_over_changes_the_token_of_its_place_and_no_other(name):
         rows, columns = (slice(number * patch, (number + 1) * patch) for number in place)
         painted[:, :, rows, columns] += 1
         before, after = (
-            next(iter(capture_ids(model, pixel_values=pixels)[0].stacks.values())) for pixels in (picture, painted)
+            next(iter(capture_ids(model, pixel_values=pixels)[0].stacks.values()))
+            for pixels in (picture, painted)
         )
         values = [stack.layer(0).values for stack in (before, after)]
         changed = np.abs(values[0] - values[1]).max(axis=(0, 2)) > 1e-6
@@ -64,7 +82,9 @@ def test_a_patch_painted_over_changes_the_token_of_its_place_and_no_other(name):
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
 def test_swins_windows_are_the_models_own_laid_out_on_the_grid(implementation):
-    """What the model returns is [window ...] of the last layer of each stage, the first of which shifts its windows."""
+    """What the model returns is [window ...] of the last layer of each stage, the first of which
+    shifts its windows.
+    """
     model = tiny_model("swin", attn_implementation=implementation)
     pictures = picture_of(model, 2)
     records = capture_ids(model, pixel_values=pictures)
@@ -72,9 +92,15 @@ def test_swins_windows_are_the_models_own_laid_out_on_the_grid(implementation):
     with torch.no_grad():
         own = model(pixel_values=pictures, output_attentions=True).attentions
     shifts = (2, 0)
-    for stage, (shift, (rows, columns)) in enumerate(zip(shifts, [(8, 16), (4, 8)], strict=True), start=1):
-        numbers = torch.roll(torch.arange(rows * columns).reshape(rows, columns), (-shift, -shift), (0, 1))
-        windows = numbers.reshape(rows // 4, 4, columns // 4, 4).swapaxes(1, 2).reshape(-1, 16).numpy()
+    for stage, (shift, (rows, columns)) in enumerate(
+        zip(shifts, [(8, 16), (4, 8)], strict=True), start=1
+    ):
+        numbers = torch.roll(
+            torch.arange(rows * columns).reshape(rows, columns), (-shift, -shift), (0, 1)
+        )
+        windows = (
+            numbers.reshape(rows // 4, 4, columns // 4, 4).swapaxes(1, 2).reshape(-1, 16).numpy()
+        )
         for example, record in enumerate(records):
             stack = record[f"stage{stage}"]
             wanted = np.zeros((stack.heads, rows * columns, rows * columns))
@@ -90,7 +116,9 @@ def test_swins_windows_are_the_models_own_laid_out_on_the_grid(implementation):
 
 def test_windows_that_reach_over_the_edge_are_refused():
     model = tiny_model("swin", image_size=(20, 32))
-    with pytest.raises(CaptureError, match="windows, one of which holds 8 positions that belong to no patch"):
+    with pytest.raises(
+        CaptureError, match="windows, one of which holds 8 positions that belong to no patch"
+    ):
         capture_ids(model, pixel_values=picture_of(model, 2))
 
 
@@ -128,7 +156,9 @@ def test_both_sides_of_clip():
 
 
 def test_which_picture_belongs_to_which_text_is_not_guessed():
-    with pytest.raises(CaptureError, match="3 pictures were given for 2 texts, and it cannot be told which belong"):
+    with pytest.raises(
+        CaptureError, match="3 pictures were given for 2 texts, and it cannot be told which belong"
+    ):
         capture_ids(tiny_model("clip"), **clip_inputs(pictures=3))
 
 
@@ -157,17 +187,30 @@ def test_two_pictures_in_one_text():
     vision = record["vision"]
     assert len(vision.query) == 2 * 10
     alone = [
-        capture_ids(model, input_ids=llava_ids([9]), pixel_values=pictures[number, None])[0]["vision"]
+        capture_ids(model, input_ids=llava_ids([9]), pixel_values=pictures[number, None])[0][
+            "vision"
+        ]
         for number in range(2)
     ]
     for layer in vision:
         for number, other in enumerate(alone):
-            at = [position for position, picture in enumerate(vision.query.pictures) if picture == number]
+            at = [
+                position
+                for position, picture in enumerate(vision.query.pictures)
+                if picture == number
+            ]
             assert (
-                np.abs(layer.weights_of()[:, at][:, :, at] - other.layer(layer.layer).weights_of()[:, 1:, 1:]).max()
+                np.abs(
+                    layer.weights_of()[:, at][:, :, at]
+                    - other.layer(layer.layer).weights_of()[:, 1:, 1:]
+                ).max()
                 < 2e-6
             )
-            elsewhere = [position for position, picture in enumerate(vision.query.pictures) if picture == 1 - number]
+            elsewhere = [
+                position
+                for position, picture in enumerate(vision.query.pictures)
+                if picture == 1 - number
+            ]
             assert not layer.weights_of()[:, at][:, :, elsewhere].any()
 
 
@@ -185,8 +228,14 @@ def test_packed_patches_have_the_places_that_the_model_turns_them_by(together):
     else:
         texts = [llava_ids([count])[0] for count in counts]
         longest = max(map(len, texts))
-        ids = torch.stack([torch.cat([text, torch.full((longest - len(text),), 11)]) for text in texts])
-    inputs = {"input_ids": ids, "mm_token_type_ids": (ids == 63).long(), "attention_mask": torch.ones_like(ids)}
+        ids = torch.stack(
+            [torch.cat([text, torch.full((longest - len(text),), 11)]) for text in texts]
+        )
+    inputs = {
+        "input_ids": ids,
+        "mm_token_type_ids": (ids == 63).long(),
+        "attention_mask": torch.ones_like(ids),
+    }
     records = capture_ids(model, pixel_values=drawn(32, 96), image_grid_thw=grids, **inputs)
     found = [place for record in records for place in record["vision"].query.places]
     assert found == wanted
@@ -202,7 +251,9 @@ def test_packed_patches_have_the_places_that_the_model_turns_them_by(together):
 
 def test_a_text_written_about_a_picture():
     model = tiny_model("vision-encoder-decoder")
-    record = capture_ids(model, pixel_values=drawn(1, 3, 12, 20), decoder_input_ids=torch.tensor([[2, 7, 8]]))[0]
+    record = capture_ids(
+        model, pixel_values=drawn(1, 3, 12, 20), decoder_input_ids=torch.tensor([[2, 7, 8]])
+    )[0]
     assert list(record.stacks) == ["encoder", "decoder", "cross"]
     assert record["cross"].query.pieces == ("2", "7", "8")
     assert record["cross"].key == record["encoder"].query
@@ -211,8 +262,12 @@ def test_a_text_written_about_a_picture():
 
 def test_positions_that_cannot_be_followed_are_numbered():
     model = tiny_model("vit")
-    model.embeddings.register_forward_hook(lambda module, args, output: torch.from_numpy(output.numpy().copy()))
-    with pytest.warns(UserWarning, match="layers.0.attention works on positions that cannot be followed back"):
+    model.embeddings.register_forward_hook(
+        lambda module, args, output: torch.from_numpy(output.numpy().copy())
+    )
+    with pytest.warns(
+        UserWarning, match="layers.0.attention works on positions that cannot be followed back"
+    ):
         capture_ids(model, pixel_values=picture_of(model))
 
 
@@ -238,13 +293,20 @@ def test_a_picture_as_array_pil_or_path_is_the_same(processor, tmp_path):
 
     pixels = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "picture.png")
-    given = [pixels, Image.fromarray(pixels), tmp_path / "picture.png", str(tmp_path / "picture.png")]
+    given = [
+        pixels,
+        Image.fromarray(pixels),
+        tmp_path / "picture.png",
+        str(tmp_path / "picture.png"),
+    ]
     model = tiny_model("vit")
     records = [hs.capture(model, processor, image=image) for image in given]
     for record in records:
         assert record["self"].query == records[0]["self"].query
         np.testing.assert_array_equal(record["self"].weights(0), records[0]["self"].weights(0))
-    encoded = capture_encoded(model, processor, processor(images=Image.fromarray(pixels), return_tensors="pt"))
+    encoded = capture_encoded(
+        model, processor, processor(images=Image.fromarray(pixels), return_tensors="pt")
+    )
     np.testing.assert_array_equal(encoded[0]["self"].weights(1), records[0]["self"].weights(1))
 
 
@@ -268,13 +330,38 @@ def test_a_target_is_captured_beside_a_picture(processor):
 @pytest.mark.parametrize(
     ("name", "options", "error", "message"),
     [
-        ("vit", {"image": 3}, CaptureError, "image must be a PIL picture, an array .* or a path, not int"),
-        ("vit", {"image": np.zeros((4, 5, 3))}, CaptureError, r"must be uint8 .*, not float64 \[4, 5, 3\]"),
+        (
+            "vit",
+            {"image": 3},
+            CaptureError,
+            "image must be a PIL picture, an array .* or a path, not int",
+        ),
+        (
+            "vit",
+            {"image": np.zeros((4, 5, 3))},
+            CaptureError,
+            r"must be uint8 .*, not float64 \[4, 5, 3\]",
+        ),
         ("vit", {"image": np.zeros((4, 5), np.uint8)}, CaptureError, r"not uint8 \[4, 5\]"),
         ("vit", {"image": "nowhere.png"}, FileError, "The picture nowhere.png is not there"),
-        ("bert", {"image": np.zeros((4, 5, 3), np.uint8)}, CaptureError, "BertModel reads no pictures"),
-        ("vit", {"sound": np.zeros(9), "sampling_rate": 9}, CaptureError, "ViTModel reads no sound; give it a picture"),
-        ("clip", {"image": np.zeros((4, 5, 3), np.uint8)}, CaptureError, "CLIPModel reads a text too; give one"),
+        (
+            "bert",
+            {"image": np.zeros((4, 5, 3), np.uint8)},
+            CaptureError,
+            "BertModel reads no pictures",
+        ),
+        (
+            "vit",
+            {"sound": np.zeros(9), "sampling_rate": 9},
+            CaptureError,
+            "ViTModel reads no sound; give it a picture",
+        ),
+        (
+            "clip",
+            {"image": np.zeros((4, 5, 3), np.uint8)},
+            CaptureError,
+            "CLIPModel reads a text too; give one",
+        ),
         (
             "vit",
             {"image": np.zeros((4, 5, 3), np.uint8), "text": "a"},
@@ -287,7 +374,12 @@ def test_a_target_is_captured_beside_a_picture(processor):
             CaptureError,
             "ViTImageProcessorPil reads no text",
         ),
-        ("clip", {"image": 3, "text": "a", "text_pair": "b"}, TextError, "goes with one text; leave text_pair out"),
+        (
+            "clip",
+            {"image": 3, "text": "a", "text_pair": "b"},
+            TextError,
+            "goes with one text; leave text_pair out",
+        ),
         ("vit", {}, CaptureError, "capture needs a text, an image or a sound"),
     ],
 )
@@ -306,7 +398,9 @@ def test_digits_of_a_real_model(shared):
 
 
 def test_the_example_of_the_documentation_runs(capsys):
-    text = (Path(__file__).parents[2] / "docs" / "pictures-and-sound.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "pictures-and-sound.md").read_text(
+        encoding="utf-8"
+    )
     code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1]
     scope = {}
     exec(code, scope)

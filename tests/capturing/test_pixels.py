@@ -57,12 +57,16 @@ def test_a_picture_is_kept_as_it_was_scaled():
     processor = vit_processor(do_normalize=False)
     record = hs.capture(tiny_model("vit"), processor, image=given)
     seen = processor(images=given, return_tensors="np")["pixel_values"][0]
-    np.testing.assert_array_equal(record.pictures[0], np.rint(np.moveaxis(seen, 0, -1) * 255).astype(np.uint8))
+    np.testing.assert_array_equal(
+        record.pictures[0], np.rint(np.moveaxis(seen, 0, -1) * 255).astype(np.uint8)
+    )
 
 
 def test_large_pictures_are_shrunk_to_the_mean_of_what_their_pixels_stand_for():
     pixels = RNG.integers(0, 256, (448, 896, 3)).astype(np.float32)
-    (found,) = pictures_of(Steps(), {"pixel_values": torch.from_numpy(np.moveaxis(pixels, -1, 0)[None])})
+    (found,) = pictures_of(
+        Steps(), {"pixel_values": torch.from_numpy(np.moveaxis(pixels, -1, 0)[None])}
+    )
     assert found.size == (448, 896)
     means = pixels.reshape(224, 2, 448, 2, 3).mean(axis=(1, 3))
     assert found.pixels.shape == (224, 448, 3)
@@ -73,7 +77,9 @@ def test_padding_is_cut_off_and_pictures_of_nothing_else_are_none():
     pixels = RNG.integers(0, 256, (1, 3, 3, 8, 12)).astype(np.float32)
     mask = torch.zeros(1, 3, 8, 12)
     mask[0, 0, :6, :4] = mask[0, 2] = 1
-    found = pictures_of(Steps(), {"pixel_values": torch.from_numpy(pixels), "pixel_attention_mask": mask})
+    found = pictures_of(
+        Steps(), {"pixel_values": torch.from_numpy(pixels), "pixel_attention_mask": mask}
+    )
     assert [picture.size for picture in found] == [(6, 4), (8, 12)]
     np.testing.assert_array_equal(found[0].pixels, np.moveaxis(pixels[0, 0], 0, -1)[:6, :4])
 
@@ -89,7 +95,10 @@ def test_channels_that_a_processor_turns_round_are_turned_back():
     [
         (Steps(), torch.zeros(30, 24)),  # packed patches
         (Steps(), torch.full((1, 3, 4, 8), 300.0)),  # more was done than the processor says
-        (Steps(do_normalize=True, image_mean=[0.5] * 4, image_std=[0.5] * 4), torch.zeros(1, 3, 4, 8)),
+        (
+            Steps(do_normalize=True, image_mean=[0.5] * 4, image_std=[0.5] * 4),
+            torch.zeros(1, 3, 4, 8),
+        ),
         (Steps(), torch.zeros(1, 4, 4, 8)),
         (object(), torch.zeros(1, 3, 4, 8)),
     ],
@@ -105,7 +114,9 @@ def test_bare_tensors_and_texts_have_no_pictures():
 
 
 def test_patches_that_are_no_equal_parts_of_the_picture_have_none():
-    """A picture of 12 x 23 pixels, of which patches of 4 x 4 leave the last 3 columns out: more than half a patch."""
+    """A picture of 12 x 23 pixels, of which patches of 4 x 4 leave the last 3 columns out: more
+    than half a patch.
+    """
     model = tiny_model("vit", image_size=(12, 23))
     processor = vit_processor(size={"height": 12, "width": 23})
     record = hs.capture(model, processor, image=PICTURE)
@@ -135,7 +146,10 @@ def test_a_changed_run_and_windows_keep_their_picture():
     picture = RNG.integers(0, 256, (16, 32, 3), np.uint8)
     processor = ViTImageProcessorPil(size={"height": 16, "width": 32})
     record = hs.capture(
-        tiny_model("swin"), processor, image=picture, interventions=[hs.Zero(stack="stage1", layer=0, heads=[0])]
+        tiny_model("swin"),
+        processor,
+        image=picture,
+        interventions=[hs.Zero(stack="stage1", layer=0, heads=[0])],
     )
     assert [stack.key.grid for stack in record.stacks.values()] == [(8, 16), (4, 8)]
     np.testing.assert_array_equal(record.pictures[0], picture)

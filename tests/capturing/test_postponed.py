@@ -1,4 +1,6 @@
-"""With weights alone kept, they are written once the model has run, and are those that are written at once."""
+"""With weights alone kept, they are written once the model has run, and are those that are written
+at once.
+"""
 
 import numpy as np
 import pytest
@@ -23,7 +25,9 @@ def records_of(model, tokenizer, keep, **options):
     encoding = tokenizer(TEXTS, return_tensors="pt", padding=True)
     encoding.pop("token_type_ids", None)
     if model.config.is_encoder_decoder:
-        encoding["decoder_input_ids"] = tokenizer(["she ran home"] * len(TEXTS), return_tensors="pt")["input_ids"]
+        encoding["decoder_input_ids"] = tokenizer(
+            ["she ran home"] * len(TEXTS), return_tensors="pt"
+        )["input_ids"]
     return capture_encoded(model, tokenizer, encoding, keep=keep, **options)
 
 
@@ -86,14 +90,19 @@ def test_a_model_that_writes_over_them_is_refused(which, tokenizer):
         getattr(part, which).register_forward_hook(lambda *given: made.append(given[2])),
         model.pooler.register_forward_pre_hook(lambda *_: made[0].mul_(2)),
     ]
-    with pytest.raises(CaptureError, match=r"encoder.layer.0.attention.self: the model wrote over its queries or keys"):
+    with pytest.raises(
+        CaptureError,
+        match=r"encoder.layer.0.attention.self: the model wrote over its queries or keys",
+    ):
         records_of(model, tokenizer, "weights")
     made.clear()
     records = records_of(model, tokenizer, ["weights", "qk"])
     for hook in hooks:
         hook.remove()
     intact = records_of(model, tokenizer, "weights")
-    np.testing.assert_array_equal(records[1]["self"].weights(layer=0), intact[1]["self"].weights(layer=0))
+    np.testing.assert_array_equal(
+        records[1]["self"].weights(layer=0), intact[1]["self"].weights(layer=0)
+    )
 
 
 def test_no_gradient_is_kept_of_a_model_in_a_block(tokenizer):
@@ -102,6 +111,8 @@ def test_no_gradient_is_kept_of_a_model_in_a_block(tokenizer):
     with hs.watch(model, tokenizer.convert_ids_to_tokens(ids[0]), keep="weights") as seen:
         model(ids)
     expected = hs.capture(model, tokenizer, text, keep=["weights", "qk"])
-    for layer, same in zip(next(iter(seen.record.stacks.values())), next(iter(expected.stacks.values())), strict=True):
+    for layer, same in zip(
+        next(iter(seen.record.stacks.values())), next(iter(expected.stacks.values())), strict=True
+    ):
         np.testing.assert_allclose(layer.weights, same.weights, atol=1e-6)
     assert torch.is_grad_enabled()

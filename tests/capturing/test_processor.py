@@ -31,12 +31,17 @@ def test_a_caption_beside_its_picture(clip):
     assert text.texts == record.texts == ("the cat",)
     assert record["vision"].query.grid == (3, 3)
     alone = hs.capture(tiny_model("bert"), clip[1], "the cat")
-    assert alone["self"].query == hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat")["self"].query
+    assert (
+        alone["self"].query
+        == hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat")["self"].query
+    )
 
 
 def test_a_caption_that_is_too_long_is_cut_if_wanted(clip):
     text = "a cat " * 20
-    with pytest.raises(TextError, match=r"The text has 82 tokens and the model has positions for 32; .*--truncate"):
+    with pytest.raises(
+        TextError, match=r"The text has 82 tokens and the model has positions for 32; .*--truncate"
+    ):
         hs.capture(*clip, text, image=IMAGE)
     tokens = hs.capture(*clip, text, image=IMAGE, truncate=True)["text"].query
     assert len(tokens) == 32
@@ -49,12 +54,16 @@ def test_patches_stand_where_the_text_has_its_picture(llava):
     assert text.labels[:4] == ("[CLS]", "a", "r0c0", "r0c1")
     assert text.labels[-4:] == ("c", "a", "t", "[SEP]")
     assert text.pieces[2] == "<image>"
-    assert [mask for mask, place in zip(text.special, text.places, strict=True) if place is not None] == [False] * 9
+    assert [
+        mask for mask, place in zip(text.special, text.places, strict=True) if place is not None
+    ] == [False] * 9
     assert text.texts == ("a <image> cat",)
 
 
 def test_a_text_without_a_place_for_its_picture_is_refused(llava):
-    with pytest.raises(TextError, match="The text has no place for the picture; put <image> where it belongs"):
+    with pytest.raises(
+        TextError, match="The text has no place for the picture; put <image> where it belongs"
+    ):
         hs.capture(*llava, "a cat", image=IMAGE)
     assert list(hs.capture(*llava, "a cat").stacks) == ["self"]
 
@@ -63,7 +72,10 @@ def test_what_is_wrong_with_a_text_alone_is_said_as_it_is(llava, clip):
     """It is not taken for a missing picture."""
     with pytest.raises(InterventionError, match="7"):
         hs.capture(*llava, "a cat", interventions=[hs.Zero(layer=7)])
-    with pytest.raises(CaptureError, match=r"CLIPModel stopped at a text alone \(.*\); give it a picture with image="):
+    with pytest.raises(
+        CaptureError,
+        match=r"CLIPModel stopped at a text alone \(.*\); give it a picture with image=",
+    ):
         hs.capture(*clip, "a cat")
 
 
@@ -74,7 +86,9 @@ def test_whisper_hears_for_itself():
     sound = np.sin(np.arange(900, dtype=np.float32))
     model = tiny_model("whisper", max_source_positions=100)
     tokenizer = tiny_tokenizer()
-    record = hs.capture(model, extractor, sound=sound, sampling_rate=16000, target_tokenizer=tokenizer)
+    record = hs.capture(
+        model, extractor, sound=sound, sampling_rate=16000, target_tokenizer=tokenizer
+    )
     assert record["cross"].key.times[-1] == pytest.approx((0.99, 1.0))
     assert len(record["decoder"].query) > 1
 
@@ -85,11 +99,15 @@ def test_a_folder_brings_its_processor(tmp_path, clip):
     square_pictures().save_pretrained(tmp_path)
     record = hs.capture(str(tmp_path), image=IMAGE)
     assert record["self"].query.grid == (3, 3)
-    with pytest.raises(ModelError, match="The demo model reads text; name a model of pictures or sounds"):
+    with pytest.raises(
+        ModelError, match="The demo model reads text; name a model of pictures or sounds"
+    ):
         hs.capture(None, image=IMAGE)
 
 
-@pytest.mark.parametrize("name", ["whisper", "vision-encoder-decoder", "encoder-decoder", "speech-encoder-decoder"])
+@pytest.mark.parametrize(
+    "name", ["whisper", "vision-encoder-decoder", "encoder-decoder", "speech-encoder-decoder"]
+)
 def test_models_that_write_are_loaded_with_what_writes(name):
     assert type(tiny_model(name)).__name__.endswith(("ForConditionalGeneration", "DecoderModel"))
     assert loader_of(tiny_model(name).config).__name__ != "AutoModel"

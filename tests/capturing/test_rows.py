@@ -10,7 +10,10 @@ ROWS = {
     "GLUE, one": ({"sentence": "a cat", "label": 1, "idx": 7}, ("a cat",)),
     "GLUE, pairs": ({"sentence1": "a cat", "sentence2": "a dog", "idx": 7}, ("a cat", "a dog")),
     "NLI": ({"premise": "a cat", "hypothesis": "a dog", "label": None}, ("a cat", "a dog")),
-    "SQuAD": ({"id": "x", "title": "t", "context": "a dog", "question": "a cat", "answers": {}}, ("a cat", "a dog")),
+    "SQuAD": (
+        {"id": "x", "title": "t", "context": "a dog", "question": "a cat", "answers": {}},
+        ("a cat", "a dog"),
+    ),
     "ours": ({"text": "a cat", "text_b": "a dog", "group": "n"}, ("a cat", "a dog")),
 }
 
@@ -36,7 +39,12 @@ class Rows:
 
 
 def test_any_iterable_of_rows_is_read_by_captures_and_studies():
-    rows = Rows([{"sentence": text, "label": 0, "idx": 1} for text in ("a cat sat", "a dog ran", "the hen is here")])
+    rows = Rows(
+        [
+            {"sentence": text, "label": 0, "idx": 1}
+            for text in ("a cat sat", "a dog ran", "the hen is here")
+        ]
+    )
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
     assert len(list(hs.capture_many(model, tokenizer, rows))) == 3
     assert "3 texts" in repr(hs.heads(model, tokenizer, rows, battery=False))

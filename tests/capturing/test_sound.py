@@ -110,9 +110,13 @@ def test_each_head_of_wavlm_has_weights_of_its_own():
         assert np.abs(layer.weights_of()[0] - layer.weights_of()[1]).max() > 0.05
 
 
-@pytest.mark.parametrize(("channels", "width", "off"), [(1, 2, 1e-4), (2, 2, 1e-4), (1, 1, 3e-2), (1, 4, 1e-6)])
+@pytest.mark.parametrize(
+    ("channels", "width", "off"), [(1, 2, 1e-4), (2, 2, 1e-4), (1, 1, 3e-2), (1, 4, 1e-6)]
+)
 def test_a_wav_file_is_read(channels, width, off, samples, tmp_path):
-    sides = np.stack([samples + 0.05 * side for side in ((0,) if channels == 1 else (1, -1))], axis=1)
+    sides = np.stack(
+        [samples + 0.05 * side for side in ((0,) if channels == 1 else (1, -1))], axis=1
+    )
     path = written(tmp_path / "sound.wav", sides.ravel(), channels=channels, width=width)
     found, rate = parse_sound(path, None)
     assert rate == RATE
@@ -124,8 +128,13 @@ def test_a_wav_file_is_captured(samples, extractor, tmp_path):
     path = written(tmp_path / "sound.wav", samples)
     model = tiny_model("wav2vec2")
     record = hs.capture(model, extractor, sound=path)
-    assert record["self"].query == hs.capture(model, extractor, sound=samples, sampling_rate=RATE)["self"].query
-    with pytest.raises(CaptureError, match="has 8000 samples a second, not 16000; leave sampling_rate out"):
+    assert (
+        record["self"].query
+        == hs.capture(model, extractor, sound=samples, sampling_rate=RATE)["self"].query
+    )
+    with pytest.raises(
+        CaptureError, match="has 8000 samples a second, not 16000; leave sampling_rate out"
+    ):
         hs.capture(model, extractor, sound=path, sampling_rate=16000)
 
 
@@ -133,11 +142,21 @@ def test_a_wav_file_is_captured(samples, extractor, tmp_path):
     ("sound", "rate", "error", "message"),
     [
         ("nowhere.wav", None, FileError, "The sound nowhere.wav is not there"),
-        (np.zeros(5, np.int16), RATE, CaptureError, r"floats with one axis \[sample\], not int16 \[5\]"),
+        (
+            np.zeros(5, np.int16),
+            RATE,
+            CaptureError,
+            r"floats with one axis \[sample\], not int16 \[5\]",
+        ),
         (np.zeros((5, 2)), RATE, CaptureError, r"not float64 \[5, 2\]; average its channels"),
         (np.zeros(5), None, CaptureError, "pass sampling_rate=, such as 16000"),
         (np.full(5, np.nan), RATE, CaptureError, "values that are not finite"),
-        (np.zeros(500), 16000, CaptureError, "16000 samples a second and the model reads 8000; resample"),
+        (
+            np.zeros(500),
+            16000,
+            CaptureError,
+            "16000 samples a second and the model reads 8000; resample",
+        ),
     ],
 )
 def test_what_is_no_sound_is_refused(sound, rate, error, message, extractor):

@@ -1,4 +1,6 @@
-"""Hooks of the user's own on the output projection: what a head computed is captured as if they were not there."""
+"""Hooks of the user's own on the output projection: what a head computed is captured as if they
+were not there.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +24,9 @@ def test_a_vector_that_a_hook_adds_is_no_reason_to_refuse(family):
     for steered in (model, twin):
         projection = steered.get_submodule(PLACES[family])
         vector = torch.linspace(-2, 2, projection.weight.shape[0])
-        projection.register_forward_hook(lambda module, args, output, vector=vector: output + vector)
+        projection.register_forward_hook(
+            lambda module, args, output, vector=vector: output + vector
+        )
     if family != "gptj":  # which has none but its own
         twin.set_attn_implementation("eager")
     own = twin(**tokenizer(TEXT, return_tensors="pt"), output_attentions=True).attentions
@@ -32,7 +36,9 @@ def test_a_vector_that_a_hook_adds_is_no_reason_to_refuse(family):
     assert np.array_equal(steered["self"].weights(layer=0), plain["self"].weights(layer=0))
     for layer, theirs in zip(steered["self"], own, strict=True):
         assert np.abs(layer.weights_of() - theirs[0].detach().numpy()).max() < 1e-6
-    assert not np.allclose(steered["self"].weights(layer=1), plain["self"].weights(layer=1), atol=1e-3)
+    assert not np.allclose(
+        steered["self"].weights(layer=1), plain["self"].weights(layer=1), atol=1e-3
+    )
 
 
 def test_a_vector_that_a_hook_adds_is_in_no_tokens_contribution():

@@ -1,4 +1,6 @@
-"""Several threads that work on one model: captures, generation and interventions, with plain passes beside them."""
+"""Several threads that work on one model: captures, generation and interventions, with plain passes
+beside them.
+"""
 
 import gc
 import threading
@@ -21,9 +23,16 @@ TEXTS = ("cat sat.", "a", "who ate", "it is a")
 
 def state_of(model):
     """Training flags and hooks of all modules, in order."""
-    tables = ("_forward_hooks", "_forward_pre_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
+    tables = (
+        "_forward_hooks",
+        "_forward_pre_hooks",
+        "_forward_hooks_with_kwargs",
+        "_forward_hooks_always_called",
+    )
     modules = list(model.modules())
-    return [module.training for module in modules], [list(vars(module)[name]) for module in modules for name in tables]
+    return [module.training for module in modules], [
+        list(vars(module)[name]) for module in modules for name in tables
+    ]
 
 
 def part_in_training(family):
@@ -38,7 +47,10 @@ def same(first, second):
     assert list(first.stacks) == list(second.stacks)
     for name, stack in first.stacks.items():
         assert [layer.module for layer in stack] == [layer.module for layer in second[name]]
-        assert all(np.array_equal(one.weights, two.weights) for one, two in zip(stack, second[name], strict=True))
+        assert all(
+            np.array_equal(one.weights, two.weights)
+            for one, two in zip(stack, second[name], strict=True)
+        )
     return True
 
 
@@ -48,7 +60,11 @@ def test_captures_in_threads_are_those_of_one_thread(family):
     before = state_of(model)
     alone = [hs.capture(model, tokenizer, text) for text in TEXTS]
     with ThreadPoolExecutor(THREADS) as pool:
-        records = list(pool.map(lambda text: hs.capture(model, tokenizer, text), TEXTS * (CAPTURES // len(TEXTS))))
+        records = list(
+            pool.map(
+                lambda text: hs.capture(model, tokenizer, text), TEXTS * (CAPTURES // len(TEXTS))
+            )
+        )
     assert all(map(same, records, alone * (CAPTURES // len(TEXTS))))
     assert state_of(model) == before
 
@@ -83,7 +99,9 @@ def test_plain_passes_beside_captures_are_the_models_own(family):
 
 
 def test_a_pass_under_way_when_hooks_go_is_not_disturbed():
-    """torch reads the form of a hook after the table of hooks: the hook may be called without keyword arguments."""
+    """torch reads the form of a hook after the table of hooks: the hook may be called without
+    keyword arguments.
+    """
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
     inputs = tokenizer(TEXTS[0], return_tensors="pt")
     with hs.watch(model) as seen:
@@ -100,7 +118,9 @@ def test_each_thread_sees_its_own_intervention_alone(family):
     heads = [head % 3 for head in range(THREADS)]
 
     def zeroed(head):
-        return hs.capture(model, tokenizer, TEXTS[0], interventions=[hs.Zero(layer=0, heads=[head])])
+        return hs.capture(
+            model, tokenizer, TEXTS[0], interventions=[hs.Zero(layer=0, heads=[head])]
+        )
 
     alone = {head: zeroed(head) for head in set(heads)}
     with ThreadPoolExecutor(THREADS) as pool:
@@ -112,12 +132,16 @@ def test_each_thread_sees_its_own_intervention_alone(family):
 
 
 def test_generation_in_threads_draws_what_it_draws_alone():
-    models = [tiny_model(name, writes=True, seed=seed) for seed, name in enumerate(("llama", "gpt2"))]
+    models = [
+        tiny_model(name, writes=True, seed=seed) for seed, name in enumerate(("llama", "gpt2"))
+    ]
     tokenizer = tiny_tokenizer()
 
     def written(number):
         model = models[number % len(models)]
-        return hs.generate(model, tokenizer, TEXTS[0], max_new_tokens=3, do_sample=True, seed=number)
+        return hs.generate(
+            model, tokenizer, TEXTS[0], max_new_tokens=3, do_sample=True, seed=number
+        )
 
     alone = [written(number) for number in range(6)]
     state = torch.get_rng_state()

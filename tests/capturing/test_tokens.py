@@ -38,7 +38,9 @@ def test_words_never_join_what_space_or_punctuation_separates():
     tokens = hs.capture(tiny_model("gpt2"), tokenizer, "ab, b a")["self"].query
     assert tokens.pieces == ("\u2581", "a", "b", ",", "\u2581", "b", "\u2581", "a")
     assert tokens.labels == (" ", "a", "b", ",", " ", "b", " ", "a")
-    words = [word for piece, word in zip(tokens.pieces, tokens.words, strict=True) if piece != "\u2581"]
+    words = [
+        word for piece, word in zip(tokens.pieces, tokens.words, strict=True) if piece != "\u2581"
+    ]
     assert words[0] == words[1]
     assert len(set(words)) == 4
 
@@ -50,11 +52,15 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     pieces = [*alphabet, "\u00c3\u00a9"]
-    backend = Tokenizer(models.BPE({piece: n for n, piece in enumerate(pieces)}, [("\u00c3", "\u00a9")]))
+    backend = Tokenizer(
+        models.BPE({piece: n for n, piece in enumerate(pieces)}, [("\u00c3", "\u00a9")])
+    )
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     model = tiny_model("gpt2", vocab_size=len(pieces))
-    tokens = hs.capture(model, PreTrainedTokenizerFast(tokenizer_object=backend), "\u00e9 \u20ac")["self"].query
+    tokens = hs.capture(model, PreTrainedTokenizerFast(tokenizer_object=backend), "\u00e9 \u20ac")[
+        "self"
+    ].query
     assert tokens.pieces[0] == "\u00c3\u00a9"
     assert tokens.labels[0] == "\u00e9"
     # the three bytes of the euro sign, none of which is a character, stand for it together
@@ -62,7 +68,9 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
 
 
 def named(**names):
-    """A tokenizer that puts its first special token in front of a text of letters, whatever it is called."""
+    """A tokenizer that puts its first special token in front of a text of letters, whatever it is
+    called.
+    """
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -71,7 +79,9 @@ def named(**names):
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=marks[-1]))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     first = [(marks[0], 0)]
-    backend.post_processor = processors.TemplateProcessing(single=f"{marks[0]} $A", special_tokens=first)
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{marks[0]} $A", special_tokens=first
+    )
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
 
 
@@ -102,5 +112,7 @@ def test_pieces_that_only_look_like_delimiters_are_none():
     bare = hs.Tokens(pieces=("<s>", "a", "</s>"))
     assert bare.roles is None
     assert token_class(bare, "delimiter").tolist() == [True, False, True]
-    with pytest.raises(hs.RecordError, match="roles .'begin'. are not known; give bos, cls, sep, eos"):
+    with pytest.raises(
+        hs.RecordError, match="roles .'begin'. are not known; give bos, cls, sep, eos"
+    ):
         hs.Tokens(pieces=("a",), roles=("begin",))

@@ -1,4 +1,6 @@
-"""Layers whose attention is computed in a form that is not seen, beside others that are; and what was checked."""
+"""Layers whose attention is computed in a form that is not seen, beside others that are; and what
+was checked.
+"""
 
 import dataclasses
 import re
@@ -29,9 +31,15 @@ class Attention(nn.Module):
     def forward(self, states):
         q, k, v = (part(states).unflatten(-1, (2, 4)).transpose(1, 2) for part in self.parts)
         if self.form == "fused":
-            return (functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)) * self.gate
+            return (
+                functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+            ) * self.gate
         scores = q @ k.mT / 2
-        weights = scores.exp() / scores.exp().sum(-1, keepdim=True) if self.form == "unseen" else scores.softmax(-1)
+        weights = (
+            scores.exp() / scores.exp().sum(-1, keepdim=True)
+            if self.form == "unseen"
+            else scores.softmax(-1)
+        )
         context = (weights @ v).transpose(1, 2).flatten(2)
         return context * self.gate if self.form == "gated" else self.output(context)
 
@@ -66,7 +74,9 @@ def record_of(model):
 
 def test_a_layer_whose_attention_was_not_seen_is_said_to_be_unseen(tmp_path):
     model = model_of("softmax", "unseen", "none", "softmax", "unseen")
-    with pytest.warns(UserWarning, match="attention of some layers was not seen.* leaves them out: layers 1, 4"):  # noqa: PT031
+    with pytest.warns(  # noqa: PT031
+        UserWarning, match="attention of some layers was not seen.* leaves them out: layers 1, 4"
+    ):
         record = record_of(model)
         again = hs.load(hs.save(record, tmp_path / "run.safetensors"))
     for stack in (record["self"], again["self"]):
@@ -74,9 +84,12 @@ def test_a_layer_whose_attention_was_not_seen_is_said_to_be_unseen(tmp_path):
         assert (stack.others[1], stack.others[2]) == ("unseen (Attention)", "none (Mamba)")
         assert stack.unseen == (1, 4)
     assert "attention of layers 1, 4 not seen" in repr(again)
-    with pytest.warns(UserWarning, match="layers 1, 4"), pytest.raises(InterventionError, match="was not seen"):  # noqa: SIM117
-        with hs.intervene(model, hs.Zero(layer=1)):
-            model(torch.randn(1, TOKENS, WIDTH))
+    with (
+        pytest.warns(UserWarning, match="layers 1, 4"),
+        pytest.raises(InterventionError, match="was not seen"),
+        hs.intervene(model, hs.Zero(layer=1)),
+    ):
+        model(torch.randn(1, TOKENS, WIDTH))
 
 
 def test_real_hybrids_say_what_their_other_layers_are():
@@ -103,7 +116,11 @@ def test_real_hybrids_say_what_their_other_layers_are():
             "attention output",
             r"^Checked against the model's own attention outputs: largest difference .*passes",
         ),
-        (["gated"], "itself", r"^Checked against itself only \(weights times values, as they were multiplied\): "),
+        (
+            ["gated"],
+            "itself",
+            r"^Checked against itself only \(weights times values, as they were multiplied\): ",
+        ),
         (
             ["softmax", "gated"],
             "itself",
@@ -135,7 +152,9 @@ def test_a_file_that_does_not_say_against_what_it_was_checked_is_not_said_to_pas
     stack = dataclasses.replace(record["self"], layers=(older,))
     again = hs.load(hs.save(hs.Record(stacks={"self": stack}), tmp_path / "older.safetensors"))
     assert again.verified_against == ""
-    assert re.search(r"^Checked when it was captured, against what was not kept: [^(]*$", again.verification)
+    assert re.search(
+        r"^Checked when it was captured, against what was not kept: [^(]*$", again.verification
+    )
     with pytest.raises(RecordError, match="verified_against is one of"):
         dataclasses.replace(layer, verified_against="everything")
 
@@ -149,6 +168,8 @@ def test_a_page_says_what_was_checked_and_what_was_not_seen():
 
 
 def test_a_generation_says_what_its_steps_were_checked_against():
-    record = hs.generate(tiny_model("gpt2", writes=True), tiny_tokenizer(), "the cat", max_new_tokens=3)
+    record = hs.generate(
+        tiny_model("gpt2", writes=True), tiny_tokenizer(), "the cat", max_new_tokens=3
+    )
     assert record.verified_against == "layer output"
     assert "limit" in record.verification

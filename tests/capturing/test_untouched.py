@@ -19,7 +19,9 @@ def test_they_are_zeros_that_can_be_written_to(shape, dtype):
     np.testing.assert_array_equal(found, np.ones(shape, dtype))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="resident memory is read from /proc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="resident memory is read from /proc"
+)
 def test_only_what_is_written_to_is_resident():
     before, found = resident(), untouched_zeros((64, 2**20), np.dtype("float32"))
     found[7] = 1

@@ -1,4 +1,6 @@
-"""Models in wrappers: those that run the model inside are captured, those that cannot be watched say so."""
+"""Models in wrappers: those that run the model inside are captured, those that cannot be watched
+say so.
+"""
 
 import numpy as np
 import pytest
@@ -14,12 +16,16 @@ TEXT = "the cat sat."
 
 def with_adapters(family):
     """A model with LoRA adapters that do something, by PEFT."""
-    peft = pytest.importorskip("peft", reason="peft, which puts adapters into models, is not installed")
+    peft = pytest.importorskip(
+        "peft", reason="peft, which puts adapters into models, is not installed"
+    )
     model = tiny_model(family, writes=True)
     if family == "t5":
         config = peft.LoraConfig(target_modules=["q", "v"], task_type="SEQ_2_SEQ_LM")
     else:
-        config = peft.LoraConfig(target_modules=["q_proj", "v_proj", "o_proj"], task_type="CAUSAL_LM")
+        config = peft.LoraConfig(
+            target_modules=["q_proj", "v_proj", "o_proj"], task_type="CAUSAL_LM"
+        )
     torch.manual_seed(0)
     wrapped = peft.get_peft_model(model, config).eval()
     for name, parameter in wrapped.named_parameters():
@@ -45,7 +51,8 @@ def test_a_model_in_peft_generates_as_the_model_inside(family):
 @pytest.mark.parametrize("act", [hs.capture, hs.generate])
 def test_copies_of_a_model_are_refused_in_one_line(act):
     with pytest.raises(
-        hs.CaptureError, match=r"DataParallel runs copies of a model; give the model itself: model\.module"
+        hs.CaptureError,
+        match=r"DataParallel runs copies of a model; give the model itself: model\.module",
     ):
         act(nn.DataParallel(tiny_model("llama", writes=True)), tiny_tokenizer(), TEXT)
 
@@ -63,7 +70,9 @@ def test_a_model_of_sounds_says_so_before_it_writes():
 
 
 def test_nothing_to_run_on_is_one_line():
-    with pytest.raises(hs.CaptureError, match="was given nothing to run LlamaModel on; give input_ids="):
+    with pytest.raises(
+        hs.CaptureError, match="was given nothing to run LlamaModel on; give input_ids="
+    ):
         capture_ids(tiny_model("llama"))
 
 
@@ -75,7 +84,9 @@ class Inner(nn.Module):
         self.projection = nn.Linear(6, 6)
 
     def forward(self, states, use_cache=None):
-        return self.projection(nn.functional.scaled_dot_product_attention(states, states, states)[:, 0])
+        return self.projection(
+            nn.functional.scaled_dot_product_attention(states, states, states)[:, 0]
+        )
 
 
 def test_a_model_that_sets_use_cache_itself_is_not_given_it_twice():
@@ -120,7 +131,9 @@ class Joint(nn.Module):
         return self.to_out(context.transpose(1, 2).flatten(2))
 
 
-@pytest.mark.parametrize(("joint", "stack", "size"), [(True, "self", (7, 7)), (False, "cross", (4, 3))])
+@pytest.mark.parametrize(
+    ("joint", "stack", "size"), [(True, "self", (7, 7)), (False, "cross", (4, 3))]
+)
 def test_joint_attention_is_no_cross_attention(joint, stack, size):
     class AttentionModel(nn.Module):
         def __init__(self):
@@ -159,10 +172,16 @@ def test_what_is_written_is_read_by_the_tokenizer_of_the_target_side():
         tokenizer_object=Tokenizer(models.WordLevel(letters, unk_token="<0>")), unk_token="<0>"
     )
     model = tiny_model("bart", writes=True)
-    record = hs.generate(model, tiny_tokenizer(), TEXT, target_tokenizer=other, max_new_tokens=3, min_new_tokens=3)
+    record = hs.generate(
+        model, tiny_tokenizer(), TEXT, target_tokenizer=other, max_new_tokens=3, min_new_tokens=3
+    )
     written = record.generation.tokens
     assert written.pieces == tuple(f"<{number}>" for number in written.ids)
     assert all(piece in record.generation.text for piece in written.pieces)
     assert record["decoder"].query.pieces[0].startswith("<")
     assert record["encoder"].query.pieces[0] == "[CLS]"
-    assert all(each.piece.startswith("<") for alternatives in record.generation.alternatives for each in alternatives)
+    assert all(
+        each.piece.startswith("<")
+        for alternatives in record.generation.alternatives
+        for each in alternatives
+    )

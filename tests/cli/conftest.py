@@ -1,4 +1,6 @@
-"""What most commands are tried with: an empty folder to work in, and tiny models in folders of their own."""
+"""What most commands are tried with: an empty folder to work in, and tiny models in folders of
+their own.
+"""
 
 import json
 import re
@@ -12,7 +14,9 @@ from headscope.views import _html
 
 def header_of(page):
     """What a page that was written says of what it shows."""
-    found = re.search(r'id="headscope-page">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.search(
+        r'id="headscope-page">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL
+    )
     return json.loads(found[1])
 
 

@@ -22,8 +22,12 @@ def folder(saved):
 def here(here):
     (here / "a.txt").write_text("the cat sat\nit sat\na bee on it\n", encoding="utf-8")
     pairs = [{"sentence_good": "the cat sat", "sentence_bad": "the cat sits"}] * 2
-    (here / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
-    (here / "own.py").write_text("def task(model, tokenizer):\n    return lambda model: [1.0]\n", encoding="utf-8")
+    (here / "b.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8"
+    )
+    (here / "own.py").write_text(
+        "def task(model, tokenizer):\n    return lambda model: [1.0]\n", encoding="utf-8"
+    )
     return here
 
 
@@ -35,7 +39,10 @@ def test_next_words(folder, here, capsys):
     assert "next word, 3 examples, median 10 tokens; disabled: attention made uniform" in out
     assert err == ""
     model, texts = tiny_model("gpt2", writes=True), ["the cat sat", "it sat", "a bee on it"]
-    found, kept = hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"), Ablation.load("b.npz")
+    found, kept = (
+        hs.ablate(model, next_word(tiny_tokenizer(), texts), by="uniform"),
+        Ablation.load("b.npz"),
+    )
     np.testing.assert_allclose(kept.scores, found.scores, atol=1e-6)
     with (here / "b.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -49,7 +56,17 @@ def test_next_words(folder, here, capsys):
 
 def test_other_tasks(folder, here, capsys):
     pytest.importorskip("matplotlib", reason="needs the extra figures")
-    pairs = ["--task", "minimal-pairs", "--data", "b.jsonl", "--model", folder, "--no-heads", "--limit", "1"]
+    pairs = [
+        "--task",
+        "minimal-pairs",
+        "--data",
+        "b.jsonl",
+        "--model",
+        folder,
+        "--no-heads",
+        "--limit",
+        "1",
+    ]
     assert run(["ablate", *pairs, "--plot", "b.svg", "--random-weights"]) == 0
     out = capsys.readouterr().out
     assert "minimal pairs, 1 examples" in out
@@ -67,7 +84,10 @@ def test_other_tasks(folder, here, capsys):
             ["--task", "next-word", "--data", "a.txt", "--save", "b.csv"],
             "--save is b.csv; scores are kept as .saf",
         ),
-        (["--task", "minimal-pairs", "--data", "a.txt"], "a.txt has texts without a second one; minimal-pairs reads"),
+        (
+            ["--task", "minimal-pairs", "--data", "a.txt"],
+            "a.txt has texts without a second one; minimal-pairs reads",
+        ),
         (["--task", "classification", "--data", "a.txt"], "tiny has no trained classifier"),
         (["--task", "gone.py:task"], "The task 'gone.py:task' is to be a function of 'gone.py'"),
         (["--task", "own.py:other"], "own.py has no function 'other'"),
@@ -92,7 +112,9 @@ def test_a_bad_example_costs_one_example(folder, here, capsys):
         {"text": " "},
     ]
     rows += [{"text": "a bee on it"}, {"text": "1 2 3 4"}]
-    (here / "bad.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    (here / "bad.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="ascii"
+    )
     arguments = ["--task", "next-word", "--model", folder, "--no-layers"]
     assert run(["ablate", *arguments, "--data", "a.txt"]) == 0
     wanted = capsys.readouterr().out
@@ -107,7 +129,16 @@ def test_a_bad_example_costs_one_example(folder, here, capsys):
 
 def test_examples_of_unknown_tokens_are_refused(folder, here, capsys):
     (here / "unknown.txt").write_text("1 2 3 4\n5 6 7\n", encoding="utf-8")
-    arguments = ["ablate", "--task", "next-word", "--model", folder, "--no-layers", "--data", "unknown.txt"]
+    arguments = [
+        "ablate",
+        "--task",
+        "next-word",
+        "--model",
+        folder,
+        "--no-layers",
+        "--data",
+        "unknown.txt",
+    ]
     assert run(arguments) == 1
     assert "of the tokens of the texts are [UNK]" in capsys.readouterr().err
     assert run([*arguments, "--allow-unfit"]) == 0
@@ -120,9 +151,22 @@ def test_a_head_that_was_not_trained_is_refused_unless_it_is_meant(task, saved, 
     tokenizer.add_special_tokens({"mask_token": "[MASK]"})
     model = tiny_model("bert")
     model.resize_token_embeddings(len(tokenizer))
-    lines = [{"text": text, "label": number % 2} for number, text in enumerate(["the cat sat", "it sat", "a bee"])]
-    (here / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    arguments = ["ablate", "--task", task, "--data", "c.jsonl", "--model", saved("bare", model, tokenizer)]
+    lines = [
+        {"text": text, "label": number % 2}
+        for number, text in enumerate(["the cat sat", "it sat", "a bee"])
+    ]
+    (here / "c.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
+    arguments = [
+        "ablate",
+        "--task",
+        task,
+        "--data",
+        "c.jsonl",
+        "--model",
+        saved("bare", model, tokenizer),
+    ]
     assert run(arguments) == 1
     assert "has no trained" in capsys.readouterr().err
     assert run([*arguments, "--allow-unfit", "--no-layers"]) == 0

@@ -38,7 +38,10 @@ def test_the_table_the_file_and_the_plot(folder, here, capsys):
     given = ["align", "--pairs", "a.jsonl", "b.jsonl", "--from-one", "--model", folder]
     assert run([*given, "--confidence", "0.9", "--random-weights"]) == 0
     out, err = capsys.readouterr()
-    assert re.search(r"cipher: 6 sentences \(median \d+ tokens of the source\)\. The least alignment error rate", out)
+    assert re.search(
+        r"cipher: 6 sentences \(median \d+ tokens of the source\)\. The least alignment error rate",
+        out,
+    )
     assert "\nAlignment error rate in % [90% interval over sentences]" in out
     assert "best by norm, output: layer" in out
     assert "the diagonal, without any attention: " in out
@@ -71,14 +74,23 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
         ([], "There is nothing to align; name a file of sentences with --pairs"),
         (["--pairs", "none.jsonl"], "none.jsonl is not there"),
         (["--pairs", "a.jsonl"], "a.jsonl, row 1: The link"),
-        (["--pairs", "a.jsonl", "--from-one"], "The demo model does not translate; name an encoder-decoder"),
-        (["--pairs", "a.jsonl", "--from-one", "--model", "m", "--truncate"], "--truncate would cut words off"),
+        (
+            ["--pairs", "a.jsonl", "--from-one"],
+            "The demo model does not translate; name an encoder-decoder",
+        ),
+        (
+            ["--pairs", "a.jsonl", "--from-one", "--model", "m", "--truncate"],
+            "--truncate would cut words off",
+        ),
         (["--pairs", "a.jsonl", "--from-one", "--model", "BERT"], "tiny is no encoder-decoder"),
         (
             ["--pairs", "a.jsonl", "--save", "a.csv"],
             "is kept as .safetensors, and the file is a.csv; name it a.saf",
         ),
-        (["--pairs", "a.jsonl", "--confidence", "2"], "confidence is a number between 0 and 1, not 2"),
+        (
+            ["--pairs", "a.jsonl", "--confidence", "2"],
+            "confidence is a number between 0 and 1, not 2",
+        ),
         (["--add", "a.jsonl"], "a.jsonl is cut or no .safetensors file"),
         (["--pairs", "a.jsonl", "--out", "a.txt"], "--out is a.txt"),
     ],

@@ -32,8 +32,10 @@ def test_whole_files_pass(files, capsys):
     said = capsys.readouterr().out.splitlines()
     values = f"[{len(Tally().rows)}, 6]"
     assert said == [
-        "run.safetensors is whole: 2 arrays are as their checksums say; random: cross 2 layers x 3 heads, 5 x 7 tokens",
-        f"tally.npz is whole: 5 arrays are as their checksums say; <Statistic of 2 texts, values {values}>",
+        "run.safetensors is whole: 2 arrays are as their checksums say; random: cross 2 layers x "
+        "3 heads, 5 x 7 tokens",
+        "tally.npz is whole: 5 arrays are as their checksums say; <Statistic of 2 texts, values "
+        f"{values}>",
         "relations.npz is whole: 1 arrays are as their checksums say; <Relations of 0 sentences>",
     ]
 
@@ -57,7 +59,10 @@ def test_what_is_nothing_of_ours_is_said(here, capsys):
     assert run(["check", "gone.safetensors"]) == 1
     assert "gone.safetensors is not there" in capsys.readouterr().err
     assert run(["check", "poem.txt"]) == 1
-    assert "poem.txt is neither a record or result (.safetensors) nor one of 0.1 (.npz)" in capsys.readouterr().err
+    assert (
+        "poem.txt is neither a record or result (.safetensors) nor one of 0.1 (.npz)"
+        in capsys.readouterr().err
+    )
     np.savez(here / "a.npz", a=np.zeros(3))
     assert run(["check", "a.npz"]) == 1
     assert "a.npz is cut or holds no statistic: KeyError" in capsys.readouterr().err

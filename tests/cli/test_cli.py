@@ -1,4 +1,6 @@
-"""The command line as a user meets it: exit codes, one line for an error, and no half-written file."""
+"""The command line as a user meets it: exit codes, one line for an error, and no half-written
+file.
+"""
 
 import subprocess
 import sys
@@ -28,7 +30,10 @@ def test_view_writes_the_page_of_the_demo_model_and_says_where(here, capsys):
 def test_capture_keeps_a_record_that_view_shows(here, folder, capsys):
     assert run(["capture", "the cat", "it sat", "--model", folder, "--out", "run.safetensors"]) == 0
     assert hs.load("run.safetensors").texts == ("the cat", "it sat")
-    assert run(["view", "run.safetensors", "--layer", "1", "--heads", "0", "2", "--theme", "dark"]) == 0
+    assert (
+        run(["view", "run.safetensors", "--layer", "1", "--heads", "0", "2", "--theme", "dark"])
+        == 0
+    )
     assert (here / "headscope.html").exists()
     assert capsys.readouterr().err == ""
 
@@ -45,7 +50,9 @@ def mixture(saved):
     return saved("mixture", tiny_model("mixtral", writes=True), tiny_tokenizer())
 
 
-@pytest.mark.parametrize("asked", [["capture", "the cat sat"], ["generate", "the cat", "--max-new-tokens", "3"]])
+@pytest.mark.parametrize(
+    "asked", [["capture", "the cat sat"], ["generate", "the cat", "--max-new-tokens", "3"]]
+)
 def test_router_scores_are_kept_where_asked_for(asked, here, mixture, capsys):
     more = ["--model", mixture, "--out", "run.safetensors"]
     assert run([*asked, *more, "--routers"]) == 0
@@ -57,14 +64,44 @@ def test_router_scores_are_kept_where_asked_for(asked, here, mixture, capsys):
 
 
 def test_router_scores_that_there_are_none_of_are_refused(here, folder, capsys):
-    assert run(["capture", "a cat", "--model", folder, "--out", "run.safetensors", "--routers"]) == 1
-    assert "offers no router scores; capture without routers=True (--routers)" in capsys.readouterr().err
+    assert (
+        run(["capture", "a cat", "--model", folder, "--out", "run.safetensors", "--routers"]) == 1
+    )
+    assert (
+        "offers no router scores; capture without routers=True (--routers)"
+        in capsys.readouterr().err
+    )
     assert not list(here.iterdir())
 
 
 def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
-    asked = ["generate", "the cat", "--model", writer, "--max-new-tokens", "4", "--out", "run.safetensors"]
-    assert run([*asked, "--sample", "--temperature", "2", "--top-p", "0.9", "--seed", "3", "--keep", "qk"]) == 0
+    asked = [
+        "generate",
+        "the cat",
+        "--model",
+        writer,
+        "--max-new-tokens",
+        "4",
+        "--out",
+        "run.safetensors",
+    ]
+    assert (
+        run(
+            [
+                *asked,
+                "--sample",
+                "--temperature",
+                "2",
+                "--top-p",
+                "0.9",
+                "--seed",
+                "3",
+                "--keep",
+                "qk",
+            ]
+        )
+        == 0
+    )
     out, err = capsys.readouterr()
     generation = hs.load("run.safetensors").generation
     assert (len(generation), generation.sampled, generation.seed) == (4, True, 3)
@@ -76,12 +113,31 @@ def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
 
 
 def test_options_reach_the_page(here, folder):
-    first = ["--view", "neuron", "--heads", "2", "--query", "0", "--key", "1", "2", "--quantity", "score"]
+    first = [
+        "--view",
+        "neuron",
+        "--heads",
+        "2",
+        "--query",
+        "0",
+        "--key",
+        "1",
+        "2",
+        "--quantity",
+        "score",
+    ]
     chosen = [*first, "--include-layers", "1", "--theme", "dark"]
     assert run(["view", "the cat", "--model", folder, *chosen, "--out", "a.html"]) == 0
     header = header_of(here / "a.html")
     assert [layer["layer"] for layer in header["stacks"][0]["layers"]] == [1]
-    wanted = {"view": "neuron", "stack": "self", "layer": 1, "heads": [2], "query": [0], "key": [1, 2]}
+    wanted = {
+        "view": "neuron",
+        "stack": "self",
+        "layer": 1,
+        "heads": [2],
+        "query": [0],
+        "key": [1, 2],
+    }
     assert header["selection"].items() >= (wanted | {"quantity": "score", "theme": "dark"}).items()
 
 
@@ -99,23 +155,53 @@ def broken_record():
     ("arguments", "line"),
     [
         (["view", ""], "headscope: The text is empty; give at least one word"),
-        (["generate", " ", "--model", "m", "--out", "a.safetensors"], "headscope: The prompt is empty"),
-        (["generate", "a", "--model", "m", "--out", "a.txt"], "headscope: A record is a .safetensors file"),
-        (["generate", "a", "--model", "no/such/model", "--out", "a.safetensors"], "headscope: There is no folder"),
+        (
+            ["generate", " ", "--model", "m", "--out", "a.safetensors"],
+            "headscope: The prompt is empty",
+        ),
+        (
+            ["generate", "a", "--model", "m", "--out", "a.txt"],
+            "headscope: A record is a .safetensors file",
+        ),
+        (
+            ["generate", "a", "--model", "no/such/model", "--out", "a.safetensors"],
+            "headscope: There is no folder",
+        ),
         (["view", "a", " "], "headscope: The text is empty; give at least one word"),
-        (["view", "a", "--model", "no/such/model"], "headscope: There is no folder 'no/such/model'"),
-        (["view", "a", "--model", "headscope-no/model"], "headscope: Cannot load the model 'headscope-no/model'"),
+        (
+            ["view", "a", "--model", "no/such/model"],
+            "headscope: There is no folder 'no/such/model'",
+        ),
+        (
+            ["view", "a", "--model", "headscope-no/model"],
+            "headscope: Cannot load the model 'headscope-no/model'",
+        ),
         (
             ["view", "a " * 99, "--model", "FOLDER"],
             "headscope: The text has 101 tokens and the model has positions for 32",
         ),
-        (["view", "a", "--model", "FOLDER", "--layer", "5"], "headscope: Stack 'self' has layers 0, 1, not 5"),
-        (["view", "a", "--out", "no/page.html"], "headscope: Cannot write no/page.html: there is no folder"),
+        (
+            ["view", "a", "--model", "FOLDER", "--layer", "5"],
+            "headscope: Stack 'self' has layers 0, 1, not 5",
+        ),
+        (
+            ["view", "a", "--out", "no/page.html"],
+            "headscope: Cannot write no/page.html: there is no folder",
+        ),
         (["view", "a", "--out", "."], "headscope: --out is the folder ."),
         (["view", "gone.safetensors"], "headscope: gone.safetensors is not there"),
-        (["view", "broken.safetensors"], "headscope: broken.safetensors is cut or no .safetensors file"),
-        (["view", "broken.safetensors", "b"], "headscope: broken.safetensors is a record file, which holds its texts"),
-        (["capture", "a", "--out", "run.bin"], "headscope: A record is a .safetensors file, and --out is run.bin"),
+        (
+            ["view", "broken.safetensors"],
+            "headscope: broken.safetensors is cut or no .safetensors file",
+        ),
+        (
+            ["view", "broken.safetensors", "b"],
+            "headscope: broken.safetensors is a record file, which holds its texts",
+        ),
+        (
+            ["capture", "a", "--out", "run.bin"],
+            "headscope: A record is a .safetensors file, and --out is run.bin",
+        ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value)[:40],
 )
@@ -146,7 +232,9 @@ if os.geteuid() == 0:
     os.setuid(65534)
 check_place(Path({str(closed)!r}) / "page.html")
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert "may not be written to; choose another" in result.stderr
 
 
@@ -172,7 +260,10 @@ def test_wrong_usage_exits_with_2(arguments, line, here, capsys):
 def test_a_fault_of_ours_is_one_line_too(here, capsys, monkeypatch):
     monkeypatch.setattr("headscope.storage.load", lambda _: 1 / 0)
     assert run(["view", "a.safetensors"]) == 1
-    assert "unexpected ZeroDivisionError: division by zero; this is a fault of headscope" in capsys.readouterr().err
+    assert (
+        "unexpected ZeroDivisionError: division by zero; this is a fault of headscope"
+        in capsys.readouterr().err
+    )
     monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         run(["view", "a.safetensors"])
@@ -190,14 +281,25 @@ def test_help_loads_nothing_heavy(capsys):
     assert time.monotonic() - started < 30  # a hang, not a speed: speeds are in benchmarks/
 
 
-@pytest.mark.parametrize("command", ["view", "capture", "heads", "ablate", "effect", "figure", "align", "norms"])
+@pytest.mark.parametrize(
+    "command", ["view", "capture", "heads", "ablate", "effect", "figure", "align", "norms"]
+)
 def test_the_help_of_a_command_that_writes_names_force(command, capsys):
     run([command, "--help"])
     assert "With --force a file of another kind" in capsys.readouterr().out
 
 
 def test_chosen_heads_of_a_text_that_is_written_alone_are_kept(here, writer):
-    asked = ["generate", "the cat", "--max-new-tokens", "3", "--model", writer, "--out", "run.safetensors"]
+    asked = [
+        "generate",
+        "the cat",
+        "--max-new-tokens",
+        "3",
+        "--model",
+        writer,
+        "--out",
+        "run.safetensors",
+    ]
     assert run([*asked, "--heads", "1-2", "0-0"]) == 0
     assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
 
@@ -208,6 +310,9 @@ def test_chosen_heads_alone_are_kept(here, folder, capsys):
     assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
     assert "2 chosen heads (0-0, 1-2)" in capsys.readouterr().out
     assert run(["capture", "a cat", *out, "--heads", "12"]) == 1
-    assert "headscope: --heads 12: a head is named by its layer and its number" in capsys.readouterr().err
+    assert (
+        "headscope: --heads 12: a head is named by its layer and its number"
+        in capsys.readouterr().err
+    )
     assert run(["capture", "a cat", *out, "--heads", "9-0"]) == 1
     assert "there are the layers 0, 1" in capsys.readouterr().err

@@ -24,7 +24,9 @@ def writer(saved):
 def test_two_records_are_compared_and_written(here, capsys):
     assert run(["compare", "0.safetensors", "1.safetensors", "--out", "found.csv"]) == 0
     out, err = capsys.readouterr()
-    assert "No baseline given (give spread= (--spread) for two texts or seeds that say nothing)" in out
+    assert (
+        "No baseline given (give spread= (--spread) for two texts or seeds that say nothing)" in out
+    )
     assert err == ""
     with (here / "found.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -36,14 +38,35 @@ def test_two_records_are_compared_and_written(here, capsys):
 
 def test_pairs_of_records_are_the_spread(here, capsys):
     assert (
-        run(["compare", *[f"{n}.safetensors" for n in (0, 1)], "--spread", *[f"{n}.safetensors" for n in (2, 3)]]) == 0
+        run(
+            [
+                "compare",
+                *[f"{n}.safetensors" for n in (0, 1)],
+                "--spread",
+                *[f"{n}.safetensors" for n in (2, 3)],
+            ]
+        )
+        == 0
     )
     printed = " ".join(capsys.readouterr().out.split())
-    assert "the largest in 1 given pair; for any one head 1 in 2 of the kind would look like this" in printed
+    assert (
+        "the largest in 1 given pair; for any one head 1 in 2 of the kind would look like this"
+        in printed
+    )
 
 
 def test_effect_tells_what_moves(here, writer, capsys):
-    arguments = ["effect", "the cat sat.", "--model", writer, "--zero", "0-1", "--control", "0-0", "0-2"]
+    arguments = [
+        "effect",
+        "the cat sat.",
+        "--model",
+        writer,
+        "--zero",
+        "0-1",
+        "--control",
+        "0-0",
+        "0-2",
+    ]
     assert run([*arguments, "--out", "page.html"]) == 0
     out, err = capsys.readouterr()
     assert "Changed: layer 0: output set to zero (heads 1)" in out
@@ -58,9 +81,18 @@ def test_effect_tells_what_moves(here, writer, capsys):
     [
         (["compare", "0.safetensors", "page.html"], "page.html is no record"),
         (["compare", "0.safetensors", "none.safetensors"], "none.safetensors"),
-        (["compare", "0.safetensors", "1.safetensors", "--spread", "2.safetensors"], "was given 1 records; give pairs"),
-        (["compare", "0.safetensors", "1.safetensors", "--out", "x.txt"], "the table can be written as .csv"),
-        (["compare", "0.safetensors", "1.safetensors", "--stack", "self"], "has the stacks 'cross', not 'self'"),
+        (
+            ["compare", "0.safetensors", "1.safetensors", "--spread", "2.safetensors"],
+            "was given 1 records; give pairs",
+        ),
+        (
+            ["compare", "0.safetensors", "1.safetensors", "--out", "x.txt"],
+            "the table can be written as .csv",
+        ),
+        (
+            ["compare", "0.safetensors", "1.safetensors", "--stack", "self"],
+            "has the stacks 'cross', not 'self'",
+        ),
         (["effect", "a text"], "effect changes heads: say which with --zero or --uniform"),
         (["effect", "a text", "--zero", "first"], "'first': write layer and heads from 0"),
         (["effect", " ", "--zero", "1"], "The text is empty"),

@@ -10,7 +10,18 @@ from .conftest import header_of
 
 
 def test_evidence_of_this_text_alone(here, folder, capsys):
-    asked = ["view", "the cat sat", "it sat", "--model", folder, "--evidence", "--view", "scatter", "--x", "map"]
+    asked = [
+        "view",
+        "the cat sat",
+        "it sat",
+        "--model",
+        folder,
+        "--evidence",
+        "--view",
+        "scatter",
+        "--x",
+        "map",
+    ]
     assert run([*asked, "--out", "page.html"]) == 0
     header = header_of(here / "page.html")
     assert header["evidence"]["texts"] == 1
@@ -20,9 +31,23 @@ def test_evidence_of_this_text_alone(here, folder, capsys):
 
 
 def test_evidence_of_a_file_of_texts(here, folder):
-    (here / "texts.jsonl").write_text('"the cat sat"\n["it sat", "the cat"]\n{"text": "a cat"}\n', encoding="utf-8")
-    asked = ["view", "the cat", "--model", folder, "--evidence-of", "texts.jsonl", "--view", "model"]
-    assert run([*asked, "--label", "next", "--min-score", "30", "--sort", "-entropy", "--y", "same"]) == 0
+    (here / "texts.jsonl").write_text(
+        '"the cat sat"\n["it sat", "the cat"]\n{"text": "a cat"}\n', encoding="utf-8"
+    )
+    asked = [
+        "view",
+        "the cat",
+        "--model",
+        folder,
+        "--evidence-of",
+        "texts.jsonl",
+        "--view",
+        "model",
+    ]
+    assert (
+        run([*asked, "--label", "next", "--min-score", "30", "--sort", "-entropy", "--y", "same"])
+        == 0
+    )
     header = header_of(here / "headscope.html")
     assert header["evidence"]["texts"] == 3
     assert "the cat" in header["title"]
@@ -34,7 +59,9 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
     (here / "texts.txt").write_text("the cat\n" + "a " * 99 + "\nit sat\n", encoding="utf-8")
     assert run(["view", "the cat", "--model", folder, "--evidence-of", "texts.txt"]) == 3
     assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
-    assert capsys.readouterr().err.startswith("headscope: text 2 of the evidence was left out: The text has 101 tokens")
+    assert capsys.readouterr().err.startswith(
+        "headscope: text 2 of the evidence was left out: The text has 101 tokens"
+    )
 
 
 def test_evidence_of_heads_that_were_kept(here, capsys):
@@ -44,7 +71,10 @@ def test_evidence_of_heads_that_were_kept(here, capsys):
     assert run(["view", "run.safetensors", "--evidence-of", "heads.safetensors"]) == 0
     assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
     assert run(["view", "run.safetensors", "--evidence-of", "run.safetensors"]) == 1
-    assert "run.safetensors holds a Record; evidence is kept by heads(...).save(" in capsys.readouterr().err
+    assert (
+        "run.safetensors holds a Record; evidence is kept by heads(...).save("
+        in capsys.readouterr().err
+    )
 
 
 def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
@@ -53,7 +83,10 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
     hs.heads([record, random_record(layers=2, seed=4)]).tally.save("tally.npz")
     assert run(["view", "run.safetensors", "--evidence", "--out", "one.html"]) == 0
     assert run(["view", "run.safetensors", "--evidence-of", "tally.npz", "--out", "two.html"]) == 0
-    assert [header_of(here / name)["evidence"]["texts"] for name in ("one.html", "two.html")] == [1, 2]
+    assert [header_of(here / name)["evidence"]["texts"] for name in ("one.html", "two.html")] == [
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,10 +94,16 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
     [
         (["--evidence", "--evidence-of", "a.txt"], "headscope: --evidence is of this one text"),
         (["--evidence-of", "gone.txt"], "headscope: gone.txt is not there"),
-        (["--evidence-of", "a.pdf"], "headscope: --evidence-of is a.pdf; evidence is read from .txt, .jsonl"),
+        (
+            ["--evidence-of", "a.pdf"],
+            "headscope: --evidence-of is a.pdf; evidence is read from .txt, .jsonl",
+        ),
         (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no example"),
         (["--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),
-        (["--evidence", "--label", "nxt"], "headscope: label='nxt': this evidence has next, previous"),
+        (
+            ["--evidence", "--label", "nxt"],
+            "headscope: label='nxt': this evidence has next, previous",
+        ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value),
 )

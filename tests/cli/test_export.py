@@ -24,7 +24,12 @@ def test_every_format_holds_the_weights(record, here, capsys):
     with (here / "w.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     row = rows[2 * 16 + 4 * 1 + 2]  # layer 0, head 2, query 1, key 2
-    assert (row["layer"], row["head"], row["query_token"], row["key_token"]) == ("0", "2", "b,", '"c"')
+    assert (row["layer"], row["head"], row["query_token"], row["key_token"]) == (
+        "0",
+        "2",
+        "b,",
+        '"c"',
+    )
     assert np.float32(row["weight"]) == record.weights(0, 2)[1, 2]
     import pyarrow.parquet
     import xarray

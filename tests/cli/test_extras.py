@@ -37,7 +37,9 @@ def test_the_extras_are_those_of_the_project():
         ("elsewhere", "elsewhere"),
     ],
 )
-def test_a_package_that_is_not_there_is_named_with_its_extra(package, wanted, monkeypatch, capsys, tmp_path):
+def test_a_package_that_is_not_there_is_named_with_its_extra(
+    package, wanted, monkeypatch, capsys, tmp_path
+):
     """However deep the import is that fails."""
     real = builtins.__import__
 
@@ -49,9 +51,15 @@ def test_a_package_that_is_not_there_is_named_with_its_extra(package, wanted, mo
     monkeypatch.setattr(builtins, "__import__", without)
     assert run(["view", str(tmp_path / "a.safetensors")]) == 1
     err = capsys.readouterr().err
-    assert err == f"headscope: this needs the package {package}, which is not installed: pip install {wanted}\n"
+    assert err == (
+        f"headscope: this needs the package {package}, which is not installed: pip install "
+        f"{wanted}\n"
+    )
 
 
 def test_what_does_not_fit_is_said_in_its_own_words():
     error = ImportError("cannot import name 'that'\nfrom 'torch'", name="torch")
-    assert missing(error) == "a package is missing or does not fit: cannot import name 'that' from 'torch'"
+    assert (
+        missing(error)
+        == "a package is missing or does not fit: cannot import name 'that' from 'torch'"
+    )

@@ -18,8 +18,23 @@ def here(here):
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_a_figure_is_the_one_that_python_draws(here, kind, capsys):
     out = f"fig.{kind}"
-    line = ["figure", "run.safetensors", "--view", "head", "--at", "1-0,2", "--out", out, "--theme", "dark", "--grey"]
-    assert run([*line, "--width", "70", "--font-size", "7", "--top-percent", "80", "--query", "3"]) == 0
+    line = [
+        "figure",
+        "run.safetensors",
+        "--view",
+        "head",
+        "--at",
+        "1-0,2",
+        "--out",
+        out,
+        "--theme",
+        "dark",
+        "--grey",
+    ]
+    assert (
+        run([*line, "--width", "70", "--font-size", "7", "--top-percent", "80", "--query", "3"])
+        == 0
+    )
     out_text, err = capsys.readouterr()
     assert f"Wrote {here / out}" in out_text
     assert err == ""
@@ -37,8 +52,35 @@ def test_a_figure_is_the_one_that_python_draws(here, kind, capsys):
 
 
 def test_every_option_reaches_the_figure(here):
-    line = ["figure", "run.safetensors", "--view", "model", "--out", "fig.png", "--layers", "1", "--stack", "cross"]
-    assert run([*line, "--at", "1-2", "--title", "T", "--hide-special", "--filter", "all", "--dpi", "100"]) == 0
+    line = [
+        "figure",
+        "run.safetensors",
+        "--view",
+        "model",
+        "--out",
+        "fig.png",
+        "--layers",
+        "1",
+        "--stack",
+        "cross",
+    ]
+    assert (
+        run(
+            [
+                *line,
+                "--at",
+                "1-2",
+                "--title",
+                "T",
+                "--hide-special",
+                "--filter",
+                "all",
+                "--dpi",
+                "100",
+            ]
+        )
+        == 0
+    )
     image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
     assert image.width == pytest.approx(85 / 25.4 * 100, abs=1)
     assert "layers=(1,)" in image.text["Description"]
@@ -56,7 +98,9 @@ def test_a_further_record_stands_beside_the_first(here, command, out, capsys):
 
 @pytest.mark.parametrize("tray", [["0-1", "1-2 view=matrix"], ["kinds"]])
 def test_pictures_stand_in_a_row(here, tray):
-    assert run(["figure", "run.safetensors", "--tray", *tray, "--out", "fig.png", "--dpi", "100"]) == 0
+    assert (
+        run(["figure", "run.safetensors", "--tray", *tray, "--out", "fig.png", "--dpi", "100"]) == 0
+    )
     image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
     assert image.width == pytest.approx(174 / 25.4 * 100, abs=1)
     assert json.loads(image.text["Description"])["view"] == "compare"
@@ -65,18 +109,33 @@ def test_pictures_stand_in_a_row(here, tray):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--at", "2_0", "--out", "f.svg"], "headscope: --at is '2_0'; write layer and heads from 0, such as 2-0"),
+        (
+            ["--at", "2_0", "--out", "f.svg"],
+            "headscope: --at is '2_0'; write layer and heads from 0, such as 2-0",
+        ),
         (["--at", "5", "--out", "f.svg"], "headscope: Stack 'cross' has layers 0, 1, not 5"),
         (["--at", "1-7", "--out", "f.svg"], "headscope: heads=[7]: layer 1 has heads 0 to 2"),
-        (["--out", "f.jpg"], "headscope: A figure can be saved as .svg, .pdf or .png, and --out is f.jpg"),
+        (
+            ["--out", "f.jpg"],
+            "headscope: A figure can be saved as .svg, .pdf or .png, and --out is f.jpg",
+        ),
         (["--out", "no/f.svg"], "headscope: Cannot write no/f.svg: there is no folder"),
-        (["--view", "pair", "--out", "f.svg"], "headscope: View 'pair' shows one query; give its position with query="),
-        (["--view", "neuron", "--query", "1", "--out", "f.svg"], "headscope: Layer 0 holds weights but no queries"),
+        (
+            ["--view", "pair", "--out", "f.svg"],
+            "headscope: View 'pair' shows one query; give its position with query=",
+        ),
+        (
+            ["--view", "neuron", "--query", "1", "--out", "f.svg"],
+            "headscope: Layer 0 holds weights but no queries",
+        ),
         (
             ["--view", "model", "--top-percent", "3", "--out", "f.svg"],
             "headscope: View 'model' has no option 'top_percent'",
         ),
-        (["--width", "3", "--out", "f.svg"], "headscope: width must be a number from 40 to 1000, not 3"),
+        (
+            ["--width", "3", "--out", "f.svg"],
+            "headscope: width must be a number from 40 to 1000, not 3",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

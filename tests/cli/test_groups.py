@@ -21,7 +21,10 @@ def written(place, name):
         parquet.write_table(pa.Table.from_pylist(rows), place / name)
     else:
         between = "\t" if name.endswith(".tsv") else ","
-        lines = [between.join(["text", "group"]), *(between.join([text, group or ""]) for text, group in ROWS)]
+        lines = [
+            between.join(["text", "group"]),
+            *(between.join([text, group or ""]) for text, group in ROWS),
+        ]
         (place / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return name
 
@@ -34,7 +37,9 @@ def test_documents_of_a_file_are_read(name, here, folder, capsys):
 
 @pytest.mark.parametrize("command", ["norms", "mechanism"])
 def test_other_studies_read_them_too(command, here, folder, capsys):
-    (here / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text, _ in ROWS), encoding="utf-8")
+    (here / "b.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text, _ in ROWS), encoding="utf-8"
+    )
     tables = []
     for name in (written(here, "a.jsonl"), "b.jsonl"):
         assert run([command, "--texts", name, "--model", folder, "--out", "found.json"]) == 0
@@ -45,7 +50,10 @@ def test_other_studies_read_them_too(command, here, folder, capsys):
 
 def test_examples_of_a_task_have_documents(here, saved, capsys):
     model = saved("writer", tiny_model("gpt2", writes=True), tiny_tokenizer())
-    assert run(["ablate", "--task", "next-word", "--data", written(here, "a.csv"), "--model", model]) == 0
+    assert (
+        run(["ablate", "--task", "next-word", "--data", written(here, "a.csv"), "--model", model])
+        == 0
+    )
     assert "4 examples of 3 documents" in capsys.readouterr().out
     asked = ["ablate", "--task", "next-word", "--data", "a.csv", "--model", model, "--no-layers"]
     assert run([*asked, "--by", "mean-output"]) == 0

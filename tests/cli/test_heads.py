@@ -24,7 +24,9 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("name", "count"), [("a.txt", 2), ("a.jsonl", 3), ("a.csv", 2), ("a.tsv", 2)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("a.txt", 2), ("a.jsonl", 3), ("a.csv", 2), ("a.tsv", 2)]
+)
 def test_files_of_texts(name, count, here, folder, capsys):
     (here / name).write_text(FILES[name], encoding="utf-8")
     assert run(["heads", "--texts", name, "--model", folder]) == 0
@@ -54,11 +56,17 @@ def test_all_kinds_of_tables_say_the_same(here, folder):
     for number, (row, line) in enumerate(zip(rows, lines, strict=True)):
         kept = {name: values[number] for name, values in found.items()}
         assert [str(value) for value in kept.values()] == list(line.values())
-        assert [kept["pattern"], kept["score"], kept["holds"]] == [row["pattern"], row["score"], row["holds"]]
+        assert [kept["pattern"], kept["score"], kept["holds"]] == [
+            row["pattern"],
+            row["score"],
+            row["holds"],
+        ]
 
 
 def test_baselines_of_a_model_are_one_option_each(here, folder):
-    (here / "a.txt").write_text("a cat sat by it and a dog ran\nan owl flew by us and by me\n", encoding="utf-8")
+    (here / "a.txt").write_text(
+        "a cat sat by it and a dog ran\nan owl flew by us and by me\n", encoding="utf-8"
+    )
     options = ["--random-weights", "--position-mean"]
     assert run(["heads", "--texts", "a.txt", "--model", folder, "--out", "b.json", *options]) == 0
     found = json.loads((here / "b.json").read_text(encoding="utf-8"))
@@ -80,13 +88,17 @@ def test_a_figure_is_drawn(here, folder, capsys):
 
 def test_predictive_words_need_a_trained_head(here, folder, capsys):
     assert run(["heads", "a cat", "--predictive"]) == 1
-    assert capsys.readouterr().err.startswith("headscope: all-MiniLM-L6-v2 has no trained masked-word head")
+    assert capsys.readouterr().err.startswith(
+        "headscope: all-MiniLM-L6-v2 has no trained masked-word head"
+    )
 
 
 def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys):
     monkeypatch.setattr("headscope.cli._study.find_spec", lambda name: None)
     assert run(["heads", "--texts", "a.parquet"]) == 1
-    assert capsys.readouterr().err.startswith("headscope: a.parquet needs pyarrow, which is not installed: pip")
+    assert capsys.readouterr().err.startswith(
+        "headscope: a.parquet needs pyarrow, which is not installed: pip"
+    )
     monkeypatch.setattr("headscope.patterns._heads.find_spec", lambda name: None)
     assert run(["heads", "a cat"]) == 1
     assert "pip install 'headscope[statistics]'" in capsys.readouterr().err
@@ -101,7 +113,9 @@ def test_the_table_is_written(here, folder, capsys):
         rows = list(csv.DictReader(file))
     found = json.loads((here / "b.json").read_text(encoding="utf-8"))
     assert [row["pattern"] for row in rows] == [row["pattern"] for row in found]
-    assert {"score", "low", "high", "baseline", "effect", "texts", "threshold", "corrected"} <= set(found[0])
+    assert {"score", "low", "high", "baseline", "effect", "texts", "threshold", "corrected"} <= set(
+        found[0]
+    )
 
 
 def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
@@ -118,16 +132,28 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
         ([], "headscope: Give one text (or a pair), or a file of texts with --texts"),
         (["a", "--texts", "a.txt"], "headscope: Give one text (or a pair), or a file"),
         (["--texts", "gone.txt"], "headscope: gone.txt is not there"),
-        (["--texts", "a.pdf"], "headscope: --texts is a.pdf; texts are read from .txt, .jsonl, .csv, .tsv, .parquet"),
+        (
+            ["--texts", "a.pdf"],
+            "headscope: --texts is a.pdf; texts are read from .txt, .jsonl, .csv, .tsv, .parquet",
+        ),
         (["--texts", "empty.txt"], "headscope: empty.txt holds no example"),
         (["--texts", "bad.jsonl"], "headscope: bad.jsonl cannot be read: line 2: "),
         (["--texts", "bad.csv"], "headscope: bad.csv has the fields "),
-        (["a", "--out", "b.xlsx"], "headscope: --out is b.xlsx; the table can be written as .csv, .json, .parquet"),
+        (
+            ["a", "--out", "b.xlsx"],
+            "headscope: --out is b.xlsx; the table can be written as .csv, .json, .parquet",
+        ),
         (["a " * 99], "headscope: The text has 101 tokens"),
-        (["a", "--plot", "b.jpg"], "headscope: --plot is b.jpg; the figure can be written as .svg, .pdf, .png"),
+        (
+            ["a", "--plot", "b.jpg"],
+            "headscope: --plot is b.jpg; the figure can be written as .svg, .pdf, .png",
+        ),
         ([""], "headscope: The text is empty"),
         (["a", "--target", "b"], "headscope: --target and --target-tokenizer belong to one text"),
-        (["a", "--stack", "decoder"], "headscope: This record has the stacks 'self', not 'decoder'"),
+        (
+            ["a", "--stack", "decoder"],
+            "headscope: This record has the stacks 'self', not 'decoder'",
+        ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value)[:30],
 )

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM, sent to real processes: one line, the exit code that shells expect, and nothing half written."""
+"""Ctrl-C and SIGTERM, sent to real processes: one line, the exit code that shells expect, and
+nothing half written.
+"""
 
 import signal
 import subprocess
@@ -9,7 +11,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
 
-# Where the tests run in the background, shells have them ignore SIGINT, and their children inherit that.
+# Where the tests run in the background, shells have them ignore SIGINT, and their children inherit
+# that.
 HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 STARTED = "from headscope.cli import main; print('started', flush=True); main()"
@@ -66,5 +69,9 @@ def test_a_study_that_is_stopped_leaves_no_file(after, name, tmp_path):
     (tmp_path / "texts.txt").write_text("the cat sat on the mat\n" * 400, encoding="utf-8")
     asked = ["heads", "--texts", "texts.txt", "--out", "heads.csv"]
     code, line = ENDS[name]
-    assert ended_by(name, process_of(STARTED, *asked, cwd=tmp_path), after=after) == (code, "", line)
+    assert ended_by(name, process_of(STARTED, *asked, cwd=tmp_path), after=after) == (
+        code,
+        "",
+        line,
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]

@@ -1,4 +1,6 @@
-"""One bad text costs one text: it is named, the rest goes on, and the last line and the exit code say so."""
+"""One bad text costs one text: it is named, the rest goes on, and the last line and the exit code
+say so.
+"""
 
 import json
 
@@ -22,9 +24,15 @@ BAD = {
 def texts(here):
     """Eight rows, three of them good, with a label besides."""
     good = iter(GOOD)
-    rows = [BAD[number][0] if number in BAD else {"text": next(good)} for number in range(1, 9) if number != 4]
+    rows = [
+        BAD[number][0] if number in BAD else {"text": next(good)}
+        for number in range(1, 9)
+        if number != 4
+    ]
     rows.insert(3, {"text": GOOD[1], "label": 1})
-    (here / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    (here / "texts.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="ascii"
+    )
     return "texts.jsonl"
 
 
@@ -33,12 +41,20 @@ def classifier(saved):
     from transformers import AutoModelForSequenceClassification
 
     config = tiny_model("bert").config
-    return saved("classifier", AutoModelForSequenceClassification.from_config(config), tiny_tokenizer())
+    return saved(
+        "classifier", AutoModelForSequenceClassification.from_config(config), tiny_tokenizer()
+    )
 
 
 @pytest.mark.parametrize(
     "command",
-    [["heads"], ["norms"], ["mechanism", "--at", "0-0"], ["mechanism", "--without", "position"], ["faithfulness"]],
+    [
+        ["heads"],
+        ["norms"],
+        ["mechanism", "--at", "0-0"],
+        ["mechanism", "--without", "position"],
+        ["faithfulness"],
+    ],
     ids=" ".join,
 )
 def test_a_bad_text_costs_one_text(command, texts, folder, classifier, capsys):
@@ -48,7 +64,9 @@ def test_a_bad_text_costs_one_text(command, texts, folder, classifier, capsys):
     lines = told.err.strip().splitlines()
     assert lines[-1] == "headscope: 6 of 8 texts were left out: 2, 3, 5, 6, 7, 8"
     for number, (_, reason) in BAD.items():
-        named = [line for line in lines if line.startswith(f"headscope: text {number} was left out: ")]
+        named = [
+            line for line in lines if line.startswith(f"headscope: text {number} was left out: ")
+        ]
         assert len(named) == 1
         # [UNK] counts as special, and faithfulness ranks tokens that are not
         assert reason in named[0] or (number, command) == (7, ["faithfulness"])
@@ -61,7 +79,9 @@ def test_nothing_left_out_is_a_plain_success(here, folder, capsys):
     assert "left out" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["heads"], ["mechanism", "--without", "position"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [["heads"], ["mechanism", "--without", "position"]], ids=" ".join
+)
 def test_too_few_texts_are_told_before_the_work_and_after_it(command, here, folder, capsys):
     (here / "texts.txt").write_text("\n".join(GOOD), encoding="utf-8")
     assert run([*command, "--texts", "texts.txt", "--model", folder]) == 0
@@ -84,4 +104,7 @@ def test_texts_of_unknown_tokens_are_refused_before_any_run(here, folder, capsys
 
 def test_the_evidence_of_a_page_says_it_too(texts, folder, capsys):
     assert run(["view", "the cat sat", "--model", folder, "--evidence-of", texts]) == 3
-    assert "headscope: 5 of 8 texts of the evidence were left out: 2, 3, 5, 6, 8" in capsys.readouterr().err
+    assert (
+        "headscope: 5 of 8 texts of the evidence were left out: 2, 3, 5, 6, 8"
+        in capsys.readouterr().err
+    )

@@ -41,7 +41,16 @@ def here(here):
 
 
 def test_relations_of_a_treebank(folder, here, capsys):
-    given = ["relations", "--treebank", "bank.conllu", "--model", folder, "--random-weights", "--out", "found.csv"]
+    given = [
+        "relations",
+        "--treebank",
+        "bank.conllu",
+        "--model",
+        folder,
+        "--random-weights",
+        "--out",
+        "found.csv",
+    ]
     assert run(given) == 0
     out, _ = capsys.readouterr()
     assert "4 sentences (median 8 tokens), 9 words" in out
@@ -52,7 +61,21 @@ def test_relations_of_a_treebank(folder, here, capsys):
     det = next(row for row in rows if (row["relation"], row["score"]) == ("det", "max"))
     assert (det["count"], det["offset"], det["baseline"]) == ("3", "1", "1.0")
     assert 0 <= float(det["random_accuracy"]) <= 1
-    assert run(["relations", "--treebank", "bank.conllu", "--model", folder, "--sentences", "2", "--no-trees"]) == 0
+    assert (
+        run(
+            [
+                "relations",
+                "--treebank",
+                "bank.conllu",
+                "--model",
+                folder,
+                "--sentences",
+                "2",
+                "--no-trees",
+            ]
+        )
+        == 0
+    )
     out, _ = capsys.readouterr()
     assert "2 sentences (median " in out
     assert " tokens), 5 words" in out
@@ -60,7 +83,18 @@ def test_relations_of_a_treebank(folder, here, capsys):
 
 
 def test_relations_are_evidence_of_a_view(folder, here, capsys):
-    given = ["view", "the cat", "--model", folder, "--evidence-of", "bank.conllu", "--view", "model", "--sort", "det"]
+    given = [
+        "view",
+        "the cat",
+        "--model",
+        folder,
+        "--evidence-of",
+        "bank.conllu",
+        "--view",
+        "model",
+        "--sort",
+        "det",
+    ]
     assert run(given) == 0
     evidence = header_of(here / "headscope.html")["evidence"]
     assert evidence["texts"] == 4
@@ -71,12 +105,31 @@ def test_relations_are_evidence_of_a_view(folder, here, capsys):
 
 
 def test_coreference_of_schemas(folder, here, capsys):
-    assert run(["coref", "--data", "all.tsv", "--model", folder, "--out", "found.json", "--plot", "found.svg"]) == 0
+    assert (
+        run(
+            [
+                "coref",
+                "--data",
+                "all.tsv",
+                "--model",
+                folder,
+                "--out",
+                "found.json",
+                "--plot",
+                "found.svg",
+            ]
+        )
+        == 0
+    )
     out, _ = capsys.readouterr()
     assert ", all: " in out
     assert "3 passages (median 18 tokens), 3 questions" in out
     rows = json.loads((here / "found.json").read_text(encoding="utf-8"))
-    assert {(row["kind"], row["count"]) for row in rows} == {("all", 3), ("pronoun", 3), ("male", 3)}
+    assert {(row["kind"], row["count"]) for row in rows} == {
+        ("all", 3),
+        ("pronoun", 3),
+        ("male", 3),
+    }
     assert "nearest mention" in (here / "found.svg").read_text(encoding="utf-8")
 
 
@@ -99,10 +152,14 @@ def test_what_is_wrong_is_said_before_a_model_is_loaded(here, capsys, given, sai
 
 
 @pytest.mark.parametrize(
-    ("wanted", "name"), [([], "one"), (["--sentence", "two"], "two"), (["--sentence", "2"], "three")]
+    ("wanted", "name"),
+    [([], "one"), (["--sentence", "two"], "two"), (["--sentence", "2"], "three")],
 )
 def test_view_shows_a_sentence_with_its_tree(wanted, name, folder, here, capsys):
-    assert run(["view", "--treebank", "bank.conllu", *wanted, "--model", folder, "--out", "page.html"]) == 0
+    assert (
+        run(["view", "--treebank", "bank.conllu", *wanted, "--model", folder, "--out", "page.html"])
+        == 0
+    )
     assert capsys.readouterr().err == ""
     links = header_of(here / "page.html")["links"]
     assert (links["name"], links["tree"]) == (name, True)
@@ -117,7 +174,9 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
     capsys.readouterr()
     assert run([*given, "--sentence", "one"]) != 0
     err = capsys.readouterr().err
-    assert err.startswith("headscope: The record is of 'it sat', and links= is the sentence 'the cat sat'")
+    assert err.startswith(
+        "headscope: The record is of 'it sat', and links= is the sentence 'the cat sat'"
+    )
     assert err.count("\n") == 1
 
 
@@ -130,7 +189,10 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
         ),
         (["--treebank", "bank.conllu", "--sentence", "4"], "or a number from 0 to 3"),
         (["--treebank", "none.conllu"], "none.conllu is not there"),
-        (["it sat", "--sentence", "two"], "--sentence two is of no treebank; name its file with --treebank"),
+        (
+            ["it sat", "--sentence", "two"],
+            "--sentence two is of no treebank; name its file with --treebank",
+        ),
         ([], "There is nothing to read: give a text, a picture with --image, or a sound"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Where a command's model runs: --device, --dtype, --revision, --batch-size; what was used is printed and kept."""
+"""Where a command's model runs: --device, --dtype, --revision, --batch-size; what was used is
+printed and kept.
+"""
 
 import json
 import os
@@ -13,11 +15,32 @@ from headscope.cli._app import app
 
 from .conftest import header_of
 
-COMMANDS = ("view", "capture", "heads", "norms", "ablate", "effect", "probe", "relations", "align", "coref", "serve")
+COMMANDS = (
+    "view",
+    "capture",
+    "heads",
+    "norms",
+    "ablate",
+    "effect",
+    "probe",
+    "relations",
+    "align",
+    "coref",
+    "serve",
+)
 
 
 def test_what_was_used_is_printed_and_kept(folder, here, capsys):
-    arguments = ["--model", folder, "--device", "cpu", "--dtype", "bfloat16", "--out", "run.safetensors"]
+    arguments = [
+        "--model",
+        folder,
+        "--device",
+        "cpu",
+        "--dtype",
+        "bfloat16",
+        "--out",
+        "run.safetensors",
+    ]
     assert run(["capture", "a cat", *arguments]) == 0
     assert "Ran on cpu, bfloat16, sdpa attention\n" in capsys.readouterr().out
     assert hs.load("run.safetensors").model.dtype == "bfloat16"
@@ -25,7 +48,22 @@ def test_what_was_used_is_printed_and_kept(folder, here, capsys):
 
 def test_a_study_says_where_its_model_ran(folder, here, capsys):
     (here / "a.txt").write_text("a cat\na dog ran\nthe hen sat\n", encoding="utf-8")
-    assert run(["heads", "--texts", "a.txt", "--model", folder, "--dtype", "float64", "--batch-size", "2"]) == 0
+    assert (
+        run(
+            [
+                "heads",
+                "--texts",
+                "a.txt",
+                "--model",
+                folder,
+                "--dtype",
+                "float64",
+                "--batch-size",
+                "2",
+            ]
+        )
+        == 0
+    )
     assert capsys.readouterr().out.endswith("tiny ran on cpu, float64, sdpa attention\n")
     assert run(["check", "--help"]) == 0
     assert "ran on" not in capsys.readouterr().out
@@ -43,7 +81,11 @@ REFUSED = [
     (["--device", "gpu"], 2, "there is no device 'gpu'; give auto, cpu, cuda, cuda:1, mps or xpu"),
     (["--dtype", "bf16"], 2, 'Choose from: "auto", "float32", "bfloat16"'),
     (["--batch-size", "0"], 2, "Must be >= 1"),
-    (["--model", "no/such/folder"], 1, "There is no folder 'no/such/folder', and a hub name looks like"),
+    (
+        ["--model", "no/such/folder"],
+        1,
+        "There is no folder 'no/such/folder', and a hub name looks like",
+    ),
     (["--image", "no.png"], 1, "The picture no.png is not there"),
     (["--revision", "main"], 1, "the demo model has none; leave it out"),
 ]
@@ -53,24 +95,49 @@ REFUSED = [
 def test_what_cannot_be_is_refused_before_torch_is_imported(arguments, code, line, here):
     """In a process of its own: here torch is loaded already."""
     words = ["capture", "a cat", "--out", "run.safetensors", *arguments]
-    script = f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    script = (
+        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
+        "in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == f"{code} False\n"
     assert line in done.stderr
 
 
 REFUSED_BY_COMMAND = [
-    (["capture", "x", "--out", "r.safetensors", "--rows", "5"], 1, "rows and top belong to the statistics"),
-    (["capture", "x", "--out", "r.safetensors", "--keep", "values"], 1, "values alone have no attention in them"),
-    (["capture", "x", "--out", "r.safetensors", "--heads", "x"], 1, "a head is named by its layer and its number"),
+    (
+        ["capture", "x", "--out", "r.safetensors", "--rows", "5"],
+        1,
+        "rows and top belong to the statistics",
+    ),
+    (
+        ["capture", "x", "--out", "r.safetensors", "--keep", "values"],
+        1,
+        "values alone have no attention in them",
+    ),
+    (
+        ["capture", "x", "--out", "r.safetensors", "--heads", "x"],
+        1,
+        "a head is named by its layer and its number",
+    ),
     (
         ["generate", "x", "--model", "no/such/folder", "--out", "r.safetensors"],
         1,
         "There is no folder 'no/such/folder'",
     ),
     (["generate", "x", "--model", "a/b", "--out", "gone/r.safetensors"], 1, "make it first"),
-    (["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--max-new-tokens", "0"], 2, "Must be >= 1"),
-    (["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--temperature", "0"], 2, "Must be > 0"),
+    (
+        ["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--max-new-tokens", "0"],
+        2,
+        "Must be >= 1",
+    ),
+    (
+        ["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--temperature", "0"],
+        2,
+        "Must be > 0",
+    ),
     (["ablate", "--task", "nonsense"], 1, "There is no task 'nonsense'"),
     (["ablate", "--task", "next-word"], 1, "needs a file of examples"),
     (["ablate", "--task", "next-word", "--data", "empty.txt"], 1, "empty.txt holds no example"),
@@ -99,28 +166,46 @@ def test_every_command_refuses_before_torch_is_imported(here):
     (here / "a.txt").write_text("a cat\n", encoding="utf-8")
     script = (
         "import sys, json; from headscope.cli import run\n"
-        "for words in json.load(sys.stdin): print(run(words), 'torch' in sys.modules, file=sys.stderr)"
+        "for words in json.load(sys.stdin): print(run(words), 'torch' in sys.modules, "
+        "file=sys.stderr)"
     )
     asked = json.dumps([words for words, _, _ in REFUSED_BY_COMMAND])
-    done = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True
+    )
     lines = done.stderr.splitlines()
     assert len(lines) == 2 * len(REFUSED_BY_COMMAND)
-    for (words, code, line), said, ended in zip(REFUSED_BY_COMMAND, lines[::2], lines[1::2], strict=True):
+    for (words, code, line), said, ended in zip(
+        REFUSED_BY_COMMAND, lines[::2], lines[1::2], strict=True
+    ):
         assert line in said, words
         assert ended == f"{code} False", words
-    assert {words[0] for words, _, _ in REFUSED_BY_COMMAND} == {name for name in app if not name.startswith("-")}
+    assert {words[0] for words, _, _ in REFUSED_BY_COMMAND} == {
+        name for name in app if not name.startswith("-")
+    }
 
 
 @pytest.mark.parametrize(
-    "command", [["heads", "--texts", "a.txt"], ["support"], ["generate", "x", "--out", "r.safetensors"]]
+    "command",
+    [["heads", "--texts", "a.txt"], ["support"], ["generate", "x", "--out", "r.safetensors"]],
 )
 def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, here, tmp_path):
     (here / "a.txt").write_text("a cat\n", encoding="utf-8")
     words = [*command, *(["a/b"] if command == ["support"] else ["--model", "a/b"])]
-    script = f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' in sys.modules)"
+    script = (
+        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
+        "in sys.modules)"
+    )
     # nothing listens on port 9 of this machine
-    hub = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=hub)
+    hub = {
+        **os.environ,
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_HUB_OFFLINE": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=hub
+    )
     assert done.stdout == "1 False\n"
     assert "http://127.0.0.1:9 cannot be reached" in done.stderr
 
@@ -135,16 +220,27 @@ TEXTS = [
 
 @pytest.mark.parametrize(("words", "line"), TEXTS)
 def test_an_empty_text_is_refused_before_torch_is_imported(words, line, here):
-    script = f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    script = (
+        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
+        "in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "1 False\n"
     assert line in done.stderr
 
 
 def test_help_is_given_without_numpy():
     """It is asked for most often, and has to come at once."""
-    script = "import sys; from headscope.cli import run; run(['view', '--help']); sys.exit('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+    script = (
+        "import sys; from headscope.cli import run; run(['view', '--help']); sys.exit('numpy' in "
+        "sys.modules)"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypatch):
@@ -158,7 +254,9 @@ def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypat
 
     monkeypatch.setattr(PreTrainedModel, "from_pretrained", classmethod(noted))
     rows = ["a cat", "the hen sat there", None, "a dog ran"]
-    (here / "a.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows), encoding="utf-8")
+    (here / "a.jsonl").write_text(
+        "".join(json.dumps({"text": row}) + "\n" for row in rows), encoding="utf-8"
+    )
     arguments = ["--model", folder, "--evidence-of", "a.jsonl", "--layer", "1", "--out", "pages"]
     assert run(["view", "--texts", "a.jsonl", *arguments]) == 3
     pages = {page.name: header_of(page) for page in (here / "pages").iterdir()}
@@ -176,7 +274,10 @@ def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypat
     ("arguments", "line"),
     [
         (["a cat", "--texts", "a.txt"], "--texts takes the place of a text"),
-        (["--texts", "a.txt", "--out", "a.txt"], "--out is the file a.txt; with --texts name a folder"),
+        (
+            ["--texts", "a.txt", "--out", "a.txt"],
+            "--out is the file a.txt; with --texts name a folder",
+        ),
         (["--texts", "gone.txt"], "gone.txt is not there"),
     ],
 )

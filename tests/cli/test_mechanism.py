@@ -16,7 +16,23 @@ def here(here):
 
 
 def test_chosen_heads_have_their_neurons_named(here, folder, capsys):
-    assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--at", "1-0", "0-2", "--pattern", "sep"]) == 0
+    assert (
+        run(
+            [
+                "mechanism",
+                "--texts",
+                "a.txt",
+                "--model",
+                folder,
+                "--at",
+                "1-0",
+                "0-2",
+                "--pattern",
+                "sep",
+            ]
+        )
+        == 0
+    )
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert "2 heads, 3 texts (median 14 tokens), sep; " in " ".join(out.split())
@@ -43,7 +59,9 @@ def test_all_heads_are_told_and_grouped(here, folder, capsys):
 
 def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
     words = ("money", "card", "bank", "cash", "payment", "app", "rate", "fee")
-    lines = [f"why was my {a} {b} not there when i paid the {a}" for a in words for b in words if a != b]
+    lines = [
+        f"why was my {a} {b} not there when i paid the {a}" for a in words for b in words if a != b
+    ]
     (here / "b.txt").write_text("\n".join(lines[:24]), encoding="utf-8")
     assert run(["mechanism", "--texts", "b.txt"]) == 0
     out = capsys.readouterr().out
@@ -52,10 +70,40 @@ def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
 
 
 def test_without_an_embedding(here, folder, capsys):
-    assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--without", "position", "--out", "b.csv"]) == 0
+    assert (
+        run(
+            [
+                "mechanism",
+                "--texts",
+                "a.txt",
+                "--model",
+                folder,
+                "--without",
+                "position",
+                "--out",
+                "b.csv",
+            ]
+        )
+        == 0
+    )
     assert "<Changes:" in capsys.readouterr().out
     assert (here / "b.csv").read_text(encoding="utf-8").startswith("layer,head,pattern,before,")
-    assert run(["mechanism", "--texts", "a.txt", "--model", folder, "--without", "position", "--by", "mean"]) == 0
+    assert (
+        run(
+            [
+                "mechanism",
+                "--texts",
+                "a.txt",
+                "--model",
+                folder,
+                "--without",
+                "position",
+                "--by",
+                "mean",
+            ]
+        )
+        == 0
+    )
     assert "without the embedding of positions (its mean left)" in capsys.readouterr().out
 
 
@@ -65,7 +113,10 @@ def test_without_an_embedding(here, folder, capsys):
         (["--at", "2"], "headscope: --at is '2'; write layer and head from 0, such as 2-0"),
         (["--at", "9-9"], "headscope: There is no head 9-9"),
         (["--plot", "b.svg"], "headscope: --plot has room for 1 to 12 heads, and --at names 0"),
-        (["--without", "position", "--pattern", "sep"], "headscope: --at, --pattern and --plot are about neurons"),
+        (
+            ["--without", "position", "--pattern", "sep"],
+            "headscope: --at, --pattern and --plot are about neurons",
+        ),
         (["--without", "segment"], "headscope: TokenizersBackend tells the model no segments"),
         (["--pattern", "nowhere"], "headscope: The rule 'nowhere' cannot be read"),
         (["--out", "b.xlsx"], "headscope: --out is b.xlsx; the table can be written as .csv"),

@@ -1,4 +1,6 @@
-"""Pictures and sound on the command line, with tiny models that were saved with their processors."""
+"""Pictures and sound on the command line, with tiny models that were saved with their
+processors.
+"""
 
 import wave
 
@@ -22,10 +24,14 @@ def models(saved):
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
     return {
-        "vit": saved("vit", tiny_model("vit"), ViTImageProcessorPil(size={"height": 12, "width": 20})),
+        "vit": saved(
+            "vit", tiny_model("vit"), ViTImageProcessorPil(size={"height": 12, "width": 20})
+        ),
         "clip": saved("clip", *tiny_clip()),
         "llava": saved("llava", *tiny_llava()),
-        "wav2vec2": saved("wav2vec2", tiny_model("wav2vec2"), Wav2Vec2FeatureExtractor(sampling_rate=8000)),
+        "wav2vec2": saved(
+            "wav2vec2", tiny_model("wav2vec2"), Wav2Vec2FeatureExtractor(sampling_rate=8000)
+        ),
         "bert": saved("bert", tiny_model("bert"), tiny_tokenizer()),
     }
 
@@ -47,7 +53,9 @@ def same(ours, theirs):
     assert list(ours.stacks) == list(theirs.stacks)
     for name, stack in theirs.stacks.items():
         assert ours[name].query == stack.query
-        np.testing.assert_array_equal(ours[name].weights(layer=1, head=2), stack.weights(layer=1, head=2))
+        np.testing.assert_array_equal(
+            ours[name].weights(layer=1, head=2), stack.weights(layer=1, head=2)
+        )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,9 @@ def test_the_order_of_pictures_is_that_of_their_places(here, models):
     np.testing.assert_allclose(first[:, half:], second[:, :half], atol=1e-6)
 
 
-@pytest.mark.parametrize("given", [["--image", "cat.png", "vit"], ["--sound", "speech.wav", "wav2vec2"]])
+@pytest.mark.parametrize(
+    "given", [["--image", "cat.png", "vit"], ["--sound", "speech.wav", "wav2vec2"]]
+)
 def test_view_writes_a_page_without_a_text(given, here, models, capsys):
     kind, file, name = given
     assert run(["view", kind, file, "--model", models[name], "--view", "text"]) == 0
@@ -93,7 +103,17 @@ def test_view_writes_a_page_without_a_text(given, here, models, capsys):
 
 
 def test_effect_changes_a_model_of_pictures(here, models, capsys):
-    line = ["effect", "--image", "cat.png", "--model", models["vit"], "--zero", "0-1", "--out", "heads.csv"]
+    line = [
+        "effect",
+        "--image",
+        "cat.png",
+        "--model",
+        models["vit"],
+        "--zero",
+        "0-1",
+        "--out",
+        "heads.csv",
+    ]
     assert run(line) == 0
     out, err = capsys.readouterr()
     assert "Changed: layer 0: output set to zero (heads 1)" in out
@@ -106,16 +126,34 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
     ("given", "line"),
     [
         (["--image", "gone.png", "--model", "vit"], "The picture gone.png is not there"),
-        (["--image", "notes.png", "--model", "vit"], "Cannot read the picture notes.png: cannot identify"),
+        (
+            ["--image", "notes.png", "--model", "vit"],
+            "Cannot read the picture notes.png: cannot identify",
+        ),
         (["--sound", "gone.wav", "--model", "wav2vec2"], "The sound gone.wav is not there"),
         (["--sound", "cat.png", "--model", "wav2vec2"], "Cannot read the sound cat.png"),
         (["--image", "cat.png", "--model", "bert"], "BertModel reads no pictures; give it a text"),
-        (["a", "--image", "cat.png", "--model", "bert"], "BertModel reads no pictures; give it a text"),
-        (["--sound", "speech.wav", "--model", "vit"], "ViTModel reads no sound; give it a picture with image="),
-        (["--image", "cat.png", "--model", "clip"], "CLIPModel reads a text too; give one beside it"),
+        (
+            ["a", "--image", "cat.png", "--model", "bert"],
+            "BertModel reads no pictures; give it a text",
+        ),
+        (
+            ["--sound", "speech.wav", "--model", "vit"],
+            "ViTModel reads no sound; give it a picture with image=",
+        ),
+        (
+            ["--image", "cat.png", "--model", "clip"],
+            "CLIPModel reads a text too; give one beside it",
+        ),
         (["a cat", "--model", "clip"], "CLIPModel stopped at a text alone"),
-        (["a cat", "--model", "vit"], "ViTModel reads no text; give it a picture with image= (--image)"),
-        (["a", "--image", "cat.png", "--model", "vit"], "ViTModel reads no text beside it; leave text out"),
+        (
+            ["a cat", "--model", "vit"],
+            "ViTModel reads no text; give it a picture with image= (--image)",
+        ),
+        (
+            ["a", "--image", "cat.png", "--model", "vit"],
+            "ViTModel reads no text beside it; leave text out",
+        ),
         (
             ["--image", "cat.png", "--image", "dog.png", "--model", "vit"],
             "ViTModel reads one picture at a time, and 2 were given",
@@ -124,16 +162,29 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
             ["a <image> cat", "--image", "cat.png", "--image", "dog.png", "--model", "llava"],
             "The text has 1 place for pictures, and 2 were given; put <image> where each belongs",
         ),
-        (["a", "b", "--image", "cat.png", "--model", "clip"], "A picture or sound goes with one text; leave 'b' out"),
-        (["--image", "cat.png"], "The demo model reads text; name a model of pictures or sounds (--model)"),
+        (
+            ["a", "b", "--image", "cat.png", "--model", "clip"],
+            "A picture or sound goes with one text; leave 'b' out",
+        ),
+        (
+            ["--image", "cat.png"],
+            "The demo model reads text; name a model of pictures or sounds (--model)",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 @pytest.mark.parametrize("command", ["view", "capture"])
-def test_bad_input_is_one_line_and_leaves_nothing_behind(command, given, line, here, models, capsys):
+def test_bad_input_is_one_line_and_leaves_nothing_behind(
+    command, given, line, here, models, capsys
+):
     before = sorted(here.iterdir())
-    given = [models[part] if number and given[number - 1] == "--model" else part for number, part in enumerate(given)]
-    assert run([command, *given, "--out", "x.safetensors" if command == "capture" else "x.html"]) == 1
+    given = [
+        models[part] if number and given[number - 1] == "--model" else part
+        for number, part in enumerate(given)
+    ]
+    assert (
+        run([command, *given, "--out", "x.safetensors" if command == "capture" else "x.html"]) == 1
+    )
     out, err = capsys.readouterr()
     assert err.startswith(f"headscope: {line}")
     assert err.count("\n") == 1
@@ -169,13 +220,22 @@ def test_what_a_model_does_not_read_is_said_before_its_weights_are_loaded(
 def test_nothing_to_read_is_wrong_usage(command, here, models, capsys):
     more = {"view": [], "capture": ["--out", "x.safetensors"], "effect": ["--zero", "0-1"]}[command]
     assert run([command, "--model", models["vit"], *more]) == 2
-    wanted = "headscope: There is nothing to read: give a text, a picture with --image, or a sound with --sound"
+    wanted = (
+        "headscope: There is nothing to read: give a text, a picture with --image, or a sound "
+        "with --sound"
+    )
     assert capsys.readouterr().err == f"{wanted} (headscope --help)\n"
 
 
 def test_a_record_file_holds_what_was_read(here, models, capsys):
-    assert run(["capture", "--image", "cat.png", "--model", models["vit"], "--out", "run.safetensors"]) == 0
+    assert (
+        run(["capture", "--image", "cat.png", "--model", models["vit"], "--out", "run.safetensors"])
+        == 0
+    )
     assert run(["view", "run.safetensors"]) == 0
     capsys.readouterr()
     assert run(["view", "run.safetensors", "--image", "cat.png"]) == 1
-    assert "run.safetensors is a record file, which holds what was read already" in capsys.readouterr().err
+    assert (
+        "run.safetensors is a record file, which holds what was read already"
+        in capsys.readouterr().err
+    )

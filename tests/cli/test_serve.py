@@ -35,7 +35,10 @@ def file(tmp_path, monkeypatch):
 def started(file):
     """A server in a process of its own, and the address that it printed."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, "serve", file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SERVE, "serve", file],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     lines = [process.stdout.readline() for _ in range(3)]
     yield process, lines
@@ -51,11 +54,15 @@ def get(address, token=""):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
 @pytest.mark.parametrize("connected", [False, True], ids=["alone", "with an open connection"])
-@pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+@pytest.mark.parametrize(
+    ("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")]
+)
 def test_it_serves_until_it_is_interrupted_and_ends_cleanly(name, code, word, connected, started):
     process, lines = started
     assert lines[0].startswith("random: cross 2 layers x 3 heads")
-    address = re.fullmatch(r"Listening on (http://127\.0\.0\.1:(\d+)/\?token=[\w-]{32})\n", lines[1])
+    address = re.fullmatch(
+        r"Listening on (http://127\.0\.0\.1:(\d+)/\?token=[\w-]{32})\n", lines[1]
+    )
     assert lines[2] == "Ctrl-C ends it\n"
     base, token = address[1].split("?token=")
     assert 'id="headscope"' in get(address[1])
@@ -86,17 +93,34 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
     ("arguments", "line"),
     [
         (["gone.safetensors"], "headscope: gone.safetensors is not there"),
-        (["FILE", "--include-layers", "1", "9"], "headscope: include_layers=[1, 9]: this record has the layers [0, 1]"),
+        (
+            ["FILE", "--include-layers", "1", "9"],
+            "headscope: include_layers=[1, 9]: this record has the layers [0, 1]",
+        ),
         (["FILE", "--quantity", "alti"], "headscope: quantity='alti': this record has 'weight'"),
-        (["FILE", "--view", "scatter"], "headscope: view='scatter' needs evidence of what heads do"),
-        (["FILE", "--evidence-of", "a.docx"], "headscope: --evidence-of is a.docx; evidence is read from .txt"),
-        (["FILE", "--port", "99999"], "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535"),
-        (["FILE", "--port", "-1"], "headscope: Cannot listen on port -1: a port is a number from 0 to 65535"),
+        (
+            ["FILE", "--view", "scatter"],
+            "headscope: view='scatter' needs evidence of what heads do",
+        ),
+        (
+            ["FILE", "--evidence-of", "a.docx"],
+            "headscope: --evidence-of is a.docx; evidence is read from .txt",
+        ),
+        (
+            ["FILE", "--port", "99999"],
+            "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535",
+        ),
+        (
+            ["FILE", "--port", "-1"],
+            "headscope: Cannot listen on port -1: a port is a number from 0 to 65535",
+        ),
     ],
     ids=["no file", "no layer", "no quantity", "no evidence", "no texts", "no port", "negative"],
 )
 def test_bad_input_is_one_line(arguments, line, file, capsys):
-    assert run(["serve", *[file if argument == "FILE" else argument for argument in arguments]]) == 1
+    assert (
+        run(["serve", *[file if argument == "FILE" else argument for argument in arguments]]) == 1
+    )
     out, err = capsys.readouterr()
     assert err.startswith(line)
     assert err.count("\n") == 1
@@ -113,7 +137,22 @@ def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
             pass
 
     monkeypatch.setattr(_serve, "server_of", lambda view, token: seen.append(view) or Nothing())
-    assert run(["serve", file, "--view", "scatter", "--evidence", "--x", "entropy", "--sort", "-entropy"]) == 0
+    assert (
+        run(
+            [
+                "serve",
+                file,
+                "--view",
+                "scatter",
+                "--evidence",
+                "--x",
+                "entropy",
+                "--sort",
+                "-entropy",
+            ]
+        )
+        == 0
+    )
     options = seen[0].options
     assert (options["view"], options["x"], options["sort"]) == ("scatter", "entropy", "-entropy")
     assert options["evidence"].texts == 1
@@ -122,4 +161,7 @@ def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
 def test_without_its_packages_it_says_what_to_install(file, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert run(["serve", file]) == 1
-    assert "serve needs the package uvicorn: pip install 'headscope[server]'" in capsys.readouterr().err
+    assert (
+        "serve needs the package uvicorn: pip install 'headscope[server]'"
+        in capsys.readouterr().err
+    )

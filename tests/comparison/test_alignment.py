@@ -47,7 +47,10 @@ def test_words_that_were_put_in_left_out_and_replaced():
     assert found.shared == pytest.approx(8 / 12)
     labels = grid_tokens(found, a, b).labels
     assert labels == ("[CLS]", "the", "−old", "man", "said", "he→she", "slept", "+well", "[SEP]")
-    assert found.summary == "6 in both, 1 replaced, 1 only in A, 1 only in B (aligned by edit distance)"
+    assert (
+        found.summary
+        == "6 in both, 1 replaced, 1 only in A, 1 only in B (aligned by edit distance)"
+    )
 
 
 def test_texts_of_a_pair_are_not_mixed_up():
@@ -79,18 +82,26 @@ def test_overlapping_cuts_go_together_and_characters_without_a_token_stay_alone(
     text = "abcd ef"
     a = tokens_of(text, ["ab", "cd", "ef"])
     b = tokens_of(text, ["a", "bc", "d"])
-    assert told(align(a, b, same_model=False, least=0.0)) == [((0, 1), (0, 1, 2), "both"), ((2,), (), "a")]
+    assert told(align(a, b, same_model=False, least=0.0)) == [
+        ((0, 1), (0, 1, 2), "both"),
+        ((2,), (), "a"),
+    ]
 
 
 def test_letters_of_several_bytes_may_be_several_tokens():
     text = "né è"
-    a = Tokens(pieces=("n", "Ã", "©", "Ġè"), texts=(text,), offsets=((0, 1), (1, 2), (1, 2), (2, 4)))
+    a = Tokens(
+        pieces=("n", "Ã", "©", "Ġè"), texts=(text,), offsets=((0, 1), (1, 2), (1, 2), (2, 4))
+    )
     b = tokens_of(text, ["né", "è"])
     assert told(align(a, b, same_model=False)) == [((0, 1, 2), (0,), "both"), ((3,), (1,), "both")]
 
 
 def test_special_tokens_stand_together_by_their_place():
-    pieces = {"a": ("[CLS]", "x", "[SEP]", "y", "[SEP]"), "b": ("<s>", "x", "</s>", "</s>", "y", "</s>")}
+    pieces = {
+        "a": ("[CLS]", "x", "[SEP]", "y", "[SEP]"),
+        "b": ("<s>", "x", "</s>", "</s>", "y", "</s>"),
+    }
     sides = [
         Tokens(
             pieces=names,
@@ -113,7 +124,11 @@ def test_a_token_of_white_space_is_no_part_of_the_word_after_it():
     text = "a  b"
     a = Tokens(pieces=("a", "▁", "b"), texts=(text,), offsets=((0, 1), (1, 3), (3, 4)))
     b = Tokens(pieces=("a", "Ġb"), texts=(text,), offsets=((0, 1), (1, 4)))
-    assert told(align(a, b, same_model=False)) == [((0,), (0,), "both"), ((1,), (), "a"), ((2,), (1,), "both")]
+    assert told(align(a, b, same_model=False)) == [
+        ((0,), (0,), "both"),
+        ((1,), (), "a"),
+        ((2,), (1,), "both"),
+    ]
 
 
 def test_tokens_without_a_place_in_the_middle_of_a_text_keep_their_order():
@@ -126,13 +141,20 @@ def test_tokens_without_a_place_in_the_middle_of_a_text_keep_their_order():
 
 
 def patches_of(*names, grid=(2, 3), mark="<image>"):
-    """Words, and where None stands all patches of a grid, row by row; bracketed names are special."""
+    """Words, and where None stands all patches of a grid, row by row; bracketed names are
+    special.
+    """
     pieces, places = [], []
     for name in names:
         found = [None] if name else list(np.ndindex(grid))
         places += found
         pieces += [name or mark] * len(found)
-    return Tokens(pieces=tuple(pieces), grids=(grid,), places=tuple(places), special=tuple("[" in p for p in pieces))
+    return Tokens(
+        pieces=tuple(pieces),
+        grids=(grid,),
+        places=tuple(places),
+        special=tuple("[" in p for p in pieces),
+    )
 
 
 def test_two_models_meet_patch_by_patch_whatever_stands_before_the_patches():
@@ -167,7 +189,13 @@ def test_a_patch_is_replaced_by_nothing():
     grid = {"grids": ((1, 3),)}
     a = Tokens(pieces=("x", "p", "q", "y"), places=(None, (0, 0), (0, 1), None), **grid)
     b = Tokens(pieces=("x", "p", "z", "y"), places=(None, (0, 0), None, None), **grid)
-    assert [span.kind for span in align(a, b, same_model=True).spans] == ["both", "both", "a", "b", "both"]
+    assert [span.kind for span in align(a, b, same_model=True).spans] == [
+        "both",
+        "both",
+        "a",
+        "b",
+        "both",
+    ]
     c = Tokens(pieces=("x", "p", "q", "y"), places=(None, (0, 0), (0, 2), None), **grid)
     found = align(a, c, same_model=True)
     assert told(found)[2:4] == [((2,), (), "a"), ((), (2,), "b")]
@@ -177,15 +205,30 @@ def test_a_patch_is_replaced_by_nothing():
 @pytest.mark.parametrize(
     ("a", "b", "same", "said"),
     [
-        (Tokens(pieces=("a", "b")), Tokens(pieces=("c", "d")), True, "0% of their tokens in common"),
-        (Tokens(pieces=("a", "b")), Tokens(pieces=("a", "##b")), False, "hold no texts; capture both"),
+        (
+            Tokens(pieces=("a", "b")),
+            Tokens(pieces=("c", "d")),
+            True,
+            "0% of their tokens in common",
+        ),
+        (
+            Tokens(pieces=("a", "b")),
+            Tokens(pieces=("a", "##b")),
+            False,
+            "hold no texts; capture both",
+        ),
         (
             Tokens(pieces=("a", "b"), texts=("ab",)),
             Tokens(pieces=("ab",), texts=("ab",)),
             False,
             "hold no offsets of their tokens in the text",
         ),
-        (tokens_of("a b", ["a", "b"]), tokens_of("a c", ["a", "c"]), False, "two models and of two texts ('a b' and"),
+        (
+            tokens_of("a b", ["a", "b"]),
+            tokens_of("a c", ["a", "c"]),
+            False,
+            "two models and of two texts ('a b' and",
+        ),
         (
             Tokens(pieces=("0", "1"), grids=((1, 2),), places=((0, 0), (0, 1))),
             Tokens(pieces=("0",), grids=((1, 1),), places=((0, 0),)),

@@ -15,7 +15,9 @@ from headscope.testing import random_record, random_weights
 LAYERS, HEADS = 2, 3
 
 
-def record_of(pieces, *, seed=0, layers=LAYERS, heads=HEADS, name="model", model_type="bert", **layer):
+def record_of(
+    pieces, *, seed=0, layers=LAYERS, heads=HEADS, name="model", model_type="bert", **layer
+):
     """A record over these pieces with random weights; ``layer`` goes into every layer."""
     rng = np.random.default_rng(seed)
     tokens = pieces if isinstance(pieces, Tokens) else Tokens(pieces=tuple(pieces))
@@ -24,7 +26,9 @@ def record_of(pieces, *, seed=0, layers=LAYERS, heads=HEADS, name="model", model
         for number in range(layers)
     ]
     stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(made))
-    return Record(stacks={"self": stack}, model=ModelFacts(name=name, model_type=model_type, dtype="float32"))
+    return Record(
+        stacks={"self": stack}, model=ModelFacts(name=name, model_type=model_type, dtype="float32")
+    )
 
 
 def plain_js(p, q):
@@ -91,7 +95,9 @@ def test_rows_of_replaced_words_are_seen_but_not_counted():
 
 def sides(text="abcd ef"):
     a = Tokens(pieces=("ab", "cd", "ef"), texts=(text,), offsets=((0, 2), (2, 4), (5, 7)))
-    b = Tokens(pieces=("a", "bcd", " e", "f"), texts=(text,), offsets=((0, 1), (1, 4), (4, 6), (6, 7)))
+    b = Tokens(
+        pieces=("a", "bcd", " e", "f"), texts=(text,), offsets=((0, 1), (1, 4), (4, 6), (6, 7))
+    )
     return a, b
 
 
@@ -107,20 +113,33 @@ def test_two_tokenizers_sum_over_keys_and_mean_over_queries():
 
 def test_what_is_lost_to_sinks_or_a_replaced_output_is_a_key_of_its_own():
     a = record_of("uvw", seed=1)
-    silent = Layer(layer=0, weights=np.zeros((HEADS, 3, 3), np.float32), changes=("output set to zero",))
-    stack = Stack(name="self", query=a["self"].query, key=a["self"].key, layers=(silent, a["self"].layer(1)))
+    silent = Layer(
+        layer=0, weights=np.zeros((HEADS, 3, 3), np.float32), changes=("output set to zero",)
+    )
+    stack = Stack(
+        name="self", query=a["self"].query, key=a["self"].key, layers=(silent, a["self"].layer(1))
+    )
     found = hs.compare(a, Record(stacks={"self": stack}, model=a.model))["self"]
     assert found.moved[:HEADS] == pytest.approx(np.full(HEADS, math.log(2)), abs=1e-6)
     assert (found.moved[HEADS:] == 0).all()
 
 
 def test_models_of_another_shape_are_matched_head_by_head_to_the_nearest():
-    a, b = record_of("uvwx", seed=1, heads=2), record_of("uvwx", seed=2, layers=3, heads=4, name="other")
+    a, b = (
+        record_of("uvwx", seed=1, heads=2),
+        record_of("uvwx", seed=2, layers=3, heads=4, name="other"),
+    )
     stack = hs.compare(a, b)["self"]
     assert stack.candidates == 12
-    for (layer, head), (other, partner), moved in zip(stack.cells, stack.partners, stack.moved, strict=True):
+    for (layer, head), (other, partner), moved in zip(
+        stack.cells, stack.partners, stack.moved, strict=True
+    ):
         own = a["self"].weights(layer, head)[None]
-        all_of = {(n, h): jensen_shannon(own, b["self"].weights(n, h)[None]).mean() for n in range(3) for h in range(4)}
+        all_of = {
+            (n, h): jensen_shannon(own, b["self"].weights(n, h)[None]).mean()
+            for n in range(3)
+            for h in range(4)
+        }
         assert min(all_of, key=all_of.get) == (other, partner)
         assert moved == pytest.approx(all_of[other, partner], abs=1e-12)
     assert stack.weights("b", 1)[1] == pytest.approx(b["self"].weights(*stack.partners[3]))
@@ -129,7 +148,9 @@ def test_models_of_another_shape_are_matched_head_by_head_to_the_nearest():
 
 def test_a_head_that_was_moved_elsewhere_is_found():
     a = record_of("uvwxy", seed=1)
-    layers = tuple(Layer(layer=n, weights=a["self"].weights(1 - n)[[2, 0, 1]]) for n in range(LAYERS))
+    layers = tuple(
+        Layer(layer=n, weights=a["self"].weights(1 - n)[[2, 0, 1]]) for n in range(LAYERS)
+    )
     stack = Stack(name="self", query=a["self"].query, key=a["self"].key, layers=layers)
     b = Record(stacks={"self": stack}, model=a.model)
     found = hs.compare(a, b, heads="best")["self"]
@@ -141,7 +162,10 @@ def test_a_head_that_was_moved_elsewhere_is_found():
 def test_numbers_of_heads_are_trusted_only_within_one_type_of_model():
     a = record_of("uvw", seed=1)
     assert hs.compare(a, record_of("uvw", seed=2, name="tuned"))["self"].candidates == 1
-    assert hs.compare(a, record_of("uvw", seed=2, name="tuned", model_type="gpt2"))["self"].candidates == 6
+    assert (
+        hs.compare(a, record_of("uvw", seed=2, name="tuned", model_type="gpt2"))["self"].candidates
+        == 6
+    )
 
 
 def test_several_texts_have_an_interval_and_heads_must_lie_above_the_spread():
@@ -153,7 +177,9 @@ def test_several_texts_have_an_interval_and_heads_must_lie_above_the_spread():
     assert stack.values[3] == pytest.approx(hs.compare(*pairs[3])["self"].moved)
     assert (stack.interval[:, 0] < stack.moved).all()
     assert (stack.moved < stack.interval[:, 1]).all()
-    assert stack.spread == pytest.approx(np.max([hs.compare(*pair)["self"].moved for pair in nulls], axis=0))
+    assert stack.spread == pytest.approx(
+        np.max([hs.compare(*pair)["self"].moved for pair in nulls], axis=0)
+    )
     assert not stack.beyond.any()
     assert hs.compare(firsts, seconds)["self"].beyond.all()
     place = 1 + sum(hs.compare(*pair)["self"].moved.sum() >= stack.moved.sum() for pair in nulls)
@@ -169,11 +195,17 @@ def test_a_planted_change_is_told_from_the_spread_of_the_others():
         noise = np.random.default_rng(seed)
         layers = []
         for layer in base["self"]:
-            weights = layer.weights * np.exp(0.05 * noise.standard_normal(layer.weights.shape)).astype(np.float32)
+            weights = layer.weights * np.exp(
+                0.05 * noise.standard_normal(layer.weights.shape)
+            ).astype(np.float32)
             if moved and layer.layer == 1:
                 weights[2] = weights[2][:, ::-1]
-            layers.append(Layer(layer=layer.layer, weights=weights / weights.sum(-1, keepdims=True)))
-        stack = Stack(name="self", query=base["self"].query, key=base["self"].key, layers=tuple(layers))
+            layers.append(
+                Layer(layer=layer.layer, weights=weights / weights.sum(-1, keepdims=True))
+            )
+        stack = Stack(
+            name="self", query=base["self"].query, key=base["self"].key, layers=tuple(layers)
+        )
         return Record(stacks={"self": stack}, model=base.model)
 
     nulls = [(seeds(False, n), seeds(False, n + 50)) for n in rng.integers(1000, size=20)]
@@ -194,7 +226,10 @@ def test_without_a_spread_heads_are_ranked_and_no_more():
 def test_rounding_is_within_the_spread():
     a = record_of("uvwxyz", seed=3)
     halves = tuple(
-        Layer(layer=layer.layer, weights=(layer.weights / layer.weights.sum(-1, keepdims=True)).astype(np.float16))
+        Layer(
+            layer=layer.layer,
+            weights=(layer.weights / layer.weights.sum(-1, keepdims=True)).astype(np.float16),
+        )
         for layer in a["self"]
     )
     stack = Stack(name="self", query=a["self"].query, key=a["self"].key, layers=halves)
@@ -227,13 +262,25 @@ def test_the_table_has_a_row_for_every_head(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "options", "said"),
     [
-        (("a", "uvw"), {}, "none in common; say which belong together with stack=('cross', 'self')"),
+        (
+            ("a", "uvw"),
+            {},
+            "none in common; say which belong together with stack=('cross', 'self')",
+        ),
         (("a",), {}, "takes records, or as many on either side, not a int"),
         (("a", []), {}, "was given 1 and 0 records"),
-        (("uvw", "uvw"), {"heads": "all"}, "heads='all': wanted is one of 'auto', 'number', 'best'"),
+        (
+            ("uvw", "uvw"),
+            {"heads": "all"},
+            "heads='all': wanted is one of 'auto', 'number', 'best'",
+        ),
         (("uvw", "four"), {"heads": "number"}, "have 6 heads in 2 layers and 8 in 2"),
         (("uvw", "uvw"), {"stack": "cross"}, "has the stacks 'self', not 'cross'"),
-        ((["uvw", "uvw"], ["uvw", "xyz"]), {}, "Pair 1: The records have 0% of their tokens in common"),
+        (
+            (["uvw", "uvw"], ["uvw", "xyz"]),
+            {},
+            "Pair 1: The records have 0% of their tokens in common",
+        ),
         ((["uvw", "four"], ["uvw", "four"]), {}, "give records of the same two models"),
     ],
 )
@@ -244,7 +291,9 @@ def test_what_cannot_be_compared_is_refused(arguments, options, said):
         "xyz": record_of("xyz", seed=4),
         "four": record_of("uvw", heads=4),
     }
-    given = [[made[each] for each in one] if isinstance(one, list) else made[one] for one in arguments]
+    given = [
+        [made[each] for each in one] if isinstance(one, list) else made[one] for one in arguments
+    ]
     with pytest.raises(RecordError, match=re.escape(said)):
         hs.compare(*given, *([3] if len(given) == 1 else []), **options)
 
@@ -256,14 +305,20 @@ def test_stacks_that_only_one_has_are_named():
     found = hs.compare(a, both)
     assert found.left_out == ("self",)
     assert "Stack 'self' is only in one of them" in str(found)
-    with pytest.raises(RecordError, match="this comparison has the stacks 'cross', not 'self'".capitalize()):
+    with pytest.raises(
+        RecordError, match="this comparison has the stacks 'cross', not 'self'".capitalize()
+    ):
         found["self"]
 
 
 def test_a_stack_may_be_called_otherwise():
     a, b = random_record(seed=1), random_record(seed=2)
-    renamed = Stack(name="other", query=b["cross"].query, key=b["cross"].key, layers=b["cross"].layers)
-    found = hs.compare(a, Record(stacks={"other": renamed}, model=b.model), stack=("cross", "other"))
+    renamed = Stack(
+        name="other", query=b["cross"].query, key=b["cross"].key, layers=b["cross"].layers
+    )
+    found = hs.compare(
+        a, Record(stacks={"other": renamed}, model=b.model), stack=("cross", "other")
+    )
     assert found["cross"].moved == pytest.approx(hs.compare(a, b)["cross"].moved)
 
 
@@ -280,7 +335,11 @@ def test_two_models_that_share_their_text_but_not_their_tokenizer(minilm, shared
         for span in words[1:]
         for tokens, places in ((a["self"].query, span.a), (b["self"].query, span.b))
     ]
-    assert cut[::2] == cut[1::2] == ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "."]
+    assert (
+        cut[::2]
+        == cut[1::2]
+        == ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "."]
+    )
     sums = found.weights("a", 2).sum(-1)[:, found.grid.rows]
     assert sums == pytest.approx(np.ones_like(sums), abs=1e-5)
     assert align(b["self"].query, a["self"].query, same_model=False).shared == found.query.shared

@@ -56,13 +56,26 @@ def test_spans_hold_every_token_once_and_in_order_and_equal_ones_are_equal(a, b)
 
 
 def test_ties_are_broken_alike_however_the_lists_are_given():
-    assert edit_pairs("aba", "a") == edit_pairs(list("aba"), ("a",)) == [(0, 0), (1, None), (2, None)]
+    assert (
+        edit_pairs("aba", "a") == edit_pairs(list("aba"), ("a",)) == [(0, 0), (1, None), (2, None)]
+    )
 
 
 def test_runs_of_unequal_length_are_not_paired():
     kinds = [(span.kind, span.a, span.b) for span in by_edits("xaby", "xcy")]
-    assert kinds == [("both", (0,), (0,)), ("a", (1,), ()), ("a", (2,), ()), ("b", (), (1,)), ("both", (3,), (2,))]
-    assert [span.kind for span in by_edits("xaby", "xcdy")] == ["both", "replaced", "replaced", "both"]
+    assert kinds == [
+        ("both", (0,), (0,)),
+        ("a", (1,), ()),
+        ("a", (2,), ()),
+        ("b", (), (1,)),
+        ("both", (3,), (2,)),
+    ]
+    assert [span.kind for span in by_edits("xaby", "xcdy")] == [
+        "both",
+        "replaced",
+        "replaced",
+        "both",
+    ]
 
 
 def test_long_lists_with_little_between_are_quick():

@@ -10,7 +10,10 @@ import pytest
 import headscope.comparison
 from headscope.record import Tokens
 
-MODULES = [f"headscope.comparison.{found.name}" for found in pkgutil.iter_modules(headscope.comparison.__path__)]
+MODULES = [
+    f"headscope.comparison.{found.name}"
+    for found in pkgutil.iter_modules(headscope.comparison.__path__)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,4 +1,6 @@
-"""The folder that a reader of the docs sits in: small models and files under the names that the pages use."""
+"""The folder that a reader of the docs sits in: small models and files under the names that the
+pages use.
+"""
 
 import json
 import shutil
@@ -56,7 +58,9 @@ VERBS = ("saw", "followed", "found", "liked")
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
-    """A folder of models by the names that the docs call them by, hub names too: a folder of that name comes first."""
+    """A folder of models by the names that the docs call them by, hub names too: a folder of that
+    name comes first.
+    """
     folder = tmp_path_factory.mktemp("models")
     for name in ("google-bert/bert-base-uncased", "sentence-transformers/all-MiniLM-L6-v2"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -68,7 +72,10 @@ def models(tmp_path_factory):
         "my-model": (llama, tiny_tokenizer()),
         "path/to/a/llama": (llama, tiny_tokenizer()),
         "path/to/a/model": (tiny_model("bert"), tiny_tokenizer()),
-        "path/to/a/classifier": (_bert("BertForSequenceClassification", num_labels=2), tiny_tokenizer()),
+        "path/to/a/classifier": (
+            _bert("BertForSequenceClassification", num_labels=2),
+            tiny_tokenizer(),
+        ),
         "path/to/a/translator": translator,
         "path/to/a/clip": clip,
         "path/to/a/llava": llava,
@@ -126,9 +133,18 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     lines = TEXTS.splitlines()
     _write(folder / "texts.txt", TEXTS)
-    _write_rows(folder / "texts.jsonl", [{"text": line, "label": str(at % 2)} for at, line in enumerate(lines)])
-    _write(folder / "pairs.csv", "text,text_b\n" + "".join(f'"{one}","{two}"\n' for one, two in pairwise(lines)))
-    likeness = [{"sentence1": one, "sentence2": two, "score": at % 6} for at, (one, two) in enumerate(pairwise(lines))]
+    _write_rows(
+        folder / "texts.jsonl",
+        [{"text": line, "label": str(at % 2)} for at, line in enumerate(lines)],
+    )
+    _write(
+        folder / "pairs.csv",
+        "text,text_b\n" + "".join(f'"{one}","{two}"\n' for one, two in pairwise(lines)),
+    )
+    likeness = [
+        {"sentence1": one, "sentence2": two, "score": at % 6}
+        for at, (one, two) in enumerate(pairwise(lines))
+    ]
     _write_rows(folder / "pairs.jsonl", likeness)
     rows = "".join(f"{line}\t{line}\t{at % 2}\n" for at, line in enumerate(lines))
     _write(folder / "rte.tsv", "sentence1\tsentence2\tlabel\n" + rows)
@@ -189,15 +205,21 @@ def _write_translations(folder: Path) -> None:
     pairs = cipher_pairs(8, seed=4)
     lines = [" ".join(f"{first}-{second}" for first, second in pair.sure) for pair in pairs]
     rows = [
-        {"source": pair.source, "target": pair.target, "links": links} for pair, links in zip(pairs, lines, strict=True)
+        {"source": pair.source, "target": pair.target, "links": links}
+        for pair, links in zip(pairs, lines, strict=True)
     ]
     _write_rows(folder / "a.jsonl", rows[:4])
     _write_rows(folder / "b.jsonl", rows[4:])
-    _write(folder / "pairs.txt", "".join(f"{row['source']} ||| {row['target']} ||| {row['links']}\n" for row in rows))
+    _write(
+        folder / "pairs.txt",
+        "".join(f"{row['source']} ||| {row['target']} ||| {row['links']}\n" for row in rows),
+    )
 
 
 def _write_coreference(folder: Path) -> None:
-    for number, (name, pronoun) in enumerate((("Ann", "She"), ("Tom", "He"), ("Eve", "She"), ("Max", "He"))):
+    for number, (name, pronoun) in enumerate(
+        (("Ann", "She"), ("Tom", "He"), ("Eve", "She"), ("Max", "He"))
+    ):
         rows = [
             "MENTION\tT0\t0\t0\t0\t0\tname\tPER\tPROP",
             "MENTION\tT1\t0\t2\t0\t3\ta friend\tPER\tNOM",
@@ -206,16 +228,36 @@ def _write_coreference(folder: Path) -> None:
             "COREF\tT2\tfirst",
         ]
         _write(folder / f"litbank/coref/tsv/book{number}.ann", "\n".join(rows) + "\n")
-        _write(folder / f"litbank/coref/tsv/book{number}.txt", f"{name} met a friend .\n{pronoun} left early .\n")
+        _write(
+            folder / f"litbank/coref/tsv/book{number}.txt",
+            f"{name} met a friend .\n{pronoun} left early .\n",
+        )
     text = "Ann met Sue because she was late."
-    fields = ["ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref", "URL"]
+    fields = [
+        "ID",
+        "Text",
+        "Pronoun",
+        "Pronoun-offset",
+        "A",
+        "A-offset",
+        "A-coref",
+        "B",
+        "B-offset",
+        "B-coref",
+        "URL",
+    ]
     answers = (("TRUE", "FALSE"), ("FALSE", "TRUE"))
     rows = [
         [f"development-{at}", text, "she", "20", "Ann", "0", first, "Sue", "8", second, "u"]
         for at, (first, second) in enumerate(answers)
     ]
-    _write(folder / "gap-development.tsv", "".join("\t".join(row) + "\n" for row in [fields, *rows]))
-    pair = "[The clerk] met the driver because [he] was early.\nThe clerk met [the driver] because [he] was late.\n"
+    _write(
+        folder / "gap-development.tsv", "".join("\t".join(row) + "\n" for row in [fields, *rows])
+    )
+    pair = (
+        "[The clerk] met the driver because [he] was early.\nThe clerk met [the driver] because "
+        "[he] was late.\n"
+    )
     _write(
         folder / "pro_stereotyped_type1.dev.txt",
         "".join(f"{at} {line}\n" for at, line in enumerate(pair.splitlines(), 1)),
@@ -251,7 +293,9 @@ class Interrupted:
 
 @pytest.fixture
 def no_type_checks():
-    """Types are checked as the package runs in all other tests; pages take several times as long with it."""
+    """Types are checked as the package runs in all other tests; pages take several times as long
+    with it.
+    """
     before = jaxtyping.config.jaxtyping_disable
     jaxtyping.config.update("jaxtyping_disable", True)
     yield

@@ -38,16 +38,30 @@ def written(tmp_path, monkeypatch):
             "gone.safetensors is not there",
         ),
         ("```sh\ngit clone x\n```\n", AssertionError, "page.md:2: git is not run here"),
-        ("```sh\npython -m headscope.bertviz gone.ipynb\n```\n", AssertionError, "page.md:2: python -m"),
+        (
+            "```sh\npython -m headscope.bertviz gone.ipynb\n```\n",
+            AssertionError,
+            "page.md:2: python -m",
+        ),
         ("```sh\nmake dist\nmake gone\n```\n", AssertionError, "page.md:3: there is no make gone"),
         (
-            "```sh\npip install 'headscope[all]'\npip install 'headscope[all,gone] @ file://x'\n```\n",
+            "```sh\npip install 'headscope[all]'\npip install 'headscope[all,gone] @ "
+            "file://x'\n```\n",
             AssertionError,
             "page.md:3: there is no pip gone",
         ),
         ("```python\nprint(1)\n```\n```text\n2\n```\n", AssertionError, "what is printed is\n1"),
     ],
-    ids=["a name", "a command", "a file", "another command", "a module", "a target", "an extra", "output"],
+    ids=[
+        "a name",
+        "a command",
+        "a file",
+        "another command",
+        "a module",
+        "a target",
+        "an extra",
+        "output",
+    ],
 )
 def test_a_block_that_does_not_run_is_found(text, error, words, written):
     with pytest.raises(error, match=words):
@@ -56,7 +70,8 @@ def test_a_block_that_does_not_run_is_found(text, error, words, written):
 
 def test_blocks_of_a_page_go_on_from_each_other(written):
     reader = written(
-        "```python\nx = 1\n```\n```python\nprint(x)\n```\n\n```text\n1\n```\n```sh\nheadscope \\\n    --version\n```\n"
+        "```python\nx = 1\n```\n```python\nprint(x)\n```\n\n```text\n1\n```\n```sh\nheadscope "
+        "\\\n    --version\n```\n"
     )
     reader.read()
     assert reader.names["x"] == 1
@@ -66,8 +81,11 @@ def test_commands_in_a_marked_table_are_run(written):
     table = "| a | b |\n| --- | --- |\n| x | `hs.version` |\n| y | `headscope gone` | z |\n"
     with pytest.raises(AssertionError, match="page.md:5: headscope gone"):
         written(
-            "<!-- commands in this table are run -->\n" + table.replace("| x | `hs.version` |\n", "| x | no |\n")
+            "<!-- commands in this table are run -->\n"
+            + table.replace("| x | `hs.version` |\n", "| x | no |\n")
         ).read()
     with pytest.raises(NameError, match="'hs' is not defined"):
-        written("<!-- commands in this table are run -->\n\n" + table.replace("` |\n| y", "` | |\n| y")).read()
+        written(
+            "<!-- commands in this table are run -->\n\n" + table.replace("` |\n| y", "` | |\n| y")
+        ).read()
     written(table).read()

@@ -1,4 +1,5 @@
-"""The scripts for other libraries run: each against a stand-in that has the calls of that library and no others.
+"""The scripts for other libraries run: each against a stand-in that has the calls of that library
+and no others.
 
 That the library itself draws what it is given is not shown by this.
 """
@@ -39,7 +40,9 @@ def streamlit(given):
     components = module("streamlit.components.v1", html=given.call("html"))
     package = module("streamlit.components", v1=components)
     streamlit = module(
-        "streamlit", text_input=given.call("input", gives=lambda label, value: value), components=package
+        "streamlit",
+        text_input=given.call("input", gives=lambda label, value: value),
+        components=package,
     )
     return {
         "streamlit": streamlit,
@@ -53,7 +56,11 @@ def gradio(given):
         given.append(("html", (fn("The cat sat."),), {}))
         return types.SimpleNamespace(launch=given.call("launch"))
 
-    return {"gradio": module("gradio", Interface=interface, Textbox=given.call("box"), HTML=given.call("out"))}
+    return {
+        "gradio": module(
+            "gradio", Interface=interface, Textbox=given.call("box"), HTML=given.call("out")
+        )
+    }
 
 
 class Writer:
@@ -79,10 +86,20 @@ def wandb(given):
 
 
 def tensorboard(given):
-    return {"torch.utils.tensorboard": module("torch.utils.tensorboard", SummaryWriter=lambda folder: Writer(given))}
+    return {
+        "torch.utils.tensorboard": module(
+            "torch.utils.tensorboard", SummaryWriter=lambda folder: Writer(given)
+        )
+    }
 
 
-STAND_INS = {"streamlit": streamlit, "gradio": gradio, "wandb": wandb, "tensorboard": tensorboard, "databricks": None}
+STAND_INS = {
+    "streamlit": streamlit,
+    "gradio": gradio,
+    "wandb": wandb,
+    "tensorboard": tensorboard,
+    "databricks": None,
+}
 
 
 @pytest.fixture
@@ -112,7 +129,11 @@ def test_scripts_run_against_the_calls_of_their_library(name, given, monkeypatch
 
 
 def test_the_quarto_document_runs(given):
-    code = re.findall(r"^```\{python\}\n(.*?)^```$", (FOLDER / "in_quarto.qmd").read_text(), re.MULTILINE | re.DOTALL)
+    code = re.findall(
+        r"^```\{python\}\n(.*?)^```$",
+        (FOLDER / "in_quarto.qmd").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
     *lines, last = code[0].strip().splitlines()
     names = {}
     exec("\n".join(lines), names)
@@ -121,4 +142,6 @@ def test_the_quarto_document_runs(given):
 
 def test_every_script_is_named_on_the_page():
     page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"examples/integrations/(in_\w+\.\w+)", page)) == {path.name for path in FOLDER.iterdir()}
+    assert set(re.findall(r"examples/integrations/(in_\w+\.\w+)", page)) == {
+        path.name for path in FOLDER.iterdir()
+    }

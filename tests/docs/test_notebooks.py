@@ -18,15 +18,25 @@ def sources(cells):
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=NAMES)
-def test_a_tutorial_runs_and_its_notebook_is_that_of_the_page(page, no_type_checks, tmp_path, monkeypatch):
+def test_a_tutorial_runs_and_its_notebook_is_that_of_the_page(
+    page, no_type_checks, tmp_path, monkeypatch
+):
     kept = nbformat.read(FOLDER / f"{page.stem}.ipynb", as_version=4)
     nbformat.validate(kept)
     cells = cells_of(page)
     assert sources(kept.cells) == sources(cells), f"{page.stem} was changed: make notebooks"
     monkeypatch.chdir(tmp_path)
     write_notebooks.run(cells)
-    shown = [[output.output_type for output in cell.outputs] for cell in cells if cell.cell_type == "code"]
-    assert shown == [[output.output_type for output in cell.outputs] for cell in kept.cells if cell.cell_type == "code"]
+    shown = [
+        [output.output_type for output in cell.outputs]
+        for cell in cells
+        if cell.cell_type == "code"
+    ]
+    assert shown == [
+        [output.output_type for output in cell.outputs]
+        for cell in kept.cells
+        if cell.cell_type == "code"
+    ]
 
 
 def test_there_are_six_and_each_is_small():
@@ -36,12 +46,17 @@ def test_there_are_six_and_each_is_small():
 
 
 def test_each_opens_in_colab_and_installs_extras_that_there_are():
-    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     extras = re.search(r"headscope\[([\w,]+)\]", INSTALL)[1].split(",")
     assert set(extras) <= set(project["optional-dependencies"])
     for name in NAMES:
         first, install = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells[:2]
-        assert f"colab.research.google.com/github/headscope/headscope/blob/main/notebooks/{name}.ipynb" in first.source
+        assert (
+            f"colab.research.google.com/github/headscope/headscope/blob/main/notebooks/{name}.ipynb"
+            in first.source
+        )
         assert install.source == INSTALL
 
 

@@ -9,6 +9,8 @@ from . import test_models, test_studies, test_views
 ELSEWHERE = {*test_models.PAGES, *test_studies.PAGES, *test_views.PAGES}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE and "/" not in page])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in ELSEWHERE and "/" not in page]
+)
 def test_every_block_runs(page, desk):
     Reader(page).read()

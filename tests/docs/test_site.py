@@ -1,4 +1,6 @@
-"""The documentation builds as a site, strictly and offline, and what is wrong with a site is found."""
+"""The documentation builds as a site, strictly and offline, and what is wrong with a site is
+found.
+"""
 
 import re
 import subprocess
@@ -15,7 +17,8 @@ from page_blocks import DOCS, ROOT
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built") / "site"
-    # a process of its own, as make docs has: here headscope checks its types, which takes several times as long
+    # a process of its own, as make docs has: here headscope checks its types, which takes several
+    # times as long
     command = [sys.executable, ROOT / "tools" / "build_docs.py", "--out", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -31,7 +34,9 @@ def test_it_builds_without_a_fault(site):
 def test_every_page_is_in_the_menu(site):
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in DOCS.rglob("*.md"):
-        assert re.search(rf"[ :]{re.escape(page.relative_to(DOCS).as_posix())}$", menu, re.MULTILINE), page
+        assert re.search(
+            rf"[ :]{re.escape(page.relative_to(DOCS).as_posix())}$", menu, re.MULTILINE
+        ), page
 
 
 def test_every_public_name_has_its_place_in_the_reference(site):
@@ -54,7 +59,9 @@ def test_search_finds_what_the_pages_say(site):
 
 
 def test_the_gallery_shows_live_pages_of_the_demo_model(site):
-    frames = re.findall(r'<iframe class="viewer" src="([^"]+)"', (site / "gallery.html").read_text(encoding="utf-8"))
+    frames = re.findall(
+        r'<iframe class="viewer" src="([^"]+)"', (site / "gallery.html").read_text(encoding="utf-8")
+    )
     assert len(frames) >= 8
     for frame in frames:
         assert "all-MiniLM-L6-v2" in (site / frame).read_text(encoding="utf-8")
@@ -63,18 +70,34 @@ def test_the_gallery_shows_live_pages_of_the_demo_model(site):
 def test_every_work_that_is_cited_is_in_the_bibliography():
     listed = (DOCS / "bibliography.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"\*\*([A-Z]\w+)[^*]*?(\d{4})\.\*\*", listed))
-    cited = re.compile(r"\b([A-Z][a-z]\w*)(?: et al\.| (?:&|and) [A-Z][a-z]\w*)?,? \(?((?:19|20)\d\d)\b")
+    cited = re.compile(
+        r"\b([A-Z][a-z]\w*)(?:\s+et\s+al\.|\s+(?:&|and)\s+[A-Z][a-z]\w*)?,?\s+\(?"
+        r"((?:19|20)\d\d)\b"
+    )
     places = [*DOCS.rglob("*.md"), *(ROOT / "src").rglob("*.py")]
     found = {work for place in places for work in cited.findall(place.read_text(encoding="utf-8"))}
-    assert {work for work in found if work[0] not in ("Techniques", "November", "CoNLL")} - listed == set()
+    assert {
+        work for work in found if work[0] not in ("Techniques", "November", "CoNLL")
+    } - listed == set()
 
 
 PHONE, DESKTOP = 390, 1280
-LOOKED_AT = ("index", "guides/llama", "gallery", "literature", "terms", "patterns", "support", "reference/capturing")
+LOOKED_AT = (
+    "index",
+    "guides/llama",
+    "gallery",
+    "literature",
+    "terms",
+    "patterns",
+    "support",
+    "reference/capturing",
+)
 
 
 def test_pages_fit_a_phone_and_a_desktop_and_ask_nobody_else(site, browser):
-    """In a browser: no page is wider than the window, nothing fails, and no request leaves the disk."""
+    """In a browser: no page is wider than the window, nothing fails, and no request leaves the
+    disk.
+    """
     asked, wide = [], []
     for width in (PHONE, DESKTOP):
         tab = browser.new_page(viewport={"width": width, "height": 900})
@@ -95,17 +118,28 @@ def test_pages_fit_a_phone_and_a_desktop_and_ask_nobody_else(site, browser):
         ('<img src="gone.png">', "index.html: gone.png leads to no file"),
         ('<iframe src="gone.html"></iframe>', "index.html: gone.html leads to no file"),
         ('<img srcset="a.png 1x, gone.png 2x">', "index.html: gone.png leads to no file"),
-        ('<a href="other.html#gone">x</a>', "index.html: other.html#gone leads to no place in other.html"),
+        (
+            '<a href="other.html#gone">x</a>',
+            "index.html: other.html#gone leads to no place in other.html",
+        ),
         ('<a href="#gone">x</a>', "index.html: #gone leads to no place in index.html"),
-        ('<script src="https://cdn.example/x.js"></script>', "index.html: fetches https://cdn.example/x.js"),
-        ('<link rel="stylesheet" href="//fonts.example/x.css">', "index.html: fetches //fonts.example/x.css"),
+        (
+            '<script src="https://cdn.example/x.js"></script>',
+            "index.html: fetches https://cdn.example/x.js",
+        ),
+        (
+            '<link rel="stylesheet" href="//fonts.example/x.css">',
+            "index.html: fetches //fonts.example/x.css",
+        ),
         ("<pre>Traceback (most recent call last)</pre>", "index.html: shows a traceback"),
     ],
 )
 def test_a_fault_is_found(page, fault, tmp_path):
     (tmp_path / "other.html").write_text('<h1 id="there">x</h1>', encoding="utf-8")
     (tmp_path / "a.png").touch()
-    whole = '<a href="other.html#there">x</a> <a href="https://example.org/">x</a> <img src="a.png">'
+    whole = (
+        '<a href="other.html#there">x</a> <a href="https://example.org/">x</a> <img src="a.png">'
+    )
     (tmp_path / "index.html").write_text(whole, encoding="utf-8")
     assert faults_of(tmp_path) == []
     (tmp_path / "index.html").write_text(whole + page, encoding="utf-8")

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from headscope import RecordError, Tokens
-from headscope.evidence import MapSum, null_scores, position_map, rng_of, shuffled_tokens, uniform_map
+from headscope.evidence import (
+    MapSum,
+    null_scores,
+    position_map,
+    rng_of,
+    shuffled_tokens,
+    uniform_map,
+)
 from headscope.measures import entropy, mass_on_pairs, same_token
 from headscope.testing import random_record
 
@@ -25,7 +32,9 @@ def test_position_maps_give_a_position_head_back_and_level_a_content_head():
         content[:, number] = 1
         maps.update(str(number), np.stack([positions, content]))
     found = position_map(maps.mean, np.ones((5, 4), bool))
-    np.testing.assert_allclose(found[0], positions[:5, :4] / np.maximum(positions[:5, :4].sum(1, keepdims=True), 1))
+    np.testing.assert_allclose(
+        found[0], positions[:5, :4] / np.maximum(positions[:5, :4].sum(1, keepdims=True), 1)
+    )
     np.testing.assert_allclose(found[1], np.full((5, 4), 1 / 4))
     with pytest.raises(RecordError, match="has 7 tokens, the average map 6"):
         position_map(maps.mean, np.ones((5, 7), bool))
@@ -63,7 +72,10 @@ def test_shuffling_takes_a_content_head_down(rng):
     content = np.where(pairs.any(1, keepdims=True), pairs, 1 / 12)[None].astype(float)
     drawn = [shuffled_tokens(tokens, rng) for _ in range(200)]
     assert mass_on_pairs(content, pairs).tolist() == [1]
-    assert np.mean([mass_on_pairs(content, same_token(each, each, itself=False))[0] for each in drawn]) < 0.2
+    assert (
+        np.mean([mass_on_pairs(content, same_token(each, each, itself=False))[0] for each in drawn])
+        < 0.2
+    )
 
 
 def test_randomness_belongs_to_the_text():
@@ -72,7 +84,10 @@ def test_randomness_belongs_to_the_text():
 
 
 def test_null_scores_take_records_of_a_model_with_random_weights():
-    found = null_scores((random_record(seed=s) for s in range(3)), lambda record: entropy(record["cross"].weights(1)))
+    found = null_scores(
+        (random_record(seed=s) for s in range(3)),
+        lambda record: entropy(record["cross"].weights(1)),
+    )
     assert found.texts == ("0", "1", "2")
     assert found.values.shape == (3, 3)
     with pytest.raises(RecordError, match="No record of the model with random weights"):

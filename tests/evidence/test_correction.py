@@ -23,7 +23,9 @@ def plain_benjamini_hochberg(p):
     return found
 
 
-@pytest.mark.parametrize(("ours", "plain"), [(holm, plain_holm), (benjamini_hochberg, plain_benjamini_hochberg)])
+@pytest.mark.parametrize(
+    ("ours", "plain"), [(holm, plain_holm), (benjamini_hochberg, plain_benjamini_hochberg)]
+)
 def test_corrections_follow_the_definition(rng, ours, plain):
     p = rng.random(13) ** 4
     np.testing.assert_allclose(ours(p), plain(p.tolist()), atol=1e-12)

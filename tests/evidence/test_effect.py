@@ -43,7 +43,9 @@ def test_missing_texts_are_left_out(scores, baseline):
 
 
 def test_superiority_counts_texts(scores, baseline):
-    wanted = [sum(s > b for s, b in zip(scores[:, h], baseline[:, h], strict=True)) / 9 for h in range(3)]
+    wanted = [
+        sum(s > b for s, b in zip(scores[:, h], baseline[:, h], strict=True)) / 9 for h in range(3)
+    ]
     np.testing.assert_allclose(superiority(scores, baseline), wanted, atol=1e-12)
 
 
@@ -58,7 +60,9 @@ def test_one_text_or_none_says_nothing(texts):
     values = np.ones((texts, 2))
     assert np.isnan(effect_size(values, values * 0)).all()
     assert np.isnan(p_above(values, values * 0)).all()
-    assert superiority(values, values * 0).tolist() == pytest.approx([1.0 if texts else np.nan] * 2, nan_ok=True)
+    assert superiority(values, values * 0).tolist() == pytest.approx(
+        [1.0 if texts else np.nan] * 2, nan_ok=True
+    )
 
 
 def test_texts_of_documents_are_tested_over_documents(rng):
@@ -71,7 +75,8 @@ def test_texts_of_documents_are_tested_over_documents(rng):
 
 
 def test_documents_that_are_alike_keep_false_alarms_at_their_rate():
-    # ten documents of twenty texts, intraclass correlation .2, no effect: texts alone call 22 % of them significant
+    # ten documents of twenty texts, intraclass correlation .2, no effect: texts alone call 22 % of
+    # them significant
     rng = np.random.default_rng(0)
     documents = np.repeat(np.arange(10), 20)
     own = rng.normal(size=(200, 2000)) * np.sqrt(0.8)

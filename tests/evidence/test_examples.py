@@ -11,14 +11,20 @@ import headscope.evidence
 from headscope.evidence import MapSum, Statistic
 from headscope.record import Tokens
 
-MODULES = [f"headscope.evidence.{found.name}" for found in pkgutil.iter_modules(headscope.evidence.__path__)]
-FUNCTIONS = [name for name in headscope.evidence.__all__ if callable(getattr(headscope.evidence, name))]
+MODULES = [
+    f"headscope.evidence.{found.name}"
+    for found in pkgutil.iter_modules(headscope.evidence.__path__)
+]
+FUNCTIONS = [
+    name for name in headscope.evidence.__all__ if callable(getattr(headscope.evidence, name))
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     found = doctest.testmod(
-        importlib.import_module(name), extraglobs={"np": np, "MapSum": MapSum, "Statistic": Statistic, "Tokens": Tokens}
+        importlib.import_module(name),
+        extraglobs={"np": np, "MapSum": MapSum, "Statistic": Statistic, "Tokens": Tokens},
     )
     assert not found.failed
 

@@ -13,7 +13,12 @@ def test_scipy_finds_the_same_interval(rng, method):
     ours = interval(values, method=method, resamples=20_000)
     for head in range(2):
         found = bootstrap(
-            (values[:, head],), np.mean, n_resamples=20_000, method=method, rng=np.random.default_rng(1), batch=500
+            (values[:, head],),
+            np.mean,
+            n_resamples=20_000,
+            method=method,
+            rng=np.random.default_rng(1),
+            batch=500,
         )
         wanted = found.confidence_interval
         width = wanted.high - wanted.low
@@ -63,7 +68,9 @@ def test_unknown_methods_are_refused():
 
 def test_few_documents_widen_the_tails_as_students_distribution_does(rng):
     values = rng.normal(size=(8, 3))
-    plain, wide = (interval(values, method=method, resamples=20_000) for method in ("percentile", "expanded"))
+    plain, wide = (
+        interval(values, method=method, resamples=20_000) for method in ("percentile", "expanded")
+    )
     # Hesterberg 2015: Phi(sqrt(8/7) t_7(.025))
     tail = norm.cdf(np.sqrt(8 / 7) * t.ppf(0.025, 7))
     np.testing.assert_allclose(expanded_tails(0.95, 8.0, 8.0), [tail, 1 - tail])
@@ -82,7 +89,9 @@ def test_texts_of_one_document_are_drawn_together(rng):
 
 def test_documents_of_other_sizes_are_fewer_than_they_look(rng):
     sizes = np.array([40, 3, 3, 2, 2, 2])
-    assert effective_groups(sizes[:, None].astype(float))[0] == pytest.approx(52**2 / (1600 + 9 + 9 + 12))
+    assert effective_groups(sizes[:, None].astype(float))[0] == pytest.approx(
+        52**2 / (1600 + 9 + 9 + 12)
+    )
     groups = np.repeat(np.arange(6), sizes)
     values = rng.normal(size=(52, 1))
     narrow = expanded_tails(0.95, 6.0, 6.0)
@@ -93,9 +102,12 @@ def test_documents_of_other_sizes_are_fewer_than_they_look(rng):
 
 def test_texts_without_a_group_are_their_own_and_names_may_be_anything(rng):
     values = rng.random((6, 1))
-    np.testing.assert_array_equal(interval(values), interval(values, groups=[None, "", float("nan"), None, "a", 7]))
     np.testing.assert_array_equal(
-        interval(values, groups=["b", "b", "a", "a", "c", "c"]), interval(values, groups=[1, 1, 2, 2, 3, 3])
+        interval(values), interval(values, groups=[None, "", float("nan"), None, "a", 7])
+    )
+    np.testing.assert_array_equal(
+        interval(values, groups=["b", "b", "a", "a", "c", "c"]),
+        interval(values, groups=[1, 1, 2, 2, 3, 3]),
     )
     with pytest.raises(RecordError, match="5 groups were given for 6 texts"):
         interval(values, groups=range(5))

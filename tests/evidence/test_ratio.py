@@ -14,7 +14,9 @@ def test_ratios_are_those_of_the_same_draws(rng):
     for draw, counts in enumerate(times):
         texts = [text for text, count in enumerate(counts) for _ in range(count)]
         for head in range(HEADS):
-            wanted = sum(parts[text, head] for text in texts) / sum(wholes[text, head] for text in texts)
+            wanted = sum(parts[text, head] for text in texts) / sum(
+                wholes[text, head] for text in texts
+            )
             assert found[draw, head] == pytest.approx(wanted)
 
 
@@ -25,7 +27,10 @@ def test_with_wholes_of_one_the_quantiles_are_the_interval_of_the_mean(rng):
 
 
 def test_what_is_missing_is_not_counted():
-    parts, wholes = np.array([[1.0, np.nan], [3.0, np.nan]]), np.array([[2.0, np.nan], [6.0, np.nan]])
+    parts, wholes = (
+        np.array([[1.0, np.nan], [3.0, np.nan]]),
+        np.array([[2.0, np.nan], [6.0, np.nan]]),
+    )
     found = redrawn_ratios(parts, wholes, resamples=8)
     np.testing.assert_allclose(found[:, 0], 0.5)
     assert np.isnan(found[:, 1]).all()
@@ -40,8 +45,13 @@ def test_parts_and_wholes_that_do_not_fit_are_refused():
 def test_documents_are_drawn_and_not_their_texts(rng):
     documents = np.repeat(np.arange(6), 4)
     parts, wholes = rng.random((24, 2)), 1 + rng.random((24, 2))
-    sums = [np.stack([each[documents == number].sum(axis=0) for number in range(6)]) for each in (parts, wholes)]
-    np.testing.assert_allclose(redrawn_ratios(parts, wholes, groups=documents), redrawn_ratios(*sums))
+    sums = [
+        np.stack([each[documents == number].sum(axis=0) for number in range(6)])
+        for each in (parts, wholes)
+    ]
+    np.testing.assert_allclose(
+        redrawn_ratios(parts, wholes, groups=documents), redrawn_ratios(*sums)
+    )
 
 
 def test_an_interval_of_what_was_redrawn_is_that_of_the_mean(rng):

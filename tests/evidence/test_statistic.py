@@ -14,7 +14,10 @@ from headscope.evidence import MapSum, Statistic, interval, load_beside, load_st
 SHAPE = (2, 3)
 VALUES = st.floats(-1e9, 1e9) | st.just(np.nan)
 TEXTS = st.dictionaries(
-    st.text(min_size=1, max_size=5), arrays(np.float64, SHAPE, elements=VALUES), min_size=1, max_size=8
+    st.text(min_size=1, max_size=5),
+    arrays(np.float64, SHAPE, elements=VALUES),
+    min_size=1,
+    max_size=8,
 )
 
 
@@ -39,7 +42,10 @@ def test_any_order_and_any_split_give_the_same_bits(texts, data):
     parts = statistic(order[cut:]) + statistic(order[:cut])
     for name in ("values", "total", "mean", "count"):
         same(getattr(parts, name), getattr(whole, name))
-    same(interval(parts.values.reshape(-1, 6), resamples=20), interval(whole.values.reshape(-1, 6), resamples=20))
+    same(
+        interval(parts.values.reshape(-1, 6), resamples=20),
+        interval(whole.values.reshape(-1, 6), resamples=20),
+    )
 
 
 @settings(max_examples=30)
@@ -47,7 +53,11 @@ def test_any_order_and_any_split_give_the_same_bits(texts, data):
 def test_totals_are_exact_and_rounded_once(texts):
     found = statistic(texts.items())
     for place in np.ndindex(SHAPE):
-        known = [Fraction(float(values[place])) for values in texts.values() if not np.isnan(values[place])]
+        known = [
+            Fraction(float(values[place]))
+            for values in texts.values()
+            if not np.isnan(values[place])
+        ]
         assert found.total[place] == float(sum(known, Fraction(0)))
         assert found.count[place] == len(known)
 
@@ -70,7 +80,8 @@ def test_a_resumed_run_is_the_whole_run(texts, cut, tmp_path_factory):
 def test_maps_add_up_to_the_same_bits(sizes, cut, seed):
     rng = np.random.default_rng(seed)
     maps = {
-        f"{number}": rng.dirichlet(np.full(size, 0.05), size=(3, size)) for number, size in enumerate(sorted(sizes))
+        f"{number}": rng.dirichlet(np.full(size, 0.05), size=(3, size))
+        for number, size in enumerate(sorted(sizes))
     }
     first, second, whole = (MapSum(3, 4) for _ in range(3))
     order = sorted(maps, key=lambda text: sizes[int(text)] * 10 + int(text))
@@ -84,7 +95,9 @@ def test_maps_add_up_to_the_same_bits(sizes, cut, seed):
 
 
 def test_means_leave_out_what_has_no_value():
-    found = statistic([("a", np.full(SHAPE, 2.0)), ("b", np.full(SHAPE, np.nan)), ("c", np.full(SHAPE, 4.0))])
+    found = statistic(
+        [("a", np.full(SHAPE, 2.0)), ("b", np.full(SHAPE, np.nan)), ("c", np.full(SHAPE, 4.0))]
+    )
     assert found.mean.tolist() == np.full(SHAPE, 3.0).tolist()
     assert np.isnan(Statistic(SHAPE).mean).all()
     assert repr(found) == "<Statistic of 3 texts, values [2, 3]>"
@@ -97,7 +110,9 @@ def test_a_text_counts_once_and_must_fit():
         found.update("a", np.ones(SHAPE))
     with pytest.raises(RecordError, match="'a' was counted before"):
         found + found
-    with pytest.raises(RecordError, match=r"values of shape \(3, 2\), the texts before it \(2, 3\)"):
+    with pytest.raises(
+        RecordError, match=r"values of shape \(3, 2\), the texts before it \(2, 3\)"
+    ):
         found.update("b", np.zeros((3, 2)))
     with pytest.raises(RecordError, match="infinite"):
         found.update("b", np.full(SHAPE, np.inf))

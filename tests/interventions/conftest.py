@@ -15,7 +15,9 @@ def batch(tokenizer):
 
     def batch(side="right"):
         tokenizer.padding_side = side
-        found = tokenizer(["the cat sat.", "a bee", "on it she ran"], return_tensors="pt", padding=True)
+        found = tokenizer(
+            ["the cat sat.", "a bee", "on it she ran"], return_tensors="pt", padding=True
+        )
         tokenizer.padding_side = "right"
         return {name: found[name] for name in ("input_ids", "attention_mask")}
 

@@ -1,4 +1,6 @@
-"""Interventions on architectures of every kind and route; the whole list passed once, see docs/interventions.md."""
+"""Interventions on architectures of every kind and route; the whole list passed once, see
+docs/interventions.md.
+"""
 
 import numpy as np
 import pytest
@@ -35,13 +37,20 @@ def given(request):
 def outputs(model, inputs):
     with torch.no_grad():
         found = model(**inputs).to_tuple()
-    return [tensor for tensor in found if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()]
+    return [
+        tensor
+        for tensor in found
+        if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
+    ]
 
 
 def away(found, wanted):
     """Largest difference, relative to the largest value."""
     largest = max(tensor.abs().max() for tensor in wanted)
-    return float(max((ours - theirs).abs().max() for ours, theirs in zip(found, wanted, strict=True)) / largest)
+    return float(
+        max((ours - theirs).abs().max() for ours, theirs in zip(found, wanted, strict=True))
+        / largest
+    )
 
 
 def stacks_of(records):
@@ -80,7 +89,9 @@ def test_uniform_and_zero_are_what_the_record_shows(given):
             found = capture_ids(model, **inputs)
         for record, own in zip(found, records, strict=True):
             layer, before = record[stack].layer(last), own[stack].layer(last)
-            visible = np.ones(before.size, bool) if before.visible is None else np.asarray(before.visible)
+            visible = (
+                np.ones(before.size, bool) if before.visible is None else np.asarray(before.visible)
+            )
             even = visible / np.maximum(visible.sum(axis=-1, keepdims=True), 1)
             np.testing.assert_allclose(
                 layer.weights_of()[1:], np.broadcast_to(even, layer.weights[1:].shape), atol=1e-6
@@ -99,14 +110,21 @@ def test_own_weights_and_own_outputs_change_nothing(given):
         numbers = [layer.layer for layer in layers]
         changes = [
             *(
-                hs.Given(weights=[record[stack].weights(number) for record in records], stack=stack, layer=number)
+                hs.Given(
+                    weights=[record[stack].weights(number) for record in records],
+                    stack=stack,
+                    layer=number,
+                )
                 for number in numbers
             ),
             hs.Patch(record=records, what="output", stack=stack, layer=numbers),
         ]
         if name in WINDOWS and stack != "text":
             for change in changes:
-                with pytest.raises(InterventionError, match="attends within windows"), hs.intervene(model, change):
+                with (
+                    pytest.raises(InterventionError, match="attends within windows"),
+                    hs.intervene(model, change),
+                ):
                     outputs(model, inputs)
             continue
         for change in (changes[:-1], changes[-1:]):

@@ -18,14 +18,18 @@ def test_its_own_weights_change_nothing(family, tokenizer, batch, states):
     model, inputs = tiny_model(family), batch()
     intact = states(model, **inputs)
     records = capture_encoded(model, tokenizer, inputs)
-    with hs.intervene(model, hs.Given(weights=[record["self"].weights(1) for record in records], layer=1)):
+    with hs.intervene(
+        model, hs.Given(weights=[record["self"].weights(1) for record in records], layer=1)
+    ):
         assert (states(model, **inputs) - intact).abs().max() <= 1e-6 * intact.abs().max()
 
 
 def test_planted_weights_are_what_the_record_shows(tokenizer):
     model, size = tiny_model("bert"), 12
     planted = np.roll(np.eye(size), 1, axis=1)
-    record = hs.capture(model, tokenizer, TEXT, interventions=[hs.Given(weights=planted, layer=0, heads=[0, 2])])
+    record = hs.capture(
+        model, tokenizer, TEXT, interventions=[hs.Given(weights=planted, layer=0, heads=[0, 2])]
+    )
     np.testing.assert_array_equal(record["self"].weights(0)[[0, 2]], [planted, planted])
     assert record.verified < 1e-5
 
@@ -41,7 +45,9 @@ def test_a_function_gets_the_heads_own_weights(tokenizer):
 def test_gradients_reach_the_weights(tokenizer):
     model, inputs = tiny_model("bert"), tokenizer(TEXT, return_tensors="pt")
     size = inputs["input_ids"].shape[1]
-    logits = torch.randn(3, size, size, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    logits = torch.randn(
+        3, size, size, generator=torch.Generator().manual_seed(0), requires_grad=True
+    )
     with hs.intervene(model, hs.Given(weights=lambda _: logits.softmax(-1), layer=1)):
         model(**inputs)[0].square().sum().backward()
     assert logits.grad.abs().min() > 0
@@ -50,7 +56,11 @@ def test_gradients_reach_the_weights(tokenizer):
 @pytest.mark.parametrize(
     ("family", "weights", "message"),
     [
-        ("bert", np.eye(11), r"wanted are \[head query key\] \[3, 12, 12\] or \[query key\] \[12, 12\]"),
+        (
+            "bert",
+            np.eye(11),
+            r"wanted are \[head query key\] \[3, 12, 12\] or \[query key\] \[12, 12\]",
+        ),
         ("bert", -np.eye(12), "must be from 0 to 1"),
         ("bert", 2 * np.eye(12), "must be from 0 to 1"),
         ("gpt2", np.roll(np.eye(12), 1, axis=1), "query 0, key 1, which the query may not look at"),
@@ -59,7 +69,9 @@ def test_gradients_reach_the_weights(tokenizer):
 )
 def test_weights_that_cannot_be_are_refused(family, weights, message, tokenizer):
     with pytest.raises(InterventionError, match=message):
-        hs.capture(tiny_model(family), tokenizer, TEXT, interventions=[hs.Given(weights=weights, layer=1)])
+        hs.capture(
+            tiny_model(family), tokenizer, TEXT, interventions=[hs.Given(weights=weights, layer=1)]
+        )
 
 
 def hidden_before_softmax(scores, query, key):
@@ -104,7 +116,9 @@ def test_without_renormalising_the_rest_stays(tokenizer):
 
 
 def test_a_row_of_which_nothing_is_left_is_zero(tokenizer):
-    record = hs.capture(tiny_model("gpt2"), tokenizer, TEXT, interventions=[hs.Cut(layer=0, heads=0, keys=0)])
+    record = hs.capture(
+        tiny_model("gpt2"), tokenizer, TEXT, interventions=[hs.Cut(layer=0, heads=0, keys=0)]
+    )
     rows = record["self"].weights(0, 0).sum(axis=-1)
     assert rows[0] == 0
     np.testing.assert_allclose(rows[1:], 1, atol=1e-6)
@@ -112,7 +126,9 @@ def test_a_row_of_which_nothing_is_left_is_zero(tokenizer):
 
 
 def test_a_record_with_cut_links_comes_back_from_a_file(tokenizer, tmp_path):
-    record = hs.capture(tiny_model("gpt2"), tokenizer, TEXT, interventions=[hs.Cut(layer=0, heads=0, keys=0)])
+    record = hs.capture(
+        tiny_model("gpt2"), tokenizer, TEXT, interventions=[hs.Cut(layer=0, heads=0, keys=0)]
+    )
     again = hs.load(hs.save(record, tmp_path / "cut.safetensors"))
     np.testing.assert_array_equal(again["self"].weights(0, 0), record["self"].weights(0, 0))
     assert again["self"].layer(0).changes == record["self"].layer(0).changes
@@ -123,7 +139,9 @@ def test_the_mean_over_texts_is_cut_to_the_text_and_renormalised(tokenizer):
     model = tiny_model("bert")
     texts = ["on it she ran home", "the cat sat on it.", "a bee"]
     records = list(hs.capture_many(model, tokenizer, texts))
-    found = hs.capture(model, tokenizer, TEXT, interventions=[hs.Mean(records=records, layer=0, heads=[1])])
+    found = hs.capture(
+        model, tokenizer, TEXT, interventions=[hs.Mean(records=records, layer=0, heads=[1])]
+    )
     size = found["self"].layer(0).size[0]
     longest = max(record["self"].layer(0).size[0] for record in records)
     total, count = np.zeros((longest, longest)), np.zeros((longest, longest))
@@ -134,7 +152,9 @@ def test_the_mean_over_texts_is_cut_to_the_text_and_renormalised(tokenizer):
                 total[query, key] += weights[query, key]
                 count[query, key] += 1
     wanted = (total / np.maximum(count, 1))[:size, :size]
-    np.testing.assert_allclose(found["self"].weights(0, 1), wanted / wanted.sum(-1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(
+        found["self"].weights(0, 1), wanted / wanted.sum(-1, keepdims=True), atol=1e-6
+    )
     assert found.verified < 1e-5
     with pytest.raises(InterventionError, match="take the mean over longer texts"):
         hs.capture(model, tokenizer, TEXT, interventions=[hs.Mean(records=records[2:], layer=0)])
@@ -160,13 +180,16 @@ def test_the_mean_output_is_that_of_all_queries_of_all_texts(tokenizer):
     model = tiny_model("llama")
     records = list(hs.capture_many(model, tokenizer, ["on it she ran home", "a bee"]))
     outputs = [
-        layer.weights_of() @ layer.values[layer.kv_head_of] for layer in (record["self"].layer(0) for record in records)
+        layer.weights_of() @ layer.values[layer.kv_head_of]
+        for layer in (record["self"].layer(0) for record in records)
     ]
     mean = np.concatenate(outputs, axis=1).mean(axis=1)
     seen = {}
     projection = model.get_submodule(records[0]["self"].layer(0).projection)
     hook = projection.register_forward_pre_hook(lambda module, args: seen.update(given=args[0]))
-    found = hs.capture(model, tokenizer, TEXT, interventions=[hs.MeanOutput(records=records, layer=0, heads=[4])])
+    found = hs.capture(
+        model, tokenizer, TEXT, interventions=[hs.MeanOutput(records=records, layer=0, heads=[4])]
+    )
     hook.remove()
     given = seen["given"].unflatten(-1, (6, -1))[0, :, 4].numpy()
     np.testing.assert_allclose(given, np.broadcast_to(mean[4], given.shape), atol=1e-6)
@@ -178,7 +201,9 @@ def test_other_heads_hand_on_the_same_to_the_last_bit(tokenizer):
     model, inputs = tiny_model("bert"), tokenizer(TEXT, return_tensors="pt")
     layer = hs.capture(model, tokenizer, TEXT)["self"].layer(1)
     seen = []
-    hook = model.get_submodule(layer.projection).register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    hook = model.get_submodule(layer.projection).register_forward_pre_hook(
+        lambda module, args: seen.append(args[0])
+    )
     with torch.no_grad():
         model(**inputs)
         with hs.intervene(model, hs.Cut(layer=1, heads=1, queries=[2, 4], keys=3)):

@@ -68,9 +68,16 @@ def test_hidden_tokens_alone_count(tokenizer):
 def masked_model():
     from transformers import AutoConfig, AutoModelForMaskedLM
 
-    sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 3, "intermediate_size": 20}
+    sizes = {
+        "hidden_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 3,
+        "intermediate_size": 20,
+    }
     torch.manual_seed(0)
-    return AutoModelForMaskedLM.from_config(AutoConfig.for_model("bert", vocab_size=64, **sizes)).eval()
+    return AutoModelForMaskedLM.from_config(
+        AutoConfig.for_model("bert", vocab_size=64, **sizes)
+    ).eval()
 
 
 def tokenizer_with_mask(tokenizer):
@@ -82,21 +89,30 @@ def tokenizer_with_mask(tokenizer):
 
 
 def test_the_gradient_equals_the_product_of_output_and_its_gradient(writer, tokenizer):
-    """Identity 4: dL/dxi_h = <Att_h, dL/dAtt_h>, taken at the input of the projection, one example at a time."""
+    """Identity 4: dL/dxi_h = <Att_h, dL/dAtt_h>, taken at the input of the projection, one example
+    at a time.
+    """
     objective = next_word(tokenizer, TEXTS, batch=2)
     found = gradient_importance(writer, objective)
     alone = next_word(tokenizer, TEXTS, batch=1)
     for example, batch in enumerate(alone.batches):
         given = {}
         hooks = [
-            writer.get_submodule(f"transformer.h.{layer}.attn.c_proj").register_forward_pre_hook(keeping(given, layer))
+            writer.get_submodule(f"transformer.h.{layer}.attn.c_proj").register_forward_pre_hook(
+                keeping(given, layer)
+            )
             for layer in range(3)
         ]
         alone.loss(writer, batch).sum().backward()
         for hook in hooks:
             hook.remove()
-        wanted = [(given[layer] * given[layer].grad)[0].unflatten(-1, (5, -1)).sum((0, 2)).abs() for layer in range(3)]
-        np.testing.assert_allclose(found.values[example], torch.cat(wanted).detach().numpy(), rtol=2e-3, atol=1e-6)
+        wanted = [
+            (given[layer] * given[layer].grad)[0].unflatten(-1, (5, -1)).sum((0, 2)).abs()
+            for layer in range(3)
+        ]
+        np.testing.assert_allclose(
+            found.values[example], torch.cat(wanted).detach().numpy(), rtol=2e-3, atol=1e-6
+        )
     assert found.cells[:6] == (*(("self", 0, head) for head in range(5)), ("self", 1, 0))
 
 
@@ -126,7 +142,9 @@ def test_the_gradient_is_the_slope_of_the_loss(writer, objective):
             ends.append(losses_of(writer, objective))
             projection.weight.data.copy_(kept)
         slopes = np.abs(ends[1] - ends[0]) / (2 * step)
-        np.testing.assert_allclose(found.values[:, found.cells.index(("self", layer, head))], slopes, rtol=1e-4)
+        np.testing.assert_allclose(
+            found.values[:, found.cells.index(("self", layer, head))], slopes, rtol=1e-4
+        )
 
 
 def test_no_parameter_gets_a_gradient_and_the_model_comes_back(writer, objective):
@@ -153,7 +171,9 @@ def test_leaving_one_out_is_the_loss_without_it(writer, objective):
     with torch.no_grad():
         intact = torch.cat(list(objective.losses(writer)))
     wanted = (without.double() - intact.double()).numpy()
-    np.testing.assert_allclose(found.values[:, found.cells.index(("self", 2, 3))], wanted, atol=1e-12)
+    np.testing.assert_allclose(
+        found.values[:, found.cells.index(("self", 2, 3))], wanted, atol=1e-12
+    )
     whole = leave_one_out(writer, objective, layers=True)
     assert whole.cells == tuple(("self", layer, -1) for layer in range(3))
 
@@ -176,7 +196,9 @@ def test_every_stack_of_an_encoder_decoder_has_its_heads(tokenizer):
     batch["decoder_input_ids"] = torch.tensor([[2, 7, 9]])
     loss = lambda model, batch: model(**batch).logits.logsumexp(-1).mean(1)  # noqa: E731
     found = gradient_importance(model, Objective([batch], loss))
-    assert [sum(cell[0] == stack for cell in found.cells) for stack in ("encoder", "decoder", "cross")] == [6, 12, 12]
+    assert [
+        sum(cell[0] == stack for cell in found.cells) for stack in ("encoder", "decoder", "cross")
+    ] == [6, 12, 12]
 
 
 def test_pruning_in_order_ends_with_no_head_at_all(writer, objective):
@@ -201,14 +223,21 @@ def test_confidence_leaves_special_tokens_out(tokenizer):
     records = [hs.capture(tiny_model("bert"), tokenizer, text) for text in TEXTS[:2]]
     found = confidence_importance(records)
     weights = records[0]["self"].weights(1, 2)
-    assert found.values[0, found.cells.index(("self", 1, 2))] == pytest.approx(weights[1:-1].max(-1).mean(), rel=1e-6)
+    assert found.values[0, found.cells.index(("self", 1, 2))] == pytest.approx(
+        weights[1:-1].max(-1).mean(), rel=1e-6
+    )
     assert found.values.shape == (2, 6)
 
 
 def test_classification_is_cross_entropy(tokenizer):
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 3, "intermediate_size": 20}
+    sizes = {
+        "hidden_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 3,
+        "intermediate_size": 20,
+    }
     config = AutoConfig.for_model("bert", vocab_size=64, num_labels=4, **sizes)
     torch.manual_seed(0)
     model = AutoModelForSequenceClassification.from_config(config).eval()
@@ -243,7 +272,9 @@ def test_a_text_that_cannot_be_read_costs_itself(bad, writer, tokenizer):
 def test_what_is_no_objective_is_said(writer, tokenizer, objective):
     batch = objective.batches[0]
     mean = Objective([batch], lambda model, batch: model(**batch).logits.mean())
-    with pytest.raises(InterventionError, match=r"The loss gave \[\]; wanted is a tensor with one number"):
+    with pytest.raises(
+        InterventionError, match=r"The loss gave \[\]; wanted is a tensor with one number"
+    ):
         leave_one_out(writer, mean)
     with pytest.raises(InterventionError, match="The loss does not run GPT2LMHeadModel"):
         leave_one_out(writer, Objective([batch], lambda model, batch: torch.zeros(2)))

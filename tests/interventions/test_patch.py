@@ -27,10 +27,14 @@ def test_its_own_change_nothing(family, what, tokenizer, batch, states):
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "gptj"])
 def test_all_of_another_run_makes_the_other_run(family, tokenizer):
-    """Queries, keys and values of the other text in the first layer: from there its weights are the other's."""
+    """Queries, keys and values of the other text in the first layer: from there its weights are the
+    other's.
+    """
     model = tiny_model(family)
     other = hs.capture(model, tokenizer, OTHER)
-    interventions = [hs.Patch(record=other, what=what, layer=0) for what in ("queries", "keys", "values")]
+    interventions = [
+        hs.Patch(record=other, what=what, layer=0) for what in ("queries", "keys", "values")
+    ]
     found = hs.capture(model, tokenizer, TEXT, interventions=interventions)
     np.testing.assert_allclose(found["self"].weights(0), other["self"].weights(0), atol=1e-6)
     np.testing.assert_array_equal(found["self"].layer(0).values, other["self"].layer(0).values)
@@ -82,8 +86,14 @@ def test_outputs_reach_the_projection(tokenizer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"what": "values", "heads": 1}, "heads 1 share key/value heads 0 with others; name the key/value heads"),
-        ({"what": "output", "positions": 12, "source": 0}, "There is no token 12: the text has tokens 0 to 11"),
+        (
+            {"what": "values", "heads": 1},
+            "heads 1 share key/value heads 0 with others; name the key/value heads",
+        ),
+        (
+            {"what": "output", "positions": 12, "source": 0},
+            "There is no token 12: the text has tokens 0 to 11",
+        ),
         ({"what": "output", "positions": 0, "source": 40}, "The record has tokens 0 to 11, not 40"),
         ({"what": "values", "kv_heads": 2}, "has key/value heads 0 to 1, not 2"),
     ],
@@ -92,17 +102,23 @@ def test_what_does_not_fit_is_said(options, message, tokenizer):
     model = tiny_model("llama")
     record = hs.capture(model, tokenizer, OTHER)
     with pytest.raises(InterventionError, match=message):
-        hs.capture(model, tokenizer, TEXT, interventions=[hs.Patch(record=record, layer=0, **options)])
+        hs.capture(
+            model, tokenizer, TEXT, interventions=[hs.Patch(record=record, layer=0, **options)]
+        )
 
 
 def test_a_record_of_another_length_or_model_is_refused(tokenizer):
     model = tiny_model("bert")
     longer = hs.capture(model, tokenizer, "on it she ran home")
-    with pytest.raises(InterventionError, match="has 12 tokens, and the record 16; say with positions= and source="):
+    with pytest.raises(
+        InterventionError, match="has 12 tokens, and the record 16; say with positions= and source="
+    ):
         hs.capture(model, tokenizer, TEXT, interventions=[hs.Patch(record=longer, what="values")])
     other = hs.capture(tiny_model("llama"), tokenizer, TEXT)
     with pytest.raises(InterventionError, match="is it of this model"):
-        hs.capture(model, tokenizer, TEXT, interventions=[hs.Patch(record=other, what="values", layer=0)])
+        hs.capture(
+            model, tokenizer, TEXT, interventions=[hs.Patch(record=other, what="values", layer=0)]
+        )
 
 
 @pytest.mark.parametrize("family", ["deberta-v2", "xlnet", "wav2vec2-conformer"])
@@ -148,6 +164,9 @@ def test_torch_is_as_it_was_after_a_patch_that_fails(tokenizer):
     inputs = tokenizer(TEXT, return_tensors="pt")
     with torch.no_grad():
         before = model(**inputs)[0]
-        with pytest.raises(InterventionError), hs.intervene(model, hs.Patch(record=record, what="values")):
+        with (
+            pytest.raises(InterventionError),
+            hs.intervene(model, hs.Patch(record=record, what="values")),
+        ):
             model(**inputs)
         assert torch.equal(model(**inputs)[0], before)

@@ -1,4 +1,6 @@
-"""A block in which a model is changed: nesting, restoring, refusing, and every way to run a model."""
+"""A block in which a model is changed: nesting, restoring, refusing, and every way to run a
+model.
+"""
 
 import numpy as np
 import pytest
@@ -66,13 +68,18 @@ def test_it_comes_back_after_an_error_inside_the_model(batch, states):
 
 
 def hooks_of(model):
-    return [(len(module._forward_hooks), len(module._forward_pre_hooks)) for module in model.modules()]
+    return [
+        (len(module._forward_hooks), len(module._forward_pre_hooks)) for module in model.modules()
+    ]
 
 
 @pytest.mark.parametrize("family", ["bert", "gptj"])
 def test_a_capture_inside_a_block_is_one_with_interventions(family, tokenizer):
     model = tiny_model(family)
-    interventions = [hs.Uniform(layer=0, heads=1), hs.Cut(layer=1, queries=3, keys=1, renormalise=False)]
+    interventions = [
+        hs.Uniform(layer=0, heads=1),
+        hs.Cut(layer=1, queries=3, keys=1, renormalise=False),
+    ]
     given = hs.capture(model, tokenizer, TEXT, interventions=interventions)
     with hs.intervene(model, *interventions):
         inside = hs.capture(model, tokenizer, TEXT)
@@ -108,7 +115,10 @@ def test_two_models_in_one_block(tokenizer, states):
     for model in (first, second):
         with hs.intervene(model, hs.Zero(layer=0, heads=1)):
             wanted.append(states(model, input_ids=ids))
-    with hs.intervene(first, hs.Zero(layer=0, heads=1)), hs.intervene(second, hs.Zero(layer=0, heads=1)):
+    with (
+        hs.intervene(first, hs.Zero(layer=0, heads=1)),
+        hs.intervene(second, hs.Zero(layer=0, heads=1)),
+    ):
         assert torch.equal(states(first, input_ids=ids), wanted[0])
         assert torch.equal(states(second, input_ids=ids), wanted[1])
         other = tiny_model("bloom")
@@ -128,10 +138,19 @@ def test_layers_that_share_their_module_are_told_apart(tokenizer):
 def test_generation_step_by_step_is_what_a_run_without_a_cache_gives(family, tokenizer):
     model = tiny_model(family, writes=True)
     inputs = tokenizer(TEXT, return_tensors="pt")
-    stacks = [{}] if family.startswith("gpt") else [{"stack": name} for name in ("encoder", "decoder", "cross")]
+    stacks = (
+        [{}]
+        if family.startswith("gpt")
+        else [{"stack": name} for name in ("encoder", "decoder", "cross")]
+    )
     interventions = [hs.Uniform(layer=0, heads=1, **stack) for stack in stacks]
     interventions += [hs.Zero(layer=1, heads=0, **stack) for stack in stacks]
-    settings = {"max_new_tokens": 6, "do_sample": False, "eos_token_id": None, "return_dict_in_generate": True}
+    settings = {
+        "max_new_tokens": 6,
+        "do_sample": False,
+        "eos_token_id": None,
+        "return_dict_in_generate": True,
+    }
     found = []
     for cached in (True, False):
         with hs.intervene(model, *interventions):
@@ -146,7 +165,9 @@ def test_generation_step_by_step_is_what_a_run_without_a_cache_gives(family, tok
 @pytest.mark.parametrize("family", ["gpt2", "gptj"])
 def test_a_generation_that_is_recorded(family, tokenizer):
     with hs.intervene(
-        model := tiny_model(family, writes=True), hs.Uniform(layer=0, heads=1), hs.Zero(layer=1, heads=0)
+        model := tiny_model(family, writes=True),
+        hs.Uniform(layer=0, heads=1),
+        hs.Zero(layer=1, heads=0),
     ):
         record = hs.generate(model, tokenizer, "the cat", max_new_tokens=4)
     size = len(record["self"].query)
@@ -186,7 +207,12 @@ def test_torchs_own_multi_head_attention():
 
 def test_bfloat16(tokenizer):
     model = tiny_model("llama").to(torch.bfloat16)
-    record = hs.capture(model, tokenizer, TEXT, interventions=[hs.Uniform(layer=0, heads=1), hs.Zero(layer=1, heads=0)])
+    record = hs.capture(
+        model,
+        tokenizer,
+        TEXT,
+        interventions=[hs.Uniform(layer=0, heads=1), hs.Zero(layer=1, heads=0)],
+    )
     np.testing.assert_allclose(record["self"].weights(0, 1)[3, :4], 1 / 4, atol=1e-6)
     assert not record["self"].weights(1, 0).any()
 
@@ -194,7 +220,11 @@ def test_bfloat16(tokenizer):
 @pytest.mark.parametrize("keep", ["auto", "qk", "weights", "statistics", ("weights", "values")])
 def test_whatever_is_kept(keep, tokenizer):
     layer = hs.capture(
-        tiny_model("bert"), tokenizer, TEXT, keep=keep, interventions=[hs.Zero(layer=0, heads=1), hs.Uniform(layer=0)]
+        tiny_model("bert"),
+        tokenizer,
+        TEXT,
+        keep=keep,
+        interventions=[hs.Zero(layer=0, heads=1), hs.Uniform(layer=0)],
     )["self"].layer(0)
     assert len(layer.changes) == 2
     if keep == "statistics":
@@ -206,7 +236,9 @@ def test_whatever_is_kept(keep, tokenizer):
 
 def test_many_texts(tokenizer):
     model = tiny_model("gpt2")
-    for record in hs.capture_many(model, tokenizer, [TEXT, "a bee"], interventions=[hs.Zero(layer=2, heads=3)]):
+    for record in hs.capture_many(
+        model, tokenizer, [TEXT, "a bee"], interventions=[hs.Zero(layer=2, heads=3)]
+    ):
         assert not record["self"].weights(2, 3).any()
         assert record.verified < 1e-5
 
@@ -222,11 +254,19 @@ def test_the_interface_of_the_model_is_asked_for_its_own_weights_too(tokenizer):
 @pytest.mark.parametrize(
     ("family", "intervention", "message"),
     [
-        ("bert", hs.Zero(layer=2), "Layer 2 of stack 'self' cannot be changed: there is none; there are layers 0, 1"),
+        (
+            "bert",
+            hs.Zero(layer=2),
+            "Layer 2 of stack 'self' cannot be changed: there is none; there are layers 0, 1",
+        ),
         ("bert", hs.Zero(layer=0, heads=3), "Layer 0 has heads 0 to 2, not 3"),
         ("llama", hs.Zero(kv_heads=2), "Layer 0 has key/value heads 0 to 1, not 2"),
         ("bert", hs.Zero(stack="encoder"), "This model has the stacks 'self', not 'encoder'"),
-        ("t5", hs.Zero(layer=0), "has the stacks 'encoder', 'decoder', 'cross'; say which is meant with stack="),
+        (
+            "t5",
+            hs.Zero(layer=0),
+            "has the stacks 'encoder', 'decoder', 'cross'; say which is meant with stack=",
+        ),
         (
             "jamba",
             hs.Zero(layer=0),
@@ -240,7 +280,9 @@ def test_the_interface_of_the_model_is_asked_for_its_own_weights_too(tokenizer):
         ("bert", hs.Zero(queries=12), "There is no token 12: the text has tokens 0 to 11"),
     ],
 )
-def test_what_is_not_there_is_refused_before_anything_is_changed(family, intervention, message, tokenizer):
+def test_what_is_not_there_is_refused_before_anything_is_changed(
+    family, intervention, message, tokenizer
+):
     options = {"target": "a bee"} if family == "t5" else {}
     with pytest.raises(InterventionError, match=message):
         hs.capture(tiny_model(family), tokenizer, TEXT, interventions=[intervention], **options)

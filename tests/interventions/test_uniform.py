@@ -14,7 +14,9 @@ TEXT = "the cat sat."
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
 @pytest.mark.parametrize("family", ["bert", "gpt2", "mistral", "gpt_oss"])
-def test_rows_are_even_over_what_the_query_may_look_at(family, implementation, side, tokenizer, batch):
+def test_rows_are_even_over_what_the_query_may_look_at(
+    family, implementation, side, tokenizer, batch
+):
     if family == "gpt_oss" and implementation == "sdpa":
         pytest.skip("learned sinks have no sdpa")
     model, inputs = tiny_model(family, attn_implementation=implementation), batch(side)
@@ -31,12 +33,16 @@ def test_rows_are_even_over_what_the_query_may_look_at(family, implementation, s
 
 @pytest.mark.parametrize("family", ["bert", "llama", "gptj"])
 def test_over_all_heads_the_layer_gives_the_mean_of_the_visible_values_projected(family, tokenizer):
-    """The reference has no attention in it: means of values, written by hand into the input of the projection."""
+    """The reference has no attention in it: means of values, written by hand into the input of the
+    projection.
+    """
     model = tiny_model(family)
     layer = hs.capture(model, tokenizer, TEXT)["self"].layer(0)
     causal = layer.kind == "causal"
     values = layer.values[layer.kv_head_of].astype(np.float64)
-    rows = [values[:, : query + 1 if causal else None].mean(axis=1) for query in range(layer.size[0])]
+    rows = [
+        values[:, : query + 1 if causal else None].mean(axis=1) for query in range(layer.size[0])
+    ]
     means = torch.tensor(np.stack(rows).reshape(1, len(rows), -1), dtype=torch.float32)
     inputs = tokenizer(TEXT, return_tensors="pt")
     projection = model.get_submodule(layer.projection)

@@ -74,6 +74,8 @@ def test_layers_below_stay_the_same_to_the_last_bit(tokenizer):
     changed = hs.capture(model, tokenizer, TEXT, interventions=[hs.Zero(layer=2, heads=1)])["self"]
     for number in (0, 1):
         np.testing.assert_array_equal(changed.weights(number), own.weights(number))
-    np.testing.assert_allclose(np.delete(changed.weights(2), 1, 0), np.delete(own.weights(2), 1, 0), atol=1e-6)
+    np.testing.assert_allclose(
+        np.delete(changed.weights(2), 1, 0), np.delete(own.weights(2), 1, 0), atol=1e-6
+    )
     assert np.abs(changed.weights(3) - own.weights(3)).max() > 1e-4
     assert [layer.changes != () for layer in changed] == [False, False, True, False]

@@ -10,9 +10,14 @@ import pytest
 import headscope.linguistics
 from headscope.record import Tokens
 
-MODULES = [f"headscope.linguistics.{found.name}" for found in pkgutil.iter_modules(headscope.linguistics.__path__)]
+MODULES = [
+    f"headscope.linguistics.{found.name}"
+    for found in pkgutil.iter_modules(headscope.linguistics.__path__)
+]
 READERS = {"read_coreference", "read_treebank"}
-FUNCTIONS = [name for name in headscope.linguistics.__all__ if callable(getattr(headscope.linguistics, name))]
+FUNCTIONS = [
+    name for name in headscope.linguistics.__all__ if callable(getattr(headscope.linguistics, name))
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -36,7 +36,8 @@ def passage_of(**more):
         spans.append((start, start + len(word)))
         start += len(word) + 1
     mentions = tuple(
-        Mention(start=first, stop=last + 1, entity=entity, kind=kind) for first, last, entity, kind in MENTIONS.values()
+        Mention(start=first, stop=last + 1, entity=entity, kind=kind)
+        for first, last, entity, kind in MENTIONS.values()
     )
     return Passage(name="hills", text=WORDS, spans=tuple(spans), mentions=mentions, **more)
 
@@ -71,7 +72,11 @@ def test_number_is_told_from_the_ending():
     words = WORDS.replace("He", "We").split()
     spans = passage.spans
     other = Passage(
-        name="we", text=" ".join(words), spans=spans, mentions=(*passage.mentions[:4], they), questions=None
+        name="we",
+        text=" ".join(words),
+        spans=spans,
+        mentions=(*passage.mentions[:4], they),
+        questions=None,
     )
     (question,) = other.questions
     # a first person fits no noun: the last sieve lets any through
@@ -88,7 +93,9 @@ def test_values_that_are_equal_go_to_the_later_start():
 def test_nearness_by_start_may_look_ahead():
     passage = passage_of()
     asks, before, after = (passage.mentions[number] for number in (4, 0, 5))
-    question = Question(mention=asks, candidates=(before, after), right=(True, False), by_start=True)
+    question = Question(
+        mention=asks, candidates=(before, after), right=(True, False), by_start=True
+    )
     assert nearest(passage, question) == 1
     assert nearest(passage, question, np.array([True, False])) == 0
     assert nearest(passage, question, np.array([False, False])) is None
@@ -99,7 +106,10 @@ def test_nearness_by_start_may_look_ahead():
     [
         (lambda: Mention(start=2, stop=2, entity=None, kind="proper"), "has none"),
         (lambda: Mention(start=2, stop=3, entity=None, kind="name"), "the kind 'name'"),
-        (lambda: Passage(name="p", text="a", spans=((0, 1),), mentions=passage_of().mentions), "has 1 words"),
+        (
+            lambda: Passage(name="p", text="a", spans=((0, 1),), mentions=passage_of().mentions),
+            "has 1 words",
+        ),
     ],
 )
 def test_mentions_that_are_none_are_refused(make, said):
@@ -110,7 +120,10 @@ def test_mentions_that_are_none_are_refused(make, said):
 def shares(passages):
     asked = [(passage, question) for passage in passages for question in passage.questions]
     hits = np.array(
-        [[question.right[rule(passage, question)] for passage, question in asked] for rule in (nearest, head_match)]
+        [
+            [question.right[rule(passage, question)] for passage, question in asked]
+            for rule in (nearest, head_match)
+        ]
     )
     kinds = np.array([question.mention.kind for _, question in asked])
     chosen = {"all": np.ones(len(kinds), bool)} | {kind: kinds == kind for kind in KINDS}
@@ -137,7 +150,8 @@ def test_litbank_has_the_known_baselines(shared):
 
 
 @pytest.mark.parametrize(
-    ("part", "count", "share"), [("development", 1799, 52.20), ("validation", 392, 56.63), ("test", 1773, 50.08)]
+    ("part", "count", "share"),
+    [("development", 1799, 52.20), ("validation", 392, 56.63), ("test", 1773, 50.08)],
 )
 def test_gap_has_the_known_baselines(shared, part, count, share):
     found = read_coreference(shared / "gap" / f"gap-{part}.tsv")
@@ -152,17 +166,25 @@ def test_schemas_ask_for_one_of_two(shared):
     for side, stereotype in (("type1", "pro"), ("type2", "anti")):
         found = read_coreference(shared / "winobias" / f"{stereotype}_stereotyped_{side}.dev.txt")
         assert len(found) == 396
-        assert all(sum(each.right) == 1 < len(each.right) for passage in found for each in passage.questions)
+        assert all(
+            sum(each.right) == 1 < len(each.right)
+            for passage in found
+            for each in passage.questions
+        )
     first = found[0]
     assert first.text[0].isalpha()
     assert "[" not in first.text
 
 
 FILES = {
-    "gap.tsv": "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
-    "g-1\tAnn's aunt met Bo, who knew her.\ther\t28\tAnn\t0\tFALSE\tBo\t15\tFALSE\tx\n"
-    "g-2\tAnn's aunt met Bo, who knew her.\ther\t28\tAnn\t0\tTRUE\tBo\t15\tFALSE\tx\n",
-    "winogender.tsv": "sentid\tsentence\nclerk.someone.1.male.txt\tThe clerk told someone that he could pay.\n",
+    "gap.tsv": (
+        "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
+        "g-1\tAnn's aunt met Bo, who knew her.\ther\t28\tAnn\t0\tFALSE\tBo\t15\tFALSE\tx\n"
+        "g-2\tAnn's aunt met Bo, who knew her.\ther\t28\tAnn\t0\tTRUE\tBo\t15\tFALSE\tx\n"
+    ),
+    "winogender.tsv": (
+        "sentid\tsentence\nclerk.someone.1.male.txt\tThe clerk told someone that he could pay.\n"
+    ),
     "bias.txt": "1 [The clerk] met the taxi driver because [he] lost [his] key.\n"
     "2 The clerk met [the taxi driver] because [he] was late.\n",
     "d.ann": "MENTION\tT0\t0\t0\t0\t0\tAnn\tPER\tPROP\nMENTION\tT1\t1\t0\t1\t0\tShe\tPER\tPRON\n"
@@ -194,7 +216,10 @@ def test_schemas_are_read(tmp_path):
     assert first.text == "The clerk met the taxi driver because he lost his key."
     assert [named(first, each.mention) for each in first.questions] == ["he", "his"]
     for question in first.questions:
-        assert [named(first, each) for each in question.candidates] == ["The clerk", "the taxi driver"]
+        assert [named(first, each) for each in question.candidates] == [
+            "The clerk",
+            "the taxi driver",
+        ]
         assert question.right == (True, False)
     assert [each.right for each in second.questions] == [(False, True)]
 
@@ -219,11 +244,21 @@ def test_litbank_is_cut_into_windows(tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        ("gap.tsv", "her\t28\tAnn\t0\tTRUE", "her\t27\tAnn\t0\tTRUE", "line 3: 'her' is not at character 27"),
+        (
+            "gap.tsv",
+            "her\t28\tAnn\t0\tTRUE",
+            "her\t27\tAnn\t0\tTRUE",
+            "line 3: 'her' is not at character 27",
+        ),
         ("gap.tsv", "\tB\tB-offset\tB-coref", "", "line 2: wanted are the columns"),
         ("gap.tsv", "0\tTRUE", "0\tFALSE", "no question that has an answer"),
         ("winogender.tsv", ".male", "", "line 2: wanted are occupation"),
-        ("winogender.tsv", "someone that", "her that", "line 2: 'clerk', 'someone' and one pronoun"),
+        (
+            "winogender.tsv",
+            "someone that",
+            "her that",
+            "line 2: 'clerk', 'someone' and one pronoun",
+        ),
         ("bias.txt", "[he] was", "Bo was", "line 2: wanted are one entity and a pronoun"),
         ("d.ann", "PROP", "NAME", r"line 1: no mention of LitBank's, KeyError\('NAME'\)"),
         ("d.ann", "T1\t1\t0", "T1\t7\t0", "line 2: no mention of LitBank's"),

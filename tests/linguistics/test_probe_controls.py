@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from headscope import RecordError
-from headscope.linguistics import centre_of_gravity, control_heads, control_labels, expected_layer, read_vectors
+from headscope.linguistics import (
+    centre_of_gravity,
+    control_heads,
+    control_labels,
+    expected_layer,
+    read_vectors,
+)
 from headscope.linguistics._probe_tree import tree_distances
 from headscope.linguistics.probe_features import (
     best_offset,
@@ -28,7 +34,9 @@ def test_control_heads_are_three_behaviours_each_a_third():
     forms = [f"word {number}" for number in range(3000)]
     found = control_heads(forms)
     own = (found == np.arange(len(forms))).mean()
-    assert [own, (found == 0).mean(), (found == len(forms) - 1).mean()] == pytest.approx([1 / 3] * 3, abs=0.04)
+    assert [own, (found == 0).mean(), (found == len(forms) - 1).mean()] == pytest.approx(
+        [1 / 3] * 3, abs=0.04
+    )
 
 
 def test_distance_features_are_those_of_the_paper():
@@ -50,7 +58,9 @@ def test_pairs_without_an_edge_have_none_in_either_direction(rng):
     edges = {(word, head) for word, head in enumerate(TREE.tolist()) if head >= 0}
     every = {(first, second) for first in range(5) for second in range(5) if first != second}
     assert found == every - edges - {(head, word) for word, head in edges}
-    assert {place for pair in unrelated_pairs(TREE, [0, 1, 4], 99, rng) for place in pair.tolist()} == {0, 1, 4}
+    assert {
+        place for pair in unrelated_pairs(TREE, [0, 1, 4], 99, rng) for place in pair.tolist()
+    } == {0, 1, 4}
     assert len(unrelated_pairs(TREE, [0, 1, 2, 3, 4], 3, rng)) == 3
 
 
@@ -69,7 +79,10 @@ def test_the_gold_tree_scores_everything():
     assert depth_ranks(np.ones(5), gold[2]) == (0, 0)
     assert root_hit(gold[2], TREE) == (1, 1)
     assert root_hit(gold[0], TREE) == (0, 1)
-    assert root_hit(gold[0] + gold[2] * 0.1, TREE, np.array([False, False, True, True, True])) == (1, 1)
+    assert root_hit(gold[0] + gold[2] * 0.1, TREE, np.array([False, False, True, True, True])) == (
+        1,
+        1,
+    )
 
 
 def test_the_layers_of_a_mix():
@@ -82,10 +95,15 @@ def test_the_layers_of_a_mix():
 def test_vectors_are_read_from_text():
     lines = ["3 2", "the 1 2\n", "cat 0.5 -1\n", ". 0 0\n"]
     found = read_vectors(lines, {"cat", "."})
-    assert {word: vector.tolist() for word, vector in found.items()} == {"cat": [0.5, -1], ".": [0, 0]}
+    assert {word: vector.tolist() for word, vector in found.items()} == {
+        "cat": [0.5, -1],
+        ".": [0, 0],
+    }
 
 
 @pytest.mark.parametrize("lines", [["the 1 2", "cat 1"], ["the 1 2", "cat one 2"]])
 def test_a_table_of_vectors_that_is_none_is_refused(lines):
-    with pytest.raises(RecordError, match="Line 2 of the word vectors should hold a word and 2 numbers"):
+    with pytest.raises(
+        RecordError, match="Line 2 of the word vectors should hold a word and 2 numbers"
+    ):
         read_vectors(lines, {"cat"})

@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 
 from headscope import RecordError
-from headscope.linguistics import control_tree, power2_embedding, spanning_tree, tree_depths, tree_distances
+from headscope.linguistics import (
+    control_tree,
+    power2_embedding,
+    spanning_tree,
+    tree_depths,
+    tree_distances,
+)
 
 
 @st.composite
@@ -61,7 +67,11 @@ def test_words_that_do_not_count_are_joined_to_none():
 
 @pytest.mark.parametrize(
     ("heads", "said"),
-    [([1, 2, 0], "go round in a circle"), ([3, -1], "numbers of words from 0 to 1"), ([-1, 0, -1], "has one root")],
+    [
+        ([1, 2, 0], "go round in a circle"),
+        ([3, -1], "numbers of words from 0 to 1"),
+        ([-1, 0, -1], "has one root"),
+    ],
 )
 def test_what_is_no_tree_is_refused(heads, said):
     with pytest.raises(RecordError, match=said):
@@ -75,5 +85,7 @@ def test_control_trees_are_trees_that_word_types_alone_decide(forms):
     kinds = {}
     for place, (form, head) in enumerate(zip(forms, heads.tolist(), strict=True)):
         if place > 2:  # where the three behaviours give three heads
-            kinds.setdefault(form, set()).add({place - 1: "previous", place - 2: "before", 0: "first"}[head])
+            kinds.setdefault(form, set()).add(
+                {place - 1: "previous", place - 2: "before", 0: "first"}[head]
+            )
     assert all(len(found) == 1 for found in kinds.values())

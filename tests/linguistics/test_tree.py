@@ -25,15 +25,24 @@ def worth(scores, heads):
 
 def best_of_all(scores, root):
     size = len(scores)
-    choices = [[-1] if word == root else [head for head in range(size) if head != word] for word in range(size)]
-    return max(worth(scores, heads) for heads in product(*choices) if is_tree(np.array(heads), root))
+    choices = [
+        [-1] if word == root else [head for head in range(size) if head != word]
+        for word in range(size)
+    ]
+    return max(
+        worth(scores, heads) for heads in product(*choices) if is_tree(np.array(heads), root)
+    )
 
 
 @given(st.integers(1, 5), st.integers(0, 4), st.integers(0, 10**6), st.booleans())
 def test_no_tree_is_better(size, root, seed, tied):
     root %= size
     rng = np.random.default_rng(seed)
-    scores = rng.integers(-2, 3, (3, size, size)).astype(float) if tied else rng.normal(size=(3, size, size))
+    scores = (
+        rng.integers(-2, 3, (3, size, size)).astype(float)
+        if tied
+        else rng.normal(size=(3, size, size))
+    )
     for matrix, heads in zip(scores, decode_tree(scores, root), strict=True):
         assert is_tree(heads, root)
         assert worth(matrix, heads) == pytest.approx(best_of_all(matrix, root))

@@ -65,13 +65,25 @@ def test_a_file_is_read(tmp_path, ends):
         ("\t5\tpunct", "\t9\tpunct", r"line 9: the head is 9; wanted is a number from 0 to 6"),
         ("\t5\tpunct", "\t_\tpunct", r"line 9: the head is None"),
         ("\t5\tpunct", "\tx\tpunct", r"line 9: Failed parsing field 'head': 'x' is not a valid"),
-        ("\tadvmod\t2:advmod\tSpaceAfter=No", "\tadvmod", r"line 10: 8 columns where CoNLL-U has 10"),
+        (
+            "\tadvmod\t2:advmod\tSpaceAfter=No",
+            "\tadvmod",
+            r"line 10: 8 columns where CoNLL-U has 10",
+        ),
         ("1\tHe", "one\tHe", r"line 4: Failed parsing field 'id'"),
         ("6\t.\t.\tPUNCT\t.\t_\t2\tpunct\t2:punct\t_", "the end", r"line 11: Invalid line format"),
         ("_\t0\troot\t0:root", "_\t3\troot\t0:root", r"line 1: Sentence 's-1' has 0 roots"),
-        ("2\tadvmod\t2:advmod\tSp", "4\tadvmod\t2:advmod\tSp", r"line 1: Sentence 's-1' is no tree: word 4 is above"),
+        (
+            "2\tadvmod\t2:advmod\tSp",
+            "4\tadvmod\t2:advmod\tSp",
+            r"line 1: Sentence 's-1' is no tree: word 4 is above",
+        ),
         ("2-3\tcan't", "2-9\tcan't", r"line 5: words 2 to 9 cannot be written as one"),
-        ("# text = Zum", "# sent_id = s-1\n# text = Zum", r"Two sentences of the treebank 'bank' are called 's-1'"),
+        (
+            "# text = Zum",
+            "# sent_id = s-1\n# text = Zum",
+            r"Two sentences of the treebank 'bank' are called 's-1'",
+        ),
     ],
 )
 def test_a_malformed_file_gives_file_line_and_reason(tmp_path, old, new, said):
@@ -100,7 +112,9 @@ def test_words_that_are_not_in_the_text_as_written_are_named(treebank):
     cats, dogs = treebank
     with pytest.raises(TextError, match="'dogs' comes without its text as written"):
         dogs.written_spans()
-    with pytest.raises(TextError, match="'cats', word 3, is not at character 8 of the text, where .dogs don"):
+    with pytest.raises(
+        TextError, match="'cats', word 3, is not at character 8 of the text, where .dogs don"
+    ):
         dataclasses.replace(cats, written="The big dogs don't sleep.").written_spans()
 
 
@@ -139,7 +153,9 @@ def test_the_real_treebanks_have_the_known_numbers(shared):
     found = read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu")
     assert (len(found), found.words) == (2001, 25147)
     for sentence in found:
-        assert [sentence.written[slice(*span)] for span in sentence.written_spans()] == list(sentence.words)
+        assert [sentence.written[slice(*span)] for span in sentence.written_spans()] == list(
+            sentence.words
+        )
     found = read_treebank(shared / "ud-english-pud" / "en_pud-ud-test.conllu")
     assert (len(found), found.words) == (1000, 21180)
 

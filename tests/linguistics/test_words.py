@@ -16,13 +16,19 @@ ROWS = [
     [0.25, 0.25, 0.25, 0.15, 0.10],
 ]
 TOKENS = Tokens(
-    pieces=("[CLS]", "a", "b1", "##b2", "[SEP]"), offsets=(None, (0, 1), (2, 4), (4, 6), None), texts=("a b1b2",)
+    pieces=("[CLS]", "a", "b1", "##b2", "[SEP]"),
+    offsets=(None, (0, 1), (2, 4), (4, 6), None),
+    texts=("a b1b2",),
 )
 
 
 @pytest.mark.parametrize(
     ("rows", "third"),
-    [("mean", [0.2, 0.2, 0.4, 0.2]), ("first", [0.3, 0.3, 0.2, 0.2]), ("max", [3 / 14, 3 / 14, 6 / 14, 2 / 14])],
+    [
+        ("mean", [0.2, 0.2, 0.4, 0.2]),
+        ("first", [0.3, 0.3, 0.2, 0.2]),
+        ("max", [3 / 14, 3 / 14, 6 / 14, 2 / 14]),
+    ],
 )
 def test_the_published_example(rows, third):
     words = words_at(TOKENS, [(0, 1), (2, 6)])
@@ -35,17 +41,24 @@ def test_the_published_example(rows, third):
 
 
 @given(
-    st.lists(st.integers(0, 3), min_size=2, max_size=6), st.sampled_from(["mean", "first", "max"]), st.integers(0, 99)
+    st.lists(st.integers(0, 3), min_size=2, max_size=6),
+    st.sampled_from(["mean", "first", "max"]),
+    st.integers(0, 99),
 )
 def test_rows_keep_their_sum(sizes, rows, seed):
     starts = np.cumsum([0, *(max(1, size) for size in sizes)])
-    groups = [tuple(range(start, start + max(1, size))) for start, size in zip(starts, sizes, strict=False)]
+    groups = [
+        tuple(range(start, start + max(1, size)))
+        for start, size in zip(starts, sizes, strict=False)
+    ]
     words = Words(
         tuple(str(n) for n, size in enumerate(sizes) if size),
         tuple(group for group, size in zip(groups, sizes, strict=True) if size),
         tuple(group[0] for group, size in zip(groups, sizes, strict=True) if not size),
     )
-    weights = random_weights(np.random.default_rng(seed), (3, int(starts[-1]), int(starts[-1]))).astype(float)
+    weights = random_weights(
+        np.random.default_rng(seed), (3, int(starts[-1]), int(starts[-1]))
+    ).astype(float)
     found = word_attention(weights, words, rows=rows)
     assert found.shape == (3, len(sizes), len(sizes))
     np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-6)
@@ -56,7 +69,9 @@ def test_max_keeps_what_a_sink_took(rng):
     maps = rng.random((2, 3, 4)) / 8
     found = word_maps(maps, [[0, 1], [2]], [[0], [1, 2, 3]], rows="max")
     np.testing.assert_allclose(found.sum(axis=-1)[:, 0], maps[:, :2].sum(axis=-1).mean(axis=-1))
-    largest = np.stack([maps[:, :2, 0].max(axis=1), maps[:, :2, 1:].sum(axis=-1).max(axis=1)], axis=-1)
+    largest = np.stack(
+        [maps[:, :2, 0].max(axis=1), maps[:, :2, 1:].sum(axis=-1).max(axis=1)], axis=-1
+    )
     ratio = found[:, 0] / largest
     np.testing.assert_allclose(ratio[:, 0], ratio[:, 1])
 
@@ -69,7 +84,9 @@ def test_another_way_to_take_rows_is_refused():
 def test_spaces_belong_to_the_word_after_them_and_other_text_to_none():
     text = "  two  words, yes "
     offsets = ((0, 1), (1, 5), (5, 6), (6, 9), (9, 12), (12, 13), (13, 17), (17, 18))
-    tokens = Tokens(pieces=tuple(text[slice(*span)] for span in offsets), offsets=offsets, texts=(text,))
+    tokens = Tokens(
+        pieces=tuple(text[slice(*span)] for span in offsets), offsets=offsets, texts=(text,)
+    )
     found = words_at(tokens, [(2, 5), (7, 12), (14, 17)])
     assert found.tokens == ((0, 1), (2, 3, 4), (6,))
     assert found.rest == (5, 7)
@@ -77,7 +94,11 @@ def test_spaces_belong_to_the_word_after_them_and_other_text_to_none():
 
 def test_a_second_text_belongs_to_no_word():
     tokens = Tokens(
-        pieces=("a", "[SEP]", "b"), offsets=((0, 1), None, (0, 1)), segments=(0, 0, 1), texts=("a", "b"), words=None
+        pieces=("a", "[SEP]", "b"),
+        offsets=((0, 1), None, (0, 1)),
+        segments=(0, 0, 1),
+        texts=("a", "b"),
+        words=None,
     )
     found = words_at(tokens, [(0, 1)])
     assert (found.tokens, found.rest) == (((0,),), (1, 2))
@@ -85,7 +106,9 @@ def test_a_second_text_belongs_to_no_word():
 
 def test_a_token_in_two_words_is_named():
     tokens = Tokens(pieces=("don", "'", "t"), offsets=((0, 3), (3, 4), (4, 5)), texts=("don't",))
-    with pytest.raises(RecordError, match=r"Token 0, 'don', is part of several words, 'do' and \"n't\""):
+    with pytest.raises(
+        RecordError, match=r"Token 0, 'don', is part of several words, 'do' and \"n't\""
+    ):
         words_at(tokens, [(0, 2), (2, 5)])
 
 

@@ -25,9 +25,19 @@ def test_words_are_sums_over_keys_and_means_over_queries(rng):
 
 
 def test_the_published_example_of_word_level_attention():
-    rows = [[0.1, 0.2, 0.3, 0.1, 0.3], [0.2, 0.1, 0.1, 0.4, 0.2], [0.3, 0.3, 0.1, 0.1, 0.2], [0.1, 0.1, 0.5, 0.1, 0.2]]
+    rows = [
+        [0.1, 0.2, 0.3, 0.1, 0.3],
+        [0.2, 0.1, 0.1, 0.4, 0.2],
+        [0.3, 0.3, 0.1, 0.1, 0.2],
+        [0.1, 0.1, 0.5, 0.1, 0.2],
+    ]
     maps, words = np.array([[*rows, [0.25, 0.25, 0.25, 0.15, 0.1]]]), [[0], [1], [2, 3], [4]]
-    wanted = [[0.1, 0.2, 0.4, 0.3], [0.2, 0.1, 0.5, 0.2], [0.2, 0.2, 0.4, 0.2], [0.25, 0.25, 0.4, 0.1]]
+    wanted = [
+        [0.1, 0.2, 0.4, 0.3],
+        [0.2, 0.1, 0.5, 0.2],
+        [0.2, 0.2, 0.4, 0.2],
+        [0.25, 0.25, 0.4, 0.1],
+    ]
     np.testing.assert_allclose(word_maps(maps, words, words)[0], wanted, atol=1e-12)
 
 
@@ -39,7 +49,9 @@ def test_words_of_tokens_that_are_not_there_are_refused():
 def test_links_are_the_largest_of_each_row(rng):
     maps = random_weights(rng, (HEADS, 4, 6)).astype(float)
     for head, links in enumerate(aligned_words(maps)):
-        assert links == {(max(range(6), key=lambda key: maps[head, row, key]), row) for row in range(4)}
+        assert links == {
+            (max(range(6), key=lambda key: maps[head, row, key]), row) for row in range(4)
+        }
 
 
 def test_a_row_that_looks_most_at_no_word_or_at_nothing_gives_no_link():

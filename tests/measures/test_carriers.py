@@ -15,7 +15,9 @@ HEADS, QUERIES, KEYS, FEATURES = 3, 5, 7, 4
 
 @pytest.fixture
 def vectors(rng):
-    return rng.standard_normal((HEADS, QUERIES, FEATURES)), rng.standard_normal((HEADS, KEYS, FEATURES))
+    return rng.standard_normal((HEADS, QUERIES, FEATURES)), rng.standard_normal(
+        (HEADS, KEYS, FEATURES)
+    )
 
 
 def test_neurons_of_one_key_sum_to_its_score(vectors, close):
@@ -32,7 +34,9 @@ def test_neuron_scores_are_those_of_a_plain_loop(vectors, weights, close):
     for head in range(HEADS):
         for query in range(QUERIES):
             for feature in range(FEATURES):
-                meant = sum(weights[head, query, key] * keys[head, key, feature] for key in range(KEYS))
+                meant = sum(
+                    weights[head, query, key] * keys[head, key, feature] for key in range(KEYS)
+                )
                 close(found[head, query, feature], 0.3 * queries[head, query, feature] * meant)
 
 
@@ -72,7 +76,10 @@ def test_carriers_of_nothing_positive_are_none():
 @pytest.mark.parametrize(("first", "second", "units"), [(1, 1, 5), (2, 3, 5), (3, 3, 4), (5, 2, 6)])
 def test_chance_is_the_mean_over_all_sets(first, second, units):
     one = set(range(first))
-    found = [len(one & set(other)) / len(one | set(other)) for other in combinations(range(units), second)]
+    found = [
+        len(one & set(other)) / len(one | set(other))
+        for other in combinations(range(units), second)
+    ]
     assert chance_overlap(first, second, units) == pytest.approx(np.mean(found), abs=1e-12)
 
 
@@ -83,12 +90,17 @@ def test_overlap_of_sets_is_the_mean_over_pairs(rng):
     pairs = list(combinations(members, 2))
     found, chance = set_overlap(sets)
     assert found == pytest.approx(np.mean([len(a & b) / len(a | b) for a, b in pairs]), abs=1e-12)
-    assert chance == pytest.approx(np.mean([chance_overlap(len(a), len(b), 9) for a, b in pairs]), abs=1e-12)
+    assert chance == pytest.approx(
+        np.mean([chance_overlap(len(a), len(b), 9) for a, b in pairs]), abs=1e-12
+    )
 
 
 def test_random_sets_overlap_as_chance_says(rng):
     found = np.array(
-        [set_overlap(rng.permuted(np.eye(12, dtype=bool)[:4].repeat(3, axis=0), axis=1)) for _ in range(400)]
+        [
+            set_overlap(rng.permuted(np.eye(12, dtype=bool)[:4].repeat(3, axis=0), axis=1))
+            for _ in range(400)
+        ]
     )
     assert found[:, 0].mean() == pytest.approx(found[:, 1].mean(), abs=0.01)
 

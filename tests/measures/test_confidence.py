@@ -5,7 +5,8 @@ from headscope.measures import confidence
 
 def test_confidence_follows_the_definition(weights, keys, queries, close):
     wanted = [
-        sum(max(head[q][k] for k in range(7) if keys[k]) for q in range(5) if queries[q]) / queries.sum()
+        sum(max(head[q][k] for k in range(7) if keys[k]) for q in range(5) if queries[q])
+        / queries.sum()
         for head in weights
     ]
     close(confidence(weights, keys=keys, queries=queries), wanted)

@@ -19,13 +19,17 @@ def plain(p, q, smoothing):
 def test_divergence_follows_the_definition(weights, rng, close, smoothing):
     other = rng.dirichlet(np.ones(7), size=(3, 5))
     wanted = [
-        [plain(p, q, smoothing) for p, q in zip(*heads, strict=True)] for heads in zip(weights, other, strict=True)
+        [plain(p, q, smoothing) for p, q in zip(*heads, strict=True)]
+        for heads in zip(weights, other, strict=True)
     ]
     close(jensen_shannon(weights, other, smoothing=smoothing), wanted)
 
 
 def test_distances_are_summed_over_rows(weights, close):
-    wanted = [[sum(plain(p, q, 0.001) for p, q in zip(a, b, strict=True)) for b in weights] for a in weights]
+    wanted = [
+        [sum(plain(p, q, 0.001) for p, q in zip(a, b, strict=True)) for b in weights]
+        for a in weights
+    ]
     close(head_distances(weights), wanted)
 
 
@@ -45,7 +49,9 @@ def test_heads_that_share_no_token_are_ln_2_apart(close):
 
 def test_texts_add_up(rng, close):
     texts = [rng.dirichlet(np.ones(n), size=(4, n + 1)) for n in (3, 6)]
-    both = [sum(plain(p, q, 0.001) for text in texts for p, q in zip(text[0], text[3], strict=True))]
+    both = [
+        sum(plain(p, q, 0.001) for text in texts for p, q in zip(text[0], text[3], strict=True))
+    ]
     close([sum(head_distances(text) for text in texts)[0, 3]], both)
 
 
@@ -54,7 +60,9 @@ def test_no_head_is_refused():
         head_distances(np.zeros((0, 2, 3)))
 
 
-def test_parts_are_those_of_the_definition_never_below_0_and_the_same_both_ways(weights, rng, close):
+def test_parts_are_those_of_the_definition_never_below_0_and_the_same_both_ways(
+    weights, rng, close
+):
     other = rng.dirichlet(np.full(7, 0.05), size=(3, 5))
     other[0, 0] = weights[0, 0]
     other[1, 2] = np.eye(7)[3]

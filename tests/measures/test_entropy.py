@@ -13,7 +13,9 @@ def test_entropy_follows_the_definition(weights, queries, close, smoothing):
     wanted = []
     for head in weights:
         rows = [
-            [(1 - smoothing) * a + smoothing / size for a in row] for row, on in zip(head, queries, strict=True) if on
+            [(1 - smoothing) * a + smoothing / size for a in row]
+            for row, on in zip(head, queries, strict=True)
+            if on
         ]
         wanted.append(sum(-sum(a * math.log(a) for a in row) for row in rows) / len(rows))
     close(entropy(weights, smoothing=smoothing, queries=queries), wanted)
@@ -50,5 +52,7 @@ def test_no_row_is_not_a_number(weights):
 
 @pytest.mark.usefixtures("in_production")
 def test_a_mask_of_another_length_is_refused(weights):
-    with pytest.raises(RecordError, match=r"queries has shape \(7,\) .* truth values \[query\] of shape \(5,\)"):
+    with pytest.raises(
+        RecordError, match=r"queries has shape \(7,\) .* truth values \[query\] of shape \(5,\)"
+    ):
         entropy(weights, queries=np.ones(7, bool))

@@ -10,8 +10,13 @@ import pytest
 import headscope.measures
 from headscope.record import Tokens
 
-MODULES = [f"headscope.measures.{found.name}" for found in pkgutil.iter_modules(headscope.measures.__path__)]
-FUNCTIONS = [name for name in headscope.measures.__all__ if callable(getattr(headscope.measures, name))]
+MODULES = [
+    f"headscope.measures.{found.name}"
+    for found in pkgutil.iter_modules(headscope.measures.__path__)
+]
+FUNCTIONS = [
+    name for name in headscope.measures.__all__ if callable(getattr(headscope.measures, name))
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

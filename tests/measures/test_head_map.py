@@ -13,7 +13,9 @@ def distances(rng):
 
 def test_what_fits_a_plane_is_kept(distances):
     places = head_map(distances)
-    np.testing.assert_allclose(np.linalg.norm(places[:, None] - places[None], axis=-1), distances, atol=1e-3)
+    np.testing.assert_allclose(
+        np.linalg.norm(places[:, None] - places[None], axis=-1), distances, atol=1e-3
+    )
     assert stress(distances, places) < 1e-3
 
 

@@ -9,7 +9,9 @@ NAMES = ["x", "a", "b", "a", "c", "a", "b"]
 
 @pytest.mark.parametrize(("target", "step"), [("followed", 1), ("preceded", -1)])
 def test_targets_and_score_follow_the_definition(rng, close, target, step):
-    targets = [{p + step for p in range(q) if NAMES[p] == NAMES[q] and p + step >= 0} for q in range(7)]
+    targets = [
+        {p + step for p in range(q) if NAMES[p] == NAMES[q] and p + step >= 0} for q in range(7)
+    ]
     found = prefix_targets(NAMES, target)
     assert [set(np.flatnonzero(row).tolist()) for row in found] == targets
     weights = rng.dirichlet(np.ones(7), size=(3, 7))
@@ -25,7 +27,9 @@ def test_a_planted_induction_head_scores_one_and_a_previous_token_head_none(rng)
     previous = np.eye(19, k=-1)[None]
     assert prefix_matching(induction, ids.tolist()).tolist() == [1]
     assert prefix_matching(previous, ids.tolist()).tolist() == [0]
-    assert prefix_matching(np.eye(19, k=-7)[None], ids.tolist(), target="preceded").tolist() == pytest.approx([12 / 12])
+    assert prefix_matching(
+        np.eye(19, k=-7)[None], ids.tolist(), target="preceded"
+    ).tolist() == pytest.approx([12 / 12])
 
 
 def test_repeated_tokens_are_one_run_again_and_again(rng):

@@ -7,7 +7,8 @@ from headscope.measures import mass_on, mass_on_pairs, property_share, strongest
 
 def test_mass_on_follows_the_definition(weights, keys, queries, close):
     wanted = [
-        sum(sum(head[q][k] for k in range(7) if keys[k]) for q in range(5) if queries[q]) / queries.sum()
+        sum(sum(head[q][k] for k in range(7) if keys[k]) for q in range(5) if queries[q])
+        / queries.sum()
         for head in weights
     ]
     close(mass_on(weights, keys, queries=queries), wanted)
@@ -16,7 +17,10 @@ def test_mass_on_follows_the_definition(weights, keys, queries, close):
 def test_mass_on_pairs_leaves_out_queries_without_a_pair(weights, pairs, queries, close):
     rows = [q for q in range(5) if queries[q] and any(pairs[q])]
     assert 1 not in rows
-    wanted = [sum(head[q][k] for q in rows for k in range(7) if pairs[q][k]) / len(rows) for head in weights]
+    wanted = [
+        sum(head[q][k] for q in rows for k in range(7) if pairs[q][k]) / len(rows)
+        for head in weights
+    ]
     close(mass_on_pairs(weights, pairs, queries=queries), wanted)
 
 
@@ -30,7 +34,9 @@ def test_property_share_follows_the_definition(weights, pairs, rng, close):
 
 
 def test_strongest_column_follows_the_definition(weights, keys, close):
-    wanted = [max(sum(head[q][k] for q in range(5)) / 5 for k in range(7) if keys[k]) for head in weights]
+    wanted = [
+        max(sum(head[q][k] for q in range(5)) / 5 for k in range(7) if keys[k]) for head in weights
+    ]
     close(strongest_column(weights, keys), wanted)
 
 
@@ -57,7 +63,10 @@ def test_what_is_not_there_is_not_a_number(weights):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda w: mass_on(w, np.ones(5, bool)), r"keys has shape \(5,\) .*truth values \[key\] of shape \(7,\)"),
+        (
+            lambda w: mass_on(w, np.ones(5, bool)),
+            r"keys has shape \(5,\) .*truth values \[key\] of shape \(7,\)",
+        ),
         (
             lambda w: mass_on_pairs(w, np.ones((7, 5), bool)),
             r"pairs has shape \(7, 5\) .*\[query key\] of shape \(5, 7\)",

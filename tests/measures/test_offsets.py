@@ -40,7 +40,9 @@ def test_peaks_follow_the_definition(weights, close):
         wanted = []
         for head in weights:
             rows = [q for q in range(5) if 0 <= q + offset < 7]
-            wanted.append(sum(list(head[q]).index(max(head[q])) == q + offset for q in rows) / len(rows))
+            wanted.append(
+                sum(list(head[q]).index(max(head[q])) == q + offset for q in rows) / len(rows)
+            )
         close(peak_at_offset(weights, offset), wanted)
 
 

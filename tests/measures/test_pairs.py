@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 from headscope import RecordError, Tokens
-from headscope.measures import form, other_segment, related, same_form, same_segment, same_token, words
+from headscope.measures import (
+    form,
+    other_segment,
+    related,
+    same_form,
+    same_segment,
+    same_token,
+    words,
+)
 
 PIECES = ("[CLS]", "the", "store", "[SEP]", "the", "Stores", "straw", "##berries", "[SEP]")
 PAIR = Tokens(pieces=PIECES, segments=(0, 0, 0, 0, 1, 1, 1, 1, 1))
@@ -34,7 +42,9 @@ def test_patches_of_one_piece_are_no_words():
     pieces = ("<image>", "<image>", "cat", "a", "cat")
     tokens = Tokens(pieces=pieces, grids=((1, 2),), places=((0, 0), (0, 1), None, None, None))
     assert tokens.worded == (False, False, True, True, True)
-    np.testing.assert_array_equal(np.argwhere(same_form(tokens, tokens, itself=False)), [[2, 4], [4, 2]])
+    np.testing.assert_array_equal(
+        np.argwhere(same_form(tokens, tokens, itself=False)), [[2, 4], [4, 2]]
+    )
     np.testing.assert_array_equal(np.argwhere(np.diag(same_form(tokens, tokens)))[:, 0], [2, 3, 4])
 
 
@@ -67,7 +77,13 @@ def test_forms_that_stay_apart(one, other):
 
 def test_related_words_are_near_but_not_the_same(unchecked):
     vectors = np.zeros((9, 3))
-    vectors[[1, 4]], vectors[[2, 5]], vectors[[0, 3, 8]] = [1, 0, 0], [[0, 1, 0], [0, 1, 0.1]], [0, 1, 0]
+    vectors[[1, 4]], vectors[[2, 5]], vectors[[0, 3, 8]] = (
+        [1, 0, 0],
+        [[0, 1, 0], [0, 1, 0.1]],
+        [0, 1, 0],
+    )
     assert found(related(PAIR, PAIR, vectors, vectors, threshold=0.9)) == {(2, 5), (5, 2)}
-    with pytest.raises(RecordError, match="9 and 2 vectors were given for 9 query and 9 key tokens"):
+    with pytest.raises(
+        RecordError, match="9 and 2 vectors were given for 9 query and 9 key tokens"
+    ):
         unchecked(related)(PAIR, PAIR, vectors, vectors[:2], threshold=0.9)

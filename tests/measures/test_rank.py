@@ -17,7 +17,10 @@ def plain_kendall(a, b):
 
 
 def plain_spearman(a, b):
-    ranks = [[sum(y < x for y in each) + (sum(y == x for y in each) + 1) / 2 for x in each] for each in (a, b)]
+    ranks = [
+        [sum(y < x for y in each) + (sum(y == x for y in each) + 1) / 2 for x in each]
+        for each in (a, b)
+    ]
     means = [sum(each) / len(each) for each in ranks]
     centred = [[x - mean for x in each] for each, mean in zip(ranks, means, strict=True)]
     product = sum(x * y for x, y in zip(*centred, strict=True))

@@ -7,7 +7,9 @@ from headscope.measures import sink_rate, sink_strength
 
 @pytest.mark.parametrize("position", [0, 2])
 def test_strength_follows_the_definition(weights, close, position):
-    wanted = [sum(head[q][position] for q in range(position, 5)) / (5 - position) for head in weights]
+    wanted = [
+        sum(head[q][position] for q in range(position, 5)) / (5 - position) for head in weights
+    ]
     close(sink_strength(weights, position=position), wanted)
 
 

@@ -4,7 +4,9 @@ import pytest
 from headscope import RecordError, Tokens
 from headscope.measures import token_class
 
-BERT = Tokens(pieces=("[CLS]", "well", ",", "c", "##.", "...", "$", "[SEP]", "no", ".", "[SEP]", "[MASK]"))
+BERT = Tokens(
+    pieces=("[CLS]", "well", ",", "c", "##.", "...", "$", "[SEP]", "no", ".", "[SEP]", "[MASK]")
+)
 LLAMA = Tokens(pieces=("<s>", "▁a", "▁.", "</s>"))
 
 

@@ -16,13 +16,18 @@ def weights_of(rng, heads, queries, keys, causal=False):
 
 def norm_of(rng, kind):
     gain, shift = rng.standard_normal((2, MODEL))
-    return Norm(gain=gain, shift=shift, eps=1e-5, centred=kind == "LayerNorm", divided=kind != "scale")
+    return Norm(
+        gain=gain, shift=shift, eps=1e-5, centred=kind == "LayerNorm", divided=kind != "scale"
+    )
 
 
 KINDS = [
     {"after": after, "before": before, "same": same, "beside": beside}
     for after, before, same, beside in itertools.product(
-        ("LayerNorm", "RMSNorm", None), (None, "RMSNorm", "LayerNorm", "scale"), (True, False), (True, False)
+        ("LayerNorm", "RMSNorm", None),
+        (None, "RMSNorm", "LayerNorm", "scale"),
+        (True, False),
+        (True, False),
     )
 ]
 

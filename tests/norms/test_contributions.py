@@ -33,7 +33,9 @@ def plain(block):
 def test_norms_of_values_and_of_weighted_values(block, plain):
     wanted = [[length(vector) for vector in vectors] for vectors in plain.f]
     np.testing.assert_allclose(value_norms(block), wanted, **EXACT)
-    np.testing.assert_allclose(head_norms(block), block.weights * np.array(wanted)[:, None], **EXACT)
+    np.testing.assert_allclose(
+        head_norms(block), block.weights * np.array(wanted)[:, None], **EXACT
+    )
 
 
 def test_attention_norms_sum_vectors_over_heads(block, plain):
@@ -55,12 +57,16 @@ def test_output_norms(block, plain):
 
 
 def test_mixing_ratios(block, plain):
-    pairs = [(residual_pieces, "R", "own_R")] + ([(output_pieces, "T", "own_T")] if block.after else [])
+    pairs = [(residual_pieces, "R", "own_R")] + (
+        [(output_pieces, "T", "own_T")] if block.after else []
+    )
     for pieces, name, own in pairs:
         wanted = plain.mixing(getattr(plain, name), getattr(plain, own))
         np.testing.assert_allclose(mixing(pieces(block)), wanted, **EXACT)
     if block.same:
-        np.testing.assert_allclose(mixing(attention_pieces(block)), plain.mixing(plain.S, None), **EXACT)
+        np.testing.assert_allclose(
+            mixing(attention_pieces(block)), plain.mixing(plain.S, None), **EXACT
+        )
     else:
         with pytest.raises(RecordError, match="no token looks at itself"):
             mixing(attention_pieces(block))
@@ -71,7 +77,9 @@ def test_alti(block, plain):
     np.testing.assert_allclose(found, plain.alti(), **EXACT)
     assert found.min() >= 0
     if block.same:
-        sums = found.sum(-1)  # of nothing where no piece comes nearer to the whole than nothing does
+        sums = found.sum(
+            -1
+        )  # of nothing where no piece comes nearer to the whole than nothing does
         np.testing.assert_allclose(sums[sums > 0], 1, **EXACT)
     else:
         assert (found.sum(-1) < 1).any()
@@ -91,7 +99,11 @@ def test_second_identity_pieces_bias_and_shift_sum_to_the_norm_output(block, pla
         deviation = block.before.deviation(np.array(plain.o))[:, None]
         constant = block.before.linear(constant) / deviation + block.before.shift
     constant = constant + (0 if block.beside is None else block.beside)
-    found = output_pieces(block).total() + block.after.linear(constant) * rows[:, None] + block.after.shift
+    found = (
+        output_pieces(block).total()
+        + block.after.linear(constant) * rows[:, None]
+        + block.after.shift
+    )
     np.testing.assert_allclose(found, plain.y, **EXACT)
     np.testing.assert_allclose(block.normed, plain.y, **EXACT)
 
@@ -109,7 +121,10 @@ def test_heads_that_cancel_leave_nothing():
     # a Gram matrix in float64 would leave 1e-8 of what cancels
     big = 1e4 * np.arange(1.0, 6.0)
     block = Block(
-        weights=np.full((2, 3, 2), 0.5), values=np.ones((2, 2, 1)), projection=np.stack([[big], [-big]]), same=False
+        weights=np.full((2, 3, 2), 0.5),
+        values=np.ones((2, 2, 1)),
+        projection=np.stack([[big], [-big]]),
+        same=False,
     )
     assert attention_norms(block).max() < 1e-10
 
@@ -155,13 +170,19 @@ def test_pieces_of_one_token_are_its_own(rng):
     ],
 )
 def test_what_does_not_fit_is_refused(change, match):
-    sizes = {"weights": np.ones((2, 3, 2)), "values": np.ones((2, 2, 1)), "projection": np.ones((2, 1, 5))}
+    sizes = {
+        "weights": np.ones((2, 3, 2)),
+        "values": np.ones((2, 2, 1)),
+        "projection": np.ones((2, 1, 5)),
+    }
     with pytest.raises(RecordError, match=match):
         Block(**(sizes | {"same": False} | change))
 
 
 def test_kinds_of_blocks_without_parts_say_so():
-    block = Block(weights=np.ones((1, 2, 2)), values=np.ones((1, 2, 1)), projection=np.ones((1, 1, 3)))
+    block = Block(
+        weights=np.ones((1, 2, 2)), values=np.ones((1, 2, 1)), projection=np.ones((1, 1, 3))
+    )
     with pytest.raises(RecordError, match="no residual"):
         residual_norms(block)
     with pytest.raises(RecordError, match="no second norm"):

@@ -10,7 +10,9 @@ from .conftest import weights_of
 
 
 def test_values_have_the_null_space_of_what_heads_add(rng):
-    """The fifth identity: A T = A_perp T with T = values times a head's part of the output projection."""
+    """The fifth identity: A T = A_perp T with T = values times a head's part of the output
+    projection.
+    """
     values, projection = rng.standard_normal((2, 9, 3)), rng.standard_normal((4, 3, 11))
     layer = hs.Layer(layer=0, weights=weights_of(rng, 4, 5, 9), values=values)
     vectors = values[[0, 0, 1, 1]] @ projection

@@ -9,7 +9,9 @@ import pytest
 
 import headscope.norms
 
-MODULES = [f"headscope.norms.{found.name}" for found in pkgutil.iter_modules(headscope.norms.__path__)]
+MODULES = [
+    f"headscope.norms.{found.name}" for found in pkgutil.iter_modules(headscope.norms.__path__)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

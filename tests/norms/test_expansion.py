@@ -10,7 +10,9 @@ def test_it_is_the_root_mean_square_of_the_singular_values(rng):
     value_bias, bias = rng.standard_normal(4), rng.standard_normal(6)
     for released in (False, True):
         offset = np.zeros((1, 6)) if released else bias[None]
-        right = np.block([[projection, (rng.standard_normal((4, 1)) * 0)], [offset, np.ones((1, 1))]])
+        right = np.block(
+            [[projection, (rng.standard_normal((4, 1)) * 0)], [offset, np.ones((1, 1))]]
+        )
         whole = np.block([[value, np.zeros((5, 1))], [value_bias[None], np.ones((1, 1))]]) @ right
         sizes = np.linalg.svd(whole, compute_uv=False)
         given = None if released else bias
@@ -23,17 +25,25 @@ def test_random_vectors_are_stretched_by_it(rng):
     value_bias, bias = rng.standard_normal((2, 8))
     x = rng.standard_normal((200_000, 9))
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
-    mapped = np.column_stack([x[:, :8] @ value @ projection + x[:, 8:] * (value_bias @ projection + bias), x[:, 8]])
+    mapped = np.column_stack(
+        [x[:, :8] @ value @ projection + x[:, 8:] * (value_bias @ projection + bias), x[:, 8]]
+    )
     stretched = np.sqrt((np.linalg.norm(mapped, axis=-1) ** 2).mean())
     assert expansion_rate(value, projection, value_bias, bias) == pytest.approx(stretched, rel=0.01)
 
 
 def test_the_released_form_puts_the_bias_into_a_column(rng):
-    value, projection, bias = rng.standard_normal((3, 3)), rng.standard_normal((3, 3)), rng.standard_normal(3)
+    value, projection, bias = (
+        rng.standard_normal((3, 3)),
+        rng.standard_normal((3, 3)),
+        rng.standard_normal(3),
+    )
     first = np.block([[value, np.zeros((3, 1))], [np.zeros((1, 3)), np.ones((1, 1))]])
     second = np.block([[projection, bias[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
     wanted = np.linalg.norm(first @ second) / 2
-    assert expansion_rate(value, projection, None, bias, released=True) == pytest.approx(wanted, abs=1e-12)
+    assert expansion_rate(value, projection, None, bias, released=True) == pytest.approx(
+        wanted, abs=1e-12
+    )
     assert expansion_rate(value, projection, None, bias) != pytest.approx(wanted, abs=1e-3)
 
 

@@ -48,11 +48,15 @@ def test_after_the_first_layer_flow_is_rollout_is_the_layer(maps):
 def test_flow_is_the_most_that_a_linear_programme_finds(maps):
     _, steps = rolled(maps.tolist())
     np.testing.assert_allclose(flow(maps, layer=2), by_programme(np.array(steps)), **EXACT)
-    np.testing.assert_allclose(flow(maps, layer=1, queries=[3]), by_programme(np.array(steps[:2]))[[3]], **EXACT)
+    np.testing.assert_allclose(
+        flow(maps, layer=1, queries=[3]), by_programme(np.array(steps[:2]))[[3]], **EXACT
+    )
 
 
 def by_programme(steps):
-    """Maximum flow as a linear programme over edges: what goes in goes out, nothing above its capacity."""
+    """Maximum flow as a linear programme over edges: what goes in goes out, nothing above its
+    capacity.
+    """
     from scipy.optimize import linprog
 
     layers, size = steps.shape[:2]
@@ -63,10 +67,14 @@ def by_programme(steps):
         for key in range(size):
             ends = {(layers, query), (0, key)}
             nodes = [(n, t) for n in range(layers + 1) for t in range(size) if (n, t) not in ends]
-            balance = [[((n + 1, i) == node) - ((n, j) == node) for n, i, j in edges] for node in nodes]
+            balance = [
+                [((n + 1, i) == node) - ((n, j) == node) for n, i, j in edges] for node in nodes
+            ]
             gain = [-((n, j) == (0, key)) for n, i, j in edges]
             # nothing but the source feeds the network, nothing but the sink drains it
-            solved = linprog(gain, A_eq=balance, b_eq=np.zeros(len(nodes)), bounds=bounds, method="highs-ds")
+            solved = linprog(
+                gain, A_eq=balance, b_eq=np.zeros(len(nodes)), bounds=bounds, method="highs-ds"
+            )
             found[query, key] = -solved.fun
     return found / found.sum(-1, keepdims=True)
 
@@ -84,7 +92,9 @@ def test_networkx_gives_the_same_flow_by_another_algorithm(maps):
     network = _flow._network(np.array(rolled(maps.tolist())[1]))
     for key in range(5):
         ours = _flow._most(network, (3, 1), (0, key))
-        assert ours == networkx.maximum_flow_value(network, (3, 1), (0, key), flow_func=networkx.algorithms.flow.dinitz)
+        assert ours == networkx.maximum_flow_value(
+            network, (3, 1), (0, key), flow_func=networkx.algorithms.flow.dinitz
+        )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +104,11 @@ def test_networkx_gives_the_same_flow_by_another_algorithm(maps):
         (-np.ones((1, 2, 2)), {}, "not negative"),
         (np.ones((1, 2, 2)), {"quantity": "norms"}, "no quantity 'norms'"),
         (random_record(), {}, "looks at other tokens"),
-        (hs.from_weights(np.ones((1, 1, 1, 1)), ["a"]), {"quantity": "attention"}, "capture with keep='norms'"),
+        (
+            hs.from_weights(np.ones((1, 1, 1, 1)), ["a"]),
+            {"quantity": "attention"},
+            "capture with keep='norms'",
+        ),
     ],
 )
 @pytest.mark.usefixtures("in_production")
@@ -111,6 +125,8 @@ def test_flow_of_layers_and_tokens_there_are_not(maps):
 def test_layers_without_attention_break_the_way_back():
     tokens = hs.Tokens(pieces=("a", "b"))
     layers = tuple(hs.Layer(layer=number, weights=np.full((1, 2, 2), 0.5)) for number in (0, 2))
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=layers, others={1: "linear (Mamba)"})
+    stack = hs.Stack(
+        name="self", query=tokens, key=tokens, layers=layers, others={1: "linear (Mamba)"}
+    )
     with pytest.raises(RecordError, match=r"no attention in layers \[1\]"):
         rollout(stack)

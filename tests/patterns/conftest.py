@@ -7,7 +7,18 @@ from headscope import Layer, ModelFacts, Record, Stack, Tokens
 
 VOCABULARY = (
     *("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper", "green", "window"),
-    *("garden", "bread", "letter", "silver", "market", "winter", "castle", "butter", "finger", "forest"),
+    *(
+        "garden",
+        "bread",
+        "letter",
+        "silver",
+        "market",
+        "winter",
+        "castle",
+        "butter",
+        "finger",
+        "forest",
+    ),
 )
 
 
@@ -23,7 +34,9 @@ def sentences(rng, *, pair=True, least=8, most=12):
 
 
 def onto(targets, noise=0.1):
-    """Rows that look at their targets evenly, and a little at everything; rows without one look at [CLS]."""
+    """Rows that look at their targets evenly, and a little at everything; rows without one look at
+    [CLS].
+    """
     targets = np.array(targets, float)
     targets[~targets.any(axis=1), 0] = 1
     even = np.full(targets.shape, 1 / targets.shape[1])
@@ -60,7 +73,17 @@ def record_of(maps, tokens):
     return Record(stacks={"self": stack}, model=ModelFacts(name="planted"))
 
 
-NAMES = ("next", "previous", "same", "same-other", "delimiter", "bag", "first-token", "induction", "uniform")
+NAMES = (
+    "next",
+    "previous",
+    "same",
+    "same-other",
+    "delimiter",
+    "bag",
+    "first-token",
+    "induction",
+    "uniform",
+)
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,9 @@ CLAUSES = (
 
 
 def prose(rng):
-    """Tokens of twelve clauses, and the part of speech of each; closed classes come back as in prose."""
+    """Tokens of twelve clauses, and the part of speech of each; closed classes come back as in
+    prose.
+    """
     speech = [tag for _ in range(12) for tag in CLAUSES[rng.integers(len(CLAUSES))].split()]
     pieces = [LEXICON[tag][rng.integers(len(LEXICON[tag]))] for tag in speech]
     return Tokens(pieces=tuple(pieces)), np.array(speech)
@@ -41,7 +43,9 @@ def even_rows(targets, visible):
 
 
 def maps(tokens, speech, visible):
-    """Two heads of parts of speech, one of what followed them; one of words, one of what followed these."""
+    """Two heads of parts of speech, one of what followed them; one of words, one of what followed
+    these.
+    """
     alike = speech[:, None] == speech
     itself = np.eye(len(tokens), dtype=bool)
     followed = prefix_targets(speech.tolist())
@@ -64,7 +68,9 @@ def found(request):
 
 
 def evidence(found, head, pattern):
-    return next(label for label in found.all_labels if (label.head, label.pattern) == (head, pattern))
+    return next(
+        label for label in found.all_labels if (label.head, label.pattern) == (head, pattern)
+    )
 
 
 def baseline(found, name, pattern):
@@ -93,8 +99,19 @@ def test_heads_of_words_do(found):
 
 
 def test_kinds_of_words():
-    tokens = Tokens(pieces=("[CLS]", "The", "cat", "##s", "of", "3", "and", "cat", ",", "it", "ran", "[SEP]"))
+    tokens = Tokens(
+        pieces=("[CLS]", "The", "cat", "##s", "of", "3", "and", "cat", ",", "it", "ran", "[SEP]")
+    )
     assert word_classes(tokens) == [
-        *("special", "determiner", "more often", "more often", "preposition", "number", "conjunction", "more often"),
+        *(
+            "special",
+            "determiner",
+            "more often",
+            "more often",
+            "preposition",
+            "number",
+            "conjunction",
+            "more often",
+        ),
         *("punctuation", "pronoun", "once", "special"),
     ]

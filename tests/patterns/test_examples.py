@@ -13,12 +13,17 @@ import headscope.patterns
 from headscope.patterns import Maps
 from headscope.patterns._maps import maps_of
 
-MODULES = [f"headscope.patterns.{found.name}" for found in pkgutil.iter_modules(headscope.patterns.__path__)]
+MODULES = [
+    f"headscope.patterns.{found.name}"
+    for found in pkgutil.iter_modules(headscope.patterns.__path__)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
-    found = doctest.testmod(importlib.import_module(name), extraglobs={"np": np, "Maps": Maps, "maps_of": maps_of})
+    found = doctest.testmod(
+        importlib.import_module(name), extraglobs={"np": np, "Maps": Maps, "maps_of": maps_of}
+    )
     assert not found.failed
 
 

@@ -72,13 +72,16 @@ def test_the_position_only_map_is_one_baseline_more(planted_records):
     found = heads(planted_records, position_mean=maps.mean)
     label = next(label for label in found.all_labels if label.pattern == "same")
     assert label.against == ", ".join(BASELINES)
-    assert {label.pattern for label in found.labels if label.head == NAMES.index("same")} >= {"same"}
+    assert {label.pattern for label in found.labels if label.head == NAMES.index("same")} >= {
+        "same"
+    }
 
 
 def test_random_weights_are_one_baseline_more(planted_records, rng):
     null = [
         record_of(
-            list(random_weights(rng, (4, len(record["self"].query), len(record["self"].query)))), record["self"].query
+            list(random_weights(rng, (4, len(record["self"].query), len(record["self"].query)))),
+            record["self"].query,
         )
         for record in planted_records
     ]
@@ -189,7 +192,9 @@ def test_a_pattern_of_ones_own(planted_records):
         says="looks at green",
         source="this test",
         threshold=0.5,
-        pairs=lambda sides: sides.words & np.array([label == "green" for label in sides.key.labels]),
+        pairs=lambda sides: (
+            sides.words & np.array([label == "green" for label in sides.key.labels])
+        ),
     )
     found = heads(planted_records, patterns=(green,))
     assert {label.pattern for label in found.all_labels} == {"green"}
@@ -200,7 +205,9 @@ def test_bad_input_is_refused(planted_records, rng):
     with pytest.raises(RecordError, match="no record; capture at least one text"):
         heads([])
     for wrong in ("a text", 3, ["a text"]):
-        with pytest.raises(RecordError, match=r"heads was given a (str|int).*give records, such as capture"):
+        with pytest.raises(
+            RecordError, match=r"heads was given a (str|int).*give records, such as capture"
+        ):
             heads(wrong)
     with pytest.raises(RecordError, match="options are confidence, alpha, margin and correction"):
         heads(planted_records, alpa=0.1)
@@ -228,14 +235,20 @@ def of(name, record):
 
 def test_records_of_two_models_are_not_counted_together():
     """However alike their layers and heads are."""
-    with pytest.raises(RecordError, match=r"Text '000001' is of b, stack 'cross', the texts before it of a, stack"):
+    with pytest.raises(
+        RecordError, match=r"Text '000001' is of b, stack 'cross', the texts before it of a, stack"
+    ):
         heads([of("a", random_record()), of("b", random_record(seed=1))])
     twin = random_record(seed=1)
     twin = dataclasses.replace(twin, model=dataclasses.replace(twin.model, class_name="Other"))
-    with pytest.raises(RecordError, match=r"is of random \(Other\), stack 'cross', the texts before it of random,"):
+    with pytest.raises(
+        RecordError, match=r"is of random \(Other\), stack 'cross', the texts before it of random,"
+    ):
         heads([random_record(), twin])
     stack = dataclasses.replace(random_record(seed=1)["cross"], name="self")
-    with pytest.raises(RecordError, match="stack 'self', the texts before it of random, stack 'cross'"):
+    with pytest.raises(
+        RecordError, match="stack 'self', the texts before it of random, stack 'cross'"
+    ):
         heads([random_record(), dataclasses.replace(random_record(), stacks={"self": stack})])
 
 
@@ -243,7 +256,9 @@ def test_tallies_of_two_models_are_not_added_up(tmp_path):
     first, second = Tally(), Tally()
     first.update("a", of("a", random_record()))
     second.update("b", of("b", random_record(seed=1)))
-    with pytest.raises(RecordError, match="One was counted of a, the other of b; they cannot be added up"):
+    with pytest.raises(
+        RecordError, match="One was counted of a, the other of b; they cannot be added up"
+    ):
         first + second
     kept = load_tally(first.save(tmp_path / "a.npz"))  # a file does not name the model
     assert len((kept + second).statistic) == 2

@@ -33,7 +33,9 @@ def numbers_of(weights, tokens=PAIR, visible=None):
 def plain(w):
     """The ten numbers by their definitions, with loops, for the pair above."""
     words, size = WORDS, len(w)
-    pairs = [(i, i + 1) for i in words if i + 1 in words and PAIR.segments[i] == PAIR.segments[i + 1]]
+    pairs = [
+        (i, i + 1) for i in words if i + 1 in words and PAIR.segments[i] == PAIR.segments[i + 1]
+    ]
     twice = {3: [6], 6: [3], 4: [7], 7: [4]}
     between = sum(w[i][j] for i in words for j in words)
     columns = [sum(w[i][j] for i in words) / len(words) for j in range(size)]
@@ -45,7 +47,8 @@ def plain(w):
         "same": np.mean([sum(w[i][j] for j in others) for i, others in twice.items()]),
         "special": sum(columns[j] for j in range(size) if j not in words),
         "top": max(columns),
-        "own": sum(w[i][j] for i in words for j in words if PAIR.segments[i] == PAIR.segments[j]) / between,
+        "own": sum(w[i][j] for i in words for j in words if PAIR.segments[i] == PAIR.segments[j])
+        / between,
         "near": sum(w[i][j] for i in words for j in words if abs(i - j) <= 2) / between,
         "keys": np.mean(np.exp(entropies)),
         "sharpness": np.mean([max(w[i]) for i in words]),
@@ -64,12 +67,17 @@ def test_the_numbers_are_what_their_definitions_say(rng):
     for name, value in plain(weights).items():
         assert numbers[name] == pytest.approx(value, abs=1e-12), name
     by_distance = sum(
-        weights[i][j] * np.mean([PAIR.segments[a] == PAIR.segments[b] for a in WORDS for b in WORDS if abs(a - b) == d])
+        weights[i][j]
+        * np.mean(
+            [PAIR.segments[a] == PAIR.segments[b] for a in WORDS for b in WORDS if abs(a - b) == d]
+        )
         for i in WORDS
         for j in WORDS
         for d in [abs(i - j)]
     )
-    assert numbers["own_by_distance"] == pytest.approx(by_distance / weights[np.ix_(WORDS, WORDS)].sum())
+    assert numbers["own_by_distance"] == pytest.approx(
+        by_distance / weights[np.ix_(WORDS, WORDS)].sum()
+    )
 
 
 def test_long_texts_are_measured_in_blocks_with_the_same_numbers(rng, monkeypatch):
@@ -81,7 +89,13 @@ def test_long_texts_are_measured_in_blocks_with_the_same_numbers(rng, monkeypatc
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("next", "next"), ("previous", "previous"), ("same", "same"), ("uniform", "broad"), ("first-token", "resting")],
+    [
+        ("next", "next"),
+        ("previous", "previous"),
+        ("same", "same"),
+        ("uniform", "broad"),
+        ("first-token", "resting"),
+    ],
 )
 def test_planted_heads_have_their_kind(name, kind):
     rng = np.random.default_rng(1)
@@ -99,7 +113,9 @@ def test_a_head_that_stays_in_its_sentence_is_no_local_head():
     at = np.arange(len(tokens))
     far = np.abs(at[:, None] - at) > 1
     kinds = head_kinds(
-        record_of([onto(same & words, 0.02), onto((np.abs(at[:, None] - at) == 2) & far)], tokens)["self"]
+        record_of([onto(same & words, 0.02), onto((np.abs(at[:, None] - at) == 2) & far)], tokens)[
+            "self"
+        ]
     )
     assert [kinds.kind(0, head) for head in (0, 1)] == ["own", "near"]
 
@@ -143,19 +159,28 @@ def test_even_attention_is_broad_however_short_and_however_causal():
         for causal in (False, True):
             weights = np.tril(np.ones((size, size))) if causal else np.ones((size, size))
             weights /= weights.sum(axis=1, keepdims=True)
-            pieces = tuple("abcdefghijklm"[:size]) if causal else ("[CLS]", *"abcdefghijklm"[: size - 2], "[SEP]")
+            pieces = (
+                tuple("abcdefghijklm"[:size])
+                if causal
+                else ("[CLS]", *"abcdefghijklm"[: size - 2], "[SEP]")
+            )
             mask = Mask.causal(size, size) if causal else None
             kind = KINDS[int(numbers_of(weights, Tokens(pieces=pieces), mask)["kind"])]
             assert kind == "broad", (size, causal)
 
 
 def test_cross_attention_has_no_positions_but_the_same_words():
-    target, source = Tokens(pieces=("le", "chat", "dort", "Paris")), Tokens(pieces=("the", "cat", "in", "paris", "."))
+    target, source = (
+        Tokens(pieces=("le", "chat", "dort", "Paris")),
+        Tokens(pieces=("the", "cat", "in", "paris", ".")),
+    )
     weights = np.full((4, 5), 0.05)
     weights[3, 3] = 0.8
     weights[:3, 1] = 0.8
     kinds = head_kinds(stack_of(weights[None], target, source))
-    assert np.isnan([kinds.number(name)[0, 0] for name in ("next", "previous", "itself", "near", "own")]).all()
+    assert np.isnan(
+        [kinds.number(name)[0, 0] for name in ("next", "previous", "itself", "near", "own")]
+    ).all()
     assert kinds.number("same")[0, 0] == pytest.approx(0.8)
     assert kinds.kind(3, 0) == "none"  # one row alone is no evidence of a pattern
 
@@ -165,7 +190,12 @@ def test_counts_and_the_clearest_head(rng):
     names = ("first-token", "uniform", "next", "previous", "uniform")
     maps = [planted(tokens, name, 0.02 if name == "previous" else 0.2) for name in names]
     kinds = head_kinds(record_of(maps, tokens)["self"])
-    assert kinds.counts == dict.fromkeys(KINDS, 0) | {"next": 1, "previous": 1, "broad": 2, "resting": 1}
+    assert kinds.counts == dict.fromkeys(KINDS, 0) | {
+        "next": 1,
+        "previous": 1,
+        "broad": 2,
+        "resting": 1,
+    }
     assert kinds.clearest == (0, 3)
     assert "1 next" in repr(kinds)
 
@@ -173,7 +203,11 @@ def test_counts_and_the_clearest_head(rng):
 @pytest.mark.parametrize("size", [4, 5, 8, 12, 32])
 def test_random_softmax_is_no_pattern_and_rests_nowhere(size):
     rng = np.random.default_rng(size)
-    pieces = ["[CLS]", *(f"w{number}" for number in rng.integers(0, max(2, size // 2), size - 2)), "[SEP]"]
+    pieces = [
+        "[CLS]",
+        *(f"w{number}" for number in rng.integers(0, max(2, size // 2), size - 2)),
+        "[SEP]",
+    ]
     tokens = Tokens(pieces=tuple(pieces), segments=(0,) * (size // 2) + (1,) * (size - size // 2))
     for spread in (0.5, 2.0, 4.0):
         scores = rng.normal(size=(100, size, size)) * spread
@@ -185,6 +219,8 @@ def test_random_softmax_is_no_pattern_and_rests_nowhere(size):
 def test_a_few_rows_are_not_enough_to_name_a_pattern():
     """Three words of which each looks at the next: by chance that happens too often."""
     tokens = Tokens(pieces=("[CLS]", "a", "b", "c", "[SEP]"))
-    kinds = head_kinds(stack_of(np.eye(5, k=1)[None] + np.eye(1, 5, 0)[None] * np.eye(5)[:, [4]], tokens))
+    kinds = head_kinds(
+        stack_of(np.eye(5, k=1)[None] + np.eye(1, 5, 0)[None] * np.eye(5)[:, [4]], tokens)
+    )
     assert kinds.number("next")[0, 0] == 1
     assert kinds.kind(3, 0) == "none"

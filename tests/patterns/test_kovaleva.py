@@ -8,7 +8,9 @@ from .conftest import onto, planted, sentences
 
 
 def maps_of(weights, tokens):
-    return Maps(np.asarray(weights, float), Sides(tokens, tokens), np.ones(np.shape(weights)[1:], bool))
+    return Maps(
+        np.asarray(weights, float), Sides(tokens, tokens), np.ones(np.shape(weights)[1:], bool)
+    )
 
 
 @pytest.fixture
@@ -19,7 +21,9 @@ def tokens(rng):
 def plain(weights, tokens):
     """Strengths by loops, straight from the rules."""
     size, special = len(tokens), tokens.special
-    columns = sorted((sum(weights[i][j] for i in range(size)) / size for j in range(size)), reverse=True)
+    columns = sorted(
+        (sum(weights[i][j] for i in range(size)) / size for j in range(size)), reverse=True
+    )
     lines = []
     for offset in (-1, 0, 1):
         rows = [i for i in range(size) if 0 <= i + offset < size]
@@ -28,7 +32,9 @@ def plain(weights, tokens):
     shares = []
     for i in words:
         whole = sum(weights[i][j] for j in words)
-        shares.append(sum(weights[i][j] for j in words if tokens.segments[j] == tokens.segments[i]) / whole)
+        shares.append(
+            sum(weights[i][j] for j in words if tokens.segments[j] == tokens.segments[i]) / whole
+        )
     expected = sum((sum(tokens.segments[j] == s for j in words) / len(words)) ** 2 for s in (0, 1))
     return sum(columns[: sum(special)]), max(lines), sum(shares) / len(shares) - expected
 
@@ -38,12 +44,19 @@ def test_strengths_follow_the_rules(rng, tokens):
     weights = rng.dirichlet(np.full(size, 0.3), size=(3, size))
     found = strengths(maps_of(weights, tokens))
     for head in range(3):
-        np.testing.assert_allclose([each[head] for each in found], plain(weights[head], tokens), atol=1e-9)
+        np.testing.assert_allclose(
+            [each[head] for each in found], plain(weights[head], tokens), atol=1e-9
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("delimiter", "vertical"), ("first-token", "vertical"), ("bag", "block"), ("uniform", "heterogeneous")],
+    [
+        ("delimiter", "vertical"),
+        ("first-token", "vertical"),
+        ("bag", "block"),
+        ("uniform", "heterogeneous"),
+    ],
 )
 def test_planted_maps_have_their_class(tokens, name, kind):
     assert CLASSES[kovaleva_class(maps_of(planted(tokens, name)[None], tokens))[0]] == kind

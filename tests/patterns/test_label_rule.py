@@ -1,4 +1,6 @@
-"""When a label is given: a margin above the baseline, enough texts, texts that are long enough; and how it is told."""
+"""When a label is given: a margin above the baseline, enough texts, texts that are long enough; and
+how it is told.
+"""
 
 import re
 
@@ -19,12 +21,15 @@ def causal_record(weights):
     tokens = Tokens(pieces=tuple(f"w{number}" for number in range(size)))
     layer = Layer(layer=0, weights=weights, visible=np.tril(np.ones((size, size), bool)))
     return Record(
-        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))}, model=ModelFacts(name="causal")
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))},
+        model=ModelFacts(name="causal"),
     )
 
 
 def nearly_even(rng, size, head_count=3):
-    """Heads that look at all they may alike, but for a little more at the first token and the one before."""
+    """Heads that look at all they may alike, but for a little more at the first token and the one
+    before.
+    """
     scores = 0.05 * rng.standard_normal((head_count, size, size))
     scores[:, :, 0] += 0.1
     scores[:, np.arange(1, size), np.arange(size - 1)] += 0.1
@@ -63,13 +68,20 @@ def test_a_label_needs_a_margin_above_its_baseline(tally):
     assert 0 < label.excess_low < 0.1
     assert not label.holds
     assert {(label.pattern, label.head) for label in near.labels} == held - {("next", 0)}
-    assert {(label.pattern, label.head) for label in Heads(tally, levels={"next": 0.85}, margin=0.01).labels} == held
-    with pytest.raises(RecordError, match="margin is 1.5; give what the excess over the baseline must be above"):
+    assert {
+        (label.pattern, label.head)
+        for label in Heads(tally, levels={"next": 0.85}, margin=0.01).labels
+    } == held
+    with pytest.raises(
+        RecordError, match="margin is 1.5; give what the excess over the baseline must be above"
+    ):
         Heads(tally, margin=1.5)
 
 
 def test_a_label_needs_its_p_corrected(planted_records):
-    """On 8 texts a single p is 2^-8 at least, below alpha; corrected for all that was tried it is not."""
+    """On 8 texts a single p is 2^-8 at least, below alpha; corrected for all that was tried it is
+    not.
+    """
     found = heads(planted_records[:8])
     label = next(label for label in found.all_labels if (label.pattern, label.head) == ("next", 0))
     assert label.p < found.alpha < label.corrected
@@ -80,7 +92,9 @@ def test_a_label_needs_its_p_corrected(planted_records):
 def test_too_few_texts_give_candidates(planted_records):
     few, enough = heads(planted_records[:8]), heads(planted_records)
     told = {(label.pattern, label.head) for label in few.candidates}
-    assert told >= {(label.pattern, label.head) for label in enough.labels} - {("same-other", NAMES.index("same"))}
+    assert told >= {(label.pattern, label.head) for label in enough.labels} - {
+        ("same-other", NAMES.index("same"))
+    }
     assert not enough.candidates
     lines = few.table().splitlines()
     assert lines[0].split()[-1] == "labels"
@@ -107,12 +121,29 @@ def test_a_summary_opens_and_ends_the_table(planted_records):
 
 
 def test_what_one_of_several_texts_shows_is_no_label(rng):
-    """18 texts without a word that comes back, and one with: its induction says nothing of the others."""
-    texts = [Tokens(pieces=("[CLS]", *(f"w{word}" for word in range(8 + number % 4)), "[SEP]")) for number in range(18)]
+    """18 texts without a word that comes back, and one with: its induction says nothing of the
+    others.
+    """
+    texts = [
+        Tokens(pieces=("[CLS]", *(f"w{word}" for word in range(8 + number % 4)), "[SEP]"))
+        for number in range(18)
+    ]
     texts.append(sentences(rng, pair=False))
-    found = heads([record_of([planted(tokens, "induction"), planted(tokens, "previous")], tokens) for tokens in texts])
-    label = next(label for label in found.all_labels if (label.pattern, label.head) == ("induction", 0))
-    assert (label.texts, label.holds, label.candidate, label.only_one_text) == (1, False, False, False)
+    found = heads(
+        [
+            record_of([planted(tokens, "induction"), planted(tokens, "previous")], tokens)
+            for tokens in texts
+        ]
+    )
+    label = next(
+        label for label in found.all_labels if (label.pattern, label.head) == ("induction", 0)
+    )
+    assert (label.texts, label.holds, label.candidate, label.only_one_text) == (
+        1,
+        False,
+        False,
+        False,
+    )
     assert "induction" not in str(found)
     assert "previous" in {each.pattern for each in found.labels}
 
@@ -127,9 +158,15 @@ def test_a_score_at_two_lengths(rng):
         weights[:, [0, -1]] = share / 2
         return record_of([weights], tokens)
 
-    found = heads([record(12 + number % 3) for number in range(20)] + [record(40 + number % 3) for number in range(12)])
+    found = heads(
+        [record(12 + number % 3) for number in range(20)]
+        + [record(40 + number % 3) for number in range(12)]
+    )
     label = next(label for label in found.all_labels if label.pattern == "delimiter")
-    assert (label.shorter, label.longer) == (pytest.approx(0.85, abs=0.06), pytest.approx(0.4, abs=1e-6))
+    assert (label.shorter, label.longer) == (
+        pytest.approx(0.85, abs=0.06),
+        pytest.approx(0.4, abs=1e-6),
+    )
     assert (label.shorter_tokens, label.longer_tokens) == (13, 41)
     assert label.holds
     assert "delimiter 0.71 [" in " ".join(str(found).split())
@@ -140,10 +177,17 @@ def test_a_score_at_two_lengths(rng):
 
 
 def test_a_peak_needs_more_than_a_word_or_two():
-    """Of two words the first either has its peak on the next one or has not, in every text alike."""
+    """Of two words the first either has its peak on the next one or has not, in every text
+    alike.
+    """
     weights = np.full((4, 4), 0.25)
     weights[1] = (0.2, 0.2, 0.4, 0.2)
-    found = heads([record_of([weights], Tokens(pieces=("[CLS]", "a", f"b{number}", "[SEP]"))) for number in range(24)])
+    found = heads(
+        [
+            record_of([weights], Tokens(pieces=("[CLS]", "a", f"b{number}", "[SEP]")))
+            for number in range(24)
+        ]
+    )
     assert not found.labels
 
 
@@ -177,10 +221,17 @@ def test_sinks_that_are_not_the_first_token(pieces, place):
 
 def test_tallies_that_were_kept_before_still_load(planted_records, tmp_path):
     tally = tally_of(planted_records)
-    kept = [row for row in tally.rows if row != "tokens" and not row.startswith("sink") and "like words" not in row]
+    kept = [
+        row
+        for row in tally.rows
+        if row != "tokens" and not row.startswith("sink") and "like words" not in row
+    ]
     places = [tally.rows.index(row) for row in kept]
     names = [row.replace("first-token", "sink") for row in kept]
-    old = Statistic((len(kept), len(tally.cells)), (*names, *(f"head 0-{head}" for head in range(len(tally.cells)))))
+    old = Statistic(
+        (len(kept), len(tally.cells)),
+        (*names, *(f"head 0-{head}" for head in range(len(tally.cells)))),
+    )
     for text, values in zip(tally.statistic.texts, tally.statistic.values, strict=True):
         old.update(text, values[places])
     found = Heads(load_tally(old.save(tmp_path / "old.npz")))
@@ -191,7 +242,9 @@ def test_tallies_that_were_kept_before_still_load(planted_records, tmp_path):
 
 
 def test_heads_of_chance_score_what_even_rows_do():
-    """Nothing that is picked or cut off lifts the score of a head that follows no pattern: p values rest on it."""
+    """Nothing that is picked or cut off lifts the score of a head that follows no pattern: p values
+    rest on it.
+    """
     pieces = ("[CLS]", "a", "b", "a", ".", "c", "\n", "[SEP]", "a", "d", "c", "e", "b", "[SEP]")
     tokens = Tokens(pieces=pieces, segments=(0,) * 8 + (1,) * 6)
     rng = np.random.default_rng(7)
@@ -205,4 +258,6 @@ def test_heads_of_chance_score_what_even_rows_do():
         scores, wanted = pattern.of(maps), pattern.of(even)
         if np.isnan(wanted).all():
             continue
-        assert abs(scores.mean() - wanted[0]) < 4 * scores.std() / np.sqrt(len(scores)), pattern.name
+        assert abs(scores.mean() - wanted[0]) < 4 * scores.std() / np.sqrt(len(scores)), (
+            pattern.name
+        )

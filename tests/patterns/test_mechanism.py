@@ -25,7 +25,9 @@ from .conftest import sentences
 
 FEATURES = 24
 SEP, NEXT, BOTH = 0, 1, 2
-"""The planted heads: one neuron knows [SEP]; one neuron a position knows the next word; two neurons for [SEP]."""
+"""The planted heads: one neuron knows [SEP]; one neuron a position knows the next word; two neurons
+for [SEP].
+"""
 
 
 def vectors(tokens, rng):
@@ -47,7 +49,8 @@ def vectors(tokens, rng):
 def record_of(tokens, seed, **more):
     layer = Layer(layer=3, **(vectors(tokens, np.random.default_rng(seed)) | more))
     return Record(
-        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))}, model=ModelFacts(name="planted")
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))},
+        model=ModelFacts(name="planted"),
     )
 
 
@@ -66,7 +69,9 @@ def row(found, head, of):
     columns = found.columns()
     number = next(
         number
-        for number, key in enumerate(zip(columns["layer"], columns["head"], columns["of"], strict=True))
+        for number, key in enumerate(
+            zip(columns["layer"], columns["head"], columns["of"], strict=True)
+        )
         if key == (3, head, of)
     )
     return {name: values[number] for name, values in columns.items()}
@@ -75,7 +80,13 @@ def row(found, head, of):
 def test_a_neuron_that_knows_the_separator_is_named(records):
     for pattern in (None, "sep", sketch("word -> sep"), "delimiter"):
         first, second, *_ = mechanism(records, [(3, SEP)], pattern=pattern).neurons(3, SEP)
-        assert (first.unit, first.features, first.holds, first.stable, first.carries) == (5, (5,), True, 1, 1)
+        assert (first.unit, first.features, first.holds, first.stable, first.carries) == (
+            5,
+            (5,),
+            True,
+            1,
+            1,
+        )
         assert first.low > 1 > abs(second.adds)
         assert not second.holds
 
@@ -157,8 +168,14 @@ def test_a_kept_tally_says_what_it_needs(records, tmp_path):
     tally = MechanismTally(pattern=own)
     tally.update("a", records[0])
     path = tally.save(tmp_path / "a.npz")
-    assert load_mechanism_tally(path, pattern=own).statistic.values.tobytes() == tally.statistic.values.tobytes()
-    with pytest.raises(RecordError, match=r"a\.npz was made with a pattern of one's own, 'mine'; give it as pattern="):
+    assert (
+        load_mechanism_tally(path, pattern=own).statistic.values.tobytes()
+        == tally.statistic.values.tobytes()
+    )
+    with pytest.raises(
+        RecordError,
+        match=r"a\.npz was made with a pattern of one's own, 'mine'; give it as pattern=",
+    ):
         load_mechanism_tally(path)
     with pytest.raises(RecordError, match="with the pattern 'mine', and given is 'yours'"):
         load_mechanism_tally(path, pattern=painted(np.eye(3), name="yours"))
@@ -175,7 +192,9 @@ def test_heads_are_grouped_by_label(found, records):
     assert (3, NEXT) in labels["next"]
     groups = found.grouped(labels)
     assert groups.table().splitlines()[0].split() == ["label", "heads", "neurons", "fixed"]
-    assert groups.summary().startswith("Neurons that carry a query's score, by label: next (1 heads): ")
+    assert groups.summary().startswith(
+        "Neurons that carry a query's score, by label: next (1 heads): "
+    )
     assert groups.columns()["label"] == [group.label for group in groups.all]
     with pytest.raises(RecordError, match="No head holds 'bag'; labels held are next"):
         groups["bag"]
@@ -222,22 +241,32 @@ def test_real_architectures(family):
     found = mechanism(records, [(0, 0), (1, 1)], pattern="any -> first")
     columns = found.columns()
     assert columns["texts"] == [3] * 4
-    assert all(1 <= neurons <= units for neurons, units in zip(columns["neurons"], columns["units"], strict=True))
+    assert all(
+        1 <= neurons <= units
+        for neurons, units in zip(columns["neurons"], columns["units"], strict=True)
+    )
     assert "Head 1-1:" in str(found)
 
 
 def test_it_prints_itself(found):
     lines = str(found).splitlines()
     length = f"median {np.median(found.tally.statistic.lengths):.0f} tokens"
-    assert found.summary().startswith(f"planted: 3 heads, 20 texts ({length}), what each query looks at; ")
-    assert any(line.startswith("3-0   1.00  1.0 [1.0, 1.0] of 24  1.00 [1.00, 1.00] (0.04)") for line in lines)
+    assert found.summary().startswith(
+        f"planted: 3 heads, 20 texts ({length}), what each query looks at; "
+    )
+    assert any(
+        line.startswith("3-0   1.00  1.0 [1.0, 1.0] of 24  1.00 [1.00, 1.00] (0.04)")
+        for line in lines
+    )
     assert max(map(len, lines)) <= 100
     assert re.search(r"neuron 5 adds \+[^:]*? in 100% of texts", " ".join(str(found).split()))
     assert repr(found) == "<Mechanism: 3 heads, 20 texts, looking at what each query looks at>"
 
 
 def test_bad_input_is_refused(records, found):
-    weights = record_of(records[0]["self"].query, 0, queries=None, keys=None, weights=records[0]["self"].weights(3))
+    weights = record_of(
+        records[0]["self"].query, 0, queries=None, keys=None, weights=records[0]["self"].weights(3)
+    )
     with pytest.raises(RecordError, match="Queries and keys of layer 3 were not kept.*keep='qk'"):
         mechanism(weights)
     with pytest.raises(RecordError, match="There is no head 3-9; heads go from 3-0 to 3-2"):

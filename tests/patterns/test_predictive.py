@@ -26,7 +26,9 @@ def test_the_word_itself_and_short_rows_do_not_count(rng):
 
 
 def test_drops_that_do_not_fit_are_refused(unchecked):
-    with pytest.raises(RecordError, match=r"drops have shape \(2, 3\), but \[query key\] is \(3, 3\)"):
+    with pytest.raises(
+        RecordError, match=r"drops have shape \(2, 3\), but \[query key\] is \(3, 3\)"
+    ):
         unchecked(predictive)(np.zeros((1, 3, 3)), np.zeros((2, 3)))
 
 
@@ -39,25 +41,35 @@ def test_drops_that_are_not_known_do_not_count(rng):
     weights, drops = rng.random((2, 6, 6)), rng.random((6, 6))
     unknown = drops.copy()
     unknown[:, 0] = unknown[0] = np.nan
-    np.testing.assert_allclose(predictive(weights, unknown), predictive(weights[:, 1:, 1:], drops[1:, 1:]))
+    np.testing.assert_allclose(
+        predictive(weights, unknown), predictive(weights[:, 1:, 1:], drops[1:, 1:])
+    )
 
 
 @pytest.fixture(scope="module")
 def found():
-    """Head 0 follows what masking costs, head 1 looks at the next word, head 2 at everything alike."""
+    """Head 0 follows what masking costs, head 1 looks at the next word, head 2 at everything
+    alike.
+    """
     rng = np.random.default_rng(5)
     records, costs = [], {}
     for _ in range(24):
         tokens = sentences(rng, pair=False)
         drops = rng.random((len(tokens), len(tokens)))
         costs[tokens] = drops
-        maps = [drops / drops.sum(axis=1, keepdims=True), planted(tokens, "next"), planted(tokens, "uniform")]
+        maps = [
+            drops / drops.sum(axis=1, keepdims=True),
+            planted(tokens, "next"),
+            planted(tokens, "uniform"),
+        ]
         records.append(record_of(maps, tokens))
     return heads(records, patterns=(*PATTERNS, predictive_pattern(costs.__getitem__)))
 
 
 def test_a_planted_head_is_found_and_no_other(found):
-    assert [(label.head, label.score) for label in found.labels if label.pattern == "predictive"] == [(0, 1.0)]
+    assert [
+        (label.head, label.score) for label in found.labels if label.pattern == "predictive"
+    ] == [(0, 1.0)]
     label = next(label for label in found.all_labels if label.pattern == "predictive")
     assert label.against == "uniform, position"
     assert abs(label.baseline) < 0.3

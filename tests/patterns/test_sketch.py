@@ -7,7 +7,8 @@ from headscope.patterns import PATTERNS, Sides, heads, painted, sketch
 from .conftest import NAMES
 
 PAIR = Tokens(
-    pieces=("[CLS]", "The", "stores", ",", "[SEP]", "the", "store", "[SEP]"), segments=(0, 0, 0, 0, 0, 1, 1, 1)
+    pieces=("[CLS]", "The", "stores", ",", "[SEP]", "the", "store", "[SEP]"),
+    segments=(0, 0, 0, 0, 0, 1, 1, 1),
 )
 SIDES = Sides(PAIR, PAIR)
 WORDS = (1, 2, 3, 5, 6)
@@ -69,7 +70,8 @@ def test_sketched_patterns_find_and_rank_the_planted_heads(planted_records):
     corner = np.zeros((8, 8))
     corner[:, 0] = 1
     found = heads(
-        planted_records, patterns=(sketch("word -> next in own"), painted(corner, name="left edge"), *PATTERNS)
+        planted_records,
+        patterns=(sketch("word -> next in own"), painted(corner, name="left edge"), *PATTERNS),
     )
     assert NAMES[found.ranked("word -> next in own")[0].head] == "next"
     assert NAMES[found.ranked("left edge")[0].head] == "first-token"

@@ -18,7 +18,9 @@ def results(planted_records):
     import headscope as hs
 
     found = heads(planted_records)
-    live = mechanism(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["the cat", "it sat on me"]))
+    live = mechanism(
+        hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["the cat", "it sat on me"])
+    )
     once = heads(planted_records[0])
     return {"heads": found, "one text": once, "mechanism": live, "changes": Changes(found, found)}
 
@@ -42,16 +44,31 @@ def test_tables_hold_what_the_result_holds(results, name):
 def test_tables_hold_the_measures_and_classes_that_are_printed(results):
     found = results["heads"]
     columns = found.columns()
-    for name, values in [*found.measures.items(), *((f"class {each}", of) for each, of in found.classes.items())]:
+    for name, values in [
+        *found.measures.items(),
+        *((f"class {each}", of) for each, of in found.classes.items()),
+    ]:
         by_head = dict(zip(found.cells, values, strict=True))
         wanted = [by_head[cell] for cell in zip(columns["layer"], columns["head"], strict=True)]
         np.testing.assert_equal(columns[name], wanted)
-    assert {"entropy", "confidence", "distance", "self", "special", "class vertical"} <= columns.keys()
+    assert {
+        "entropy",
+        "confidence",
+        "distance",
+        "self",
+        "special",
+        "class vertical",
+    } <= columns.keys()
     assert len(set(columns["entropy"])) > 1
 
 
 def alike(one, other):
-    both_missing = isinstance(other, float) and math.isnan(other) and isinstance(one, float) and math.isnan(one)
+    both_missing = (
+        isinstance(other, float)
+        and math.isnan(other)
+        and isinstance(one, float)
+        and math.isnan(one)
+    )
     return both_missing or one == other
 
 
@@ -66,6 +83,8 @@ def test_types_are_those_of_numbers_truths_and_words(results):
     frame = results["heads"].to_pandas()
     assert frame["score"].dtype == np.float64
     best = frame[frame["holds"]].groupby("pattern", sort=False)["score"].max()
-    assert best["next"] == max(label.score for label in results["heads"].labels if label.pattern == "next")
+    assert best["next"] == max(
+        label.score for label in results["heads"].labels if label.pattern == "next"
+    )
     held = results["heads"].to_polars().filter(polars.col("holds"))
     assert held.height == len(results["heads"].labels)

@@ -22,9 +22,14 @@ def config(**facts):
 
 @pytest.mark.parametrize(("scale", "cap"), [(1.0, None), (0.5, None), (0.83, None), (0.83, 0.7)])
 def test_the_scale_is_the_one_that_the_numbers_show(made, scale, cap):
-    # A TransformerBridge (4.3.0) says so of T5 and GPT-Neo, which do not scale, and of Gemma 2, which has its own.
-    model = config(attn_scale=-1.0, use_attn_scale=True, attn_scores_soft_cap=-1.0 if cap is None else cap)
-    layer = hs.from_transformer_lens(made(scale=scale, cap=cap), TOKENS, model=model)["self"].layer(1)
+    # A TransformerBridge (4.3.0) says so of T5 and GPT-Neo, which do not scale, and of Gemma 2,
+    # which has its own.
+    model = config(
+        attn_scale=-1.0, use_attn_scale=True, attn_scores_soft_cap=-1.0 if cap is None else cap
+    )
+    layer = hs.from_transformer_lens(made(scale=scale, cap=cap), TOKENS, model=model)["self"].layer(
+        1
+    )
     assert layer.scale == pytest.approx(scale, rel=1e-6)
 
 
@@ -33,10 +38,16 @@ def test_a_scale_that_hardly_matters_is_still_the_right_one(made):
     assert layer.scale == pytest.approx(0.83, rel=1e-3)
 
 
-@pytest.mark.parametrize(("visible", "kind"), [(None, "full"), (CAUSAL, "causal"), (WINDOW, "sliding")])
+@pytest.mark.parametrize(
+    ("visible", "kind"), [(None, "full"), (CAUSAL, "causal"), (WINDOW, "sliding")]
+)
 @pytest.mark.parametrize("hooks", ["q k v z pattern attn_scores", "pattern"])
 def test_the_mask_is_found(made, visible, kind, hooks):
-    cache = {name: array for name, array in made(visible=visible).items() if name.split("hook_")[1] in hooks.split()}
+    cache = {
+        name: array
+        for name, array in made(visible=visible).items()
+        if name.split("hook_")[1] in hooks.split()
+    }
     assert hs.from_transformer_lens(cache, TOKENS)["self"].layer(1).kind == kind
 
 
@@ -65,7 +76,9 @@ DISTANCE = np.arange(5)[None, :] - np.arange(5)[:, None]
 
 
 @pytest.mark.parametrize("visible", [None, CAUSAL])
-@pytest.mark.parametrize("row", [0, np.arange(5)[:, None]], ids=["distance (ALiBi)", "place of the key (BLOOM)"])
+@pytest.mark.parametrize(
+    "row", [0, np.arange(5)[:, None]], ids=["distance (ALiBi)", "place of the key (BLOOM)"]
+)
 def test_a_bias_by_distance_is_found_in_the_scores(made, visible, row):
     cache = made(bias=SLOPES * (DISTANCE + row), visible=visible)
     layer = hs.from_transformer_lens(cache, TOKENS)["self"].layer(1)
@@ -75,7 +88,9 @@ def test_a_bias_by_distance_is_found_in_the_scores(made, visible, row):
 
 
 def test_a_bias_by_distance_is_found_in_half_precision(made):
-    cache = {name: torch.tensor(array).bfloat16() for name, array in made(bias=SLOPES * DISTANCE).items()}
+    cache = {
+        name: torch.tensor(array).bfloat16() for name, array in made(bias=SLOPES * DISTANCE).items()
+    }
     layer = hs.from_transformer_lens(cache, TOKENS)["self"].layer(1)
     np.testing.assert_allclose(layer.bias[:, 4], (SLOPES * DISTANCE)[:, 4], atol=0.1)
 
@@ -93,7 +108,8 @@ def test_a_text_too_short_to_tell_a_bias_by_distance_is_refused(made, rng):
 
 
 def test_sinks_are_found_in_what_the_rows_lack(made):
-    # A TransformerBridge (4.3.0) over gpt-oss: hook_attn_scores is without the sink, the pattern with it.
+    # A TransformerBridge (4.3.0) over gpt-oss: hook_attn_scores is without the sink, the pattern
+    # with it.
     cache, sinks = made(sharp=1.0), np.linspace(-3, 2, 6)
     scores = cache["blocks.1.attn.hook_attn_scores"][0].astype(np.float64)
     pattern = softmax_of(scores, sinks)
@@ -109,7 +125,10 @@ def test_sinks_are_found_in_what_the_rows_lack(made):
 
 
 def test_what_is_added_but_follows_no_distance_is_refused(made, rng):
-    with pytest.raises(RecordError, match=r"softmax\(queries . keys\) differs from the weights kept with them by 0\."):
+    with pytest.raises(
+        RecordError,
+        match=r"softmax\(queries . keys\) differs from the weights kept with them by 0\.",
+    ):
         hs.from_transformer_lens(made(bias=rng.standard_normal((6, 5, 5))), TOKENS)
 
 

@@ -13,7 +13,9 @@ from headscope.record._checks import _widened, check_weights
 
 @given(arrays.arrays(np.uint16, st.tuples(st.integers(1, 3), st.integers(1, 9))))
 def test_half_precision_is_widened_as_numpy_does(bits):
-    """Every pattern of bits: zeros of both signs, numbers below the normal ones, infinities and NaN."""
+    """Every pattern of bits: zeros of both signs, numbers below the normal ones, infinities and
+    NaN.
+    """
     numbers = bits.view(np.float16)
     np.testing.assert_array_equal(_widened(numbers), numbers.astype(np.float32))
 
@@ -21,9 +23,16 @@ def test_half_precision_is_widened_as_numpy_does(bits):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(-0.25, "negative weight -0.25"), (np.nan, "holds nan"), (np.inf, "holds inf"), (1.0, r"query 4 sums to 1\.8")],
+    [
+        (-0.25, "negative weight -0.25"),
+        (np.nan, "holds nan"),
+        (np.inf, "holds inf"),
+        (1.0, r"query 4 sums to 1\.8"),
+    ],
 )
-def test_one_wrong_number_is_found_in_any_block_of_any_precision(monkeypatch, dtype, value, message):
+def test_one_wrong_number_is_found_in_any_block_of_any_precision(
+    monkeypatch, dtype, value, message
+):
     monkeypatch.setattr(_checks, "BLOCK", 10)
     weights = np.full((2, 7, 5), 0.2, dtype)
     dead = np.zeros(7, bool)

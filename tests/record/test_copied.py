@@ -7,10 +7,24 @@ import pytest
 
 import headscope as hs
 from headscope.patterns import PATTERNS, Pattern
-from headscope.record import STATISTICS, Contributions, Layer, Mask, Record, Rotary, Stack, Tokens, statistics_of
+from headscope.record import (
+    STATISTICS,
+    Contributions,
+    Layer,
+    Mask,
+    Record,
+    Rotary,
+    Stack,
+    Tokens,
+    statistics_of,
+)
 from headscope.testing import random_record, random_weights
 
-COPIES = {"pickle": lambda each: pickle.loads(pickle.dumps(each)), "deepcopy": copy.deepcopy, "copy": copy.copy}
+COPIES = {
+    "pickle": lambda each: pickle.loads(pickle.dumps(each)),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+}
 
 
 @pytest.fixture
@@ -41,7 +55,11 @@ def record(rng):
 
 def assert_same(found, wanted):
     ours, theirs = found["cross"], wanted["cross"]
-    assert (ours.query, ours.key, dict(ours.others)) == (theirs.query, theirs.key, dict(theirs.others))
+    assert (ours.query, ours.key, dict(ours.others)) == (
+        theirs.query,
+        theirs.key,
+        dict(theirs.others),
+    )
     np.testing.assert_array_equal(ours.routers[1], theirs.routers[1])
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one.weights_of(), other.weights_of())
@@ -51,8 +69,12 @@ def assert_same(found, wanted):
     assert dict(one.contributions.missing) == {"alti": "why"}
     assert one.visible == other.visible
     for name in STATISTICS:
-        np.testing.assert_array_equal(getattr(one.statistics, name), getattr(other.statistics, name))
-    np.testing.assert_array_equal(ours.layer(2).rotary.frequencies, theirs.layer(2).rotary.frequencies)
+        np.testing.assert_array_equal(
+            getattr(one.statistics, name), getattr(other.statistics, name)
+        )
+    np.testing.assert_array_equal(
+        ours.layer(2).rotary.frequencies, theirs.layer(2).rotary.frequencies
+    )
     with pytest.raises(ValueError, match="read-only"):
         one.value_norms[0] = 1
     with pytest.raises(TypeError):
@@ -84,12 +106,19 @@ def test_a_record_goes_to_another_process():
 
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
 def test_heads_are_copied(copied):
-    own = Pattern(name="own", says="a test", source="ours", threshold=0.5, pairs=lambda sides: sides.same_word)
+    own = Pattern(
+        name="own", says="a test", source="ours", threshold=0.5, pairs=lambda sides: sides.same_word
+    )
     found = hs.heads([random_record(seed=seed) for seed in range(3)], patterns=(*PATTERNS, own))
     again = copied(found)
     assert str(again) == str(found)
-    assert [pattern.name for pattern in again.tally.patterns] == [*(each.name for each in PATTERNS), "own"]
+    assert [pattern.name for pattern in again.tally.patterns] == [
+        *(each.name for each in PATTERNS),
+        "own",
+    ]
     if copied is COPIES["pickle"]:
         assert again.tally.patterns[:-1] == PATTERNS
-        with pytest.raises(hs.RecordError, match="'own' was kept without its functions; make it again"):
+        with pytest.raises(
+            hs.RecordError, match="'own' was kept without its functions; make it again"
+        ):
             again.tally.update("new", random_record())

@@ -1,4 +1,6 @@
-"""Values as nnsight 0.8.1 was seen to save them from transformers 5.23 models, made here without it."""
+"""Values as nnsight 0.8.1 was seen to save them from transformers 5.23 models, made here without
+it.
+"""
 
 from types import SimpleNamespace
 
@@ -24,21 +26,32 @@ def weights(rng):
 
 @pytest.fixture
 def call(rng):
-    """A function that makes the inputs and the output of one call of transformers' attention interface."""
+    """A function that makes the inputs and the output of one call of transformers' attention
+    interface.
+    """
 
     def make(*, visible=CAUSAL, mask="added", bias=0.0, eager=True, batch=1, **options):
         queries = rng.standard_normal((batch, 6, 5, 4)).astype(np.float32)
         keys, values = rng.standard_normal((2, batch, 2, 5, 4)).astype(np.float32)
-        scores = queries.astype(np.float64) @ np.repeat(keys, 3, 1).swapaxes(2, 3) * options.get("scaling", 0.5)
+        scores = (
+            queries.astype(np.float64)
+            @ np.repeat(keys, 3, 1).swapaxes(2, 3)
+            * options.get("scaling", 0.5)
+        )
         if options.get("softcap") is not None:
             scores = options["softcap"] * np.tanh(scores / options["softcap"])
         sinks = options.get("s_aux")
         scores = np.where(visible, scores + bias, -np.inf)
-        weights = np.stack([softmax_of(example, None if sinks is None else sinks.numpy()) for example in scores])
+        weights = np.stack(
+            [softmax_of(example, None if sinks is None else sinks.numpy()) for example in scores]
+        )
         output = weights @ np.repeat(values, 3, 1)
         added = np.where(visible, bias, np.finfo(np.float32).min)
         added = np.broadcast_to(added, (batch, *((1,) * (3 - added.ndim)), *added.shape))
-        masks = {"added": added.astype(np.float32), "bool": np.broadcast_to(visible, (batch, 1, 5, 5)).copy()}
+        masks = {
+            "added": added.astype(np.float32),
+            "bool": np.broadcast_to(visible, (batch, 1, 5, 5)).copy(),
+        }
         arrays = [queries, keys, values, *([masks[mask]] if mask else [])]
         positional = ("the module", *map(torch.tensor, arrays), *([] if mask else [None]))
         first = torch.tensor(output.swapaxes(1, 2).astype(np.float32))
@@ -57,7 +70,9 @@ class Proxy:
 
 
 class CacheView:
-    """As `tracer.cache` gives it: keys and items by module path, and an output; not a mapping, not iterable."""
+    """As `tracer.cache` gives it: keys and items by module path, and an output; not a mapping, not
+    iterable.
+    """
 
     def __init__(self, entries):
         self.entries = entries
@@ -85,7 +100,9 @@ def hidden():
         lambda w: {f"encoder.block.{i}.layer.0.SelfAttention": w[i] for i in range(2)},
         lambda w: [(hidden(), torch.tensor(layer)) for layer in w],
         lambda w: [(hidden(), torch.randn(1, 6, 5, 5), torch.tensor(layer)) for layer in w],
-        lambda w: CacheView({f"model.transformer.h.{i}.attn": (hidden(), torch.tensor(w[i])) for i in range(2)}),
+        lambda w: CacheView(
+            {f"model.transformer.h.{i}.attn": (hidden(), torch.tensor(w[i])) for i in range(2)}
+        ),
         lambda w: [Proxy(torch.tensor(layer)) for layer in w],
         lambda w: Proxy([Proxy((hidden(), torch.tensor(layer))) for layer in w]),
         lambda w: [{"weights": layer} for layer in w],
@@ -113,7 +130,11 @@ def test_every_form_of_saved_weights_gives_the_same_record(weights, given):
     record = hs.from_nnsight(given(weights), TOKENS, text="the cat sat on mats", model="gpt2")
     for layer in range(2):
         np.testing.assert_array_equal(record["self"].weights(layer), weights[layer, 0])
-    assert (record.model.name, record.texts, record.verified) == ("gpt2", ("the cat sat on mats",), None)
+    assert (record.model.name, record.texts, record.verified) == (
+        "gpt2",
+        ("the cat sat on mats",),
+        None,
+    )
 
 
 @pytest.mark.parametrize("mask", ["added", "bool", None])
@@ -145,15 +166,24 @@ def test_window_cap_sinks_and_bias_come_from_the_call(call, eager):
 def test_queries_keys_and_values_by_name(call):
     saved, weights = call()
     (_, queries, keys, values, _), _ = saved["inputs"]
-    parts = {"weights": weights, "queries": queries, "keys": keys, "values": values, "output": saved["output"][0]}
+    parts = {
+        "weights": weights,
+        "queries": queries,
+        "keys": keys,
+        "values": values,
+        "output": saved["output"][0],
+    }
     record = hs.from_nnsight({7: parts | {"scale": 0.5}}, TOKENS)
     np.testing.assert_array_equal(record["self"].layer(7).keys, keys[0])
     assert record.verified < 1e-6
-    assert hs.from_nnsight([parts], TOKENS)["self"].layer(0).scale == 0.5  # one over the root of 4 features
+    assert (
+        hs.from_nnsight([parts], TOKENS)["self"].layer(0).scale == 0.5
+    )  # one over the root of 4 features
 
 
 def test_one_text_of_a_batch_and_its_place_in_the_padding(call):
-    # Two prompts in one trace: nnsight pads the shorter on the left, and eager rows of padding become uniform.
+    # Two prompts in one trace: nnsight pads the shorter on the left, and eager rows of padding
+    # become uniform.
     saved, weights = call(batch=3, visible=CAUSAL & (np.arange(5) > 1) | np.eye(5, dtype=bool))
     record = hs.from_nnsight([saved], TOKENS[2:], example=1, positions=slice(2, None))
     np.testing.assert_array_equal(record["self"].weights(0), weights[1, :, 2:, 2:])
@@ -164,7 +194,9 @@ def test_one_text_of_a_batch_and_its_place_in_the_padding(call):
 def test_one_mask_serves_a_whole_batch(call):
     saved, weights = call(batch=3)
     (*arrays, mask), options = saved["inputs"]
-    record = hs.from_nnsight([saved | {"inputs": ((*arrays, mask[:1]), options)}], TOKENS, example=1)
+    record = hs.from_nnsight(
+        [saved | {"inputs": ((*arrays, mask[:1]), options)}], TOKENS, example=1
+    )
     np.testing.assert_array_equal(record["self"].weights(0), weights[1])
 
 
@@ -197,17 +229,32 @@ def test_encoder_and_decoder_have_their_stacks(rng):
     [
         (lambda w: [None, None], "every value is None. Under sdpa modules return no weights"),
         (lambda w: [], "every value is None"),
-        (lambda w: [(hidden(), None)], r"layer 0 returned no attention weights, but \(1, 5, 24\), NoneType"),
+        (
+            lambda w: [(hidden(), None)],
+            r"layer 0 returned no attention weights, but \(1, 5, 24\), NoneType",
+        ),
         (lambda w: [(hidden(), torch.randn(1, 6, 5, 5))], "returned no attention weights"),
         (lambda w: {"transformer.wte": w[0]}, "'transformer.wte' names no layer"),
-        (lambda w: {"h.0.attn": w[0], "h.0.cross": w[1]}, "'h.0.attn' and 'h.0.cross' are both layer 0"),
+        (
+            lambda w: {"h.0.attn": w[0], "h.0.cross": w[1]},
+            "'h.0.attn' and 'h.0.cross' are both layer 0",
+        ),
         (lambda w: [{"weight": w[0]}], r"layer 0 holds \['weight'\]; known are weights, queries"),
         (lambda w: [{"values": w[0]}], "holds neither weights nor queries and keys"),
         (lambda w: [{"queries": w[0], "keys": w[0]}], "but nothing to check them against"),
-        (lambda w: [{"inputs": ((w[0],), {}), "output": (w[0], w[0])}], "are not those of a call attention_interface"),
+        (
+            lambda w: [{"inputs": ((w[0],), {}), "output": (w[0], w[0])}],
+            "are not those of a call attention_interface",
+        ),
         (lambda w: [{"inputs": None}], "layer 0: inputs and output are not those of a call"),
-        (lambda w: [np.repeat(w[0], 2, 0)], "weights of layer 0 holds a batch of 2 texts; say which"),
-        (lambda w: [0 * hidden()[..., :5]], "layer 0: query 0 gives weight to no key at all; for padding"),
+        (
+            lambda w: [np.repeat(w[0], 2, 0)],
+            "weights of layer 0 holds a batch of 2 texts; say which",
+        ),
+        (
+            lambda w: [0 * hidden()[..., :5]],
+            "layer 0: query 0 gives weight to no key at all; for padding",
+        ),
         (lambda w: [np.log(w[0])], "are these scores before softmax"),
         (lambda w: [w[0][..., :4]], "rows must sum to 1 over the keys"),
         (lambda w: [w[0][:, :, :4]], "4 queries and 5 keys, but 5 and 5 tokens were given"),
@@ -219,7 +266,9 @@ def test_what_is_no_attention_is_refused(weights, saved, message):
         hs.from_nnsight(saved(weights), TOKENS)
 
 
-@pytest.mark.parametrize("part", ["queries", "keys", "values", "output", "weights", "scale", "mask"])
+@pytest.mark.parametrize(
+    "part", ["queries", "keys", "values", "output", "weights", "scale", "mask"]
+)
 @pytest.mark.parametrize("eager", [True, False], ids=["eager", "sdpa"])
 def test_a_call_whose_parts_do_not_agree_is_refused(call, part, eager):
     saved, _ = call(eager=eager, scaling=0.5)
@@ -239,12 +288,16 @@ def test_a_call_whose_parts_do_not_agree_is_refused(call, part, eager):
         place = ["queries", "keys", "values"].index(part)
         arrays[place] = arrays[place].flip(1)
     with pytest.raises(RecordError, match=r"differs? from the (weights|output) |holds the"):
-        hs.from_nnsight([{"inputs": ((module, *arrays), options), "output": (output, made)}], TOKENS)
+        hs.from_nnsight(
+            [{"inputs": ((module, *arrays), options), "output": (output, made)}], TOKENS
+        )
 
 
 def test_a_mask_of_another_size_is_refused(call):
     saved, _ = call()
     (module, *arrays), options = saved["inputs"]
     arrays[3] = torch.nn.functional.pad(arrays[3], (0, 3), value=torch.finfo(torch.float32).min)
-    with pytest.raises(RecordError, match=r"queries and keys give \(5, 5\), but \(5, 8\) visible were kept"):
+    with pytest.raises(
+        RecordError, match=r"queries and keys give \(5, 5\), but \(5, 8\) visible were kept"
+    ):
         hs.from_nnsight([saved | {"inputs": ((module, *arrays), options)}], TOKENS)

@@ -11,19 +11,37 @@ from headscope import RecordError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    nnsight = pytest.importorskip("nnsight", reason="nnsight is not installed; no extra of ours needs it")
+    nnsight = pytest.importorskip(
+        "nnsight", reason="nnsight is not installed; no extra of ours needs it"
+    )
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TEXT = "the cat sat on mats"
-SMALL = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 24, "intermediate_size": 30}
-GROUPED = SMALL | {"num_attention_heads": 6, "num_key_value_heads": 2, "hidden_size": 48, "head_dim": 8}
+SMALL = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "hidden_size": 24,
+    "intermediate_size": 30,
+}
+GROUPED = SMALL | {
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "hidden_size": 48,
+    "head_dim": 8,
+}
 MODELS = {
     "GPT2LMHeadModel": {"n_layer": 2, "n_head": 3, "n_embd": 24},
     "BertForMaskedLM": SMALL,
     "LlamaForCausalLM": GROUPED,
-    "Gemma2ForCausalLM": GROUPED | {"query_pre_attn_scalar": 5, "sliding_window": 3, "attn_logit_softcapping": 0.5},
+    "Gemma2ForCausalLM": GROUPED
+    | {"query_pre_attn_scalar": 5, "sliding_window": 3, "attn_logit_softcapping": 0.5},
     "GptOssForCausalLM": GROUPED
-    | {"intermediate_size": 32, "sliding_window": 3, "num_local_experts": 2, "num_experts_per_tok": 1},
+    | {
+        "intermediate_size": 32,
+        "sliding_window": 3,
+        "num_local_experts": 2,
+        "num_experts_per_tok": 1,
+    },
 }
 
 
@@ -31,7 +49,9 @@ def tokenizer():
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    words = {word: number for number, word in enumerate(["<s>", "</s>", "[UNK]", "[PAD]", *TEXT.split()])}
+    words = {
+        word: number for number, word in enumerate(["<s>", "</s>", "[UNK]", "[PAD]", *TEXT.split()])
+    }
     made = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "[UNK]", "pad_token": "[PAD]"}
@@ -113,7 +133,9 @@ def test_outputs_and_caches_and_attentions():
 @pytest.mark.parametrize("name", MODELS)
 def test_calls_of_the_attention_interface_are_checked(name, attention):
     if attention == "sdpa" and name in ("Gemma2ForCausalLM", "GptOssForCausalLM"):
-        pytest.skip("transformers has no sdpa for this model: its scores are capped, or it has sinks")
+        pytest.skip(
+            "transformers has no sdpa for this model: its scores are capped, or it has sinks"
+        )
     model = tiny(name, attention)
     with model.trace(**ids()):
         calls = nnsight.save([])
@@ -130,7 +152,9 @@ def test_sdpa_gives_no_weights_and_the_error_says_what_to_do():
     model = tiny("GPT2LMHeadModel", "sdpa")
     with model.trace(TEXT):
         saved = nnsight.save([attention.output for attention in attentions(model)])
-    with pytest.raises(RecordError, match="attn_implementation='eager', or save the inputs and the output"):
+    with pytest.raises(
+        RecordError, match="attn_implementation='eager', or save the inputs and the output"
+    ):
         hs.from_nnsight(saved, model.tokenizer.tokenize(TEXT))
 
 

@@ -1,4 +1,6 @@
-"""Caches as plain mappings, with the names and shapes that transformer-lens 3.9.0 and 4.3.0 were seen to produce."""
+"""Caches as plain mappings, with the names and shapes that transformer-lens 3.9.0 and 4.3.0 were
+seen to produce.
+"""
 
 from types import SimpleNamespace
 
@@ -66,7 +68,12 @@ def test_every_form_of_a_cache_gives_the_same_record(made, given):
 
 
 def test_the_configuration_gives_scale_cap_and_facts(made):
-    facts = {"attn_scale": 3.0, "use_attn_scale": True, "attn_scores_soft_cap": 0.7, "model_name": "gemma"}
+    facts = {
+        "attn_scale": 3.0,
+        "use_attn_scale": True,
+        "attn_scores_soft_cap": 0.7,
+        "model_name": "gemma",
+    }
     model = config(**facts, architecture="Gemma2ForCausalLM", dtype=torch.float32)
     cache = made(scale=1 / 3, cap=0.7)
     for record in (
@@ -90,8 +97,12 @@ def test_rotated_queries_and_keys_are_taken_before_plain_ones(made, rng):
         plain = cache[f"blocks.1.attn.hook_{name}"]
         cache[f"blocks.1.attn.hook_rot_{name}"] = plain
         cache[f"blocks.1.attn.hook_{name}"] = rng.standard_normal(plain.shape).astype(np.float32)
-    layer = hs.from_transformer_lens(cache, TOKENS, model=config(positional_embedding_type="rotary"))["self"].layer(1)
-    np.testing.assert_array_equal(layer.queries, cache["blocks.1.attn.hook_rot_q"][0].swapaxes(0, 1))
+    layer = hs.from_transformer_lens(
+        cache, TOKENS, model=config(positional_embedding_type="rotary")
+    )["self"].layer(1)
+    np.testing.assert_array_equal(
+        layer.queries, cache["blocks.1.attn.hook_rot_q"][0].swapaxes(0, 1)
+    )
 
 
 def test_a_rotary_model_without_rotated_queries_keeps_weights_and_values(made):
@@ -106,9 +117,13 @@ def test_a_rotary_model_without_rotated_queries_keeps_weights_and_values(made):
 def test_one_text_of_a_batch_and_its_place_in_the_padding(made):
     cache = made(batch=3, visible=CAUSAL & (np.arange(5) > 1) | np.eye(5, dtype=bool))
     record = hs.from_transformer_lens(cache, TOKENS[2:], example=2, positions=slice(2, None))
-    np.testing.assert_array_equal(record["self"].weights(1), cache["blocks.1.attn.hook_pattern"][2][:, 2:, 2:])
+    np.testing.assert_array_equal(
+        record["self"].weights(1), cache["blocks.1.attn.hook_pattern"][2][:, 2:, 2:]
+    )
     assert record["self"].layer(1).kind == "causal"
-    with pytest.raises(RecordError, match="of the weight of query 0 to keys that positions leave out"):
+    with pytest.raises(
+        RecordError, match="of the weight of query 0 to keys that positions leave out"
+    ):
         hs.from_transformer_lens(cache, TOKENS[3:], example=2, positions=slice(3, None))
     listed = hs.from_transformer_lens(cache, TOKENS[2:], example=2, positions=[2, 3, 4])
     np.testing.assert_array_equal(listed["self"].layer(1).values, record["self"].layer(1).values)
@@ -128,7 +143,9 @@ def test_encoder_and_decoder_have_their_stacks(made, encoder, decoder, cross):
         | made(encoder, size=(7, 7), visible=None)
         | made(decoder, size=(4, 4), visible=CAUSAL[:4, :4])
     )
-    record = hs.from_transformer_lens(cache, SOURCE, decoder_tokens=TARGET, text="the cat sat on a mat")
+    record = hs.from_transformer_lens(
+        cache, SOURCE, decoder_tokens=TARGET, text="the cat sat on a mat"
+    )
     assert list(record.stacks) == ["encoder", "decoder", "cross"]
     assert record["cross"].query.pieces == tuple(TARGET)
     assert record["cross"].key.texts == ("the cat sat on a mat",)
@@ -140,7 +157,11 @@ def test_encoder_and_decoder_have_their_stacks(made, encoder, decoder, cross):
 
 
 def test_layers_keep_their_numbers_in_order(made):
-    cache = made("blocks.10.attn") | made("blocks.9.attn") | {"blocks.2.attn.hook_z": 1, "hook_embed": 2}
+    cache = (
+        made("blocks.10.attn")
+        | made("blocks.9.attn")
+        | {"blocks.2.attn.hook_z": 1, "hook_embed": 2}
+    )
     assert [layer.layer for layer in hs.from_transformer_lens(cache, TOKENS)["self"]] == [9, 10]
 
 
@@ -155,20 +176,44 @@ def changed(hook, change):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (changed("pattern", lambda a: a[:, ::-1]), r"by (0\.\d+|1) \(allowed 0.0001\). Either the values were changed"),
+        (
+            changed("pattern", lambda a: a[:, ::-1]),
+            r"by (0\.\d+|1) \(allowed 0.0001\). Either the values were changed",
+        ),
         (changed("k", lambda a: a[:, :, ::-1]), r"softmax\(queries . keys\) differs"),
-        (changed("z", lambda a: a * 1.01), "weights times values differ from the output of the heads"),
+        (
+            changed("z", lambda a: a * 1.01),
+            "weights times values differ from the output of the heads",
+        ),
         (changed("v", lambda a: a[:, :, ::-1]), "weights times values differ"),
         (changed("v", lambda a: a[:, :4]), r"weights \(6, 5, 5\) do not fit values \(2, 4, 4\)"),
-        (changed("q", lambda a: a[..., :3]), r"queries \(6, 5, 3\) and keys \(2, 5, 4\) do not fit"),
-        (changed("q", lambda a: a[:, :4]), r"queries and keys give \(6, 4, 5\), but \(6, 5, 5\) weights were kept"),
-        (changed("q", lambda a: a[0, 0]), r"hook_q has shape \(6, 4\); wanted are the axes \[query head feature\]"),
+        (
+            changed("q", lambda a: a[..., :3]),
+            r"queries \(6, 5, 3\) and keys \(2, 5, 4\) do not fit",
+        ),
+        (
+            changed("q", lambda a: a[:, :4]),
+            r"queries and keys give \(6, 4, 5\), but \(6, 5, 5\) weights were kept",
+        ),
+        (
+            changed("q", lambda a: a[0, 0]),
+            r"hook_q has shape \(6, 4\); wanted are the axes \[query head feature\]",
+        ),
         (changed("q", lambda a: a * np.nan), "queries of blocks.1.attn holds nan"),
-        (changed("pattern", lambda a: np.repeat(a, 2, 0)), "hook_pattern holds a batch of 2 texts; say which"),
+        (
+            changed("pattern", lambda a: np.repeat(a, 2, 0)),
+            "hook_pattern holds a batch of 2 texts; say which",
+        ),
         (changed("pattern", lambda _: "yes"), "hook_pattern is not an array of numbers but str"),
-        (lambda c: {"blocks.1.attn.hook_q": 1}, "holds no attention: wanted are names such as 'blocks.0.attn.hook"),
+        (
+            lambda c: {"blocks.1.attn.hook_q": 1},
+            "holds no attention: wanted are names such as 'blocks.0.attn.hook",
+        ),
         (lambda c: {}, "given were none"),
-        (lambda c: c | {"vision_encoder.0.attn.hook_pattern": 1}, "place of: vision_encoder.0.attn.hook_pattern"),
+        (
+            lambda c: c | {"vision_encoder.0.attn.hook_pattern": 1},
+            "place of: vision_encoder.0.attn.hook_pattern",
+        ),
     ],
 )
 def test_what_does_not_agree_is_refused(made, given, message):
@@ -179,11 +224,20 @@ def test_what_does_not_agree_is_refused(made, given, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tokens": TOKENS[1:]}, "5 queries and 5 keys, but 4 and 4 tokens were given; count the tokens"),
+        (
+            {"tokens": TOKENS[1:]},
+            "5 queries and 5 keys, but 4 and 4 tokens were given; count the tokens",
+        ),
         ({"tokens": "abcde"}, "not the string 'abcde'"),
-        ({"tokens": TOKENS, "example": 1}, "holds a batch of 1 texts, numbered from 0; there is no 1"),
+        (
+            {"tokens": TOKENS, "example": 1},
+            "holds a batch of 1 texts, numbered from 0; there is no 1",
+        ),
         ({"tokens": TOKENS, "example": -1}, "there is no -1"),
-        ({"tokens": hs.Tokens(pieces=tuple(TOKENS), texts=("a",)), "text": "b"}, "the tokens hold theirs already"),
+        (
+            {"tokens": hs.Tokens(pieces=tuple(TOKENS), texts=("a",)), "text": "b"},
+            "the tokens hold theirs already",
+        ),
     ],
 )
 def test_what_does_not_fit_the_cache_is_refused(made, arguments, message):

@@ -1,4 +1,6 @@
-"""The real TransformerLens, where it is installed: 4.3.0 (bridges) and 3.9.0 (HookedTransformer too) were run."""
+"""The real TransformerLens, where it is installed: 4.3.0 (bridges) and 3.9.0 (HookedTransformer
+too) were run.
+"""
 
 import dataclasses
 import warnings
@@ -18,28 +20,61 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TOKENS = list("abcdefg")
-SIZES = {"vocab_size": 50, "pad_token_id": 4, "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 0}
-SMALL = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 24, "intermediate_size": 30}
-GROUPED = SMALL | {"num_attention_heads": 6, "num_key_value_heads": 2, "hidden_size": 48, "head_dim": 8}
+SIZES = {
+    "vocab_size": 50,
+    "pad_token_id": 4,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "decoder_start_token_id": 0,
+}
+SMALL = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "hidden_size": 24,
+    "intermediate_size": 30,
+}
+GROUPED = SMALL | {
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "hidden_size": 48,
+    "head_dim": 8,
+}
 MODELS = {
     "GPT2LMHeadModel": {"n_layer": 2, "n_head": 3, "n_embd": 24},
     "BertForMaskedLM": SMALL,
     "LlamaForCausalLM": GROUPED,
     "Qwen3ForCausalLM": GROUPED,
-    "Gemma2ForCausalLM": GROUPED | {"query_pre_attn_scalar": 5, "sliding_window": 3, "attn_logit_softcapping": 0.5},
+    "Gemma2ForCausalLM": GROUPED
+    | {"query_pre_attn_scalar": 5, "sliding_window": 3, "attn_logit_softcapping": 0.5},
     "GptOssForCausalLM": GROUPED
     | {"intermediate_size": 32, "sliding_window": 3}
     | {"num_local_experts": 2, "num_experts_per_tok": 1},
     "GPTNeoXForCausalLM": SMALL,
     "GPTJForCausalLM": {"n_layer": 2, "n_head": 3, "n_embd": 24, "rotary_dim": 4},
-    "GPTNeoForCausalLM": {"num_layers": 2, "num_heads": 3, "hidden_size": 24, "intermediate_size": 30}
+    "GPTNeoForCausalLM": {
+        "num_layers": 2,
+        "num_heads": 3,
+        "hidden_size": 24,
+        "intermediate_size": 30,
+    }
     | {"attention_types": [[["global", "local"], 1]], "window_size": 3},
     "BloomForCausalLM": {"n_layer": 2, "n_head": 3, "hidden_size": 24},
 }
 TWO_STACKS = {
-    "T5ForConditionalGeneration": {"num_layers": 2, "num_heads": 3, "d_model": 24, "d_kv": 8, "d_ff": 30},
+    "T5ForConditionalGeneration": {
+        "num_layers": 2,
+        "num_heads": 3,
+        "d_model": 24,
+        "d_kv": 8,
+        "d_ff": 30,
+    },
     "BartForConditionalGeneration": {"encoder_layers": 2, "decoder_layers": 2, "d_model": 24}
-    | {"encoder_attention_heads": 3, "decoder_attention_heads": 3, "encoder_ffn_dim": 30, "decoder_ffn_dim": 30},
+    | {
+        "encoder_attention_heads": 3,
+        "decoder_attention_heads": 3,
+        "encoder_ffn_dim": 30,
+        "decoder_ffn_dim": 30,
+    },
 }
 
 
@@ -49,7 +84,10 @@ def folder(tmp_path_factory):
     import transformers
     from tokenizers import Tokenizer, models
 
-    words = {word: number for number, word in enumerate(["<s>", "</s>", "[UNK]", "a", "[PAD]", *"bcdefg"])}
+    words = {
+        word: number
+        for number, word in enumerate(["<s>", "</s>", "[UNK]", "a", "[PAD]", *"bcdefg"])
+    }
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="[UNK]")),
         bos_token="<s>",
@@ -116,10 +154,16 @@ def test_a_bridge_over_an_encoder_and_a_decoder_gives_three_stacks(name, folder)
         pytest.skip("the bridge of TransformerLens 3.9 cannot run the T5 of transformers 5.23")
     source, target = torch.tensor([[3, 5, 6, 7, 8, 9, 10]]), torch.tensor([[0, 7, 3, 9]])
     with torch.no_grad():
-        made = tiny(name, TWO_STACKS[name])(source, decoder_input_ids=target, output_attentions=True)
+        made = tiny(name, TWO_STACKS[name])(
+            source, decoder_input_ids=target, output_attentions=True
+        )
     cache = run(bridged(tiny(name, TWO_STACKS[name]), folder), source, decoder_input=target)
     record = hs.from_transformer_lens(cache, TOKENS, decoder_tokens=list("wxyz"))
-    wanted = {"encoder": made.encoder_attentions, "decoder": made.decoder_attentions, "cross": made.cross_attentions}
+    wanted = {
+        "encoder": made.encoder_attentions,
+        "decoder": made.decoder_attentions,
+        "cross": made.cross_attentions,
+    }
     for stack, layers in wanted.items():
         for layer, weights in enumerate(layers):
             np.testing.assert_allclose(record[stack].weights(layer), weights[0].numpy(), atol=2e-6)
@@ -138,7 +182,15 @@ def hooked(name="HookedTransformer", **options):
     if version("transformer_lens") >= "4":
         pytest.skip("HookedTransformer went away in TransformerLens 4.0; install 3.9 to run this")
     torch.manual_seed(0)
-    sizes = {"n_layers": 2, "d_model": 24, "n_ctx": 16, "d_head": 8, "n_heads": 3, "d_vocab": 20, "act_fn": "gelu"}
+    sizes = {
+        "n_layers": 2,
+        "d_model": 24,
+        "n_ctx": 16,
+        "d_head": 8,
+        "n_heads": 3,
+        "d_vocab": 20,
+        "act_fn": "gelu",
+    }
     model = getattr(lens, name)(lens.HookedTransformerConfig(**sizes | options)).eval()
     for parameter in model.parameters():  # HookedEncoder leaves them uninitialised
         parameter.data.normal_(0, 0.4) if parameter.ndim > 1 else parameter.data.fill_(0.5)
@@ -149,9 +201,20 @@ def hooked(name="HookedTransformer", **options):
     "options",
     [
         {},
-        {"positional_embedding_type": "rotary", "rotary_dim": 8, "n_heads": 6, "d_model": 48, "n_key_value_heads": 2},
+        {
+            "positional_embedding_type": "rotary",
+            "rotary_dim": 8,
+            "n_heads": 6,
+            "d_model": 48,
+            "n_key_value_heads": 2,
+        },
         {"attn_scores_soft_cap": 0.5, "attn_scale": 3.0},
-        {"use_local_attn": True, "window_size": 3, "attn_types": ["global", "local"], "use_attn_scale": False},
+        {
+            "use_local_attn": True,
+            "window_size": 3,
+            "attn_types": ["global", "local"],
+            "use_attn_scale": False,
+        },
         {"positional_embedding_type": "alibi"},
         {"positional_embedding_type": "shortformer"},
         {"attention_dir": "bidirectional", "name": "HookedEncoder"},

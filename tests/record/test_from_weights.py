@@ -25,7 +25,15 @@ def weights(rng):
         lambda w: tuple(torch.tensor(layer, requires_grad=True)[None] for layer in w),
         lambda w: w.astype(np.float64),
     ],
-    ids=["array", "list of arrays", "batch of one", "nested lists", "tensor", "tuple of tensors", "float64"],
+    ids=[
+        "array",
+        "list of arrays",
+        "batch of one",
+        "nested lists",
+        "tensor",
+        "tuple of tensors",
+        "float64",
+    ],
 )
 def test_arrays_of_any_library_give_the_same_record(weights, given):
     record = hs.from_weights(given(weights), TOKENS)
@@ -36,7 +44,9 @@ def test_arrays_of_any_library_give_the_same_record(weights, given):
 
 def test_half_precision_tensors_are_taken_as_they_are(weights):
     record = hs.from_weights(torch.tensor(weights).bfloat16(), TOKENS)
-    np.testing.assert_array_equal(record["self"].weights(1), torch.tensor(weights)[1].bfloat16().float().numpy())
+    np.testing.assert_array_equal(
+        record["self"].weights(1), torch.tensor(weights)[1].bfloat16().float().numpy()
+    )
 
 
 def test_a_pair_keeps_its_two_sentences(weights):
@@ -73,15 +83,36 @@ def test_the_users_array_is_not_kept(weights):
     ("arguments", "message"),
     [
         (lambda w: {"weights": w}, "self attention was given without tokens"),
-        (lambda w: {"cross": w, "encoder_tokens": TOKENS}, "without decoder_tokens and encoder_tokens"),
+        (
+            lambda w: {"cross": w, "encoder_tokens": TOKENS},
+            "without decoder_tokens and encoder_tokens",
+        ),
         (lambda w: {}, "give weights and tokens"),
-        (lambda w: {"weights": (), "tokens": TOKENS}, "is empty: the model returned none. Under sdpa"),
-        (lambda w: {"weights": np.repeat(w[:, None], 2, 1), "tokens": TOKENS}, "holds a batch of 2 texts"),
-        (lambda w: {"weights": w[0], "tokens": TOKENS}, r"has shape \(5, 5\); wanted are three axes"),
-        (lambda w: {"weights": w, "tokens": TOKENS[:4]}, "5 queries and 5 keys, but 4 query tokens"),
+        (
+            lambda w: {"weights": (), "tokens": TOKENS},
+            "is empty: the model returned none. Under sdpa",
+        ),
+        (
+            lambda w: {"weights": np.repeat(w[:, None], 2, 1), "tokens": TOKENS},
+            "holds a batch of 2 texts",
+        ),
+        (
+            lambda w: {"weights": w[0], "tokens": TOKENS},
+            r"has shape \(5, 5\); wanted are three axes",
+        ),
+        (
+            lambda w: {"weights": w, "tokens": TOKENS[:4]},
+            "5 queries and 5 keys, but 4 query tokens",
+        ),
         (lambda w: {"weights": w, "tokens": "abcde"}, "not the string 'abcde'"),
-        (lambda w: {"weights": w, "tokens": TOKENS, "sentence_b_start": 5}, "must lie between 1 and 4"),
-        (lambda w: {"weights": [[[[1, 2], [3]]]], "tokens": TOKENS}, "not an array of numbers with equally long rows"),
+        (
+            lambda w: {"weights": w, "tokens": TOKENS, "sentence_b_start": 5},
+            "must lie between 1 and 4",
+        ),
+        (
+            lambda w: {"weights": [[[[1, 2], [3]]]], "tokens": TOKENS},
+            "not an array of numbers with equally long rows",
+        ),
         (lambda w: {"weights": np.log(w), "tokens": TOKENS}, "are these scores before softmax"),
         (lambda w: {"weights": np.float32(1), "tokens": TOKENS}, "is a single number"),
     ],

@@ -21,7 +21,12 @@ def generation(**changes):
         "probabilities": (0.5, 0.25, 1.0),
         "entropies": (1.5, 2.0, 0.0),
         "ranks": (1, 2, 1),
-        "alternatives": ((Candidate(id=4, piece="a", probability=0.5), Candidate(id=9, piece="x", probability=0.3)),)
+        "alternatives": (
+            (
+                Candidate(id=4, piece="a", probability=0.5),
+                Candidate(id=9, piece="x", probability=0.3),
+            ),
+        )
         + ((),) * 2,
     }
     return Generation(**given | changes)
@@ -41,7 +46,10 @@ def test_steps_queries_and_tokens_are_told_apart():
     [
         ({"reads": ()}, "reads must be whole numbers from 1 on, one for each pass"),
         ({"reads": (3, 0, 3)}, "reads must be whole numbers from 1 on"),
-        ({"reads": (3, 1, 1)}, "5 tokens were read, but a prompt of 4 and 3 written make 6, for the last one is never"),
+        (
+            {"reads": (3, 1, 1)},
+            "5 tokens were read, but a prompt of 4 and 3 written make 6, for the last one is never",
+        ),
         ({"prompt": 0}, "a prompt of 0"),
         ({"tokens": Tokens(pieces=())}, "no token was written"),
         ({"stop": "bored"}, "stop must be one of end, length, criterion, not 'bored'"),
@@ -52,7 +60,10 @@ def test_steps_queries_and_tokens_are_told_apart():
         ({"entropies": (1.0, -0.5, 0.0)}, "the entropy -0.5 is none"),
         ({"entropies": (1.0, float("inf"), 0.0)}, "the entropy inf is none"),
         ({"alternatives": ((),)}, "1 alternatives for 3 tokens"),
-        ({"alternatives": ((Candidate(id=1, piece="", probability=0.6),) * 2, (), ())}, "the probability 1.2 is none"),
+        (
+            {"alternatives": ((Candidate(id=1, piece="", probability=0.6),) * 2, (), ())},
+            "the probability 1.2 is none",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said(changes, message):
@@ -70,7 +81,9 @@ def record_of(found, ids=None):
 def test_a_record_holds_what_was_read():
     assert record_of(generation()).summary.endswith("6 x 7 tokens; 3 tokens generated")
     record_of(generation(), (1, 1, 1, 1, 4, 5))
-    with pytest.raises(RecordError, match=r"reads the ids \[4, 7\] after its prompt, but written were \[4, 5\]"):
+    with pytest.raises(
+        RecordError, match=r"reads the ids \[4, 7\] after its prompt, but written were \[4, 5\]"
+    ):
         record_of(generation(), (1, 1, 1, 1, 4, 7))
     with pytest.raises(RecordError, match="7 tokens were read, but stack 'cross' has 6 queries"):
         record_of(generation(prompt=5, reads=(7,)))

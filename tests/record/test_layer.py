@@ -33,7 +33,10 @@ def plain_weights(layer):
             terms = []
             for key in range(KEYS):
                 score = (
-                    sum(layer.queries[head, query, f] * layer.keys[key_head, key, f] for f in range(WIDTH))
+                    sum(
+                        layer.queries[head, query, f] * layer.keys[key_head, key, f]
+                        for f in range(WIDTH)
+                    )
                     * layer.scale
                 )
                 if layer.soft_cap is not None:
@@ -47,7 +50,9 @@ def plain_weights(layer):
     return found
 
 
-@pytest.mark.parametrize("extra", ["nothing", "visible", "bias", "one bias", "soft_cap", "sinks", "everything"])
+@pytest.mark.parametrize(
+    "extra", ["nothing", "visible", "bias", "one bias", "soft_cap", "sinks", "everything"]
+)
 def test_recomputed_weights_follow_the_definition(qk, rng, extra):
     visible = rng.random((QUERIES, KEYS)) < 0.6
     visible[0] = False
@@ -58,7 +63,9 @@ def test_recomputed_weights_follow_the_definition(qk, rng, extra):
         "soft_cap": {"soft_cap": 0.7},
         "sinks": {"sinks": rng.standard_normal(HEADS)},
     }
-    options["everything"] = {name: value for option in options.values() for name, value in option.items()}
+    options["everything"] = {
+        name: value for option in options.values() for name, value in option.items()
+    }
     layer = Layer(layer=0, **qk, **options.get(extra, {}))
     np.testing.assert_allclose(layer.weights_of(), plain_weights(layer), atol=1e-12)
     for head in range(HEADS):
@@ -123,9 +130,18 @@ def broken(weights, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda w: w.__setitem__((1, 2, 3), np.nan), r"weights of layer 4 holds nan at \[1, 2, 3\]"),
-        (lambda w: w.__setitem__((1, 2, 3), -0.25), r"negative weight -0.25 at \[1, 2, 3\]; are these scores"),
-        (lambda w: w.__setitem__((1, 2, 3), w[1, 2, 3] + 0.5), "head 1, query 2 sums to 1.5; rows must sum to 1"),
+        (
+            lambda w: w.__setitem__((1, 2, 3), np.nan),
+            r"weights of layer 4 holds nan at \[1, 2, 3\]",
+        ),
+        (
+            lambda w: w.__setitem__((1, 2, 3), -0.25),
+            r"negative weight -0.25 at \[1, 2, 3\]; are these scores",
+        ),
+        (
+            lambda w: w.__setitem__((1, 2, 3), w[1, 2, 3] + 0.5),
+            "head 1, query 2 sums to 1.5; rows must sum to 1",
+        ),
         (lambda w: w.__imul__(0), "head 0, query 0 sums to 0; rows must sum to 1"),
     ],
 )
@@ -150,15 +166,24 @@ def test_sinks_allow_rows_below_one_but_not_above(weights):
     ("change", "message"),
     [
         ({"keys": np.zeros((4, KEYS, WIDTH))}, "6 heads cannot share 4 key/value heads"),
-        ({"keys": np.zeros((KV_HEADS, KEYS, 3))}, r"keys of layer 0 has shape \(2, 7, 3\), but .* is \(2, 7, 4\)"),
+        (
+            {"keys": np.zeros((KV_HEADS, KEYS, 3))},
+            r"keys of layer 0 has shape \(2, 7, 3\), but .* is \(2, 7, 4\)",
+        ),
         ({"values": np.zeros((KV_HEADS, 6, 9))}, r"values of layer 0 has shape"),
-        ({"weights": np.zeros((QUERIES, KEYS))}, r"weights of layer 0 has shape \(5, 7\); wanted are the axes"),
+        (
+            {"weights": np.zeros((QUERIES, KEYS))},
+            r"weights of layer 0 has shape \(5, 7\); wanted are the axes",
+        ),
         ({"queries": np.zeros((1, HEADS, QUERIES, WIDTH))}, "wanted are the axes"),
         ({"sinks": np.zeros(5)}, "sinks of layer 0 has shape"),
         ({"bias": np.zeros((2, QUERIES, KEYS))}, "has 2 heads; give 1 or 6"),
         ({"visible": np.ones((KEYS, QUERIES), bool)}, "visible of layer 0 has shape"),
         ({"keys": None}, "neither weights nor queries and keys"),
-        ({"queries": np.zeros((HEADS, QUERIES, WIDTH), int)}, "must be a NumPy array of floating point, not int64"),
+        (
+            {"queries": np.zeros((HEADS, QUERIES, WIDTH), int)},
+            "must be a NumPy array of floating point, not int64",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(qk, change, message):

@@ -22,7 +22,9 @@ def test_any_mask_comes_back_from_its_runs(dense):
 
 @pytest.mark.parametrize(("queries", "keys"), [(4, 4), (3, 7), (5, 3)])
 def test_causal_is_the_lower_triangle(queries, keys):
-    np.testing.assert_array_equal(Mask.causal(queries, keys), np.tri(queries, keys, keys - queries, dtype=bool))
+    np.testing.assert_array_equal(
+        Mask.causal(queries, keys), np.tri(queries, keys, keys - queries, dtype=bool)
+    )
 
 
 def band(queries, keys, before, after):

@@ -48,7 +48,12 @@ def _check_figures(record, part):
     texts = figure.to_bytes("svg").decode().replace("\u00a0", " ")
     for share in missing[[0, 2]].mean(axis=0):
         assert f"{share:.2f}".removeprefix("0") in texts
-    figure = hs.figure(record, view="head", layer=1, heads=[1], query=3).to_bytes("svg").decode().replace("\u00a0", " ")
+    figure = (
+        hs.figure(record, view="head", layer=1, heads=[1], query=3)
+        .to_bytes("svg")
+        .decode()
+        .replace("\u00a0", " ")
+    )
     assert f"not kept: {100 * missing[1, 3]:.0f} % of what “d” looks at" in figure
 
 
@@ -65,20 +70,33 @@ def test_more_than_a_whole_row_is_refused_all_the_same(weights):
 
 @pytest.mark.parametrize("given", ["read", "read and written"])
 def test_what_generate_returns_is_joined(given):
-    model, tokenizer = tiny_model("llama", writes=True, attn_implementation="eager"), tiny_tokenizer()
+    model, tokenizer = (
+        tiny_model("llama", writes=True, attn_implementation="eager"),
+        tiny_tokenizer(),
+    )
     inputs = tokenizer("the cat sat", return_tensors="pt")
     out = model.generate(
-        **inputs, max_new_tokens=4, do_sample=False, output_attentions=True, return_dict_in_generate=True
+        **inputs,
+        max_new_tokens=4,
+        do_sample=False,
+        output_attentions=True,
+        return_dict_in_generate=True,
     )
     pieces = tokenizer.convert_ids_to_tokens(out.sequences[0])
     record = hs.from_weights(out.attentions, pieces if given == "read and written" else pieces[:-1])
     with torch.no_grad():
         whole = model(out.sequences[:, :-1], output_attentions=True).attentions
-    assert np.allclose(record["self"].weights(), np.concatenate([layer.numpy() for layer in whole]), atol=1e-6)
+    assert np.allclose(
+        record["self"].weights(), np.concatenate([layer.numpy() for layer in whole]), atol=1e-6
+    )
 
 
 def test_steps_that_do_not_go_on_from_each_other_are_refused():
-    steps = [[np.full((1, 2, 3, 3), 1 / 3)], [np.full((1, 2, 1, 3), 1 / 3)], [np.full((1, 2, 1, 4), 1 / 4)]]
+    steps = [
+        [np.full((1, 2, 3, 3), 1 / 3)],
+        [np.full((1, 2, 1, 3), 1 / 3)],
+        [np.full((1, 2, 1, 4), 1 / 4)],
+    ]
     with pytest.raises(RecordError, match="step 1 has 3 keys, and 4 tokens were read by then"):
         hs.from_weights(steps, list("abcde"))
     two = [[np.full((2, 2, 3, 3), 1 / 3)], [np.full((2, 2, 1, 4), 1 / 4)]]

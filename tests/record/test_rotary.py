@@ -77,9 +77,14 @@ def test_the_place_of_the_first_token_is_found_wherever_it_is(first, base, style
 
 
 def test_a_layer_that_cannot_turn_back_says_so_unless_both_were_kept(rng):
-    before = {"queries_before": rng.standard_normal((6, 5, 4)), "keys_before": rng.standard_normal((2, 5, 4))}
+    before = {
+        "queries_before": rng.standard_normal((6, 5, 4)),
+        "keys_before": rng.standard_normal((2, 5, 4)),
+    }
     after = {"queries": rng.standard_normal((6, 5, 4)), "keys": rng.standard_normal((2, 5, 4))}
-    with pytest.raises(RecordError, match=r"Layer 3: nobody knows, so that .* capture with keep=\('qk', 'before'\)"):
+    with pytest.raises(
+        RecordError, match=r"Layer 3: nobody knows, so that .* capture with keep=\('qk', 'before'\)"
+    ):
         Layer(layer=3, **after, turned="nobody knows").before_positions()
     kept = Layer(layer=3, **after, **before, turned="nobody knows").before_positions()
     for found, wanted in zip(kept, before.values(), strict=True):

@@ -36,9 +36,13 @@ def by_loops(row, query, keys, ids, itself):
         "offsets": [row[query + o] if 0 <= query + o < len(row) else 0.0 for o in OFFSETS],
         "first": row[0],
         "special": sum(p for p, marked in zip(row, keys.special, strict=True) if marked),
-        "segments": [sum(p for p, at in zip(row, keys.segments, strict=True) if at == n) for n in (0, 1)],
+        "segments": [
+            sum(p for p, at in zip(row, keys.segments, strict=True) if at == n) for n in (0, 1)
+        ],
         "same_token": sum(
-            p for key, (p, n) in enumerate(zip(row, keys.ids, strict=True)) if n == ids[query] and key != itself
+            p
+            for key, (p, n) in enumerate(zip(row, keys.ids, strict=True))
+            if n == ids[query] and key != itself
         ),
         "largest": max(row),
         "top_keys": order,
@@ -49,12 +53,18 @@ def by_loops(row, query, keys, ids, itself):
 @pytest.mark.parametrize("rows", [None, (1, 3, 4)])
 def test_every_statistic_is_its_definition(weights, rows):
     covered = range(QUERIES) if rows is None else rows
-    found = statistics_of(weights, KEY_TOKENS, QUERY_TOKENS, rows=None if rows is None else np.array(rows), top=TOP)
+    found = statistics_of(
+        weights, KEY_TOKENS, QUERY_TOKENS, rows=None if rows is None else np.array(rows), top=TOP
+    )
     for head in range(HEADS):
         for at, query in enumerate(covered):
-            wanted = by_loops(weights[head, query].astype(float), query, KEY_TOKENS, QUERY_TOKENS.ids, None)
+            wanted = by_loops(
+                weights[head, query].astype(float), query, KEY_TOKENS, QUERY_TOKENS.ids, None
+            )
             for name, value in wanted.items():
-                np.testing.assert_allclose(getattr(found, name)[head, at], value, atol=1e-12, err_msg=name)
+                np.testing.assert_allclose(
+                    getattr(found, name)[head, at], value, atol=1e-12, err_msg=name
+                )
     np.testing.assert_allclose(found.received, weights[:, list(covered)].astype(float).mean(1))
     assert set(wanted) | {"received"} == set(STATISTICS)
 
@@ -82,13 +92,26 @@ def test_one_text_is_one_segment(weights):
 def test_a_row_of_zeros_has_statistics_of_zero(weights):
     weights[:, 2] = 0
     found = statistics_of(weights, KEY_TOKENS, QUERY_TOKENS, top=TOP)
-    for name in ("entropy", "offsets", "first", "special", "segments", "same_token", "largest", "top_weights"):
+    for name in (
+        "entropy",
+        "offsets",
+        "first",
+        "special",
+        "segments",
+        "same_token",
+        "largest",
+        "top_weights",
+    ):
         assert (getattr(found, name)[:, 2] == 0).all(), name
     assert (found.top_keys[:, 2] == -1).all()
 
 
 def test_more_are_asked_for_than_there_are_keys(weights):
-    assert statistics_of(weights, KEY_TOKENS, QUERY_TOKENS, top=99).top_keys.shape == (HEADS, QUERIES, KEYS)
+    assert statistics_of(weights, KEY_TOKENS, QUERY_TOKENS, top=99).top_keys.shape == (
+        HEADS,
+        QUERIES,
+        KEYS,
+    )
 
 
 def test_sizes(found, weights):
@@ -105,7 +128,9 @@ def test_means_are_over_the_rows(found):
 
 
 def test_the_error_is_that_of_a_sample_without_replacement(rng):
-    """Over all samples there are, the mean square of the deviation equals the mean of the squared error."""
+    """Over all samples there are, the mean square of the deviation equals the mean of the squared
+    error.
+    """
     from itertools import combinations
 
     weights = random_weights(rng, (HEADS, QUERIES, KEYS))
@@ -115,13 +140,19 @@ def test_the_error_is_that_of_a_sample_without_replacement(rng):
             statistics_of(weights, KEY_TOKENS, QUERY_TOKENS, rows=np.array(rows))
             for rows in combinations(range(QUERIES), 3)
         ]
-        deviations = np.mean([(sample.mean(name) - whole.mean(name)) ** 2 for sample in samples], axis=0)
-        np.testing.assert_allclose(np.mean([sample.error(name) ** 2 for sample in samples], axis=0), deviations)
+        deviations = np.mean(
+            [(sample.mean(name) - whole.mean(name)) ** 2 for sample in samples], axis=0
+        )
+        np.testing.assert_allclose(
+            np.mean([sample.error(name) ** 2 for sample in samples], axis=0), deviations
+        )
 
 
 @pytest.mark.parametrize("name", ["received", "top_keys", "rows", "nonsense"])
 def test_no_mean_of_what_is_not_of_rows(found, name):
-    with pytest.raises(RecordError, match=f"hold entropy, .*largest, top_weights of every row, not '{name}'"):
+    with pytest.raises(
+        RecordError, match=f"hold entropy, .*largest, top_weights of every row, not '{name}'"
+    ):
         found.mean(name)
     with pytest.raises(RecordError, match="not 'same_token'"):
         dataclasses.replace(found, same_token=None).error("same_token")
@@ -145,7 +176,11 @@ def test_arrays_are_frozen(found):
         ("offsets", lambda array: array[..., :3], "offsets has shape"),
         ("segments", lambda array: array[0], "segments has shape"),
         ("received", lambda array: array * 9, "received runs from"),
-        ("received", lambda array: array.astype(int), "received must be a NumPy array of floating point"),
+        (
+            "received",
+            lambda array: array.astype(int),
+            "received must be a NumPy array of floating point",
+        ),
         ("top_keys", lambda array: array + KEYS, "top_keys runs from"),
         ("top_keys", lambda array: array - KEYS, "top_keys runs from -"),
         ("top_keys", lambda array: array.astype(float), "top_keys must be whole numbers"),
@@ -160,7 +195,8 @@ def test_what_statistics_cannot_be_is_refused(found, name, change, message):
 
 
 @pytest.mark.parametrize(
-    "rows", [[0, 1], [0, 1, 1], [0, 2, 1], [-1, 0, 1], [0, 1, QUERIES], [0.0, 1.0, 2.0], [[0], [1], [2]]]
+    "rows",
+    [[0, 1], [0, 1, 1], [0, 2, 1], [-1, 0, 1], [0, 1, QUERIES], [0.0, 1.0, 2.0], [[0], [1], [2]]],
 )
 def test_rows_that_cannot_be_are_refused(weights, rows):
     part = statistics_of(weights, KEY_TOKENS, QUERY_TOKENS, rows=np.array([0, 2, 3]))

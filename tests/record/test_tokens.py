@@ -4,21 +4,51 @@ from headscope import RecordError, Tokens
 
 
 def test_bare_pieces_get_labels_marks_and_segments():
-    tokens = Tokens(pieces=("[CLS]", "straw", "##berries", "Ġstore", "▁the", "##", "<s>", "<|end|>", "a<b", "[SEP]"))
-    assert tokens.labels == ("[CLS]", "straw", "berries", "store", "the", "##", "<s>", "<|end|>", "a<b", "[SEP]")
+    tokens = Tokens(
+        pieces=(
+            "[CLS]",
+            "straw",
+            "##berries",
+            "Ġstore",
+            "▁the",
+            "##",
+            "<s>",
+            "<|end|>",
+            "a<b",
+            "[SEP]",
+        )
+    )
+    assert tokens.labels == (
+        "[CLS]",
+        "straw",
+        "berries",
+        "store",
+        "the",
+        "##",
+        "<s>",
+        "<|end|>",
+        "a<b",
+        "[SEP]",
+    )
     assert tokens.special == (True, False, False, False, False, False, True, True, False, True)
     assert tokens.segments == (0,) * 10
     assert [i for i, on in enumerate(tokens.continues) if on] == [2]
 
 
 def test_continues_follows_words_within_a_segment():
-    tokens = Tokens(pieces=("a", "b", "c", "d", "e"), words=(0, 0, None, 1, 1), segments=(0, 0, 0, 0, 1))
+    tokens = Tokens(
+        pieces=("a", "b", "c", "d", "e"), words=(0, 0, None, 1, 1), segments=(0, 0, 0, 0, 1)
+    )
     assert tokens.continues == (False, True, False, False, False)
 
 
 def test_take_keeps_everything_of_the_kept():
     tokens = Tokens(
-        pieces=("a", "b", "c"), texts=("abc",), ids=(5, 6, 7), offsets=((0, 1), None, (2, 3)), words=(0, 1, 2)
+        pieces=("a", "b", "c"),
+        texts=("abc",),
+        ids=(5, 6, 7),
+        offsets=((0, 1), None, (2, 3)),
+        words=(0, 1, 2),
     )
     assert tokens.take([0, 2]) == Tokens(
         pieces=("a", "c"), texts=("abc",), ids=(5, 7), offsets=((0, 1), (2, 3)), words=(0, 2)
@@ -26,14 +56,18 @@ def test_take_keeps_everything_of_the_kept():
 
 
 def test_patches_have_places_in_the_grid_of_their_picture():
-    tokens = Tokens(pieces=("[CLS]", "a", "b", "c"), grids=((1, 3),), places=(None, (0, 0), (0, 1), (0, 2)))
+    tokens = Tokens(
+        pieces=("[CLS]", "a", "b", "c"), grids=((1, 3),), places=(None, (0, 0), (0, 1), (0, 2))
+    )
     assert tokens.grid == (1, 3)
     assert tokens.pictures == (None, 0, 0, 0)
     assert tokens.take([0, 2]) == Tokens(
         pieces=("[CLS]", "b"), grids=((1, 3),), places=(None, (0, 1)), pictures=(None, 0)
     )
     assert Tokens(pieces=("a",)).grid is None
-    several = Tokens(pieces=("a", "b"), grids=((1, 2), (3, 5)), places=((0, 1), (2, 4)), pictures=(0, 1))
+    several = Tokens(
+        pieces=("a", "b"), grids=((1, 2), (3, 5)), places=((0, 1), (2, 4)), pictures=(0, 1)
+    )
     assert several.grid is None
 
 
@@ -53,14 +87,26 @@ def test_frames_have_times():
             r"offsets \(1, 3\) of token 0 \('a'\) leave text 0",
         ),
         ({"pieces": ("a",), "offsets": ((0, 1),)}, "leave text 0 with its 0 characters"),
-        ({"pieces": ("a", "b"), "grids": ((1, 1),), "places": ((0, 0),)}, "1 places were given for 2 pieces"),
-        ({"pieces": ("a",), "places": ((0, 0),)}, r"token 0 \('a'\) has the place \(0, 0\) .* there are 0 grids"),
+        (
+            {"pieces": ("a", "b"), "grids": ((1, 1),), "places": ((0, 0),)},
+            "1 places were given for 2 pieces",
+        ),
+        (
+            {"pieces": ("a",), "places": ((0, 0),)},
+            r"token 0 \('a'\) has the place \(0, 0\) .* there are 0 grids",
+        ),
         (
             {"pieces": ("a",), "grids": ((1, 1),), "pictures": (0,), "places": (None,)},
             "has the place None in picture 0",
         ),
-        ({"pieces": ("a",), "grids": ((3, 5),), "places": ((0, 5),)}, "leaves the grid of 3 x 5 patches"),
-        ({"pieces": ("a",), "times": ((1.0, 0.5),)}, r"times \(1.0, 0.5\) of token 0 must be \(start, stop\)"),
+        (
+            {"pieces": ("a",), "grids": ((3, 5),), "places": ((0, 5),)},
+            "leaves the grid of 3 x 5 patches",
+        ),
+        (
+            {"pieces": ("a",), "times": ((1.0, 0.5),)},
+            r"times \(1.0, 0.5\) of token 0 must be \(start, stop\)",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(fields, message):

@@ -73,7 +73,10 @@ def test_a_result_is_kept_and_comes_back(name, tmp_path):
 
 def test_a_name_of_0_1_gets_its_format_and_a_warning(tmp_path):
     found = hs.load(OLD / "relations.npz")
-    with pytest.warns(DeprecationWarning, match=r"a\.npz: results are kept as \.safetensors; \.npz is written for one"):
+    with pytest.warns(
+        DeprecationWarning,
+        match=r"a\.npz: results are kept as \.safetensors; \.npz is written for one",
+    ):
         path = found.save(tmp_path / "a.npz")
     assert path.read_bytes()[:2] == b"PK"
     assert str(load_relations(path)) == str(hs.load(path)) == str(found)
@@ -87,10 +90,15 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[-3] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(hs.FileError, match=r"a\.safetensors is damaged: \w+ is not what was written; run the study"):
+    with pytest.raises(
+        hs.FileError, match=r"a\.safetensors is damaged: \w+ is not what was written; run the study"
+    ):
         hs.load(path)
     path.write_bytes(raw[:-8])
-    with pytest.raises(hs.FileError, match=r"a\.safetensors is cut or no \.safetensors file .*; run the study again"):
+    with pytest.raises(
+        hs.FileError,
+        match=r"a\.safetensors is cut or no \.safetensors file .*; run the study again",
+    ):
         load_alignment_study(path)
 
 
@@ -98,7 +106,9 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     path = hs.load(OLD / "relations.npz").save(tmp_path / "a.safetensors")
     with pytest.raises(hs.FileError, match="holds no coreference"):
         load_coref(path)
-    with pytest.raises(hs.FileError, match=r"holds a result \(relations\) and no record; headscope.load reads both"):
+    with pytest.raises(
+        hs.FileError, match=r"holds a result \(relations\) and no record; headscope.load reads both"
+    ):
         hs.storage.load(path)
     record = hs.save(random_record(), tmp_path / "r.safetensors")
     with pytest.raises(hs.FileError, match="holds no relations"):
@@ -108,20 +118,26 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         hs.load(Statistic((1,)).save(tmp_path / "s.npz"))
     with pytest.raises(hs.FileError, match=r"gone\.safetensors is not there"):
         hs.load(tmp_path / "gone.safetensors")
-    with pytest.raises(hs.FileError, match="holds 'lengths', which this headscope does not know; update"):
+    with pytest.raises(
+        hs.FileError, match="holds 'lengths', which this headscope does not know; update"
+    ):
         hs.load(hs.storage.save_kept(tmp_path / "l.safetensors", "lengths", {}, {}))
 
 
 def test_what_cannot_be_kept_says_so(tmp_path):
     compared = hs.compare(random_record(seed=1), random_record(seed=2))
-    with pytest.raises(hs.FileError, match=r"A Comparison is not kept as a file; keep its table, to_pandas\(\)"):
+    with pytest.raises(
+        hs.FileError, match=r"A Comparison is not kept as a file; keep its table, to_pandas\(\)"
+    ):
         hs.save(compared, tmp_path / "a.safetensors")
 
 
 def test_heads_are_kept_with_what_they_are_told_by(tmp_path):
     records = [random_record(seed=seed) for seed in range(6)]
     beside = hs.heads([random_record(seed=seed) for seed in range(6, 9)])
-    found = hs.patterns.heads(records, groups="aabbcc", distances=True, random_weights=beside, margin=0.2, alpha=0.1)
+    found = hs.patterns.heads(
+        records, groups="aabbcc", distances=True, random_weights=beside, margin=0.2, alpha=0.1
+    )
     again = hs.load(hs.save(found, tmp_path / "heads.safetensors"))
     np.testing.assert_equal(again.columns(), found.columns())
     np.testing.assert_array_equal(again.distances, found.distances)
@@ -164,5 +180,8 @@ def test_files_say_which_headscope_wrote_them(tmp_path):
 
 
 def test_reading_results_needs_no_torch():
-    code = f"import sys, headscope as hs; hs.load({str(OLD / 'relations.npz')!r}); sys.exit('torch' in sys.modules)"
+    code = (
+        f"import sys, headscope as hs; hs.load({str(OLD / 'relations.npz')!r}); sys.exit('torch' "
+        "in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

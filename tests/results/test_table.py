@@ -1,4 +1,6 @@
-"""Every result is printed by one printer: plain words first, at most 100 columns, a legend, HTML in notebooks."""
+"""Every result is printed by one printer: plain words first, at most 100 columns, a legend, HTML in
+notebooks.
+"""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +19,11 @@ HOSTILE = "<script>alert(1)</script> & \"'"
 def results():
     """One of each kind that needs no model."""
     yield from (hs.load(OLD / name) for name in KEPT)
-    yield hs.compare(random_record(seed=1), random_record(seed=2), spread=[(random_record(seed=3), random_record())])
+    yield hs.compare(
+        random_record(seed=1),
+        random_record(seed=2),
+        spread=[(random_record(seed=3), random_record())],
+    )
     yield hs.heads([random_record(seed=seed, layers=3) for seed in range(3)])
 
 
@@ -52,7 +58,9 @@ def test_no_line_of_any_result_is_longer_than_100():
 def test_the_summary_comes_first_and_is_words():
     for found in results():
         summary = found.summary()
-        assert " ".join(str(found).split()).startswith(" ".join(summary.split())), type(found).__name__
+        assert " ".join(str(found).split()).startswith(" ".join(summary.split())), type(
+            found
+        ).__name__
         assert "<" not in summary.splitlines()[0].split(":")[0]
         assert found.table() in str(found)
 
@@ -99,7 +107,10 @@ def test_strings_of_strangers_are_escaped():
 
 def test_columns_that_do_not_fit_stand_below_behind_the_first():
     names = ["key", *(f"column {number}" for number in range(20))]
-    rows = [names, *([f"row {row}", *(f"{row}.{number}" for number in range(20))] for row in range(3))]
+    rows = [
+        names,
+        *([f"row {row}", *(f"{row}.{number}" for number in range(20))] for row in range(3)),
+    ]
     parts = str(TextTable.of_rows(rows, says={"column 19": "the last"})).split("\n\n")
     assert len(parts) == 3
     assert all(part.startswith("key") and "\nrow 2" in part for part in parts)
@@ -109,18 +120,27 @@ def test_columns_that_do_not_fit_stand_below_behind_the_first():
 
 
 def test_long_cells_are_wrapped_in_their_column():
-    words = "next 0.90 [0.80, 1.00], previous 0.70 [0.60, 0.80], delimiter 0.65 [0.60, 0.70], sink 0.9, bag 0.8, same 1"
-    text = str(TextTable.of_rows([("head", "labels"), ("0-0", words), ("0-1", "-")], wraps=("labels",)))
+    words = (
+        "next 0.90 [0.80, 1.00], previous 0.70 [0.60, 0.80], delimiter 0.65 [0.60, 0.70], sink "
+        "0.9, bag 0.8, same 1"
+    )
+    text = str(
+        TextTable.of_rows([("head", "labels"), ("0-0", words), ("0-1", "-")], wraps=("labels",))
+    )
     lines = text.splitlines()
     assert max(map(len, lines)) <= 100
     assert [line[:3] for line in lines] == ["hea", "0-0", "   ", "0-1"]
     assert " ".join(text.replace("0-0", "").split()).startswith(f"head labels {words} 0-1")
-    squeezed = str(TextTable.of_rows([("head", "a", "labels"), ("0-0", "x" * 60, words)], wraps=("labels",)))
+    squeezed = str(
+        TextTable.of_rows([("head", "a", "labels"), ("0-0", "x" * 60, words)], wraps=("labels",))
+    )
     assert squeezed.splitlines()[0].split() == ["head", "a", "labels"]
 
 
 def test_numbers_stand_on_the_right_where_that_is_wanted():
-    table = TextTable.of_rows([("layer", "share"), ("0", "9 %"), ("all", "10 %")], align="right", title="Shares:")
+    table = TextTable.of_rows(
+        [("layer", "share"), ("0", "9 %"), ("all", "10 %")], align="right", title="Shares:"
+    )
     assert str(table).splitlines() == ["Shares:", "layer  share", "0        9 %", "all     10 %"]
     assert aligned([("a", "b"), ("long", "c")]) == ["a     b", "long  c"]
 

@@ -75,7 +75,11 @@ def test_a_group_that_cannot_be_kept_loses_its_rights(tmp_path, monkeypatch):
 
     def of_another(self, **options):
         found = plain(self, **options)
-        return os.stat_result((*found[:5], found.st_gid + 1, *found[6:])) if self.suffix == ".part" else found
+        return (
+            os.stat_result((*found[:5], found.st_gid + 1, *found[6:]))
+            if self.suffix == ".part"
+            else found
+        )
 
     def refused(*_):
         raise PermissionError(1, "Operation not permitted")
@@ -122,7 +126,10 @@ def test_a_link_to_nothing_makes_its_target(tmp_path):
 def test_links_in_a_ring_are_refused(tmp_path):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(FileError, match="too many levels of symbolic links"), written_whole(tmp_path / "a"):
+    with (
+        pytest.raises(FileError, match="too many levels of symbolic links"),
+        written_whole(tmp_path / "a"),
+    ):
         pass
     assert names(tmp_path) == ["a", "b"]
 
@@ -158,7 +165,10 @@ def test_a_device_is_refused_and_stays_one(tmp_path, monkeypatch, kind, said):
         return os.stat_result((kind | 0o666, *found[1:])) if str(given) == str(path) else found
 
     monkeypatch.setattr(os, "stat", device)
-    with pytest.raises(FileError, match=f"is {said}, and a regular file is wanted"), written_whole(path) as temporary:
+    with (
+        pytest.raises(FileError, match=f"is {said}, and a regular file is wanted"),
+        written_whole(path) as temporary,
+    ):
         temporary.write_text("replaced")
     assert path.read_text() == "as it was"
 
@@ -199,7 +209,9 @@ def test_a_living_writer_keeps_its_file(tmp_path):
 
 
 def test_a_file_that_is_taken_before_it_is_locked_is_begun_anew(tmp_path, monkeypatch):
-    """Another writer may take a new file for a leftover in the moment between its making and its lock."""
+    """Another writer may take a new file for a leftover in the moment between its making and its
+    lock.
+    """
     plain, taken = fcntl.flock, []
 
     def slow(handle, how):
@@ -265,7 +277,8 @@ from headscope.testing import random_record
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 statistic = Statistic((4096,))
 statistic.update("a", np.random.default_rng(0).random(4096))
-for save in (lambda: hs.save(random_record(queries=64, keys=80), sys.argv[1]), lambda: statistic.save(sys.argv[1])):
+record = random_record(queries=64, keys=80)
+for save in (lambda: hs.save(record, sys.argv[1]), lambda: statistic.save(sys.argv[1])):
     try:
         save()
     except hs.FileError as error:
@@ -277,9 +290,13 @@ def test_a_file_that_may_not_grow_is_a_file_error(tmp_path):
     """As on a full disk: what was there before stays, and nothing is left behind."""
     path = tmp_path / "run.safetensors"
     path.write_text("before")
-    done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False
+    )
     # NumPy 1 leaves its archive open where it could not write, and Python complains of that later
-    assert done.stderr == "" or (np.__version__.startswith("1.") and "ZipFile.__del__" in done.stderr)
+    assert done.stderr == "" or (
+        np.__version__.startswith("1.") and "ZipFile.__del__" in done.stderr
+    )
     assert done.stdout.lower().count("file too large") == 2
     assert done.stdout.startswith(f"Cannot write {path}: ")
     assert path.read_text() == "before"

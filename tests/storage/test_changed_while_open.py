@@ -1,4 +1,6 @@
-"""A record whose file is cut, overwritten, replaced or removed while it is open: right numbers, or an error."""
+"""A record whose file is cut, overwritten, replaced or removed while it is open: right numbers, or
+an error.
+"""
 
 import gc
 import os
@@ -55,7 +57,10 @@ def test_a_file_that_is_cut_gives_an_error(path):
 
 
 def test_a_file_that_is_overwritten_gives_an_error_and_no_other_numbers(path, tmp_path):
-    other = hs.save(random_record(layers=3, heads=4, queries=40, keys=48, seed=1), tmp_path / "other.safetensors")
+    other = hs.save(
+        random_record(layers=3, heads=4, queries=40, keys=48, seed=1),
+        tmp_path / "other.safetensors",
+    )
     record = hs.load(path)
     assert other.stat().st_size == path.stat().st_size
     shutil.copyfile(other, path)
@@ -168,7 +173,9 @@ def test_parts_of_an_array(record, path, positioned, monkeypatch):
         (slice(0, 4, 2), slice(30, 2, -9)),
     ]
     for index in indices:
-        np.testing.assert_array_equal(stored.part("weights", *index), wanted[index or ...], err_msg=str(index))
+        np.testing.assert_array_equal(
+            stored.part("weights", *index), wanted[index or ...], err_msg=str(index)
+        )
     with pytest.raises(ValueError, match="read-only"):
         stored.weights[0, 0, 0] = 1
     with pytest.raises(IndexError):
@@ -191,5 +198,7 @@ for load in (hs.load, load_statistic, lambda path: load_kept(path, "relations"),
         except hs.FileError as error:
             print(error)
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert run.stdout.count("is a pipe (FIFO), and a regular file is wanted") == 8

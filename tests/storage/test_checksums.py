@@ -36,7 +36,9 @@ def test_every_flipped_bit_of_an_array_is_noticed(path):
         damaged = bytearray(raw)
         damaged[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
-        with pytest.raises(FileError, match=r"is damaged: cross\.[01]\.weights is not what was written"):
+        with pytest.raises(
+            FileError, match=r"is damaged: cross\.[01]\.weights is not what was written"
+        ):
             hs.load(path, check=True)
         try:
             for layer in hs.load(path)["cross"]:
@@ -64,7 +66,9 @@ def test_arrays_that_changed_places_are_noticed(path):
     start, header = layout(raw)
     (a, b), (c, d) = (header[f"cross.{layer}.weights"]["data_offsets"] for layer in (0, 1))
     body = raw[start:]
-    path.write_bytes(raw[:start] + body[c:d] + body[a:b] if a == 0 else raw[:start] + body[a:b] + body[c:d])
+    path.write_bytes(
+        raw[:start] + body[c:d] + body[a:b] if a == 0 else raw[:start] + body[a:b] + body[c:d]
+    )
     hs.load(path)["cross"].weights(0, 0)
     with pytest.raises(FileError, match="is not what was written"):
         hs.load(path, check=True)
@@ -75,7 +79,9 @@ def test_the_checksum_is_of_dtype_and_shape_too():
     sums = {checksum_of(array), checksum_of(array.reshape(2, 3)), checksum_of(array.view(np.int32))}
     assert len(sums) == 3
     assert checksum_of(np.zeros((0, 2))) != checksum_of(np.zeros((2, 0)))
-    assert checksum_of(array.reshape(2, 3).T) == checksum_of(np.ascontiguousarray(array.reshape(2, 3).T))
+    assert checksum_of(array.reshape(2, 3).T) == checksum_of(
+        np.ascontiguousarray(array.reshape(2, 3).T)
+    )
 
 
 def without_checksums(path):
@@ -94,7 +100,10 @@ def test_a_file_without_checksums_loads_and_says_so_when_asked(path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hs.load(path)
-    with pytest.warns(UserWarning, match=r"run\.safetensors was written by an earlier headscope, without checksums"):
+    with pytest.warns(
+        UserWarning,
+        match=r"run\.safetensors was written by an earlier headscope, without checksums",
+    ):
         record = hs.load(path, check=True)
     hs.load(hs.save(record, path), check=True)
 
@@ -104,7 +113,9 @@ def test_of_a_file_without_checksums_the_values_are_checked(path):
     raw = bytearray(path.read_bytes())
     raw[-4:] = struct.pack("<f", -3.0)
     path.write_bytes(raw)
-    with pytest.raises(FileError, match="is damaged: weights of layer 1 holds the negative weight -3"):
+    with pytest.raises(
+        FileError, match="is damaged: weights of layer 1 holds the negative weight -3"
+    ):
         hs.load(path, check=True)
 
 

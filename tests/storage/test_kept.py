@@ -15,7 +15,9 @@ from headscope.studies import Ablation
 
 def test_what_was_kept_comes_back(tmp_path):
     counts = np.arange(6).reshape(2, 3)
-    path = save_kept(tmp_path / "a.npz", "counts", {"names": ["a\0", "ü"], "of": None}, {"counts": counts})
+    path = save_kept(
+        tmp_path / "a.npz", "counts", {"names": ["a\0", "ü"], "of": None}, {"counts": counts}
+    )
     said, arrays = load_kept(path, "counts")
     assert (said["names"], said["of"]) == (["a\0", "ü"], None)
     assert list(arrays) == ["counts"]
@@ -35,7 +37,9 @@ def test_other_files_are_refused(tmp_path):
         load_kept(tmp_path / "b.npz", "counts")
     newer = json.dumps({"kind": "headscope counts", "version": 2}).encode()
     np.savez(tmp_path / "c.npz", said=np.frombuffer(newer, np.uint8))
-    with pytest.raises(FileError, match=r"c\.npz was written by a newer headscope \(format 2, this one reads 1\)"):
+    with pytest.raises(
+        FileError, match=r"c\.npz was written by a newer headscope \(format 2, this one reads 1\)"
+    ):
         load_kept(tmp_path / "c.npz", "counts")
     with pytest.raises(FileError, match=r"d\.npz is not there"):
         load_kept(tmp_path / "d.npz", "counts")
@@ -47,7 +51,12 @@ def test_what_holds_python_objects_is_refused_and_nothing_is_run(tmp_path):
     made = {"kind": "headscope counts", "version": 1}
     words = np.frombuffer(json.dumps(made).encode(), np.uint8)
     np.savez(tmp_path / "a.npz", said=words, counts=np.array([Touch(run)], object))
-    for load in (lambda path: load_kept(path, "counts"), load_statistic, load_beside, Ablation.load):
+    for load in (
+        lambda path: load_kept(path, "counts"),
+        load_statistic,
+        load_beside,
+        Ablation.load,
+    ):
         with pytest.raises(FileError, match=r"a\.npz is cut or holds no|Python objects"):
             load(tmp_path / "a.npz")
     assert not run.exists()
@@ -86,7 +95,9 @@ def test_a_small_file_does_not_unpack_to_much(tmp_path):
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, said=np.full(250 * 2**20, 32, np.uint8))
     assert path.stat().st_size < 300_000
-    run = subprocess.run([sys.executable, "-c", BOMB, str(path)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", BOMB, str(path)], capture_output=True, text=True, check=True
+    )
     *said, grown = run.stdout.splitlines()
     assert len(said) == 3
     assert all("and would unpack to 262,144,128" in line for line in said)
@@ -104,7 +115,12 @@ def test_counts_that_are_mostly_zero_come_back_however_large_they_are(tmp_path, 
 
 @pytest.mark.parametrize("place", [100, 400])
 def test_a_flipped_bit_is_noticed(tmp_path, place):
-    path = save_kept(tmp_path / "a.npz", "counts", {"names": [str(n) for n in range(99)]}, {"counts": np.arange(99.0)})
+    path = save_kept(
+        tmp_path / "a.npz",
+        "counts",
+        {"names": [str(n) for n in range(99)]},
+        {"counts": np.arange(99.0)},
+    )
     raw = bytearray(path.read_bytes())
     raw[place] ^= 4
     path.write_bytes(raw)

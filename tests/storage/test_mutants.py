@@ -1,4 +1,6 @@
-"""Whatever a file holds, headscope reads it or raises an error of its own; what was read can be used and printed."""
+"""Whatever a file holds, headscope reads it or raises an error of its own; what was read can be
+used and printed.
+"""
 
 import dataclasses
 import importlib.util
@@ -13,7 +15,17 @@ from headscope.evidence import Statistic, load_beside, load_statistic
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
 from headscope.patterns import Mechanism, MechanismTally, Tally, load_mechanism_tally, load_tally
-from headscope.record import Contributions, Generation, Layer, Mask, Record, Rotary, Stack, Tokens, statistics_of
+from headscope.record import (
+    Contributions,
+    Generation,
+    Layer,
+    Mask,
+    Record,
+    Rotary,
+    Stack,
+    Tokens,
+    statistics_of,
+)
 from headscope.studies import (
     Ablation,
     AlignmentStudy,
@@ -65,7 +77,9 @@ def full_record(seed=0):
         layer=1,
         weights=weights,
         value_norms=rng.random((2, 5)),
-        contributions=Contributions(attention=rng.random((4, 5)), missing={"alti": "why"}, expansion=2.0),
+        contributions=Contributions(
+            attention=rng.random((4, 5)), missing={"alti": "why"}, expansion=2.0
+        ),
         statistics=statistics_of(weights, key, query, top=2),
         visible=Mask.of(np.ones((4, 5), bool)),
         changes=("head 0 zeroed",),
@@ -111,7 +125,9 @@ def used_record(path):
         record = hs.load(path, check=check)
     shown(record, record.summary, record.verified, record.texts, record.generation)
     for stack in record.stacks.values():
-        shown(stack.kinds, stack.heads, stack.query.take([0]), stack.key.continues, stack.key.worded)
+        shown(
+            stack.kinds, stack.heads, stack.query.take([0]), stack.key.continues, stack.key.worded
+        )
         for layer in stack:
             shown(layer.kind, layer.dead.sum(), layer.turned, layer.norm, layer.latent)
             layer.weights_of(0)
@@ -166,7 +182,11 @@ def used_mechanism(path):
     found = load_mechanism_tally(path)
     shown(found.statistic.mean.shape, found.row("mass", "margin").shape)
     for cell in range(len(found.cells)):
-        shown(found.carried_at(cell, "margin").shape, found.seen_often(cell), found.by_unit("adds", "score").shape)
+        shown(
+            found.carried_at(cell, "margin").shape,
+            found.seen_often(cell),
+            found.by_unit("adds", "score").shape,
+        )
         shown([found.units[found.cells[cell][0]].name(unit) for unit in range(2)])
 
 
@@ -174,9 +194,12 @@ def kept_norms(path):
     study, rng = NormStudy(), np.random.default_rng(0)
     tokens = Tokens(pieces=("[CLS]", "a", "b", "[SEP]"))
     for number in range(3):
-        layer = Layer(layer=0, weights=random_weights(rng, (2, 4, 4)), value_norms=rng.random((2, 4)))
+        layer = Layer(
+            layer=0, weights=random_weights(rng, (2, 4, 4)), value_norms=rng.random((2, 4))
+        )
         study.update(
-            str(number), Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
+            str(number),
+            Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))}),
         )
     return study.save(path)
 
@@ -188,7 +211,9 @@ def kept_relations(path):
         size = 3 + number % 2
         heads = np.array([-1, *range(size - 1)], np.int16)
         predicted = rng.integers(0, size, (2, 2, 2, size)).astype(np.int16)
-        found._read[f"s{number}"] = Read(("root", *["obj", "det", "obj"][: size - 1]), heads, predicted)
+        found._read[f"s{number}"] = Read(
+            ("root", *["obj", "det", "obj"][: size - 1]), heads, predicted
+        )
     found.left_out["t"] = "why"
     return found.save(path)
 
@@ -209,7 +234,9 @@ def kept_alignment(path):
     found.statistic = Statistic((2, 2, 2, 2, 4))
     for number in range(6):
         wholes = rng.integers(3, 9, (2, 2, 2, 4)).astype(float)
-        found.statistic.update(f"s{number}", np.stack([np.floor(wholes * rng.random(wholes.shape)), wholes]))
+        found.statistic.update(
+            f"s{number}", np.stack([np.floor(wholes * rng.random(wholes.shape)), wholes])
+        )
         found.diagonal.update(f"s{number}", np.array([1.0, 4.0]))
     found.refused[1] = "why"
     return found.save(path)
@@ -219,8 +246,12 @@ def kept_ablation(path):
     rng = np.random.default_rng(0)
     cells = (("self", 0, 0), ("self", 0, 1), ("self", 0, -1))
     facts = {"task": "t", "metric": "m", "by": "zero"}
-    plain = Ablation(cells, rng.random((5, 3)), rng.random(5), **facts, totals={"loss": (1.0, 2.0, 3.0, 4.0)})
-    return dataclasses.replace(plain, control=Ablation(cells, rng.random((5, 3)), rng.random(5), **facts)).save(path)
+    plain = Ablation(
+        cells, rng.random((5, 3)), rng.random(5), **facts, totals={"loss": (1.0, 2.0, 3.0, 4.0)}
+    )
+    return dataclasses.replace(
+        plain, control=Ablation(cells, rng.random((5, 3)), rng.random(5), **facts)
+    ).save(path)
 
 
 def kept_journal(path):
@@ -271,9 +302,12 @@ LITBANK = (
 CONLLU = (
     "# sent_id = a\n# text = He can't go\n1\tHe\the\tPRON\tPRP\tCase=Nom\t2\tnsubj\t_\t_\n"
     "2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_\n2\tca\tcan\tAUX\tMD\t_\t0\troot\t_\t_\n3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t_\t_\n"
-    "4\tgo\tgo\tVERB\tVB\t_\t2\txcomp\t_\t_\n\n# sent_id = b\n1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n"
+    "4\tgo\tgo\tVERB\tVB\t_\t2\txcomp\t_\t_\n\n# sent_id = "
+    "b\n1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n"
 )
-JSONL = '{"text": "a b", "label": 1}\n{"text": "c", "label": "yes"}\n{"text": "d e", "label": 0.5}\n'
+JSONL = (
+    '{"text": "a b", "label": 1}\n{"text": "c", "label": "yes"}\n{"text": "d e", "label": 0.5}\n'
+)
 CASES = {
     "record.safetensors": (lambda path: hs.save(full_record(), path), used_record),
     "statistic.npz": (kept_statistic, used_statistic),
@@ -288,7 +322,10 @@ CASES = {
         lambda path: hs.Heads(tallied(Tally(distances=True))).save(path),
         used(hs.load),
     ),
-    "mechanism.safetensors": (lambda path: Mechanism(tallied(MechanismTally())).save(path), used(hs.load)),
+    "mechanism.safetensors": (
+        lambda path: Mechanism(tallied(MechanismTally())).save(path),
+        used(hs.load),
+    ),
     "norms.safetensors": (kept_norms, used(hs.load)),
     "relations.safetensors": (kept_relations, used(hs.load)),
     "coref.safetensors": (kept_coref, used(hs.load)),
@@ -308,7 +345,10 @@ CASES = {
     "bank.conllu": (written(CONLLU), read_treebank),
     "gap.tsv": (written(GAP), read_coreference),
     "winogender.tsv": (
-        written("sentid\tsentence\nclerk.someone.1.male.txt\tThe clerk told someone that he could pay.\n"),
+        written(
+            "sentid\tsentence\nclerk.someone.1.male.txt\tThe clerk told someone that he could "
+            "pay.\n"
+        ),
         read_coreference,
     ),
     "bias.txt": (
@@ -347,8 +387,9 @@ def test_a_damaged_file_is_read_or_refused(name, tmp_path, record_property):
                 wrong.append(f"{number}: {type(error).__name__} {str(error)[:120]}")
     for what, count in (counts | {"other errors": len(wrong)}).items():
         record_property(what, count)
-    assert not wrong, f"{len(wrong)} of {sum(counts.values()) + len(wrong)} damaged files gave: " + "\n".join(
-        wrong[:20]
+    assert not wrong, (
+        f"{len(wrong)} of {sum(counts.values()) + len(wrong)} damaged files gave: "
+        + "\n".join(wrong[:20])
     )
     assert counts["refused"] > 0
     assert _largest() - grown < MOST_GROWN

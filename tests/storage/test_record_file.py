@@ -55,9 +55,15 @@ def full_record(rng, heads=6, queries=5, keys=7):
         pictures=(None, 0, 0, 1, 1, 1, 1),
         times=(None, (0.0, 0.5), *[None] * 5),
     )
-    rest = {"others": {0: "linear (Delta)"}, "routers": {1: rng.standard_normal((queries, 8)).astype(np.float32)}}
+    rest = {
+        "others": {0: "linear (Delta)"},
+        "routers": {1: rng.standard_normal((queries, 8)).astype(np.float32)},
+    }
     stack = Stack(name="cross", query=query, key=key, layers=(layer, weights), **rest)
-    return Record(stacks={"cross": stack}, model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"))
+    return Record(
+        stacks={"cross": stack},
+        model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"),
+    )
 
 
 def written(record):
@@ -94,7 +100,11 @@ def assert_same(found, wanted):
                 given, expected = getattr(ours, field.name), getattr(theirs, field.name)
                 if field.name == "rotary" and expected is not None:
                     np.testing.assert_array_equal(given.frequencies, expected.frequencies)
-                    assert (given.style, given.first, given.start) == (expected.style, expected.first, expected.start)
+                    assert (given.style, given.first, given.start) == (
+                        expected.style,
+                        expected.first,
+                        expected.start,
+                    )
                 elif field.name in ARRAYS and expected is not None:
                     assert given.dtype == expected.dtype
                     np.testing.assert_array_equal(given, expected)
@@ -129,7 +139,10 @@ def test_pictures_are_numbers_that_earlier_versions_can_read(rng, tmp_path):
     """These know no tensors of bytes, and pass over what the document does not ask for."""
     picture = np.full((3, 2, 3), (1, 2, 3), np.uint8)
     tensors = load_file(
-        hs.save(dataclasses.replace(full_record(rng), pictures=(picture, picture)), tmp_path / "run.safetensors")
+        hs.save(
+            dataclasses.replace(full_record(rng), pictures=(picture, picture)),
+            tmp_path / "run.safetensors",
+        )
     )
     assert tensors["pictures.0"].dtype == np.int32
     assert set(tensors["pictures.0"].ravel().tolist()) == {0x010203}
@@ -146,7 +159,9 @@ def test_a_generation_comes_back_as_it_was(rng, tmp_path):
 
 def test_a_record_without_a_generation_does_not_mention_one(rng, tmp_path):
     path = hs.save(full_record(rng), tmp_path / "run.safetensors")
-    rewritten(path, lambda document: document.pop("generation", "none there") == "none there" or 1 / 0)
+    rewritten(
+        path, lambda document: document.pop("generation", "none there") == "none there" or 1 / 0
+    )
     assert hs.load(path).generation is None
 
 
@@ -160,7 +175,11 @@ def test_any_tokens_and_weights_come_back(tmp_path_factory, pieces, keys, seed):
     rng = np.random.default_rng(seed)
     layers = (Layer(layer=0, weights=random_weights(rng, (2, len(pieces), keys))),)
     key = Tokens(pieces=tuple("abcde"[:keys]))
-    record = Record(stacks={"self": Stack(name="self", query=Tokens(pieces=tuple(pieces)), key=key, layers=layers)})
+    record = Record(
+        stacks={
+            "self": Stack(name="self", query=Tokens(pieces=tuple(pieces)), key=key, layers=layers)
+        }
+    )
     path = tmp_path_factory.mktemp("records") / "any.safetensors"
     assert_same(hs.load(hs.save(record, path)), record)
 
@@ -230,7 +249,9 @@ def test_queries_and_keys_that_changed_are_noticed_too(array, rng, tmp_path):
 
 
 def rewritten(path, change):
-    """The file with its headscope document changed, and without checksums, as earlier versions wrote it."""
+    """The file with its headscope document changed, and without checksums, as earlier versions
+    wrote it.
+    """
     raw = path.read_bytes()
     (size,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8 : 8 + size])
@@ -258,8 +279,14 @@ def rewritten(path, change):
             lambda p: rewritten(p, lambda d: d.update(format=3)),
             "has format 3, and this headscope reads format 2; update",
         ),
-        (lambda p: rewritten(p, lambda d: d.update(format=1)), "has format 1, .* reads format 2; capture .* again"),
-        (lambda p: rewritten(p, lambda d: d["stacks"][0]["layers"][0].update(layer=9)), "is damaged"),
+        (
+            lambda p: rewritten(p, lambda d: d.update(format=1)),
+            "has format 1, .* reads format 2; capture .* again",
+        ),
+        (
+            lambda p: rewritten(p, lambda d: d["stacks"][0]["layers"][0].update(layer=9)),
+            "is damaged",
+        ),
         (lambda p: rewritten(p, lambda d: d["stacks"][0]["query"]["pieces"].pop()), "is damaged"),
         (lambda p: rewritten(p, lambda d: d.pop("model")), "is damaged"),
     ],
@@ -294,14 +321,18 @@ def test_a_folder_is_no_record(tmp_path):
 
 def test_hostile_strings_come_back_as_they_were(hostile, tmp_path, rng):
     """In tokens, texts and names; halves of characters too, which JSON can hold."""
-    tokens = Tokens(pieces=tuple(hostile), labels=tuple(reversed(hostile)), texts=tuple(hostile)[-2:])
+    tokens = Tokens(
+        pieces=tuple(hostile), labels=tuple(reversed(hostile)), texts=tuple(hostile)[-2:]
+    )
     keys = Tokens(pieces=("k0", "k1", "k2"))
     for name in ("cross", *(name for name in hostile if name.isprintable())):
         size = len(tokens) if name == "cross" else 2
         query = tokens if name == "cross" else Tokens(pieces=(name, "w"))
         layer = Layer(layer=4, weights=random_weights(rng, (2, size, 3)))
         stack = Stack(name=name, query=query, key=keys, layers=(layer,), others={1: name})
-        record = Record(stacks={name: stack}, model=ModelFacts(name=name, revision=name, versions={name: name}))
+        record = Record(
+            stacks={name: stack}, model=ModelFacts(name=name, revision=name, versions={name: name})
+        )
         back = hs.load(hs.save(record, tmp_path / "run.safetensors"))
         assert list(back.stacks) == [name]
         assert (back.model, back[name].query, back[name].others) == (record.model, query, {1: name})

@@ -53,10 +53,14 @@ def test_a_place_that_refuses_is_one_clear_error(monkeypatch):
         raise PermissionError("401 Unauthorized\nlog in")
 
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "put_file", refuse)
-    with pytest.raises(FileError, match=r"Cannot write memory://a.safetensors: 401 Unauthorized log in"):
+    with pytest.raises(
+        FileError, match=r"Cannot write memory://a.safetensors: 401 Unauthorized log in"
+    ):
         hs.save(RECORD, "memory://a.safetensors")
 
 
 def test_paths_are_no_addresses():
     assert is_address("hf://datasets/me/records/run.safetensors")
-    assert not any(map(is_address, ("run.safetensors", "c:/run.safetensors", "a/b", Path("hf://a"))))
+    assert not any(
+        map(is_address, ("run.safetensors", "c:/run.safetensors", "a/b", Path("hf://a")))
+    )

@@ -1,4 +1,6 @@
-"""Ablation: against weights set to zero by hand, shared against whole runs to the last bit, killed and gone on with."""
+"""Ablation: against weights set to zero by hand, shared against whole runs to the last bit, killed
+and gone on with.
+"""
 
 import dataclasses
 import functools
@@ -37,7 +39,8 @@ def bert():
 def states_task(tokenizer, texts=TEXTS, batch=2):
     """The mean of the last states, which every model has and every change moves."""
     inputs = [
-        tokenizer(texts[at : at + batch], padding=True, return_tensors="pt") for at in range(0, len(texts), batch)
+        tokenizer(texts[at : at + batch], padding=True, return_tensors="pt")
+        for at in range(0, len(texts), batch)
     ]
     names = ("input_ids", "attention_mask")
 
@@ -74,7 +77,11 @@ def test_it_is_leaving_out_one_at_a_time(by, bert, tokenizer):
     task = states_task(tokenizer)
     records = [hs.capture(bert, tokenizer, text, keep=("weights", "values")) for text in TEXTS]
     means = {"mean attention": hs.Mean, "mean output": hs.MeanOutput}
-    way = functools.partial(means[by], records=records) if by in means else {"zero": hs.Zero, "uniform": hs.Uniform}[by]
+    way = (
+        functools.partial(means[by], records=records)
+        if by in means
+        else {"zero": hs.Zero, "uniform": hs.Uniform}[by]
+    )
     objective = Objective(task.batches, lambda model, batch: -task.score(model, batch))
     for layers in (False, True):
         wanted = leave_one_out(bert, objective, by=way, layers=layers)
@@ -90,7 +97,10 @@ def test_the_old_name_of_mean_attention_is_told(bert, tokenizer):
     new = ablate(bert, task, by="mean attention", heads=[(0, 0)], layers=False)
     np.testing.assert_array_equal(old.scores, new.scores)
     other = ablate(bert, task, by="mean output", heads=[(0, 0)], layers=False)
-    assert (old.by, other.by) == ("attention made the mean over texts", "output made the mean over texts")
+    assert (old.by, other.by) == (
+        "attention made the mean over texts",
+        "output made the mean over texts",
+    )
     assert (old.scores != other.scores).any()
 
 
@@ -125,7 +135,11 @@ def test_pictures_share_too():
     model = tiny_model("vit")
     size = (model.config.num_channels, *model.config.image_size)
     images = torch.randn(3, *size, generator=torch.Generator().manual_seed(0))
-    task = Task([{"pixel_values": images}], lambda model, batch: model(**batch)[0].double().sum((1, 2)), "pictures")
+    task = Task(
+        [{"pixel_values": images}],
+        lambda model, batch: model(**batch)[0].double().sum((1, 2)),
+        "pictures",
+    )
     found, whole = (ablate(model, task, share=share) for share in (True, False))
     assert found.shared == SHARED
     assert np.array_equal(found.scores, whole.scores)
@@ -141,9 +155,11 @@ def test_layers_below_are_passed_over(bert, tokenizer):
     ablate(bert, task, heads=[(1, 0), (1, 1), (2, 0)], layers=False)
     for handle in handles:
         handle.remove()
-    # asking which layers there are; the whole run that the check goes by; the check, from each layer on; three batches
-    # that are kept; then each head from its layer on
-    counts = [1 + 1 + check + 3 + 3 * heads for check, heads in zip((1, 2, 3), (0, 2, 3), strict=True)]
+    # asking which layers there are; the whole run that the check goes by; the check, from each
+    # layer on; three batches that are kept; then each head from its layer on
+    counts = [
+        1 + 1 + check + 3 + 3 * heads for check, heads in zip((1, 2, 3), (0, 2, 3), strict=True)
+    ]
     assert [runs.count(at) for at in range(3)] == counts
 
 
@@ -156,7 +172,9 @@ def test_one_module_for_all_layers_is_run_as_a_whole(tokenizer):
 
 
 def test_layers_that_pass_something_by_the_side_are_found_out(tokenizer):
-    """Layer 0 leaves something in a box that layer 2 takes: passing over layer 0 would leave it empty."""
+    """Layer 0 leaves something in a box that layer 2 takes: passing over layer 0 would leave it
+    empty.
+    """
     model, box = tiny_model("bert", num_hidden_layers=3), {}
     first, last = (model.encoder.layer[at].output.dense for at in (0, 2))
     handles = [
@@ -167,7 +185,8 @@ def test_layers_that_pass_something_by_the_side_are_found_out(tokenizer):
     for handle in handles:
         handle.remove()
     assert found.shared == (
-        "the whole model was run every time: passing over the layers below Layer 1 changes what the model returns"
+        "the whole model was run every time: passing over the layers below Layer 1 changes what "
+        "the model returns"
     )
     assert np.array_equal(found.scores, whole.scores)
 
@@ -180,7 +199,9 @@ def test_layers_that_write_to_their_inputs_are_not_passed_over(bert, tokenizer):
     prefix = Prefix(bert, ablated_places(bert, task))
     with torch.no_grad(), prefix.recording():
         task.values(bert, 0)
-    kept = {name: [call.given is not None for call in calls] for name, calls in prefix._kept.items()}
+    kept = {
+        name: [call.given is not None for call in calls] for name, calls in prefix._kept.items()
+    }
     found, whole = (ablate(bert, task, share=share) for share in (True, False))
     handle.remove()
     assert kept["encoder.layer.0"] == [False]  # what it returned was doubled
@@ -195,7 +216,9 @@ def ablated_places(model, task):
 
 
 def test_scores_of_several_runs_that_follow_from_each_other(bert, tokenizer):
-    """The second run reads what the first one gave: nothing of it may be taken from the intact model."""
+    """The second run reads what the first one gave: nothing of it may be taken from the intact
+    model.
+    """
     ids = tokenizer(TEXTS[:3], padding=True, return_tensors="pt")["input_ids"]
 
     def score(model):
@@ -233,7 +256,8 @@ def score(model, batch):
     if runs > 20:
         os.kill(os.getpid(), signal.SIGKILL)
     return task.score(model, batch)
-own = Task(task.batches, score, task.name, task.metric, task.columns, task.order, totals=task.totals)
+said = (task.name, task.metric, task.columns, task.order)
+own = Task(task.batches, score, *said, totals=task.totals)
 hs.ablate(tiny_model("gpt2", writes=True), own, resume=sys.argv[1])
 """
 
@@ -254,7 +278,9 @@ def test_killed_halfway_nothing_is_lost(tmp_path, tokenizer, one_thread):
     wanted = ablate(model, task, resume=whole)
     kept = cut.read_bytes()
     assert 8 < kept.count(b"\n") < whole.read_bytes().count(b"\n") - 8
-    cut.write_bytes(kept + b'{"batch": 1, "cell": ["self", 0')  # as if it had been killed in the middle of a line
+    cut.write_bytes(
+        kept + b'{"batch": 1, "cell": ["self", 0'
+    )  # as if it had been killed in the middle of a line
 
     def counted(model, batch):
         runs.append(1)
@@ -282,7 +308,11 @@ def test_a_file_of_something_else_is_refused(changed, line, tokenizer, tmp_path)
     def run(texts, seed, by):
         task = next_word(tokenizer, texts)
         return ablate(
-            tiny_model("gpt2", writes=True, seed=seed), task, by=by, heads=False, resume=tmp_path / "kept.jsonl"
+            tiny_model("gpt2", writes=True, seed=seed),
+            task,
+            by=by,
+            heads=False,
+            resume=tmp_path / "kept.jsonl",
         )
 
     found = run(**given)
@@ -297,12 +327,16 @@ def test_a_file_of_something_else_is_refused(changed, line, tokenizer, tmp_path)
 def test_a_score_that_is_no_longer_the_same_is_refused(bert, tokenizer, tmp_path):
     task = states_task(tokenizer)
     ablate(bert, task, heads=False, resume=tmp_path / "kept.jsonl")
-    other = Task(task.batches, lambda model, batch: 2 * task.score(model, batch), task.name, task.metric)
+    other = Task(
+        task.batches, lambda model, batch: 2 * task.score(model, batch), task.name, task.metric
+    )
     with pytest.raises(FileError, match="other scores of the intact model on batch 0"):
         ablate(bert, other, resume=tmp_path / "kept.jsonl")
 
 
-@pytest.mark.parametrize("content", [b"a poem\n", b'{"format": "x"}\n', b"[]\n", b"poem", b'{"format": 1}'])
+@pytest.mark.parametrize(
+    "content", [b"a poem\n", b'{"format": "x"}\n', b"[]\n", b"poem", b'{"format": 1}']
+)
 def test_files_that_are_none_are_refused(content, bert, tokenizer, tmp_path):
     (tmp_path / "poem").write_bytes(content)
     with pytest.raises(FileError, match="is no journal of an ablation"):
@@ -315,7 +349,9 @@ def test_files_that_are_none_are_refused(content, bert, tokenizer, tmp_path):
 @pytest.fixture(scope="module")
 def found(tokenizer):
     model = tiny_model("bart", encoder_layers=1, decoder_layers=2)
-    return ablate(model, translation(tokenizer, [(a, b) for a in TEXTS for b in TEXTS[:4]], batch=8))
+    return ablate(
+        model, translation(tokenizer, [(a, b) for a in TEXTS for b in TEXTS[:4]], batch=8)
+    )
 
 
 def test_evidence_is_paired_and_corrected_by_family(found):
@@ -342,7 +378,9 @@ def test_grids_and_bars_have_every_cell(found):
     assert set(np.unique(found.grid("significant", "cross"))) <= {0.0, 1.0}
     with pytest.raises(RecordError, match="no stack 'self'; there are encoder, decoder, cross"):
         found.grid(stack="self")
-    with pytest.raises(RecordError, match="An ablation has no 'p'; it has change, score, significant"):
+    with pytest.raises(
+        RecordError, match="An ablation has no 'p'; it has change, score, significant"
+    ):
         found.grid("p")
 
 
@@ -360,14 +398,21 @@ def test_it_prints_what_it_found(found):
     words = " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 100
     counts = found.counts()
-    assert text.startswith("Bart") or "translation, 20 examples; disabled: output set to zero" in text.splitlines()[0]
+    assert (
+        text.startswith("Bart")
+        or "translation, 20 examples; disabled: output set to zero" in text.splitlines()[0]
+    )
     assert f"{counts['heads']} heads: without them the score falls for {counts['lower']} " in words
     assert "change of log likelihood by layer and head, cross" in text
     assert "\ncross layer 1 " in text
     assert "\nencoder 0-0 " in text
     assert "holm over all heads (and over all layers), alpha 0.05; layers below" in words
     assert repr(found) == f"<Ablation: translation, {counts['heads']} heads, 20 examples>"
-    assert counts["raise"] + counts["lower"] <= counts["heads"] == sum(cell[2] >= 0 for cell in found.cells)
+    assert (
+        counts["raise"] + counts["lower"]
+        <= counts["heads"]
+        == sum(cell[2] >= 0 for cell in found.cells)
+    )
 
 
 def test_it_is_kept_whole(found, tmp_path):
@@ -391,8 +436,14 @@ def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
     assert (found.control.scores != found.scores).any()
     assert found.columns()["random_change"] == null.change.tolist()
     assert {path.name for path in tmp_path.iterdir()} == {"part", "part.random"}
-    largest = f"largest change of a head there {np.abs(null.change).max():.2g}, here {np.abs(alone.change).max():.2g}"
-    assert f"\n\nThe same architecture with random weights:\nintact: {null.metric} {null.baseline:.4g}" in str(found)
+    largest = (
+        f"largest change of a head there {np.abs(null.change).max():.2g}, here "
+        f"{np.abs(alone.change).max():.2g}"
+    )
+    assert (
+        f"\n\nThe same architecture with random weights:\nintact: {null.metric} {null.baseline:.4g}"
+        in str(found)
+    )
     assert largest in str(found)
     again = Ablation.load(found.save(tmp_path / "a.npz"))
     assert (str(again), again.columns()) == (str(found), found.columns())
@@ -401,14 +452,27 @@ def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
 def test_loading_a_result_needs_no_torch(found, tmp_path):
     path = found.save(tmp_path / "a.npz")
     load = f"Ablation.load({str(path)!r})"
-    code = f"import sys; from headscope.studies import Ablation; print({load}); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
+    code = (
+        f"import sys; from headscope.studies import Ablation; print({load}); sys.exit('torch' in "
+        "sys.modules)"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL
+        ).returncode
+        == 0
+    )
 
 
 def test_the_figure_is_drawn(found, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra figures")
     text = found.plot(tmp_path / "a.svg").read_text(encoding="utf-8")
-    for words in ("cross, without one head", "decoder, without the whole layer", ">intact −", "a dot: the change is"):
+    for words in (
+        "cross, without one head",
+        "decoder, without the whole layer",
+        ">intact −",
+        "a dot: the change is",
+    ):
         assert words in text
     assert found.plot(tmp_path / "a.png", width=90).stat().st_size > 5000
     recipe = found.figure().recipe
@@ -446,7 +510,10 @@ def test_bad_options_are_refused(options, line, bert, tokenizer):
     [
         ("next-word", "A task was given as str; wanted is a headscope.tasks.Task"),
         (Task((), lambda model, batch: 0, "none"), "The task 'none' has no examples"),
-        (Task(({},), lambda model, batch: torch.zeros(()), "point"), r"The score of 'point' has the shape \[\]"),
+        (
+            Task(({},), lambda model, batch: torch.zeros(()), "point"),
+            r"The score of 'point' has the shape \[\]",
+        ),
         (lambda model: [1.0, 2.0], "The loss does not run BertModel"),
     ],
 )
@@ -464,7 +531,9 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
 
     def score(model, batch):
         values = whole.score(model, batch)
-        number = next(at for at, own in enumerate(whole.batches) if own["input_ids"] is batch["input_ids"])
+        number = next(
+            at for at, own in enumerate(whole.batches) if own["input_ids"] is batch["input_ids"]
+        )
         if number == 0:
             return values * np.nan
         changed = abs(float(values[0]) - intact[number]) > 1e-6
@@ -475,7 +544,13 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
     told = {}
     kept = [number for number in range(count) if number not in (0, 2)]
     path = tmp_path / "kept.jsonl"
-    part = ablate(bert, holed, **options, resume=path, on_error=lambda number, error: told.update({number: str(error)}))
+    part = ablate(
+        bert,
+        holed,
+        **options,
+        resume=path,
+        on_error=lambda number, error: told.update({number: str(error)}),
+    )
     assert told == {
         0: "The score of 'holed' is not finite",
         2: "The score of 'holed' is not finite with head 0-0 disabled",
@@ -485,7 +560,9 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
     np.testing.assert_allclose(part.scores, full.scores[kept], atol=1e-5)
     assert part.groups == tuple("abcdefgh"[number] for number in kept)
     with (
-        pytest.warns(UserWarning, match="example 0 was left out: The score of 'holed' is not finite"),
+        pytest.warns(
+            UserWarning, match="example 0 was left out: The score of 'holed' is not finite"
+        ),
         pytest.warns(UserWarning, match="example 2 was left out"),
     ):
         again = ablate(bert, holed, **options, resume=path)
@@ -495,21 +572,32 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
 def test_a_task_without_any_finite_score_is_refused(bert, tokenizer):
     whole = states_task(tokenizer)
     with pytest.raises(InterventionError, match="The score of 'hole' is not finite"):
-        ablate(bert, Task(whole.batches, lambda *given: whole.score(*given) * np.nan, "hole"), heads=[(0, 0)])
+        ablate(
+            bert,
+            Task(whole.batches, lambda *given: whole.score(*given) * np.nan, "hole"),
+            heads=[(0, 0)],
+        )
 
 
 def test_values_are_put_back_in_the_order_of_the_texts(tokenizer):
     model = tiny_model("gpt2", writes=True)
     orders = [TEXTS, TEXTS[::-1]]
-    one, two = (ablate(model, next_word(tokenizer, texts, batch=2), heads=[(1, 0)], layers=False) for texts in orders)
+    one, two = (
+        ablate(model, next_word(tokenizer, texts, batch=2), heads=[(1, 0)], layers=False)
+        for texts in orders
+    )
     np.testing.assert_allclose(one.scores, two.scores[::-1], atol=1e-5)
     np.testing.assert_allclose(one.intact, two.intact[::-1], atol=1e-5)
     assert len(set(one.intact)) == len(TEXTS)
 
 
 def test_lines_of_the_file_are_json(bert, tokenizer, tmp_path):
-    ablate(bert, states_task(tokenizer), heads=[(0, 0)], layers=False, resume=tmp_path / "kept.jsonl")
-    header, *rows = map(json.loads, (tmp_path / "kept.jsonl").read_text(encoding="utf-8").splitlines())
+    ablate(
+        bert, states_task(tokenizer), heads=[(0, 0)], layers=False, resume=tmp_path / "kept.jsonl"
+    )
+    header, *rows = map(
+        json.loads, (tmp_path / "kept.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     assert header["format"] == "headscope ablation"
     assert [(row["batch"], row["cell"]) for row in rows[:2]] == [(0, None), (0, ["self", 0, 0])]
     assert len(rows) == 6

@@ -52,7 +52,9 @@ def test_what_was_noted_comes_back(path):
 
 def test_values_that_were_changed_by_hand_are_noticed(path):
     changed_line(filled(path), 2, lambda line: line.replace(b"3.0", b"3.5"))
-    with pytest.raises(FileError, match=r"Line 3 of .*kept\.jsonl was changed: its sum is not .*; remove the line"):
+    with pytest.raises(
+        FileError, match=r"Line 3 of .*kept\.jsonl was changed: its sum is not .*; remove the line"
+    ):
         opened(path)
     changed_line(path, 2, lambda line: b"")
     assert (0, HEAD) not in opened(path)
@@ -132,7 +134,9 @@ def test_every_line_is_on_the_disk_when_it_is_noted(path, monkeypatch):
 
 
 def test_two_runs_write_to_one_file(path):
-    """Lines do not run into each other, and a run that begins meanwhile cuts nothing off that another is writing."""
+    """Lines do not run into each other, and a run that begins meanwhile cuts nothing off that
+    another is writing.
+    """
     values, problems = np.arange(4000.0).reshape(1000, 4), []
 
     def write(batches):

@@ -25,14 +25,21 @@ def tokenizer_of():
 def tokens_of(text, *, reads=False):
     """A side as a capture makes it: with the end, or with the start in its place."""
     encoding = tokenizer_of()(text, return_offsets_mapping=True)
-    pieces, offsets = tokenizer_of().convert_ids_to_tokens(encoding["input_ids"]), encoding["offset_mapping"]
+    pieces, offsets = (
+        tokenizer_of().convert_ids_to_tokens(encoding["input_ids"]),
+        encoding["offset_mapping"],
+    )
     placed = [tuple(span) for span in offsets[:-1]]
-    pieces, placed = ([START, *pieces[:-1]], [None, *placed]) if reads else (pieces, [*placed, None])
+    pieces, placed = (
+        ([START, *pieces[:-1]], [None, *placed]) if reads else (pieces, [*placed, None])
+    )
     return hs.Tokens(pieces=tuple(pieces), offsets=tuple(placed), texts=(text,))
 
 
 def spread(tokens, word_row, rng):
-    """A row that gives each word its weight, spread unevenly over its tokens, and the rest to the end."""
+    """A row that gives each word its weight, spread unevenly over its tokens, and the rest to the
+    end.
+    """
     row = np.zeros(len(tokens))
     words = words_of(tokens)
     for number, positions in enumerate(words.tokens):
@@ -43,9 +50,11 @@ def spread(tokens, word_row, rng):
 
 
 def planted(pair, *, move=0, state="input", to_end=0.0, norms=False, seed=0):
-    """A record whose head 1 looks at the word that each target word was made of, ``move`` words to the right.
+    """A record whose head 1 looks at the word that each target word was made of, ``move`` words to
+    the right.
 
-    Heads 0 and 2 are random. ``to_end`` is what goes to the end of the source; its norm is next to nothing.
+    Heads 0 and 2 are random. ``to_end`` is what goes to the end of the source; its norm is next to
+    nothing.
     """
     rng = np.random.default_rng(seed)
     query, key = tokens_of(pair.target, reads=True), tokens_of(pair.source)
@@ -59,7 +68,9 @@ def planted(pair, *, move=0, state="input", to_end=0.0, norms=False, seed=0):
             row = position if state == "input" else position - 1
             weights[0, 1, row] = spread(key, wanted * (1 - to_end), rng)
     if not norms:
-        return hs.from_weights(cross=list(weights), encoder_tokens=key, decoder_tokens=query, model="planted")
+        return hs.from_weights(
+            cross=list(weights), encoder_tokens=key, decoder_tokens=query, model="planted"
+        )
     lengths = np.full((HEADS, len(key)), 2.0)
     lengths[:, -1] = 0.01
     added = Contributions(attention=weights[0, 1] * lengths[1])
@@ -88,7 +99,10 @@ def test_planted_maps_align_every_word(pairs, state):
         found = hs.word_alignment(planted(pair, state=state), layer=0, head=1, state=state)
         assert found.links == pair.sure
         assert found.error_rate(pair.sure) == 0
-        assert (found.source, found.target) == (tuple(pair.source.split()), tuple(pair.target.split()))
+        assert (found.source, found.target) == (
+            tuple(pair.source.split()),
+            tuple(pair.target.split()),
+        )
         assert str(found) == " ".join(f"{source}-{target}" for source, target in sorted(pair.sure))
     study = study_of(pairs, state=state)
     assert study.error_rates("weight", state)[0, 1] == 0
@@ -101,12 +115,16 @@ def test_shifted_maps_have_the_known_rate(pairs):
     study = study_of(pairs, move=1)
     assert study.error_rates("weight")[0, 1] == 1
     possible = [
-        AlignedPair(pair.source, pair.target, pair.sure, frozenset({((place + 1) % len(pair.sure), target)}))
+        AlignedPair(
+            pair.source, pair.target, pair.sure, frozenset({((place + 1) % len(pair.sure), target)})
+        )
         for pair in pairs
         for place, target in [min(pair.sure)]
     ]
     words = sum(len(pair.sure) for pair in pairs)
-    assert study_of(possible, move=1).error_rates("weight")[0, 1] == pytest.approx(1 - PAIRS / (2 * words))
+    assert study_of(possible, move=1).error_rates("weight")[0, 1] == pytest.approx(
+        1 - PAIRS / (2 * words)
+    )
 
 
 def test_rates_are_those_counted_by_hand(pairs):
@@ -116,22 +134,37 @@ def test_rates_are_those_counted_by_hand(pairs):
         for number, pair in enumerate(pairs):
             record = planted(pair, seed=number)
             links, query, key = set(), record["cross"].query, record["cross"].key
-            maps = record["cross"].weights(0, head) if head is not None else record["cross"].weights(0).mean(axis=0)
+            maps = (
+                record["cross"].weights(0, head)
+                if head is not None
+                else record["cross"].weights(0).mean(axis=0)
+            )
             for target, name in enumerate(pair.target.split()):
                 at = sum(len(word) + 1 for word in pair.target.split()[:target])
-                rows = [n for n, span in enumerate(query.offsets) if span and at <= span[0] < at + len(name)]
+                rows = [
+                    n
+                    for n, span in enumerate(query.offsets)
+                    if span and at <= span[0] < at + len(name)
+                ]
                 sums, begins = [], 0
                 for word in pair.source.split():
                     columns = [
-                        n for n, span in enumerate(key.offsets) if span and begins <= span[0] < begins + len(word)
+                        n
+                        for n, span in enumerate(key.offsets)
+                        if span and begins <= span[0] < begins + len(word)
                     ]
-                    sums.append(sum(float(maps[row, column]) for row in rows for column in columns) / len(rows))
+                    sums.append(
+                        sum(float(maps[row, column]) for row in rows for column in columns)
+                        / len(rows)
+                    )
                     begins += len(word) + 1
                 if max(sums) > sum(float(maps[row, -1]) for row in rows) / len(rows):
                     links.add((sums.index(max(sums)), target))
             hits, size = hits + 2 * len(links & pair.sure), size + len(links) + len(pair.sure)
             assert hs.word_alignment(record, layer=0, head=head).links == links
-        assert study.error_rates("weight")[0, HEADS if head is None else head] == pytest.approx(1 - hits / size)
+        assert study.error_rates("weight")[0, HEADS if head is None else head] == pytest.approx(
+            1 - hits / size
+        )
 
 
 def test_norms_see_through_weight_on_a_token_that_adds_nothing(pairs):
@@ -226,7 +259,9 @@ def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
     study.update("bare", bare, {(0, 0)})
     assert study.sentences == 2
     assert list(study.left_out) == ["bare"]
-    assert "1 sentences are left out:\n  bare: Nothing tells which of the tokens a b c d" in str(study)
+    assert "1 sentences are left out:\n  bare: Nothing tells which of the tokens a b c d" in str(
+        study
+    )
     with pytest.raises(RecordError, match="'bare' was given before"):
         study.update("bare", bare, {(0, 0)})
     with pytest.raises(RecordError, match="'000001' was given before"):
@@ -263,7 +298,9 @@ def test_what_cannot_be_is_refused(pairs):
     pair, record = pairs[0], planted(pairs[0])
     with pytest.raises(RecordError, match="by is 'score'; it may be 'weight' or 'norm'"):
         hs.word_alignment(record, layer=0, by="score")
-    with pytest.raises(RecordError, match="no 'score' with 'input'; there are weight, norm with output, input"):
+    with pytest.raises(
+        RecordError, match="no 'score' with 'input'; there are weight, norm with output, input"
+    ):
         study_of(pairs[:1]).error_rates("score")
     with pytest.raises(RecordError, match="holds no value norms"):
         hs.word_alignment(record, layer=0, head=1, by="norm")
@@ -277,7 +314,10 @@ def test_what_cannot_be_is_refused(pairs):
     study.layers = (0, 1)
     with pytest.raises(RecordError, match="one model at a time"):
         study.update("b", record, pair.sure)
-    sides = hs.Tokens(pieces=("a", "b", "c"), words=(0, 1, 1)), hs.Tokens(pieces=("a", "b"), words=(0, 1))
+    sides = (
+        hs.Tokens(pieces=("a", "b", "c"), words=(0, 1, 1)),
+        hs.Tokens(pieces=("a", "b"), words=(0, 1)),
+    )
     weights = random_weights(np.random.default_rng(0), (1, HEADS, 2, 3))
     unstarted = hs.from_weights(cross=weights, encoder_tokens=sides[0], decoder_tokens=sides[1])
     with pytest.raises(RecordError, match="first token of the target, 'a'"):
@@ -304,7 +344,9 @@ def test_the_table_has_every_rate(pairs):
     columns = study_of(pairs, norms=True).columns()
     assert {len(column) for column in columns.values()} == {2 * 2 * (HEADS + 1)}
     place = next(
-        n for n, cells in enumerate(zip(*columns.values(), strict=True)) if cells[:4] == ("input", "norm", 0, 1)
+        n
+        for n, cells in enumerate(zip(*columns.values(), strict=True))
+        if cells[:4] == ("input", "norm", 0, 1)
     )
     assert (columns["aer"][place], columns["sentences"][place]) == (0, PAIRS)
 
@@ -321,7 +363,9 @@ def test_a_model_that_was_taught_the_cipher_aligns_it():
         assert study.best(by, "output").aer < 0.25
         assert study.best(by, "output").layer == 1
         assert study.error_rates(by, "input")[1, -1] > 0.6
-    record = hs.capture(model, tokenizer, pairs[0].source, target=pairs[0].target, keep=("weights", "norms"))
+    record = hs.capture(
+        model, tokenizer, pairs[0].source, target=pairs[0].target, keep=("weights", "norms")
+    )
     found = hs.word_alignment(record, layer=1, by="norm", state="output")
     assert alignment_error_rate(pairs[0].sure, frozenset(), found.links) <= 0.5
     with pytest.raises(RecordError, match="no sentence left: The text has"):

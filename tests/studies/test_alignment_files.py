@@ -12,7 +12,13 @@ import torch
 import headscope as hs
 from headscope import FileError, ModelError, RecordError
 from headscope.capturing import random_twin
-from headscope.studies import AlignedPair, AlignmentStudy, load_alignment_study, load_relations, read_aligned_pairs
+from headscope.studies import (
+    AlignedPair,
+    AlignmentStudy,
+    load_alignment_study,
+    load_relations,
+    read_aligned_pairs,
+)
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
 PAIRS = cipher_pairs(7, seed=3)
@@ -27,18 +33,25 @@ def translator():
 
 @pytest.fixture(scope="module")
 def study(translator):
-    return hs.alignment_study(*translator, [*PAIRS, AlignedPair("ba " * 40, "BA", frozenset({(0, 0)}))])
+    return hs.alignment_study(
+        *translator, [*PAIRS, AlignedPair("ba " * 40, "BA", frozenset({(0, 0)}))]
+    )
 
 
 def test_random_weights_stand_beside(translator, tmp_path):
     model, tokenizer = translator
-    found = hs.alignment_study(model, tokenizer, PAIRS, random_weights=True, resume=tmp_path / "a.npz")
+    found = hs.alignment_study(
+        model, tokenizer, PAIRS, random_weights=True, resume=tmp_path / "a.npz"
+    )
     wanted = hs.alignment_study(random_twin(model), tokenizer, PAIRS)
     assert found.control.columns() == wanted.columns()
     assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
     assert load_alignment_study(tmp_path / "a.random.npz").columns() == wanted.columns()
     named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]
-    parts = [hs.alignment_study(model, tokenizer, part, random_weights=True) for part in (named[:3], named[3:])]
+    parts = [
+        hs.alignment_study(model, tokenizer, part, random_weights=True)
+        for part in (named[:3], named[3:])
+    ]
     assert (parts[0] + parts[1]).control.sentences == len(PAIRS)
 
 
@@ -62,15 +75,25 @@ def test_links_may_count_from_one(tmp_path):
     (tmp_path / "a.txt").write_text("das Haus ||| house the ||| 1-2 2p1", encoding="utf-8")
     found = read_aligned_pairs(tmp_path / "a.txt", first=1)[0]
     assert (found.sure, found.possible) == ({(0, 1)}, {(1, 0)})
-    with pytest.raises(FileError, match=r"a\.txt, row 1: The link 1-2 leaves the 2 source and 2 target words"):
+    with pytest.raises(
+        FileError, match=r"a\.txt, row 1: The link 1-2 leaves the 2 source and 2 target words"
+    ):
         read_aligned_pairs(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.txt", "das Haus ||| the house", r"a\.txt, row 1 has 2 parts; wanted is: source \|\|\| target \|\|\| links"),
-        ("a.csv", "source,target\na,b\n", r'row 1 has no "links"; wanted are the fields source, target, links'),
+        (
+            "a.txt",
+            "das Haus ||| the house",
+            r"a\.txt, row 1 has 2 parts; wanted is: source \|\|\| target \|\|\| links",
+        ),
+        (
+            "a.csv",
+            "source,target\na,b\n",
+            r'row 1 has no "links"; wanted are the fields source, target, links',
+        ),
         ("a.csv", "source,target,links\n , ,0-0\n", 'row 1 has no "source"'),
         ("a.jsonl", '{"source": "a", "target": "b", "links": "0:0"}', "row 1: '0:0' is no link"),
         ("a.pdf", "", "is no table"),
@@ -83,13 +106,20 @@ def test_what_is_no_pair_is_said_with_its_row(name, content, said, tmp_path):
 
 
 def test_a_bad_row_costs_itself(tmp_path):
-    (tmp_path / "a.txt").write_text("a ||| b ||| 0-0\nwhat\na ||| b ||| 0:0\nc ||| d ||| 0-0\n", encoding="utf-8")
+    (tmp_path / "a.txt").write_text(
+        "a ||| b ||| 0-0\nwhat\na ||| b ||| 0:0\nc ||| d ||| 0-0\n", encoding="utf-8"
+    )
     told = {}
-    pairs = read_aligned_pairs(tmp_path / "a.txt", on_error=lambda name, error: told.update({name: str(error)}))
+    pairs = read_aligned_pairs(
+        tmp_path / "a.txt", on_error=lambda name, error: told.update({name: str(error)})
+    )
     assert [pair.name for pair in pairs] == ["a:1", "a:4"]
     assert list(told) == ["a:2", "a:3"]
     assert "row 2 has 1 parts" in told["a:2"]
-    with pytest.warns(UserWarning, match="a:2 was left out"), pytest.warns(UserWarning, match="'0:0' is no link"):
+    with (
+        pytest.warns(UserWarning, match="a:2 was left out"),
+        pytest.warns(UserWarning, match="'0:0' is no link"),
+    ):
         read_aligned_pairs(tmp_path / "a.txt")
 
 
@@ -108,7 +138,10 @@ def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
 
 
 def test_kept_parts_add_up_to_the_whole(study, translator, tmp_path):
-    named = [AlignedPair(each.source, each.target, each.sure, name=f"{n:06}") for n, each in enumerate(PAIRS)]
+    named = [
+        AlignedPair(each.source, each.target, each.sure, name=f"{n:06}")
+        for n, each in enumerate(PAIRS)
+    ]
     paths = [
         hs.alignment_study(*translator, part).save(tmp_path / f"{number}.npz")
         for number, part in enumerate([named[:3], named[3:]])
@@ -141,7 +174,10 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
     assert asked == [pair.source for pair in (*PAIRS[:5], *PAIRS[4:])]
     np.testing.assert_array_equal(found.error_rates("norm"), study.error_rates("norm"))
     assert load_alignment_study(path).sentences == len(PAIRS)
-    with pytest.raises(RecordError, match=r"a\.npz keeps a study of another sentence '000000'; resume with the same"):
+    with pytest.raises(
+        RecordError,
+        match=r"a\.npz keeps a study of another sentence '000000'; resume with the same",
+    ):
         hs.alignment_study(*translator, PAIRS[1:], resume=path)
     with pytest.raises(RecordError, match="keeps a study with special=True"):
         hs.alignment_study(*translator, PAIRS, resume=path, special=False)
@@ -155,7 +191,9 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
 def test_what_cannot_be_studied_is_refused(translator):
     with pytest.raises(RecordError, match="Two sentences are called 'a'"):
         hs.alignment_study(*translator, [AlignedPair("ba", "BA", frozenset(), name="a")] * 2)
-    with pytest.raises(ModelError, match="is no encoder-decoder; words are aligned by a model that reads"):
+    with pytest.raises(
+        ModelError, match="is no encoder-decoder; words are aligned by a model that reads"
+    ):
         hs.alignment_study(tiny_model("bert"), tiny_tokenizer(), PAIRS)
 
 
@@ -168,14 +206,20 @@ def drawn(figure):
 def test_the_figure_has_the_rate_of_every_head(study):
     pytest.importorskip("matplotlib", reason="needs the extra figures")
     axes, words = drawn(study.figure())
-    rates = [study.error_rates(by, state) for state in ("output", "input") for by in ("weight", "norm")]
+    rates = [
+        study.error_rates(by, state) for state in ("output", "input") for by in ("weight", "norm")
+    ]
     wanted = sorted(f"{100 * rate:.0f}" for each in rates for rate in each.ravel())
     numbers = [word for word in words if word.isdigit()]
     assert not [number for number in set(wanted) if numbers.count(number) < wanted.count(number)]
     assert f"diagonal {100 * study.baseline:.0f}" in words
     assert [image.get_array().shape[2] for image in axes.images] == [3] * 9
     recipe = study.figure(title="T", colour=False).recipe
-    assert (recipe["view"], recipe["layers"], recipe["heads"]) == ("alignment", [0, 1], [0, 1, 2, 3])
+    assert (recipe["view"], recipe["layers"], recipe["heads"]) == (
+        "alignment",
+        [0, 1],
+        [0, 1, 2, 3],
+    )
     assert recipe["call"] == "headscope.figure(found, title='T', colour=False)"
 
 
@@ -192,7 +236,9 @@ def test_colours_part_at_the_diagonal():
     axes, words = drawn(study.figure())
     assert len(axes.images) == 5
     first = np.asarray(axes.images[0].get_array())
-    fewer, more, same = (first[row, column].astype(int) for row, column in ((2, 2), (2, -3), (-3, -3)))
+    fewer, more, same = (
+        first[row, column].astype(int) for row, column in ((2, 2), (2, -3), (-3, -3))
+    )
     assert fewer[2] > fewer[0] + 60
     assert more[0] > more[2] + 60
     assert same.min() > 250
@@ -211,13 +257,17 @@ def test_a_study_of_the_same_model_with_other_weights_is_not_gone_on_with(transl
         for each in other.parameters():
             each.add_(0.5 * torch.randn(each.shape, generator=torch.Generator().manual_seed(0)))
     kept = path.read_bytes()
-    with pytest.raises(RecordError, match=r"a\.npz keeps a study of .* with other weights; resume with the same"):
+    with pytest.raises(
+        RecordError, match=r"a\.npz keeps a study of .* with other weights; resume with the same"
+    ):
         hs.alignment_study(other, tokenizer, PAIRS, resume=path)
     assert path.read_bytes() == kept
     # files of earlier versions do not tell
     study = load_alignment_study(path)
     study.fingerprint = ""
     study.save(path)
-    with pytest.warns(UserWarning, match="did not note the weights: that they are the same is taken on trust"):
+    with pytest.warns(
+        UserWarning, match="did not note the weights: that they are the same is taken on trust"
+    ):
         found = hs.alignment_study(model, tokenizer, PAIRS, resume=path)
     assert load_alignment_study(path).fingerprint == found.fingerprint != ""

@@ -1,4 +1,6 @@
-"""Results can be pickled and copied: for other processes, for notebooks that keep them, for caches."""
+"""Results can be pickled and copied: for other processes, for notebooks that keep them, for
+caches.
+"""
 
 import copy
 import pickle
@@ -6,7 +8,13 @@ import pickle
 import pytest
 
 from headscope.patterns import load_mechanism_tally
-from headscope.studies import Ablation, load_alignment_study, load_coref, load_norm_study, load_relations
+from headscope.studies import (
+    Ablation,
+    load_alignment_study,
+    load_coref,
+    load_norm_study,
+    load_relations,
+)
 
 from ..storage.test_mutants import CASES
 

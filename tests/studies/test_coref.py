@@ -41,7 +41,9 @@ def record_of(passage, *planted):
     offsets = [(place, place + 1) for place, letter in enumerate(passage.text) if letter != " "]
     pieces = ("[CLS]", *(passage.text[start:stop] for start, stop in offsets), "[SEP]")
     tokens = hs.Tokens(pieces=pieces, offsets=(None, *offsets, None), texts=(passage.text,))
-    word_of = [-1 if span is None else passage.text[: span[0]].count(" ") for span in tokens.offsets]
+    word_of = [
+        -1 if span is None else passage.text[: span[0]].count(" ") for span in tokens.offsets
+    ]
     rng = np.random.default_rng(len(pieces))
     weights = random_weights(rng, (2, HEADS, len(pieces), len(pieces))).astype(float)
     for place, looked_at in enumerate(planted):
@@ -61,10 +63,14 @@ def by_rule(passage, rule):
 
 
 def right(passage):
-    """The head word of the last antecedent; where another mention that starts later shares it, none is safe."""
+    """The head word of the last antecedent; where another mention that starts later shares it, none
+    is safe.
+    """
     return {
         question.mention.head: [
-            each.head for each, is_right in zip(question.candidates, question.right, strict=True) if is_right
+            each.head
+            for each, is_right in zip(question.candidates, question.right, strict=True)
+            if is_right
         ][-1]
         for question in passage.questions
     }
@@ -100,7 +106,11 @@ def test_looking_at_an_antecedent_is_right(study, passages):
     asked = [(passage, question) for passage in passages for question in passage.questions]
     hits = [
         right(passage)[question.mention.head]
-        in {each.head for each, is_right in zip(question.candidates, question.right, strict=True) if is_right}
+        in {
+            each.head
+            for each, is_right in zip(question.candidates, question.right, strict=True)
+            if is_right
+        }
         for passage, question in asked
     ]
     assert study.accuracy("all", "words")[HEADS + 1] == pytest.approx(np.mean(hits))
@@ -190,7 +200,9 @@ def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
     assert both.model == study.model
     assert both.cells == study.cells
     assert str(both) == str(study)
-    np.testing.assert_array_equal(both.accuracy("pronoun", "words"), study.accuracy("pronoun", "words"))
+    np.testing.assert_array_equal(
+        both.accuracy("pronoun", "words"), study.accuracy("pronoun", "words")
+    )
     with pytest.raises(RecordError, match="was counted before"):
         both.update(passages[3], record_of(passages[3], *[right(passages[3])] * 3))
     assert load_coref(Coreference(rows="max").save(tmp_path / "none.npz")).rows == "max"
@@ -208,7 +220,9 @@ def test_what_cannot_be_aligned_is_counted_and_named(passages):
         found.update(passages[1], record)
     last = passages[0].spans[-1][0]
     cut = record["self"].query
-    cut = cut.take([place for place, span in enumerate(cut.offsets) if span is None or span[0] < last])
+    cut = cut.take(
+        [place for place, span in enumerate(cut.offsets) if span is None or span[0] < last]
+    )
     size = len(cut)
     short = hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, size, size)), cut)
     other = Coreference()

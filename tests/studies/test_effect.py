@@ -49,8 +49,12 @@ def test_the_output_moves_as_plain_torch_says(writer):
     assert found.output.labels == found.intact["self"].query.labels
     for place, odds in ((0, p), (3, p)):
         best = odds[place].topk(3)
-        assert [value for _, value in found.output.before[place]] == pytest.approx(best.values.tolist())
-        names = [tokenizer.decode([n]) or f"[{n}]" for n in best.indices.tolist()]  # the model has more than the words
+        assert [value for _, value in found.output.before[place]] == pytest.approx(
+            best.values.tolist()
+        )
+        names = [
+            tokenizer.decode([n]) or f"[{n}]" for n in best.indices.tolist()
+        ]  # the model has more than the words
         assert [name for name, _ in found.output.before[place]] == names
     assert found.output.after[2][0][1] == pytest.approx(q[2].max().item())
 
@@ -136,14 +140,20 @@ def test_a_model_without_a_head_moves_its_states(reader):
 def test_controls_are_the_spread(writer):
     model, tokenizer = writer
     controls = [[hs.Zero(layer=0, heads=[head])] for head in (1, 2)]
-    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=0, heads=[0])], controls=controls)
+    found = hs.effect(
+        model, tokenizer, TEXT, interventions=[hs.Zero(layer=0, heads=[0])], controls=controls
+    )
     each = [hs.effect(model, tokenizer, TEXT, interventions=control).stack for control in controls]
-    own = [[0.0 if cell in stack.changed else stack.distance(*cell) for cell in stack.cells] for stack in each]
+    own = [
+        [0.0 if cell in stack.changed else stack.distance(*cell) for cell in stack.cells]
+        for stack in each
+    ]
     rounding = hs.effect(model, tokenizer, TEXT, interventions=controls[0]).stack.spread
     assert found.stack.spread == pytest.approx(np.max([*own, rounding], axis=0))
     assert found.stack.spread[found.stack.cells.index((0, 1))] < 1e-6
-    assert "the largest in 2 controls; for any one head 1 in 3 of the kind would look like this" in " ".join(
-        str(found).split()
+    assert (
+        "the largest in 2 controls; for any one head 1 in 3 of the kind would look like this"
+        in " ".join(str(found).split())
     )
 
 
@@ -151,17 +161,27 @@ def test_only_heads_that_the_change_can_reach_are_counted(writer):
     model, tokenizer = writer
     layers, heads = model.config.num_hidden_layers, model.config.num_attention_heads
     controls = [[hs.Zero(layer=1, heads=[head])] for head in range(1, heads)]
-    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=1, heads=[0])], controls=controls)
-    reached = {cell for cell, counts in zip(found.stack.cells, found.stack.counting, strict=True) if counts}
+    found = hs.effect(
+        model, tokenizer, TEXT, interventions=[hs.Zero(layer=1, heads=[0])], controls=controls
+    )
+    reached = {
+        cell for cell, counts in zip(found.stack.cells, found.stack.counting, strict=True) if counts
+    }
     assert reached == {(layer, head) for layer in range(2, layers) for head in range(heads)}
-    assert f"of {len(reached)} other heads that the change can reach moved" in " ".join(str(found).split())
+    assert f"of {len(reached)} other heads that the change can reach moved" in " ".join(
+        str(found).split()
+    )
 
 
 def test_the_sum_over_heads_is_ranked_among_the_controls(writer):
     model, tokenizer = writer
     controls = [[hs.Zero(layer=0, heads=[head])] for head in (1, 2)]
-    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=0, heads=[0])], controls=controls)
-    sums = [hs.effect(model, tokenizer, TEXT, interventions=each).moved[1:].sum() for each in controls]
+    found = hs.effect(
+        model, tokenizer, TEXT, interventions=[hs.Zero(layer=0, heads=[0])], controls=controls
+    )
+    sums = [
+        hs.effect(model, tokenizer, TEXT, interventions=each).moved[1:].sum() for each in controls
+    ]
     place = 1 + sum(each >= found.moved[1:].sum() for each in sums)
     assert found.stack.rank == (place, pytest.approx(place / 3))
     assert f"in {3 - place} of 2: p {place / 3:.2f}" in str(found)
@@ -177,7 +197,10 @@ def test_without_controls_heads_are_ranked_and_no_more(writer):
 def test_texts_of_one_document_widen_the_interval(writer):
     texts = [TEXT, "a bee ran.", "on it she sat.", "the dog ran."]
     change = [hs.Uniform(layer=0, heads=[0])]
-    alone, grouped = (hs.effect(*writer, texts, interventions=change, groups=groups) for groups in (None, [*"aabb"]))
+    alone, grouped = (
+        hs.effect(*writer, texts, interventions=change, groups=groups)
+        for groups in (None, [*"aabb"])
+    )
     moving = alone.stack.moved > 0
     assert (np.diff(grouped.stack.interval) != np.diff(alone.stack.interval))[moving].all()
     with pytest.raises(hs.RecordError, match="3 groups were given for 4 texts"):
@@ -188,9 +211,14 @@ def test_several_texts_have_an_interval(writer):
     model, tokenizer = writer
     texts = [TEXT, "a bee ran.", "on it she sat."]
     found = hs.effect(model, tokenizer, texts, interventions=[hs.Uniform(layer=0, heads=[0])])
-    alone = [hs.effect(model, tokenizer, text, interventions=[hs.Uniform(layer=0, heads=[0])]) for text in texts]
+    alone = [
+        hs.effect(model, tokenizer, text, interventions=[hs.Uniform(layer=0, heads=[0])])
+        for text in texts
+    ]
     assert found.moved == pytest.approx(np.mean([each.moved for each in alone], axis=0))
-    assert [output.mean for output in found.outputs] == pytest.approx([each.output.mean for each in alone])
+    assert [output.mean for output in found.outputs] == pytest.approx(
+        [each.output.mean for each in alone]
+    )
     assert np.isfinite(found.stack.interval).all()
     assert "Over all texts: mean" in str(found)
     assert set(found.to_pandas().texts) == {3}
@@ -230,7 +258,9 @@ def test_a_folder_is_loaded_with_the_head_it_was_kept_with(writer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     change = [hs.Zero(layer=0, heads=[1])]
     found = hs.effect(str(tmp_path), text=TEXT, interventions=change)
-    assert found.output.values == pytest.approx(hs.effect(*writer, TEXT, interventions=change).output.values)
+    assert found.output.values == pytest.approx(
+        hs.effect(*writer, TEXT, interventions=change).output.values
+    )
 
 
 def test_divergence_of_what_is_impossible_is_nothing():
@@ -266,7 +296,10 @@ def test_a_bad_text_costs_one_text(writer):
     good = {0: TEXT, 4: "a dog ran off.", 8: "it was she."}
     texts = [(bad | good)[number] for number in range(9)]
     told = {}
-    done = {"interventions": [hs.Zero(layer=0, heads=[1])], "controls": [[hs.Zero(layer=0, heads=[0])]]}
+    done = {
+        "interventions": [hs.Zero(layer=0, heads=[1])],
+        "controls": [[hs.Zero(layer=0, heads=[0])]],
+    }
     found = hs.effect(*writer, texts, **done, groups=list("abcdefghi"), on_error=told.__setitem__)
     assert set(told) == set(bad)
     assert "half of a character" in str(told[1])
@@ -287,14 +320,21 @@ def test_texts_of_unknown_tokens_are_refused(writer):
 
 
 def test_an_untrained_head_is_refused(tmp_path):
-    """Kept as a base model whose configuration names a class with a head, which transformers then makes anew."""
+    """Kept as a base model whose configuration names a class with a head, which transformers then
+    makes anew.
+    """
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     done = {"interventions": [hs.Zero(layer=0, heads=[1])]}
-    assert hs.effect(tmp_path, None, TEXT, **done).output.kind == "states"  # only the base model is used
+    assert (
+        hs.effect(tmp_path, None, TEXT, **done).output.kind == "states"
+    )  # only the base model is used
     path = tmp_path / "config.json"
-    path.write_text(re.sub('"BertModel"', '"BertForMaskedLM"', path.read_text(encoding="utf-8")), encoding="utf-8")
+    path.write_text(
+        re.sub('"BertModel"', '"BertForMaskedLM"', path.read_text(encoding="utf-8")),
+        encoding="utf-8",
+    )
     with pytest.raises(hs.ModelError, match="has no trained masked-word head"):
         hs.effect(tmp_path, None, TEXT, **done)
     with pytest.warns(UserWarning, match="these weights are random"):

@@ -10,7 +10,24 @@ from headscope.capturing import random_twin
 from headscope.patterns import Changes, heads
 from headscope.testing import tiny_model, tiny_tokenizer
 
-WORDS = ["the", "cat", "sat", "on", "it", "and", "a", "dog", "ran", "off", "by", "me", "to", "see", "an", "owl"]
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "it",
+    "and",
+    "a",
+    "dog",
+    "ran",
+    "off",
+    "by",
+    "me",
+    "to",
+    "see",
+    "an",
+    "owl",
+]
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +38,11 @@ def texts():
 
 @pytest.fixture(scope="module")
 def planted():
-    """A BERT of one layer: head 0 finds the previous token by position, head 1 the own sentence by segment.
+    """A BERT of one layer: head 0 finds the previous token by position, head 1 the own sentence by
+    segment.
 
-    Positions are angles in features 0 and 1 with a turn of 0.3 a token, segments the sign of feature 2; the norm is
-    taken out, and words are noise in the rest.
+    Positions are angles in features 0 and 1 with a turn of 0.3 a token, segments the sign of
+    feature 2; the norm is taken out, and words are noise in the rest.
     """
     model = tiny_model("bert", num_hidden_layers=1)
     width = model.config.hidden_size
@@ -32,12 +50,21 @@ def planted():
     table = model.embeddings
     with torch.no_grad():
         angles = 0.1 * torch.arange(table.position_embeddings.num_embeddings)
-        for embedding in (table.word_embeddings, table.position_embeddings, table.token_type_embeddings):
+        for embedding in (
+            table.word_embeddings,
+            table.position_embeddings,
+            table.token_type_embeddings,
+        ):
             embedding.weight.zero_()
         table.word_embeddings.weight[:, 3:] = 0.1 * torch.randn(
-            table.word_embeddings.num_embeddings, width - 3, generator=torch.Generator().manual_seed(0)
+            table.word_embeddings.num_embeddings,
+            width - 3,
+            generator=torch.Generator().manual_seed(0),
         )
-        table.position_embeddings.weight[:, 0], table.position_embeddings.weight[:, 1] = angles.cos(), angles.sin()
+        table.position_embeddings.weight[:, 0], table.position_embeddings.weight[:, 1] = (
+            angles.cos(),
+            angles.sin(),
+        )
         table.token_type_embeddings.weight[:, 2] = torch.tensor([1.0, -1.0])
         table.LayerNorm = torch.nn.Identity()
         own = model.encoder.layer[0].attention.self
@@ -63,7 +90,9 @@ def told(changes, head, pattern):
     return next(each for each in changes.all if (each.head, each.pattern) == (head, pattern))
 
 
-def test_a_head_made_of_positions_goes_with_them_and_one_made_of_segments_stays(planted, tokenizer, texts):
+def test_a_head_made_of_positions_goes_with_them_and_one_made_of_segments_stays(
+    planted, tokenizer, texts
+):
     with hs.without_embedding(planted, "segment") as names:
         assert names == ("embeddings.token_type_embeddings",)
     changes = hs.embedding_role(planted, tokenizer, texts, role="position")
@@ -79,7 +108,9 @@ def test_a_head_made_of_positions_goes_with_them_and_one_made_of_segments_stays(
     assert second.change == 0
 
 
-def test_a_head_made_of_segments_goes_with_them_and_one_made_of_positions_stays(planted, tokenizer, texts):
+def test_a_head_made_of_segments_goes_with_them_and_one_made_of_positions_stays(
+    planted, tokenizer, texts
+):
     changes = hs.embedding_role(planted, tokenizer, texts, role="segment")
     assert told(changes, 1, "bag").gone
     assert told(changes, 0, "previous").change == 0
@@ -100,12 +131,16 @@ def test_random_weights_stand_beside(planted, tokenizer, texts):
     wanted = hs.embedding_role(random_twin(planted), tokenizer, texts)
     assert found.control.columns() == wanted.columns()
     held, gone = len(wanted.held), sum(each.gone for each in wanted.held)
-    assert str(found).endswith(f"\nThe same with random weights: of {held} labels over 24 texts, {gone} are gone")
+    assert str(found).endswith(
+        f"\nThe same with random weights: of {held} labels over 24 texts, {gone} are gone"
+    )
 
 
 def test_texts_and_what_they_cannot_tell_are_said(planted, tokenizer, texts):
     few = hs.embedding_role(planted, tokenizer, texts[:4])
-    lengths = [len(record["self"].query) for record in hs.capture_many(planted, tokenizer, texts[:4])]
+    lengths = [
+        len(record["self"].query) for record in hs.capture_many(planted, tokenizer, texts[:4])
+    ]
     assert f"Texts of {np.median(lengths):.0f} tokens (median)" in str(few)
     assert "4 texts are too few to tell" in str(few)
 

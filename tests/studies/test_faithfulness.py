@@ -31,7 +31,12 @@ def tokenizer():
 def bert(layers, classes=2):
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    sizes = {"hidden_size": 24, "num_hidden_layers": layers, "num_attention_heads": HEADS, "intermediate_size": 40}
+    sizes = {
+        "hidden_size": 24,
+        "num_hidden_layers": layers,
+        "num_attention_heads": HEADS,
+        "intermediate_size": 40,
+    }
     config = AutoConfig.for_model("bert", vocab_size=64, num_labels=classes, **sizes)
     torch.manual_seed(0)
     return AutoModelForSequenceClassification.from_config(config).eval()
@@ -48,7 +53,9 @@ def model():
 
 @pytest.fixture(scope="module")
 def found(model, tokenizer):
-    return faithfulness(model, tokenizer, [TEXT, "a bee on it"], tampering=Tampering(permutations=8, adversary=0))
+    return faithfulness(
+        model, tokenizer, [TEXT, "a bee on it"], tampering=Tampering(permutations=8, adversary=0)
+    )
 
 
 def probabilities(model, ids):
@@ -82,7 +89,9 @@ def test_the_gradient_holds_attention_constant(found, model, tokenizer):
     model = model.double()
     ids = torch.tensor([tokenizer(TEXT)["input_ids"]])
     vectors = model.get_input_embeddings()(ids).detach()
-    kept = {layer: hs.capture(model, tokenizer, TEXT)["self"].weights(layer) for layer in range(LAYERS)}
+    kept = {
+        layer: hs.capture(model, tokenizer, TEXT)["self"].weights(layer) for layer in range(LAYERS)
+    }
     frozen = [hs.Given(weights=weights, layer=layer) for layer, weights in kept.items()]
 
     def scores(given):
@@ -98,7 +107,9 @@ def test_the_gradient_holds_attention_constant(found, model, tokenizer):
             moved.append(scores(given))
         wanted.append(np.abs((moved[0] - moved[1]) / (2 * step)).sum())
     model.float()
-    np.testing.assert_allclose(found.texts[0].signals["gradient"], np.array(wanted) / sum(wanted), rtol=2e-3)
+    np.testing.assert_allclose(
+        found.texts[0].signals["gradient"], np.array(wanted) / sum(wanted), rtol=2e-3
+    )
 
 
 def test_erasure_of_a_score_that_one_token_decides():
@@ -115,7 +126,10 @@ def test_erasure_takes_tokens_out_of_the_text(found, model, tokenizer):
     wanted = []
     for share in (0.01, 0.05, 0.10, 0.20, 0.50):
         top = order[: max(1, round(share * len(order)))]
-        wanted.append(own[best] - probabilities(model, [one for at, one in enumerate(ids) if at not in top])[best])
+        wanted.append(
+            own[best]
+            - probabilities(model, [one for at, one in enumerate(ids) if at not in top])[best]
+        )
     assert text.comprehensiveness["attention"] == pytest.approx(np.mean(wanted), abs=1e-6)
 
 
@@ -123,22 +137,31 @@ def test_shuffling_moves_the_output_where_the_row_is_read(found, model, tokenize
     assert found.texts[0].permuted.shape == (8,)
     assert (found.texts[0].permuted > 1e-5).all()
     # only [CLS] is read, so that another row of the last layer moves nothing
-    unread = faithfulness(model, tokenizer, [TEXT], query=3, tampering=Tampering(permutations=4, adversary=0)).texts[0]
+    unread = faithfulness(
+        model, tokenizer, [TEXT], query=3, tampering=Tampering(permutations=4, adversary=0)
+    ).texts[0]
     np.testing.assert_allclose(unread.permuted, 0, atol=1e-7)
 
 
 def test_the_adversary_is_free_where_nobody_reads(model, tokenizer):
-    """Another row than [CLS]'s in the last layer: any attention will do; and it must stay a distribution."""
-    free = faithfulness(model, tokenizer, ["a bee"], query=2, tampering=Tampering(permutations=0, adversary=10)).texts[
-        0
-    ]
+    """Another row than [CLS]'s in the last layer: any attention will do; and it must stay a
+    distribution.
+    """
+    free = faithfulness(
+        model, tokenizer, ["a bee"], query=2, tampering=Tampering(permutations=0, adversary=10)
+    ).texts[0]
     bound = faithfulness(
         model, tokenizer, ["a bee"], tampering=Tampering(permutations=0, adversary=10, within=1.0)
     ).texts[0]
     assert 0 < free.adversarial <= np.log(2)
     assert 0 < bound.adversarial <= np.log(2)
     assert (
-        faithfulness(model, tokenizer, ["a bee"], tampering=Tampering(permutations=0, adversary=1, within=0.0))
+        faithfulness(
+            model,
+            tokenizer,
+            ["a bee"],
+            tampering=Tampering(permutations=0, adversary=1, within=0.0),
+        )
         .texts[0]
         .adversarial
         is None
@@ -150,7 +173,9 @@ def test_the_divergence_is_that_of_scipy(rng):
 
     first, second = (rng.dirichlet(np.ones(5), size=3) for _ in range(2))
     wanted = np.mean([jensenshannon(*rows) ** 2 for rows in zip(first, second, strict=True)])
-    assert divergence(torch.tensor(first), torch.tensor(second)).item() == pytest.approx(wanted, abs=1e-9)
+    assert divergence(torch.tensor(first), torch.tensor(second)).item() == pytest.approx(
+        wanted, abs=1e-9
+    )
 
 
 def test_it_prints_what_it_found(found):
@@ -169,15 +194,27 @@ def test_it_prints_what_it_found(found):
     tau = found.means["kendall", "attention", "gradient"][0]
     assert f"Attention has Kendall's tau {tau:.2f} with the gradient and" in found.summary()
     with pytest.warns(DeprecationWarning, match=r"summary\[...\] is called means"):
-        assert found.summary["kendall", "attention", "gradient"] == found.means["kendall", "attention", "gradient"]
+        assert (
+            found.summary["kendall", "attention", "gradient"]
+            == found.means["kendall", "attention", "gradient"]
+        )
     assert found.agreement().shape == (2, 2)
 
 
 def test_random_weights_stand_beside(model, tokenizer, found):
-    beside = faithfulness(model, tokenizer, [TEXT, "a"], tampering=QUIET, random_weights=True, on_error=lambda *_: None)
+    beside = faithfulness(
+        model,
+        tokenizer,
+        [TEXT, "a"],
+        tampering=QUIET,
+        random_weights=True,
+        on_error=lambda *_: None,
+    )
     wanted = faithfulness(random_twin(model), tokenizer, [TEXT], tampering=QUIET)
     np.testing.assert_equal(beside.control.columns(), wanted.columns())
-    np.testing.assert_equal(beside.columns()["random_mean"], [wanted.means[name][0] for name in beside.means])
+    np.testing.assert_equal(
+        beside.columns()["random_mean"], [wanted.means[name][0] for name in beside.means]
+    )
     assert beside.columns()["random_mean"] != beside.columns()["mean"]
     first, second = str(beside).split("\n\nThe same with random weights:\n\n")
     own = [line for line in str(wanted).splitlines() if line.startswith(SIGNALS)]
@@ -192,20 +229,28 @@ def test_what_cannot_be_is_said(model, tokenizer):
         faithfulness(model, tokenizer, [TEXT], layer=2)
     with pytest.raises(RecordError, match="confidence is a number between 0 and 1, not 1.5"):
         faithfulness(model, tokenizer, [TEXT], confidence=1.5)
-    with pytest.raises(RecordError, match=r"has no option \['steps'\]; it has truncate, random_weights,"):
+    with pytest.raises(
+        RecordError, match=r"has no option \['steps'\]; it has truncate, random_weights,"
+    ):
         faithfulness(model, tokenizer, [TEXT], steps=3)
     with pytest.raises(ModelError, match="BertModel gives no logits; wanted is a classifier's"):
         faithfulness(model.base_model, tokenizer, [TEXT])
-    with pytest.raises(ModelError, match="is an encoder-decoder; wanted is a classifier with one stack"):
+    with pytest.raises(
+        ModelError, match="is an encoder-decoder; wanted is a classifier with one stack"
+    ):
         faithfulness(tiny_model("bart"), tokenizer, [TEXT])
-    with pytest.raises(ModelError, match="has no trained classifier: its files lack classifier.bias and 1 more"):
+    with pytest.raises(
+        ModelError, match="has no trained classifier: its files lack classifier.bias and 1 more"
+    ):
         faithfulness(None, None, [TEXT])
 
 
 def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model, tokenizer):
     told = []
     texts = ["a", "a bee", "it sat " * 400]
-    found = faithfulness(model, tokenizer, texts, on_error=lambda number, error: told.append((number, type(error))))
+    found = faithfulness(
+        model, tokenizer, texts, on_error=lambda number, error: told.append((number, type(error)))
+    )
     assert len(found.texts) == 1
     assert told == [(0, TextError), (2, TextError)]
     with pytest.raises(TextError, match="None of the texts can be explained"):
@@ -217,7 +262,11 @@ def test_contribution_rollout_and_alti_are_those_of_the_record(model, tokenizer)
     stack = hs.capture(model, tokenizer, TEXT, keep=("weights", "norms"))["self"]
     size = len(stack.query)
     for layer in range(LAYERS):
-        signals = faithfulness(model, tokenizer, [TEXT], layer=layer, query=3, tampering=QUIET).texts[0].signals
+        signals = (
+            faithfulness(model, tokenizer, [TEXT], layer=layer, query=3, tampering=QUIET)
+            .texts[0]
+            .signals
+        )
         wanted = stack.layer(layer).contributions_of("attention")[3, 1:-1]
         np.testing.assert_allclose(signals["contribution"], wanted, atol=1e-6)
         rolled = mixed = np.eye(size)
@@ -247,10 +296,14 @@ def test_a_pair_is_read_with_its_segments(model):
     with torch.no_grad():
         own = model(**encoding).logits.softmax(-1)[0]
         without = [at for at in range(encoding["input_ids"].shape[1]) if at != 1]
-        left = model(**{name: values[:, without] for name, values in encoding.items()}).logits.softmax(-1)[0]
+        left = model(
+            **{name: values[:, without] for name, values in encoding.items()}
+        ).logits.softmax(-1)[0]
     text = faithfulness(model, tokenizer, [pair], tampering=QUIET).texts[0]
     np.testing.assert_allclose(text.probabilities, own, atol=1e-6)
-    assert text.signals["leave_one_out"][0] == pytest.approx((left - own).abs().mean().item(), abs=1e-6)
+    assert text.signals["leave_one_out"][0] == pytest.approx(
+        (left - own).abs().mean().item(), abs=1e-6
+    )
     assert "[SEP]" not in text.pieces
 
 
@@ -258,8 +311,13 @@ def test_agreement_is_that_of_scipy(found):
     from scipy.stats import kendalltau, spearmanr
 
     for measure, by in (("kendall", kendalltau), ("spearman", spearmanr)):
-        wanted = [by(text.signals["rollout"], text.signals["leave_one_out"]).statistic for text in found.texts]
-        np.testing.assert_allclose(found.values[measure, "rollout", "leave_one_out"], wanted, atol=1e-9)
+        wanted = [
+            by(text.signals["rollout"], text.signals["leave_one_out"]).statistic
+            for text in found.texts
+        ]
+        np.testing.assert_allclose(
+            found.values[measure, "rollout", "leave_one_out"], wanted, atol=1e-9
+        )
         mean, deviation, low, high, count = found.means[measure, "rollout", "leave_one_out"]
         assert (mean, deviation, count) == pytest.approx((np.mean(wanted), np.std(wanted), 2))
         assert min(wanted) - 1e-9 <= low <= mean <= high <= max(wanted) + 1e-9
@@ -267,7 +325,9 @@ def test_agreement_is_that_of_scipy(found):
 
 def test_its_table_has_a_row_for_each_number(found):
     columns = found.columns()
-    assert {len(column) for column in columns.values()} == {2 * 2 * (len(SIGNALS) - 1) + 2 * len(SIGNALS) + 1}
+    assert {len(column) for column in columns.values()} == {
+        2 * 2 * (len(SIGNALS) - 1) + 2 * len(SIGNALS) + 1
+    }
     rows = list(zip(*(columns[name] for name in ("measure", "signal", "against")), strict=True))
     assert columns["mean"][rows.index(("kendall", "alti", "gradient"))] == pytest.approx(
         found.agreement("alti")[:, 0].mean()
@@ -276,7 +336,9 @@ def test_its_table_has_a_row_for_each_number(found):
 
 @given(arrays(float, st.integers(2, 9), elements=st.integers(-50, 50).map(float), unique=True))
 def test_keeping_the_top_is_taking_out_the_bottom(signal):
-    """What is sufficient by a signal is what is comprehensive by its reverse, where both halves are as large."""
+    """What is sufficient by a signal is what is comprehensive by its reverse, where both halves are
+    as large.
+    """
     scores = np.linspace(0.1, 0.9, len(signal))
     probability = lambda kept: float(scores[list(kept)].sum())  # noqa: E731
     without, alone = erasure(probability, signal, shares=(0.5,))
@@ -308,7 +370,9 @@ def test_a_decoder_classifies_by_its_last_token(tokenizer):
         faithfulness(model, tokenizer, [TEXT])
     model.config.pad_token_id = 0
     last, first = (
-        faithfulness(model, tokenizer, [TEXT], query=query, tampering=Tampering(permutations=4)).texts[0].permuted
+        faithfulness(model, tokenizer, [TEXT], query=query, tampering=Tampering(permutations=4))
+        .texts[0]
+        .permuted
         for query in (-1, 2)
     )
     assert (last > 1e-9).all()
@@ -319,19 +383,27 @@ PLANTED = "c"
 
 
 def planted(tokenizer):
-    """One layer that looks evenly at every token, all of which are nothing but one: the answer is whether it is there.
+    """One layer that looks evenly at every token, all of which are nothing but one: the answer is
+    whether it is there.
 
-    Norms without shift leave nothing what it is, and what is there the same however often it was divided.
+    Norms without shift leave nothing what it is, and what is there the same however often it was
+    divided.
     """
     model = bert(layers=1)
     attention = model.bert.encoder.layer[0].attention.self
     for part in (attention.query, attention.key):
         part.weight.data.zero_()
     embeddings = model.bert.embeddings
-    for table in (embeddings.word_embeddings, embeddings.position_embeddings, embeddings.token_type_embeddings):
+    for table in (
+        embeddings.word_embeddings,
+        embeddings.position_embeddings,
+        embeddings.token_type_embeddings,
+    ):
         table.weight.data.zero_()
     number = tokenizer.convert_tokens_to_ids(PLANTED)
-    embeddings.word_embeddings.weight.data[number] = torch.randn(24, generator=torch.Generator().manual_seed(3))
+    embeddings.word_embeddings.weight.data[number] = torch.randn(
+        24, generator=torch.Generator().manual_seed(3)
+    )
     with torch.no_grad():
         there = model.bert(input_ids=torch.tensor([[1, number, 2]])).pooler_output[0]
         model.classifier.weight.copy_(torch.stack([-there, there]) * 40 / (there @ there))
@@ -340,7 +412,9 @@ def planted(tokenizer):
 
 
 def test_a_planted_token_is_found(tokenizer):
-    found = faithfulness(planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6))
+    found = faithfulness(
+        planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6)
+    )
     text = found.texts[0]
     at = text.pieces.index(PLANTED)
     only = np.eye(len(text.pieces))[at]
@@ -351,11 +425,15 @@ def test_a_planted_token_is_found(tokenizer):
         np.testing.assert_allclose(text.signals[name] * (1 - only), 0, atol=1e-6)
     assert np.ptp(text.signals["attention"]) < 1e-7
     for name in ("leave_one_out", "contribution", "alti"):
-        assert (text.comprehensiveness[name], text.sufficiency[name]) == pytest.approx((1, 0), abs=1e-6)
+        assert (text.comprehensiveness[name], text.sufficiency[name]) == pytest.approx(
+            (1, 0), abs=1e-6
+        )
 
 
 def test_shuffling_even_attention_changes_nothing(tokenizer):
-    text = faithfulness(planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6)).texts[0]
+    text = faithfulness(
+        planted(tokenizer), tokenizer, ["a bad c, is it"], tampering=Tampering(permutations=6)
+    ).texts[0]
     assert text.permuted.shape == (6,)
     np.testing.assert_allclose(text.permuted, 0, atol=1e-7)
 
@@ -369,9 +447,18 @@ def folder(model, tokenizer, tmp_path):
 
 def test_the_command_says_the_same(folder, model, tokenizer, capsys):
     (folder / "texts.txt").write_text(f"{TEXT}\na\na bee on it\n", encoding="utf-8")
-    options = ["--texts", str(folder / "texts.txt"), "--model", str(folder / "tiny"), "--permutations", "8"]
+    options = [
+        "--texts",
+        str(folder / "texts.txt"),
+        "--model",
+        str(folder / "tiny"),
+        "--permutations",
+        "8",
+    ]
     made = ["--out", str(folder / "found.csv"), "--plot", str(folder / "found.svg")]
-    assert run(["faithfulness", *options, *made, "--random-weights"]) == 3  # one of three texts is too short
+    assert (
+        run(["faithfulness", *options, *made, "--random-weights"]) == 3
+    )  # one of three texts is too short
     assert "with leaving out" in (folder / "found.svg").read_text(encoding="utf-8")
     out, err = capsys.readouterr()
     assert "2 texts, median 9 tokens without special ones. Attention has" in out
@@ -379,7 +466,9 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
     assert "output held" not in out
     assert err.startswith("headscope: text 2 was left out: 'a' has 1 tokens that are not special")
     with (folder / "found.csv").open(encoding="utf-8", newline="") as file:
-        rows = {(row["measure"], row["signal"], row["against"]): row for row in csv.DictReader(file)}
+        rows = {
+            (row["measure"], row["signal"], row["against"]): row for row in csv.DictReader(file)
+        }
     wanted = faithfulness(model, tokenizer, [TEXT, "a bee on it"], tampering=QUIET).means
     for name in (("spearman", "contribution", "leave_one_out"), ("sufficiency", "alti", "")):
         assert float(rows[name]["mean"]) == pytest.approx(wanted[name][0], abs=1e-5)
@@ -392,8 +481,14 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
         (["the cat sat"], "all-MiniLM-L6-v2 has no trained classifier: its files lack"),
         (["the cat sat", "--model", "tiny", "--layer", "7"], "The model has layers 0 to 1, not 7"),
         (["a", "--model", "tiny"], "'a' has 1 tokens that are not special; give at least two"),
-        (["--texts", "none.pdf", "--model", "tiny"], "--texts is none.pdf; texts are read from .txt"),
-        (["the cat", "--model", "tiny", "--permutations", "-1"], "permutations and adversary are numbers from 0 on"),
+        (
+            ["--texts", "none.pdf", "--model", "tiny"],
+            "--texts is none.pdf; texts are read from .txt",
+        ),
+        (
+            ["the cat", "--model", "tiny", "--permutations", "-1"],
+            "permutations and adversary are numbers from 0 on",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_line(given, said, folder, monkeypatch, capsys):

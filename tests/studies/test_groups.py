@@ -11,7 +11,14 @@ from headscope.studies import Ablation
 from headscope.studies.shared._source import parse_source
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
-TEXTS = ["the cat sat.", "a bee ran.", "on it she sat.", "the dog ran far.", "it sat.", "she ran on."]
+TEXTS = [
+    "the cat sat.",
+    "a bee ran.",
+    "on it she sat.",
+    "the dog ran far.",
+    "it sat.",
+    "she ran on.",
+]
 GROUPS = ["a", "a", "b", "b", "c", None]
 
 
@@ -66,7 +73,10 @@ def test_a_text_that_is_left_out_takes_its_group_along(reader):
     texts = [TEXTS[0], "", *TEXTS[1:]]
     source = parse_source(*reader, texts, {"groups": ["x", "lost", *"bcdef"], "on_error": told})
     found = source.grouped()
-    assert [group for _, group in zip(found["records"], found["groups"], strict=True)] == ["x", *"bcdef"]
+    assert [group for _, group in zip(found["records"], found["groups"], strict=True)] == [
+        "x",
+        *"bcdef",
+    ]
     assert lost == [1]
 
 
@@ -74,8 +84,12 @@ def test_a_text_that_is_left_out_takes_its_group_along(reader):
     "study",
     [
         lambda *source, **options: hs.norm_study(*source, **options).intervals,
-        lambda *source, **options: np.array(hs.mechanism(*source, **options).columns()["neurons_low"]),
-        lambda *source, **options: np.array([each.low for each in hs.heads(*source, **options).all_labels]),
+        lambda *source, **options: np.array(
+            hs.mechanism(*source, **options).columns()["neurons_low"]
+        ),
+        lambda *source, **options: np.array(
+            [each.low for each in hs.heads(*source, **options).all_labels]
+        ),
     ],
     ids=["norms", "mechanism", "heads"],
 )
@@ -89,9 +103,13 @@ def test_intervals_of_a_model_are_over_documents(reader, study):
 def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
     model, tokenizer = tiny_model("gpt2", writes=True), tiny_tokenizer()
     task = hs.tasks.next_word(tokenizer, TEXTS)
-    alone, grouped = (hs.ablate(model, task, layers=False, groups=groups) for groups in (None, GROUPS))
+    alone, grouped = (
+        hs.ablate(model, task, layers=False, groups=groups) for groups in (None, GROUPS)
+    )
     np.testing.assert_array_equal(alone.change, grouped.change)
-    np.testing.assert_array_equal(grouped.intervals, interval(grouped.changes, groups=GROUPS, method="expanded"))
+    np.testing.assert_array_equal(
+        grouped.intervals, interval(grouped.changes, groups=GROUPS, method="expanded")
+    )
     assert grouped.least_p == 2.0**-3
     assert "6 examples of 4 documents" in str(grouped)
     assert "over documents" in str(grouped)

@@ -30,7 +30,9 @@ def tokenizer():
 
 def same(found, wanted):
     np.testing.assert_array_equal(found.tally.statistic.values, wanted.tally.statistic.values)
-    assert [label.against for label in found.all_labels] == [label.against for label in wanted.all_labels]
+    assert [label.against for label in found.all_labels] == [
+        label.against for label in wanted.all_labels
+    ]
     found_p, wanted_p = ([label.p for label in each.all_labels] for each in (found, wanted))
     np.testing.assert_array_equal(found_p, wanted_p)
 
@@ -64,14 +66,18 @@ def test_random_weights_are_one_option(model, tokenizer):
 
 
 def test_the_average_map_is_one_option(model, tokenizer):
-    found = hs.heads(model, tokenizer, TEXTS, position_mean=True, random_weights=True, battery=False)
+    found = hs.heads(
+        model, tokenizer, TEXTS, position_mean=True, random_weights=True, battery=False
+    )
     label = next(label for label in found.all_labels if label.pattern == "induction")
     assert label.against == "uniform, shuffled, position, like words, random weights"
     maps = MapSum(len(found.cells), 22)
     for number, record in enumerate(hs.capture_many(model, tokenizer, TEXTS)):
         maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
     wanted = hs.heads(hs.capture_many(model, tokenizer, TEXTS), position_mean=maps.mean)
-    np.testing.assert_allclose(found.tally.statistic.values, wanted.tally.statistic.values, atol=1e-9)
+    np.testing.assert_allclose(
+        found.tally.statistic.values, wanted.tally.statistic.values, atol=1e-9
+    )
 
 
 def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
@@ -106,7 +112,9 @@ def test_related_words_are_one_option(model, tokenizer):
     assert {label.against for label in told} == {"uniform, shuffled, random weights"}
     patterns = related_patterns(input_embeddings(model))
     alone = hs.heads(hs.capture_many(model, tokenizer, TEXTS), patterns=patterns)
-    assert [label.score for label in alone.ranked("related")] == [label.score for label in found.ranked("related")]
+    assert [label.score for label in alone.ranked("related")] == [
+        label.score for label in found.ranked("related")
+    ]
 
 
 def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
@@ -125,14 +133,20 @@ def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
 
 
 def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):
-    """A model whose second layer looks at what followed before: found whatever the texts are, and kept with them."""
+    """A model whose second layer looks at what followed before: found whatever the texts are, and
+    kept with them.
+    """
     found = hs.heads(model, tokenizer, TEXTS)
     told = [label for label in found.all_labels if label.pattern == "induction"]
     assert {(label.texts, label.on) for label in told} == {(20, "runs of repeated tokens")}
     assert "induction: of 20 runs of repeated tokens, not of the texts" in str(found)
     kept = load_tally(found.tally.save(tmp_path / "kept.npz"))
-    np.testing.assert_array_equal(kept.battery.statistic.values, found.tally.battery.statistic.values)
-    assert [str(label) for label in Heads(kept).all_labels] == [str(label) for label in found.all_labels]
+    np.testing.assert_array_equal(
+        kept.battery.statistic.values, found.tally.battery.statistic.values
+    )
+    assert [str(label) for label in Heads(kept).all_labels] == [
+        str(label) for label in found.all_labels
+    ]
     without = hs.heads(model, tokenizer, TEXTS, battery=False)
     assert {label.on for label in without.all_labels} == {"texts"}
     with pytest.raises(RecordError, match="battery=True needs a model to run"):
@@ -141,7 +155,10 @@ def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):
 
 def test_bad_input_is_refused(model, tokenizer):
     record = hs.capture(model, tokenizer, "a cat")
-    with pytest.raises(RecordError, match=r"random_weights, position_mean, predictive, related=True needs a model to"):
+    with pytest.raises(
+        RecordError,
+        match=r"random_weights, position_mean, predictive, related=True needs a model to",
+    ):
         hs.heads(record, random_weights=True, position_mean=True, predictive=True, related=True)
     with pytest.raises(RecordError, match=r"tokenizer, truncate belong to a model and texts"):
         hs.heads(record, tokenizer, truncate=True)
@@ -165,7 +182,9 @@ def test_the_map_of_heads_is_that_of_their_distances(model, tokenizer):
         np.concatenate([layer.weights_of() for layer in record["self"]])
         for record in hs.capture_many(model, tokenizer, TEXTS)
     ]
-    np.testing.assert_allclose(found.distances, sum(map(head_distances, maps)) / len(TEXTS), atol=1e-9)
+    np.testing.assert_allclose(
+        found.distances, sum(map(head_distances, maps)) / len(TEXTS), atol=1e-9
+    )
     assert found.map.shape == (len(found.cells), 2)
     with pytest.raises(RecordError, match="distances of heads were not added up"):
         _ = hs.heads(model, tokenizer, TEXTS).map
@@ -175,7 +194,10 @@ def test_torch_stays_unloaded_until_a_model_runs():
     import subprocess
     import sys
 
-    code = "import headscope as hs; hs.heads(hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ['a', 'b']))"
+    code = (
+        "import headscope as hs; hs.heads(hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ['a', "
+        "'b']))"
+    )
     check = f"import sys; {code}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 

@@ -33,7 +33,10 @@ def test_lengths_of_texts_are_kept_with_their_values(tmp_path):
     found = load_statistic((statistic + other).save(tmp_path / "a.npz"))
     assert [length for length in found.lengths if length > 0] == [12, 20]
     assert np.isnan(found.lengths[0])
-    assert (length_said(found.lengths), length_said([np.nan])) == ("median 16 tokens", "length not known")
+    assert (length_said(found.lengths), length_said([np.nan])) == (
+        "median 16 tokens",
+        "length not known",
+    )
 
 
 def test_norms(model, tokenizer, tmp_path):
@@ -59,4 +62,8 @@ def test_ablation(tokenizer, tmp_path):
 
 
 def test_heads(model, tokenizer):
-    assert str(hs.heads(model, tokenizer, TEXTS, battery=False)).splitlines()[0].endswith(f"{SAID}, 3 texts")
+    assert (
+        str(hs.heads(model, tokenizer, TEXTS, battery=False))
+        .splitlines()[0]
+        .endswith(f"{SAID}, 3 texts")
+    )

@@ -10,7 +10,14 @@ from headscope.cli import run
 from headscope.evidence import Statistic
 from headscope.record import Contributions
 from headscope.studies import NormStudy, load_norm_study
-from headscope.studies.norms._values import CLASSES, FIRST_ROWS, ROWS, _agreement, _within_heads, classes_of
+from headscope.studies.norms._values import (
+    CLASSES,
+    FIRST_ROWS,
+    ROWS,
+    _agreement,
+    _within_heads,
+    classes_of,
+)
 from headscope.testing import random_weights, tiny_model, tiny_tokenizer
 
 PIECES = ("[CLS]", "well", ",", "it", "was", ".", "[SEP]", "so", "[SEP]")
@@ -33,7 +40,9 @@ def planted(seed=0, *, refused=False):
         told = {"value_norms": rng.random((HEADS, TOKENS)), "contributions": added}
         if refused and number == 1:
             told = {"contributions": Contributions(missing={"attention": "its heads are mixed"})}
-        layers.append(hs.Layer(layer=number, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), **told))
+        layers.append(
+            hs.Layer(layer=number, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), **told)
+        )
     tokens = hs.Tokens(pieces=PIECES)
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
     return hs.Record(stacks={"self": stack}, model=hs.ModelFacts(name="planted"))
@@ -63,7 +72,10 @@ def test_shares_are_those_counted_by_hand(study, records):
         for name in CLASSES:
             by_weight, by_norm, lengths = [], [], []
             for record in records:
-                weights, norms = record["self"].weights(layer), record["self"].layer(layer).value_norms
+                weights, norms = (
+                    record["self"].weights(layer),
+                    record["self"].layer(layer).value_norms,
+                )
                 for head in range(HEADS):
                     for query in range(TOKENS):
                         row = [float(weight) for weight in weights[head, query]]
@@ -71,10 +83,16 @@ def test_shares_are_those_counted_by_hand(study, records):
                         by_weight.append(sum(row[key] for key in LABELS[name]) / sum(row))
                         by_norm.append(sum(added[key] for key in LABELS[name]) / sum(added))
                     lengths += [norms[head, key] for key in LABELS[name]]
-            assert study.mean(f"share by weight: {name}")[layer] == pytest.approx(np.mean(by_weight), abs=1e-9)
-            assert study.mean(f"share by norm: {name}")[layer] == pytest.approx(np.mean(by_norm), abs=1e-9)
+            assert study.mean(f"share by weight: {name}")[layer] == pytest.approx(
+                np.mean(by_weight), abs=1e-9
+            )
+            assert study.mean(f"share by norm: {name}")[layer] == pytest.approx(
+                np.mean(by_norm), abs=1e-9
+            )
             if lengths:
-                assert study.mean(f"length of f: {name}")[layer] == pytest.approx(np.mean(lengths), abs=1e-9)
+                assert study.mean(f"length of f: {name}")[layer] == pytest.approx(
+                    np.mean(lengths), abs=1e-9
+                )
     np.testing.assert_allclose(study.shares("weight").sum(0), 1, atol=1e-9)
     np.testing.assert_allclose(study.shares("norm").sum(0), 1, atol=1e-9)
     assert np.isnan(study.mean("length of f: first")).all()
@@ -98,10 +116,15 @@ def test_ranks_are_those_of_scipy(study, records):
 
 
 def test_mixing_ratios_by_class_of_the_query(study, records):
-    wanted = np.mean([record["self"].layer(1).contributions.mixing_output[[6, 8]].mean() for record in records])
+    wanted = np.mean(
+        [record["self"].layer(1).contributions.mixing_output[[6, 8]].mean() for record in records]
+    )
     assert study.mean("mixing output: sep")[1] == pytest.approx(wanted, abs=1e-9)
     apart = ~np.eye(TOKENS, dtype=bool)
-    by_weight = [(record["self"].weights(0).astype(float).mean(0) * apart).sum(-1).mean() for record in records]
+    by_weight = [
+        (record["self"].weights(0).astype(float).mean(0) * apart).sum(-1).mean()
+        for record in records
+    ]
     assert study.mean("mixing weights: all")[0] == pytest.approx(np.mean(by_weight), abs=1e-6)
     np.testing.assert_allclose(study.mean("expansion"), [1.5, 2.5, 2.0], atol=1e-9)
 
@@ -110,7 +133,9 @@ def test_tokens_that_add_nothing_get_weight_and_no_share():
     rng = np.random.default_rng(5)
     norms = np.ones((HEADS, TOKENS))
     norms[:, [0, 6, 8]] = 0
-    layer = hs.Layer(layer=0, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), value_norms=norms)
+    layer = hs.Layer(
+        layer=0, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), value_norms=norms
+    )
     tokens = hs.Tokens(pieces=PIECES)
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     study = hs.norm_study(hs.Record(stacks={"self": stack}))
@@ -157,7 +182,9 @@ def test_layers_that_were_refused_are_left_out_and_said():
 def test_records_without_norms_are_refused(records):
     tokens = hs.Tokens(pieces=PIECES)
     layer = hs.Layer(layer=0, weights=records[0]["self"].weights(0))
-    bare = hs.Record(stacks={"self": hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
+    bare = hs.Record(
+        stacks={"self": hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))}
+    )
     with pytest.raises(RecordError, match="capture with keep=\\('weights', 'norms'\\)"):
         hs.norm_study([bare])
     with pytest.raises(RecordError, match="no record"):
@@ -177,13 +204,26 @@ def folder(tmp_path_factory):
 def test_the_command_prints_writes_and_draws(folder, tmp_path, capsys):
     texts, out, plot = tmp_path / "texts.txt", tmp_path / "out.csv", tmp_path / "out.svg"
     texts.write_text("the cat sat.\na dog, it ran\nso it was, and so.\n")
-    arguments = ["--texts", str(texts), "--model", str(folder), "--out", str(out), "--plot", str(plot)]
+    arguments = [
+        "--texts",
+        str(texts),
+        "--model",
+        str(folder),
+        "--out",
+        str(out),
+        "--plot",
+        str(plot),
+    ]
     assert run(["norms", *arguments]) == 0
     said = capsys.readouterr().out
     assert "2 layers, 3 texts" in said
     assert "all layers by weight: [CLS]" in said
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    shares = [float(row["mean"]) for row in rows if row["quantity"] == "share by norm" and row["layer"] == "0"]
+    shares = [
+        float(row["mean"])
+        for row in rows
+        if row["quantity"] == "share by norm" and row["layer"] == "0"
+    ]
     assert len(shares) == len(CLASSES)
     assert sum(shares) == pytest.approx(1, abs=1e-9)
     drawn = plot.read_text()
@@ -230,7 +270,9 @@ def test_a_model_is_read_and_its_random_twin_beside_it():
     table = found.columns()
     row = next(
         number
-        for number, cells in enumerate(zip(table["quantity"], table["of"], table["layer"], strict=True))
+        for number, cells in enumerate(
+            zip(table["quantity"], table["of"], table["layer"], strict=True)
+        )
         if cells == ("share by norm", "cls", 1)
     )
     assert table["random_mean"][row] == control[1]
@@ -247,13 +289,18 @@ def test_ranks_within_heads_do_not_see_that_heads_differ(rng):
     lengths = np.stack([np.arange(1, 7), 100 + np.arange(1, 7)]).astype(float)
     looked_at = np.stack([10 + np.arange(1, 7), np.arange(1, 7)]).astype(float)
     keys = {"other": np.ones(6, bool)}
-    assert _within_heads((looked_at, lengths), keys)["spearman within heads: all"] == pytest.approx(1)
+    assert _within_heads((looked_at, lengths), keys)["spearman within heads: all"] == pytest.approx(
+        1
+    )
     assert _agreement([(looked_at, lengths)], keys)["spearman: all"] < 0
 
 
 def test_files_from_before_ranks_within_heads_are_read(records, tmp_path):
     study = hs.norm_study(records)
-    kept = Statistic((len(FIRST_ROWS), study.statistic.shape[1]), (*FIRST_ROWS, *study.statistic.names[len(ROWS) :]))
+    kept = Statistic(
+        (len(FIRST_ROWS), study.statistic.shape[1]),
+        (*FIRST_ROWS, *study.statistic.names[len(ROWS) :]),
+    )
     for text, values in zip(study.statistic.texts, study.statistic.values, strict=True):
         kept.update(text, values[: len(FIRST_ROWS)])
     again = load_norm_study(kept.save(tmp_path / "old.npz"))

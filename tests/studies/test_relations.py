@@ -5,7 +5,14 @@ import pytest
 
 import headscope as hs
 from headscope import FileError, RecordError
-from headscope.linguistics import OFFSETS, Sentence, Treebank, offset_baseline, offset_heads, read_treebank
+from headscope.linguistics import (
+    OFFSETS,
+    Sentence,
+    Treebank,
+    offset_baseline,
+    offset_heads,
+    read_treebank,
+)
 from headscope.storage import load_kept, save_kept
 from headscope.studies import Relations, load_relations
 from headscope.testing import random_weights
@@ -23,7 +30,9 @@ def sentence_of(number, rng):
         heads[order[place]] = order[rng.integers(place)] + 1
     relations = ["root" if head == 0 else KINDS[rng.integers(len(KINDS))] for head in heads]
     words = tuple("abc"[: rng.integers(1, 4)] for _ in range(size))
-    return Sentence(name=f"s{number}", words=words, heads=tuple(heads.tolist()), relations=tuple(relations))
+    return Sentence(
+        name=f"s{number}", words=words, heads=tuple(heads.tolist()), relations=tuple(relations)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +50,9 @@ def tokens_of(sentence):
 
 def spread(sentence, maps, tokens, special=0.4):
     """Maps of tokens whose word level is given, with weight on special tokens beside it."""
-    word_of = [-1 if span is None else sentence.text[: span[0]].count(" ") for span in tokens.offsets]
+    word_of = [
+        -1 if span is None else sentence.text[: span[0]].count(" ") for span in tokens.offsets
+    ]
     found = np.zeros((len(maps), len(tokens), len(tokens)))
     for row, word in enumerate(word_of):
         for column, other in enumerate(word_of):
@@ -81,7 +92,10 @@ def study_of(sentences, *maps_of, study=None, first=0, layers=2, **options):
 def test_planted_trees_are_right_on_every_relation_but_root(bank, rows):
     study = study_of(bank, gold, rows=rows)
     assert study.sentences == 40
-    assert f"40 sentences (median {np.median([len(tokens_of(each)) for each in bank]):.0f} tokens)" in str(study)
+    assert (
+        f"40 sentences (median {np.median([len(tokens_of(each)) for each in bank]):.0f} tokens)"
+        in str(study)
+    )
     assert study.cells[-1] == (1, 2)
     for score in ("max", "max undirected", "tree", "tree undirected"):
         for relation in study.relations:
@@ -103,7 +117,12 @@ def test_planted_trees_are_right_on_every_relation_but_root(bank, rows):
 
 
 def test_heads_that_look_at_their_dependents_are_read_the_other_way(bank):
-    study = study_of(bank, lambda sentence: (gold(sentence).T + 1e-3) / (gold(sentence).T + 1e-3).sum(1, keepdims=True))
+    study = study_of(
+        bank,
+        lambda sentence: (
+            (gold(sentence).T + 1e-3) / (gold(sentence).T + 1e-3).sum(1, keepdims=True)
+        ),
+    )
     assert study.accuracy("all but punct and root", "tree")[1, -1] > 0.9
     best = study.best("all but punct and root")
     assert (best.place, best.direction) == ("1-2", "head->dep")
@@ -113,10 +132,14 @@ def test_heads_that_look_at_their_dependents_are_read_the_other_way(bank):
 def test_a_shifted_identity_gives_the_offset_baseline(bank, offset):
     study = study_of(bank, lambda sentence: shifted(sentence, offset))
     inside = [
-        (word, sentence) for sentence in bank for word in range(len(sentence)) if 0 <= word + offset < len(sentence)
+        (word, sentence)
+        for sentence in bank
+        for word in range(len(sentence))
+        if 0 <= word + offset < len(sentence)
     ]
     right = sum(sentence.heads[word] == word + offset + 1 for word, sentence in inside)
-    # at the clamped ends a word is sent to itself or the first one, as the baseline is, except where that is no word
+    # at the clamped ends a word is sent to itself or the first one, as the baseline is, except
+    # where that is no word
     ends = sum(
         sentence.heads[word] == head != 0 and not 0 <= word + offset < len(sentence)
         for sentence in bank
@@ -125,14 +148,19 @@ def test_a_shifted_identity_gives_the_offset_baseline(bank, offset):
     found = study.accuracy("all")[0, -1] * bank.words
     assert right <= round(found) <= right + ends + sum(len(each) > 1 for each in bank)
     baseline = offset_baseline(bank, offsets=(offset,))["all but punct and root"]
-    words = [word for sentence in bank for word in zip(sentence.heads, sentence.relations, strict=True)]
+    words = [
+        word for sentence in bank for word in zip(sentence.heads, sentence.relations, strict=True)
+    ]
     count = sum(head != 0 and name != "punct" for head, name in words)
     assert baseline.count == count
     exact = sum(
-        sentence.heads[word] == word + offset + 1 and sentence.relations[word] not in ("punct", "root")
+        sentence.heads[word] == word + offset + 1
+        and sentence.relations[word] not in ("punct", "root")
         for word, sentence in inside
     )
-    assert study.accuracy("all but punct and root")[0, -1] * count == pytest.approx(exact, abs=len(bank))
+    assert study.accuracy("all but punct and root")[0, -1] * count == pytest.approx(
+        exact, abs=len(bank)
+    )
     assert baseline.accuracy * count == exact
 
 
@@ -152,7 +180,9 @@ def test_baselines_are_those_of_the_treebank(bank):
         for word, head in enumerate(sentence.heads)
         if head and sentence.relations[word] != "punct"
     ]
-    assert undirected.baseline == pytest.approx(max(np.mean(np.array(edges) == far) for far in (1, 2, 3)))
+    assert undirected.baseline == pytest.approx(
+        max(np.mean(np.array(edges) == far) for far in (1, 2, 3))
+    )
 
 
 def part_of(bank, sentences):
@@ -171,7 +201,9 @@ def shares(chosen, other, relation):
     best, count = chosen.best(relation), other.best(relation).count
     place = other.cells.index((best.layer, best.head))
     direction = ("dep->head", "head->dep").index(best.direction)
-    hits = other.corpus.offset_hits("max")[OFFSETS.index(best.offset)][other.corpus.groups[relation]]
+    hits = other.corpus.offset_hits("max")[OFFSETS.index(best.offset)][
+        other.corpus.groups[relation]
+    ]
     return other.accuracy(relation)[direction, place] * count, hits.sum()
 
 
@@ -181,7 +213,9 @@ def test_heads_are_chosen_on_either_half_and_measured_on_the_other(bank):
     rights = {relation: [] for relation in ("all", "det", "nsubj")}
     for seed in (4, 5):
         order = np.random.default_rng(seed).permutation(40)
-        halves = [part_of(bank, [named[place] for place in part]) for part in (order[:20], order[20:])]
+        halves = [
+            part_of(bank, [named[place] for place in part]) for part in (order[:20], order[20:])
+        ]
         for relation, right in rights.items():
             right.append(np.add(shares(*halves, relation), shares(*halves[::-1], relation)))
     for relation, right in rights.items():
@@ -201,10 +235,17 @@ def test_heads_are_chosen_on_either_half_and_measured_on_the_other(bank):
 
 
 def test_no_document_is_on_both_sides(bank):
-    # sentences of a document are copies of one another, so that a split within it would choose on what it measures
-    texts = [replace(bank.sentences[0], name=f"{place}", document=f"{place // 10}") for place in range(40)]
+    # sentences of a document are copies of one another, so that a split within it would choose on
+    # what it measures
+    texts = [
+        replace(bank.sentences[0], name=f"{place}", document=f"{place // 10}")
+        for place in range(40)
+    ]
     rng = np.random.default_rng(0)
-    maps = [random_weights(rng, (2, HEADS, *[len(tokens_of(texts[0]))] * 2)).astype(float) for _ in range(4)]
+    maps = [
+        random_weights(rng, (2, HEADS, *[len(tokens_of(texts[0]))] * 2)).astype(float)
+        for _ in range(4)
+    ]
     grouped, alone = Relations(trees=False), Relations(trees=False)
     for place, sentence in enumerate(texts):
         record = hs.from_weights(list(maps[place // 10]), tokens_of(sentence))
@@ -220,7 +261,9 @@ def test_no_document_is_on_both_sides(bank):
 def test_documents_begin_where_the_treebank_says(tmp_path):
     row = "1\tYes\tyes\tINTJ\tUH\t_\t0\troot\t_\t_\n\n"
     comments = ["", "# newdoc id = weblog-1\n", "", "# newdoc\n", "# sent_id = last\n# newpar\n"]
-    (tmp_path / "a.conllu").write_text("".join(comment + row for comment in comments), encoding="utf-8")
+    (tmp_path / "a.conllu").write_text(
+        "".join(comment + row for comment in comments), encoding="utf-8"
+    )
     found = [sentence.document for sentence in read_treebank(tmp_path / "a.conllu")]
     assert found == ["", "weblog-1", "weblog-1", "line 8", "line 8"]
 
@@ -258,7 +301,9 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
         tokens, rng = tokens_of(sentence), np.random.default_rng(number)
         weights = random_weights(rng, (2, HEADS, len(tokens), len(tokens))).astype(float)
         weights[-1, -1] = spread(sentence, gold(sentence)[None], tokens)[0]
-        (left if number % 3 else right).update(sentence, hs.from_weights(list(weights), tokens, model="planted"))
+        (left if number % 3 else right).update(
+            sentence, hs.from_weights(list(weights), tokens, model="planted")
+        )
     assert str(left + right) == str(whole)
     kept = load_relations(left.save(tmp_path / "left.npz"))
     assert str(kept + right) == str(whole)
@@ -280,21 +325,33 @@ def test_sentences_that_cannot_be_aligned_are_counted_and_named(bank):
     lost = Sentence(name="lost", words=("ab", "c"), heads=(2, 0), relations=("det", "root"))
     tokens = tokens_of(lost).take([0, 1, 2, 4])
     study.update(
-        lost, hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens, model="planted")
+        lost,
+        hs.from_weights(
+            random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens, model="planted"
+        ),
     )
     assert study.sentences == 5
     assert study.left_out == {
-        "lost": "No token stands for word 1 ('c'); the tokenizer dropped it, or the text was cut before it"
+        "lost": (
+            "No token stands for word 1 ('c'); the tokenizer dropped it, or the text was cut "
+            "before it"
+        )
     }
     assert "1 sentences are left out:\n  lost: No token stands for word 1" in str(study)
     with pytest.raises(RecordError, match="'lost' was counted before"):
         study.update(
-            lost, hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens, model="planted")
+            lost,
+            hs.from_weights(
+                random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens, model="planted"
+            ),
         )
     other = list(bank)[6]
     with pytest.raises(RecordError, match=f"not of the sentence '{other.name}'"):
         study.update(
-            other, hs.from_weights(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens, model="planted")
+            other,
+            hs.from_weights(
+                random_weights(np.random.default_rng(0), (2, HEADS, 4, 4)), tokens, model="planted"
+            ),
         )
 
 
@@ -339,27 +396,41 @@ def test_the_demo_model_looks_along_relations(minilm, shared):
     written = hs.relations(*minilm, few, text="written", trees=False)
     assert written.left_out
     assert written.sentences + len(written.left_out) == 30
-    assert all("several words" in reason or "No token" in reason for reason in written.left_out.values())
+    assert all(
+        "several words" in reason or "No token" in reason for reason in written.left_out.values()
+    )
 
 
 def test_relations_are_labels_of_heads_in_the_viewer(bank):
     study = study_of(bank, gold, shifted)
     found = study.as_heads(least=5)
-    assert [pattern.name for pattern in found.tally.patterns] == [name for name in study.named if has(study, name, 5)]
+    assert [pattern.name for pattern in found.tally.patterns] == [
+        name for name in study.named if has(study, name, 5)
+    ]
     held = {(label.layer, label.head, label.pattern) for label in found.labels}
     assert held == {(1, 2, name) for name in ("nsubj", "obj", "nsubj:pass", "det", "punct")}
-    label = next(each for each in found.all_labels if (each.layer, each.head, each.pattern) == (1, 1, "obj"))
+    label = next(
+        each for each in found.all_labels if (each.layer, each.head, each.pattern) == (1, 1, "obj")
+    )
     shares, offsets = [], []
     for sentence in bank:
         own = [word for word, name in enumerate(sentence.relations) if name == "obj"]
         if own:
-            shares.append(np.mean([sentence.heads[word] - 1 == np.argmax(shifted(sentence)[word]) for word in own]))
+            shares.append(
+                np.mean(
+                    [sentence.heads[word] - 1 == np.argmax(shifted(sentence)[word]) for word in own]
+                )
+            )
             best = offset_heads(len(sentence), study.best("obj").offset)
             offsets.append(np.mean([sentence.heads[word] == best[word] for word in own]))
     assert (label.texts, label.against) == (len(shares), "position")
     assert label.baseline == pytest.approx(np.mean(offsets))
-    assert label.score == pytest.approx(np.mean(shares), abs=0.1), "clamped ends hit the word itself"
-    record = hs.from_weights(list(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4))), list("abcd"))
+    assert label.score == pytest.approx(np.mean(shares), abs=0.1), (
+        "clamped ends hit the word itself"
+    )
+    record = hs.from_weights(
+        list(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4))), list("abcd")
+    )
     page = hs.page(record, view="model", evidence=found, label="obj", sort="obj")
     assert [pattern["name"] for pattern in page.header["evidence"]["patterns"]] == [
         pattern.name for pattern in found.tally.patterns

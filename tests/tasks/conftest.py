@@ -22,7 +22,12 @@ def writer():
 def classifier():
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
+    sizes = {
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 40,
+    }
     config = AutoConfig.for_model("bert", vocab_size=64, num_labels=2, **sizes)
     torch.manual_seed(3)
     model = AutoModelForSequenceClassification.from_config(config).eval()
@@ -38,7 +43,9 @@ def scored():
 
     def scored(task, model):
         with torch.no_grad():
-            values = task.joined([task.values(model, number) for number in range(len(task.batches))])
+            values = task.joined(
+                [task.values(model, number) for number in range(len(task.batches))]
+            )
         return task.scores(values), values
 
     return scored

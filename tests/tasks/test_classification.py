@@ -32,7 +32,9 @@ def test_scores_are_those_of_single_pairs(metric, classifier, tokenizer, scored)
     told = [int(one.argmax()) for one in own]
     assert task.totals["F1"](values) == pytest.approx(f1_score(LABELS, told))
     other = "log likelihood" if metric == "accuracy" else "accuracy"
-    assert task.totals[other](values) == pytest.approx(np.mean(likely if metric == "accuracy" else right), abs=1e-5)
+    assert task.totals[other](values) == pytest.approx(
+        np.mean(likely if metric == "accuracy" else right), abs=1e-5
+    )
 
 
 def test_three_classes_have_no_f1(tokenizer):
@@ -42,7 +44,9 @@ def test_three_classes_have_no_f1(tokenizer):
 def test_labels_that_do_not_fit_are_refused(classifier, tokenizer, scored):
     with pytest.raises(TextError, match="5 texts and 2 labels were given"):
         classification(tokenizer, PAIRS, [0, 1])
-    with pytest.raises(TextError, match=r"The classes 0 to 2 were given, and the model gives \[5, 2\]"):
+    with pytest.raises(
+        TextError, match=r"The classes 0 to 2 were given, and the model gives \[5, 2\]"
+    ):
         scored(classification(tokenizer, PAIRS, [0, 1, 2, 1, 0]), classifier)
     with pytest.raises(TextError, match="metric is 'loss'; give 'accuracy' or"):
         classification(tokenizer, PAIRS, LABELS, metric="loss")
@@ -51,7 +55,8 @@ def test_labels_that_do_not_fit_are_refused(classifier, tokenizer, scored):
 def test_texts_that_are_too_long_are_refused_or_cut(tokenizer, monkeypatch):
     monkeypatch.setattr(tokenizer, "model_max_length", 9)
     with pytest.raises(
-        TextError, match=r"None of the 5 texts can be read: The text has 2. tokens, and the model takes 9"
+        TextError,
+        match=r"None of the 5 texts can be read: The text has 2. tokens, and the model takes 9",
     ):
         classification(tokenizer, PAIRS, LABELS)
     task = classification(tokenizer, PAIRS, LABELS, truncate=True)

@@ -1,4 +1,6 @@
-"""One example that cannot be read costs itself: it is named, and the rest goes on as if it had not been given."""
+"""One example that cannot be read costs itself: it is named, and the rest goes on as if it had not
+been given.
+"""
 
 import json
 
@@ -7,12 +9,27 @@ import pytest
 
 import headscope as hs
 from headscope.errors import TextError
-from headscope.tasks import classification, likeness, masked_word, minimal_pairs, named_task, next_word, translation
+from headscope.tasks import (
+    classification,
+    likeness,
+    masked_word,
+    minimal_pairs,
+    named_task,
+    next_word,
+    translation,
+)
 from headscope.testing import tiny_model, tiny_tokenizer
 
 GOOD = ["the cat sat on it.", "a dog ran off.", "it was she who sat."]
 BAD = {1: "a\ud800b", 2: None, 4: float("nan"), 5: " ", 6: 7, 7: "1 2 3 4"}
-REASONS = {1: "half of a character", 2: "NoneType", 4: "not float", 5: "empty", 6: "not int", 7: "are [UNK]"}
+REASONS = {
+    1: "half of a character",
+    2: "NoneType",
+    4: "not float",
+    5: "empty",
+    6: "not int",
+    7: "are [UNK]",
+}
 NUMBERS = (0, 3, 8)
 
 
@@ -51,7 +68,8 @@ def test_bad_examples_are_named_and_cost_themselves(name, tokenizer):
     told = {}
     pairs = [("she sat.", text) for text in GOOD]
     task = tasks(tokenizer, mixed("she sat."), mixed(), range(9), on_error=told.__setitem__)[name]()
-    # the good text of a pair makes the share of unknown tokens smaller, but for a target, which is looked at alone
+    # the good text of a pair makes the share of unknown tokens smaller, but for a target, which is
+    # looked at alone
     unknown = {7} if name in ("likeness", "minimal pairs") else set()
     assert set(told) == set(BAD) - unknown
     # [UNK] counts as special, and what is hidden is not
@@ -72,7 +90,9 @@ def test_without_a_listener_it_is_a_warning(tokenizer):
 def test_texts_of_unknown_tokens_are_refused(name, tokenizer):
     texts = ["1 2 3 4", "5 6 7"]
     pairs, kept = [(text, text) for text in texts], range(2)
-    with pytest.raises(TextError, match=r"of the tokens of the texts are \[UNK\]|tokens of the target are \[UNK\]"):
+    with pytest.raises(
+        TextError, match=r"of the tokens of the texts are \[UNK\]|tokens of the target are \[UNK\]"
+    ):
         tasks(tokenizer, pairs, texts, kept)[name]()
     assert tasks(tokenizer, pairs, texts, kept, allow_unfit=True)[name]().left_out == {}
 
@@ -107,7 +127,9 @@ def test_a_bad_label_of_a_file_costs_its_row(tokenizer, tmp_path):
     lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
     told = {}
-    task = named_task("classification", model, tokenizer, tmp_path / "a.jsonl", on_error=told.__setitem__)
+    task = named_task(
+        "classification", model, tokenizer, tmp_path / "a.jsonl", on_error=told.__setitem__
+    )
     assert list(task.left_out) == [1, 2]
     assert "row 2 has the label 'perhaps'; wanted is one of no, yes" in task.left_out[1]
     assert "row 3 has the label 7; the model has 2 classes" in task.left_out[2]
@@ -119,4 +141,6 @@ def test_groups_are_those_of_what_is_left(tokenizer):
     task = next_word(tokenizer, mixed(), on_error=lambda *_: None)
     found = hs.ablate(model, task, groups=list("abcdefghi"), layers=False)
     assert found.groups == ("a", "d", "i")
-    np.testing.assert_array_equal(found.scores, hs.ablate(model, next_word(tokenizer, GOOD), layers=False).scores)
+    np.testing.assert_array_equal(
+        found.scores, hs.ablate(model, next_word(tokenizer, GOOD), layers=False).scores
+    )

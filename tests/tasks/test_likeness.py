@@ -34,7 +34,9 @@ def cosine(model, tokenizer, pair, pooling):
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_graded_pairs_give_spearmans_rho(pooling, model, tokenizer, scored, rng):
     gold = rng.normal(size=len(PAIRS)).round(1)
-    scores, values = scored(likeness(tokenizer, PAIRS, gold.tolist(), pooling=pooling, batch=3), model)
+    scores, values = scored(
+        likeness(tokenizer, PAIRS, gold.tolist(), pooling=pooling, batch=3), model
+    )
     wanted = [cosine(model, tokenizer, pair, pooling) for pair in PAIRS]
     np.testing.assert_allclose(values[:, 0], wanted, atol=1e-5)
     assert scores.mean() == pytest.approx(spearmanr(wanted, gold).statistic)
@@ -45,7 +47,8 @@ def test_pairs_that_are_alike_or_not_give_accuracy(model, tokenizer, scored):
     scores, values = scored(likeness(tokenizer, PAIRS, gold, batch=3), model)
     cut = threshold(values[:, 0], np.array(gold, float))
     assert scores.tolist() == [
-        float((value >= cut) == bool(wanted)) for value, wanted in zip(values[:, 0], gold, strict=True)
+        float((value >= cut) == bool(wanted))
+        for value, wanted in zip(values[:, 0], gold, strict=True)
     ]
     assert scores.mean() >= 0.5
 
@@ -55,7 +58,9 @@ def test_no_threshold_is_better(rows):
     cosines, alike = (np.array(column, float) for column in zip(*rows, strict=True))
     cut = threshold(cosines, alike)
     right = ((cosines >= cut) == (alike == 1)).mean()
-    assert right == max(((cosines >= other) == (alike == 1)).mean() for other in [*cosines, cosines.max() + 1])
+    assert right == max(
+        ((cosines >= other) == (alike == 1)).mean() for other in [*cosines, cosines.max() + 1]
+    )
 
 
 def test_pairs_that_are_all_alike_are_refused(tokenizer):

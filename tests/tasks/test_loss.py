@@ -18,7 +18,9 @@ def test_next_words_are_those_of_single_texts(writer, tokenizer, scored):
         with torch.no_grad():
             output = writer(input_ids=ids, labels=ids)
         assert score == pytest.approx(-output.loss.item(), abs=1e-5)
-        assert right == pytest.approx((output.logits[0, :-1].argmax(-1) == ids[0, 1:]).double().mean().item())
+        assert right == pytest.approx(
+            (output.logits[0, :-1].argmax(-1) == ids[0, 1:]).double().mean().item()
+        )
 
 
 def test_batches_hold_texts_of_like_length(tokenizer):
@@ -63,10 +65,13 @@ def test_translations_are_those_of_single_pairs(name, tokenizer, scored):
     found, _ = scored(translation(tokenizer, pairs, batch=2), model)
     for (source, target), score in zip(pairs, found, strict=True):
         labels = tokenizer(target, return_tensors="pt")["input_ids"]
-        start = torch.cat([torch.tensor([[model.config.decoder_start_token_id]]), labels[:, :-1]], dim=1)
+        start = torch.cat(
+            [torch.tensor([[model.config.decoder_start_token_id]]), labels[:, :-1]], dim=1
+        )
         with torch.no_grad():
             logits = model(
-                input_ids=tokenizer(source, return_tensors="pt")["input_ids"], decoder_input_ids=start
+                input_ids=tokenizer(source, return_tensors="pt")["input_ids"],
+                decoder_input_ids=start,
             ).logits
         wanted = logits[0].log_softmax(-1)[torch.arange(labels.shape[1]), labels[0]].mean().item()
         assert score == pytest.approx(wanted, abs=1e-5)

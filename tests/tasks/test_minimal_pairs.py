@@ -26,7 +26,13 @@ def masked(model, tokenizer, text):
         hidden = ids.clone()
         hidden[0, place] = tokenizer.mask_token_id
         with torch.no_grad():
-            total += model(input_ids=hidden).logits[0, place].double().log_softmax(-1)[ids[0, place]].item()
+            total += (
+                model(input_ids=hidden)
+                .logits[0, place]
+                .double()
+                .log_softmax(-1)[ids[0, place]]
+                .item()
+            )
     return total
 
 

@@ -31,14 +31,18 @@ def test_parquet(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     import pyarrow as pa
 
-    parquet.write_table(pa.table({"sentence_good": ["A b."], "sentence_bad": ["B a."]}), tmp_path / "a.parquet")
+    parquet.write_table(
+        pa.table({"sentence_good": ["A b."], "sentence_bad": ["B a."]}), tmp_path / "a.parquet"
+    )
     assert read_pairs(read_rows(tmp_path / "a.parquet"), "a") == [("A b.", "B a.")]
 
 
 def test_bare_texts(tmp_path):
     (tmp_path / "a.txt").write_text("one\n\n two \n", encoding="utf-8")
     assert read_pairs(read_rows(tmp_path / "a.txt"), "a") == ["one", "two"]
-    (tmp_path / "a.jsonl").write_text(json.dumps("one") + "\n" + json.dumps(["two", "three"]) + "\n", encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps("one") + "\n" + json.dumps(["two", "three"]) + "\n", encoding="utf-8"
+    )
     assert read_pairs(read_rows(tmp_path / "a.jsonl"), "a") == ["one", ("two", "three")]
 
 
@@ -61,7 +65,10 @@ def test_what_cannot_be_read_is_said(name, content, line, tmp_path):
 
 
 def test_labels_that_are_none_are_said():
-    with pytest.raises(FileError, match="t, row 2 has the label 'maybe'; wanted is one of entailment, not_entailment"):
+    with pytest.raises(
+        FileError,
+        match="t, row 2 has the label 'maybe'; wanted is one of entailment, not_entailment",
+    ):
         read_labelled([{"label": "entailment"}, {"label": "maybe"}], "t", NAMES)
     with pytest.raises(FileError, match="t, row 1 has the label None; wanted is a number"):
         read_labelled([{"label": None}], "t")

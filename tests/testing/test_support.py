@@ -50,8 +50,24 @@ REMARKS = {
     "paligemma": "2 of 6 layers",
 }
 ROLES = {
-    "encoder": {"whisper", "speech_to_text", "encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"},
-    "vision": {"clip", "siglip", "llava", "qwen2_vl", "qwen2_5_vl", "internvl", "blip", "git", "paligemma"},
+    "encoder": {
+        "whisper",
+        "speech_to_text",
+        "encoder-decoder",
+        "vision-encoder-decoder",
+        "speech-encoder-decoder",
+    },
+    "vision": {
+        "clip",
+        "siglip",
+        "llava",
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "internvl",
+        "blip",
+        "git",
+        "paligemma",
+    },
     "stage1": {"swin", "swinv2", "segformer", "pvt_v2", "glpn"},
     "predictor.layer": {"vjepa2"},
 }
@@ -132,13 +148,19 @@ def test_a_model_that_reads_nothing_known_is_refused():
         def forward(self, numbers):
             return numbers
 
-    assert "reads neither text nor pictures nor sound" in examine(Reader(PreTrainedConfig()), "reader").refused
+    assert (
+        "reads neither text nor pictures nor sound"
+        in examine(Reader(PreTrainedConfig()), "reader").refused
+    )
 
 
 def test_a_model_that_cannot_read_what_is_made_up_is_said_to():
     model = tiny_model("vit")
     model.config.image_size = (10, 20)
-    assert "it cannot read what was made up for it (ValueError: Input image size" in examine(model).refused
+    assert (
+        "it cannot read what was made up for it (ValueError: Input image size"
+        in examine(model).refused
+    )
 
 
 def test_the_models_setting_comes_back():
@@ -160,13 +182,18 @@ def test_the_command_prints_a_row_for_a_folder(tmp_path, capsys):
 def test_rounded_weights_are_seen_as_different(monkeypatch):
     """The comparison itself, on a capture that is made wrong on purpose."""
     weights_of = hs.Layer.weights_of
-    monkeypatch.setattr(hs.Layer, "weights_of", lambda layer, head=None: weights_of(layer, head).round(2))
+    monkeypatch.setattr(
+        hs.Layer, "weights_of", lambda layer, head=None: weights_of(layer, head).round(2)
+    )
     assert examine(tiny_model("bert")).weights_difference > 1e-3
 
 
 def test_a_transformers_that_is_too_old_for_an_architecture_says_so(monkeypatch, tmp_path):
     monkeypatch.setitem(ARCHITECTURES, "late_bert", {})  # none of this name is in any transformers
-    with pytest.raises(ModelError, match=f"^transformers {transformers.__version__} has no 'late_bert'; a newer one"):
+    with pytest.raises(
+        ModelError,
+        match=f"^transformers {transformers.__version__} has no 'late_bert'; a newer one",
+    ):
         tiny_model("late_bert")
     monkeypatch.setattr("headscope.testing.KINDS", {"Text": ["bert", "late_bert"]})
     assert run(["support", "--out", str(tmp_path / "table.md")]) == 0

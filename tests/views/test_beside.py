@@ -1,4 +1,6 @@
-"""Further records of a page: another text or another model, whose heads the tray shows beside those of the first."""
+"""Further records of a page: another text or another model, whose heads the tray shows beside those
+of the first.
+"""
 
 import json
 
@@ -13,13 +15,17 @@ from headscope.views._on_demand import OnDemand
 @pytest.fixture
 def first(rng):
     """Two layers of three heads over five words."""
-    return hs.from_weights(list(rng.dirichlet([0.5] * 5, size=(2, 3, 5))), Tokens(pieces=tuple("abcde")))
+    return hs.from_weights(
+        list(rng.dirichlet([0.5] * 5, size=(2, 3, 5))), Tokens(pieces=tuple("abcde"))
+    )
 
 
 @pytest.fixture
 def other(rng):
     """Four layers of two heads over six words."""
-    return hs.from_weights(list(rng.dirichlet([0.5] * 6, size=(4, 2, 6))), Tokens(pieces=tuple("uvwxyz")))
+    return hs.from_weights(
+        list(rng.dirichlet([0.5] * 6, size=(4, 2, 6))), Tokens(pieces=tuple("uvwxyz"))
+    )
 
 
 def test_a_picture_of_each_record_is_one_line(first, other):
@@ -27,7 +33,12 @@ def test_a_picture_of_each_record_is_one_line(first, other):
     view = hs.view(first, beside=[other], tray=tray)
     assert view.header["selection"]["tray"] == ["0-1", "3-1 record=b query=3"]
     assert view.header["selection"]["view"] == "compare"
-    assert [layer["layer"] for layer in view.header["beside"]["b"]["stacks"][0]["layers"]] == [0, 1, 2, 3]
+    assert [layer["layer"] for layer in view.header["beside"]["b"]["stacks"][0]["layers"]] == [
+        0,
+        1,
+        2,
+        3,
+    ]
 
 
 def test_the_page_holds_the_same_bytes_as_a_page_of_the_other_alone(first, other):
@@ -49,7 +60,13 @@ def test_live_pages_ask_for_the_layers_of_the_other_record(first, other):
     assert json.loads(given.chunk("beside/b/layer/self/3"))["layer"] == 3
     rows = np.frombuffer(given.chunk("beside/b/row-weight/self/3/2"), np.float32)
     np.testing.assert_allclose(rows.reshape(2, 6), other["self"].layer(3).weights[:, 2], rtol=1e-6)
-    for name in ("beside/c/layer/self/3", "beside/b/layer/self/4", "beside/b", "beside/", "layer/self/3"):
+    for name in (
+        "beside/c/layer/self/3",
+        "beside/b/layer/self/4",
+        "beside/b",
+        "beside/",
+        "layer/self/3",
+    ):
         assert given.chunk(name) is None
 
 

@@ -18,7 +18,11 @@ LAYERS, HEADS = 2, 3
 
 
 def decoded(array, chunks):
-    stored = np.frombuffer(chunks[array["chunk"]], array["dtype"]).reshape(array["shape"]).astype(np.float64)
+    stored = (
+        np.frombuffer(chunks[array["chunk"]], array["dtype"])
+        .reshape(array["shape"])
+        .astype(np.float64)
+    )
     if array["encoding"] == "signed":
         stored = (stored - 128) / 127
         return stored * np.abs(stored) * array["most"]
@@ -28,7 +32,10 @@ def decoded(array, chunks):
 def record_of(pieces, seed):
     rng = np.random.default_rng(seed)
     tokens = Tokens(pieces=tuple(pieces))
-    layers = [Layer(layer=n, weights=random_weights(rng, (HEADS, len(tokens), len(tokens)))) for n in range(LAYERS)]
+    layers = [
+        Layer(layer=n, weights=random_weights(rng, (HEADS, len(tokens), len(tokens))))
+        for n in range(LAYERS)
+    ]
     stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
     return Record(stacks={"self": stack}, model=ModelFacts(name="model"))
 
@@ -44,7 +51,9 @@ def test_the_page_of_a_comparison_holds_both_records_and_their_difference():
     page = hs.view(found)
     assert page.record is b
     assert page.header["selection"]["quantity"] == "difference"
-    assert [(each["name"], each["label"], each["signed"]) for each in page.header["quantities"]] == [
+    assert [
+        (each["name"], each["label"], each["signed"]) for each in page.header["quantities"]
+    ] == [
         ("weight", "weight of B", False),
         ("difference", "difference", True),
         ("effect", "effect", False),
@@ -57,13 +66,17 @@ def test_the_page_of_a_comparison_holds_both_records_and_their_difference():
         assert np.abs(difference - (theirs - ours)).max() < 2 / 127
         assert np.abs(other - ours).max() < 2 / 255
         assert np.abs(parts - found["cross"].parts(layer)).max() < 0.4 / 255
-    assert page.header["note"].startswith("A: random · B: random · tokens: 5 tokens, the same in both")
+    assert page.header["note"].startswith(
+        "A: random · B: random · tokens: 5 tokens, the same in both"
+    )
 
 
 def test_a_difference_has_both_signs_even_where_there_is_none():
     record = random_record()
     page = hs.view(hs.compare(record, record))
-    assert next(each for each in page.header["quantities"] if each["name"] == "difference")["signed"]
+    assert next(each for each in page.header["quantities"] if each["name"] == "difference")[
+        "signed"
+    ]
     assert all((array == 0).all() for array in quantities(page, "difference"))
     (stack,) = page.header["stacks"]
     assert stack["moved"]["values"] == [[0.0] * HEADS] * LAYERS
@@ -87,7 +100,9 @@ def test_records_of_other_tokens_stand_on_the_tokens_of_both():
     (stack,) = page.header["stacks"]
     assert stack["query"]["labels"] == ["u", "+x", "v", "w"]
     weights = [decoded(layer["weights"], page.chunks) for layer in stack["layers"]]
-    for layer, (shown, difference) in enumerate(zip(weights, quantities(page, "difference"), strict=True)):
+    for layer, (shown, difference) in enumerate(
+        zip(weights, quantities(page, "difference"), strict=True)
+    ):
         assert np.abs(shown - found["self"].weights("b", layer)).max() < 2 / 255
         assert np.abs(difference - found["self"].difference(layer)).max() < 2 / 127
     assert "+word: only in B" in page.header["note"]
@@ -104,18 +119,25 @@ def pictured(seed, *, picture=None, registers=0, heads=HEADS):
         grids=((2, 3),),
         places=(*[None] * len(marks), *np.ndindex(2, 3)),
     )
-    layers = [Layer(layer=n, weights=random_weights(rng, (heads, len(tokens), len(tokens)))) for n in range(LAYERS)]
+    layers = [
+        Layer(layer=n, weights=random_weights(rng, (heads, len(tokens), len(tokens))))
+        for n in range(LAYERS)
+    ]
     stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
     seen = rng.integers(0, 256, (4, 9, 3), np.uint8) if picture is None else picture
     return Record(
-        stacks={"self": stack}, pictures=() if seen is False else (seen,), model=ModelFacts(name=f"{heads} heads")
+        stacks={"self": stack},
+        pictures=() if seen is False else (seen,),
+        model=ModelFacts(name=f"{heads} heads"),
     )
 
 
 def shown_pictures(page, name):
     """None where a header has none of that name."""
     arrays = page.header.get(name)
-    return arrays and [np.frombuffer(page.chunks[a["chunk"]], np.uint8).reshape(a["shape"]) for a in arrays]
+    return arrays and [
+        np.frombuffer(page.chunks[a["chunk"]], np.uint8).reshape(a["shape"]) for a in arrays
+    ]
 
 
 def test_each_record_keeps_its_own_picture():
@@ -143,7 +165,12 @@ def test_patches_of_two_models_stay_on_the_picture():
     page = hs.view(hs.compare(a, b))
     (stack,) = page.header["stacks"]
     assert stack["key"]["grids"] == [[2, 3]]
-    assert stack["key"]["areas"] == ["", "", "", *(f"{row}/{column}" for row in (1, 2) for column in (1, 2, 3))]
+    assert stack["key"]["areas"] == [
+        "",
+        "",
+        "",
+        *(f"{row}/{column}" for row in (1, 2) for column in (1, 2, 3)),
+    ]
     assert stack["key"]["runs"] == [[0, 3], [3, 9, 1]]
     np.testing.assert_array_equal(shown_pictures(page, "pictures"), b.pictures)
     np.testing.assert_array_equal(shown_pictures(page, "other_pictures"), a.pictures)
@@ -194,9 +221,13 @@ def test_an_effect_shows_the_changed_model_and_leaves_the_changed_heads_out():
 def test_what_a_caller_gives_stands_beside_it():
     found = hs.compare(random_record(seed=1), random_record(seed=2))
     mine = [np.ones((HEADS, 5, 7))] * LAYERS
-    names = [each["name"] for each in hs.view(found, quantities={"mine": mine}).header["quantities"]]
+    names = [
+        each["name"] for each in hs.view(found, quantities={"mine": mine}).header["quantities"]
+    ]
     assert names == ["weight", "difference", "effect", "other", "mine"]
-    with pytest.raises(PageError, match=re.escape("quantity='score': this record has 'weight', 'difference'")):
+    with pytest.raises(
+        PageError, match=re.escape("quantity='score': this record has 'weight', 'difference'")
+    ):
         hs.matrix_view(found, quantity="score")
 
 

@@ -37,7 +37,10 @@ def record_of(rng, size, heads=HEADS):
     layers = []
     for number in range(LAYERS):
         weights = random_weights(rng, (heads, size, size))
-        special = {0: np.eye(size, k=1), 1: np.broadcast_to(np.array(tokens.special) * 1.0, (size, size))}[number]
+        special = {
+            0: np.eye(size, k=1),
+            1: np.broadcast_to(np.array(tokens.special) * 1.0, (size, size)),
+        }[number]
         special = np.where(special.any(axis=1, keepdims=True), special, 1.0)
         at = min(number + 1, heads - 1)
         weights[at] = 0.9 * special / special.sum(axis=1, keepdims=True) + 0.1 * weights[at]
@@ -72,11 +75,21 @@ def test_every_label_comes_back_with_its_numbers(records, found):
     assert {(label.pattern, label.layer, label.head) for label in found.labels} == {
         (names[pattern], layer, head) for pattern, layer, head in np.argwhere(status == 2).tolist()
     }
-    assert {("next", 0, 1), ("delimiter", 1, 2)} <= {(label.pattern, label.layer, label.head) for label in found.labels}
+    assert {("next", 0, 1), ("delimiter", 1, 2)} <= {
+        (label.pattern, label.layer, label.head) for label in found.labels
+    }
     seen = np.zeros(status.shape, bool)
     for label in found.all_labels:
         place = (names.index(label.pattern), label.layer, label.head)
-        wanted = (label.score, label.low, label.high, label.baseline, label.effect, label.corrected, label.texts)
+        wanted = (
+            label.score,
+            label.low,
+            label.high,
+            label.baseline,
+            label.effect,
+            label.corrected,
+            label.texts,
+        )
         np.testing.assert_allclose(numbers[(slice(None), *place)], wanted, rtol=1e-6)
         seen[place] = True
     assert np.isnan(numbers[:, ~seen]).all()
@@ -89,7 +102,10 @@ def test_measures_come_back_with_layers_and_classes(records, found):
     names = [measure["name"] for measure in evidence["measures"]]
     assert names == ["layer", *found.measures, *(f"class {name}" for name in CLASSES)]
     assert values[0].tolist() == [[0] * HEADS, [1] * HEADS]
-    for name, wanted in {**found.measures, **{f"class {name}": found.classes[name] for name in CLASSES}}.items():
+    for name, wanted in {
+        **found.measures,
+        **{f"class {name}": found.classes[name] for name in CLASSES},
+    }.items():
         np.testing.assert_allclose(values[names.index(name)].ravel(), wanted, rtol=1e-6)
     units = {measure["name"]: measure["unit"] for measure in evidence["measures"]}
     assert (units["entropy"], units["distance"], units["self"]) == ("nats", "tokens", "")
@@ -99,7 +115,11 @@ def test_measures_come_back_with_layers_and_classes(records, found):
 def test_evidence_says_over_what_it_was_measured(records, found):
     evidence = hs.view(records[0], evidence=found).header["evidence"]
     assert (evidence["stack"], evidence["model"], evidence["texts"]) == ("self", "planted", 20)
-    assert (evidence["confidence"], evidence["alpha"], evidence["correction"]) == (0.95, 0.05, "holm")
+    assert (evidence["confidence"], evidence["alpha"], evidence["correction"]) == (
+        0.95,
+        0.05,
+        "holm",
+    )
     assert evidence["caution"] == ""
     assert evidence["tokens"] == np.median([len(record["self"].query) for record in records])
     induction = next(pattern for pattern in evidence["patterns"] if pattern["name"] == "induction")
@@ -128,7 +148,9 @@ def test_too_few_texts_are_told_as_such(records):
     evidence = view.header["evidence"]
     assert evidence["caution"].startswith("4 texts are too few to tell")
     assert set(array(view, evidence["status"]).ravel().tolist()) == {0, 1}
-    shown = {(each["layer"], each["head"], PATTERNS[each["pattern"]].name) for each in evidence["shown"]}
+    shown = {
+        (each["layer"], each["head"], PATTERNS[each["pattern"]].name) for each in evidence["shown"]
+    }
     assert shown >= {(0, 1, "next"), (1, 2, "delimiter")}
 
 
@@ -146,7 +168,10 @@ def test_a_page_of_some_heads_has_their_evidence(records, found):
 def test_pairs_are_the_strongest_of_the_shown_text(records, found):
     record = records[5]
     evidence = hs.view(record, evidence=found).header["evidence"]
-    places = [(PATTERNS[shown["pattern"]].name, shown["layer"], shown["head"]) for shown in evidence["shown"]]
+    places = [
+        (PATTERNS[shown["pattern"]].name, shown["layer"], shown["head"])
+        for shown in evidence["shown"]
+    ]
     shown = evidence["shown"][places.index(("next", 0, 1))]
     weights = record["self"].weights(0, 1)
     segments, special = record["self"].query.segments, record["self"].query.special
@@ -156,15 +181,21 @@ def test_pairs_are_the_strongest_of_the_shown_text(records, found):
         if segments[i] == segments[i + 1] and not special[i] and not special[i + 1]
     ]
     wanted = sorted(inside, reverse=True)[:3]
-    assert [(pair["query"], pair["key"]) for pair in shown["pairs"]] == [(i, i + 1) for _, i in wanted]
-    assert [pair["weight"] for pair in shown["pairs"]] == pytest.approx([weight for weight, _ in wanted])
+    assert [(pair["query"], pair["key"]) for pair in shown["pairs"]] == [
+        (i, i + 1) for _, i in wanted
+    ]
+    assert [pair["weight"] for pair in shown["pairs"]] == pytest.approx(
+        [weight for weight, _ in wanted]
+    )
     delimiter = evidence["shown"][places.index(("delimiter", 1, 2))]
     assert all(special[pair["key"]] for pair in delimiter["pairs"])
 
 
 def test_a_pattern_of_ones_own_shows_pairs_where_it_is_made_of_them(records):
     stone = sketch('any -> "stone"')
-    score = Pattern(name="next", says="a", source="b", threshold=0.5, score=lambda maps: maps.weights[:, 2, 3])
+    score = Pattern(
+        name="next", says="a", source="b", threshold=0.5, score=lambda maps: maps.weights[:, 2, 3]
+    )
     found = hs.heads(records, patterns=(stone, score))
     found = Heads(found.tally, alpha=1.1)
     evidence = hs.view(records[2], evidence=found).header["evidence"]
@@ -202,7 +233,12 @@ def test_examples_have_bounds(records, found, monkeypatch):
 def load_like(found, shown):
     """The same values with other texts."""
     tally = Tally(found.tally.patterns)
-    tally.cells, tally.statistic, tally.model, tally.shown = found.cells, found.tally.statistic, "planted", shown
+    tally.cells, tally.statistic, tally.model, tally.shown = (
+        found.cells,
+        found.tally.statistic,
+        "planted",
+        shown,
+    )
     return tally
 
 
@@ -212,7 +248,10 @@ def test_evidence_adds_little_to_a_page(rng, monkeypatch):
     tokens = text_of(rng, size)
     made = []
     for _ in range(3):
-        each = [Layer(layer=n, weights=random_weights(rng, (heads, size, size)).astype("f4")) for n in range(layers)]
+        each = [
+            Layer(layer=n, weights=random_weights(rng, (heads, size, size)).astype("f4"))
+            for n in range(layers)
+        ]
         stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(each))
         made.append(Record(stacks={"self": stack}, model=ModelFacts(name="large")))
     view = hs.view(made[0], evidence=hs.heads(made))
@@ -242,24 +281,37 @@ def test_the_map_keeps_distances_of_the_shown_text(records, found):
     view = hs.view(records[4], evidence=found)
     described = view.header["evidence"]["map"]
     places = array(view, described["places"]).reshape(LAYERS * HEADS, 2)
-    distances = head_distances(np.concatenate([records[4]["self"].weights(layer) for layer in range(LAYERS)]))
-    assert described["stress"] == pytest.approx(stress(distances, places.astype(np.float64)), abs=1e-6)
+    distances = head_distances(
+        np.concatenate([records[4]["self"].weights(layer) for layer in range(LAYERS)])
+    )
+    assert described["stress"] == pytest.approx(
+        stress(distances, places.astype(np.float64)), abs=1e-6
+    )
     assert described["stress"] < 0.3
     assert (described["texts"], described["queries"]) == (0, len(records[4]["self"].query))
 
 
 def test_the_map_is_of_all_texts_where_they_were_compared(records):
-    """Only the heads that the page holds, in its order; their distances are the mean over the texts."""
+    """Only the heads that the page holds, in its order; their distances are the mean over the
+    texts.
+    """
     compared = hs.heads(records, distances=True)
     view = hs.view(records[4], evidence=compared, include_heads=[2, 0])
     described = view.header["evidence"]["map"]
     assert (described["texts"], described["queries"]) == (len(records), 0)
     numbers = view.header["stacks"][0]["head_numbers"]
     chosen = [layer * HEADS + head for layer in range(LAYERS) for head in numbers]
-    each = [np.concatenate([record["self"].weights(layer) for layer in range(LAYERS)]) for record in records]
-    distances = np.mean([head_distances(weights) for weights in each], axis=0)[np.ix_(chosen, chosen)]
+    each = [
+        np.concatenate([record["self"].weights(layer) for layer in range(LAYERS)])
+        for record in records
+    ]
+    distances = np.mean([head_distances(weights) for weights in each], axis=0)[
+        np.ix_(chosen, chosen)
+    ]
     places = array(view, described["places"]).reshape(LAYERS * len(numbers), 2)
-    assert described["stress"] == pytest.approx(stress(distances, places.astype(np.float64)), abs=1e-6)
+    assert described["stress"] == pytest.approx(
+        stress(distances, places.astype(np.float64)), abs=1e-6
+    )
 
 
 def test_the_map_of_a_long_text_is_of_some_queries_and_says_so(records, found, monkeypatch):
@@ -273,13 +325,17 @@ def test_there_is_no_map_of_one_head_or_of_very_many(records, found, monkeypatch
     assert one.header["evidence"]["map"] is None
     monkeypatch.setattr(_head_map, "MOST_HEADS", 5)
     assert hs.view(records[0], evidence=found).header["evidence"]["map"] is None
-    with pytest.raises(PageError, match="there is no map of a single head, or of so many; choose a measure"):
+    with pytest.raises(
+        PageError, match="there is no map of a single head, or of so many; choose a measure"
+    ):
         hs.view(records[0], evidence=found, x="map")
 
 
 def test_what_the_map_needs_is_said(records, found, monkeypatch):
     monkeypatch.setattr(_head_map, "find_spec", lambda name: None)
-    with pytest.raises(HeadscopeError, match=r"needs scikit-learn.*pip install 'headscope\[statistics\]'"):
+    with pytest.raises(
+        HeadscopeError, match=r"needs scikit-learn.*pip install 'headscope\[statistics\]'"
+    ):
         hs.view(records[0], evidence=found)
 
 
@@ -301,8 +357,12 @@ def test_evidence_of_a_second_stack(rng):
     assert view.header["evidence"]["stack"] == "cross"
     assert view.header["evidence"]["status"]["shape"][1:] == [3, 3]
     first = hs.heads(record)
-    assert hs.view(record, evidence=first, include_layers=[1]).header["evidence"]["stack"] == "encoder"
-    with pytest.raises(PageError, match="evidence is of stack 'encoder', and include_layers= leaves it out"):
+    assert (
+        hs.view(record, evidence=first, include_layers=[1]).header["evidence"]["stack"] == "encoder"
+    )
+    with pytest.raises(
+        PageError, match="evidence is of stack 'encoder', and include_layers= leaves it out"
+    ):
         hs.view(record, evidence=first, include_layers=[2])
 
 
@@ -313,7 +373,13 @@ def test_what_stands_out_first_can_be_chosen(records, found):
     assert {name: selection[name] for name in chosen} == chosen
     assert selection["view"] == "scatter"
     usual = hs.view(records[0], evidence=found).header["selection"]
-    assert {name: usual[name] for name in chosen} == {"label": None, "min_score": 0, "sort": None, "x": None, "y": None}
+    assert {name: usual[name] for name in chosen} == {
+        "label": None,
+        "min_score": 0,
+        "sort": None,
+        "x": None,
+        "y": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -334,16 +400,27 @@ def test_what_the_evidence_does_not_have_cannot_be_shown(options, message, recor
 
 @pytest.mark.parametrize(
     "options",
-    [{"view": "scatter"}, {"label": "next"}, {"min_score": 5}, {"sort": "entropy"}, {"x": "map"}, {"y": "self"}],
+    [
+        {"view": "scatter"},
+        {"label": "next"},
+        {"min_score": 5},
+        {"sort": "entropy"},
+        {"x": "map"},
+        {"y": "self"},
+    ],
 )
 def test_what_needs_evidence_says_how_to_give_it(options):
     ((name, value),) = options.items()
-    with pytest.raises(PageError, match=rf"{name}={value!r} needs evidence .*evidence=hs.heads\(records\)"):
+    with pytest.raises(
+        PageError, match=rf"{name}={value!r} needs evidence .*evidence=hs.heads\(records\)"
+    ):
         hs.view(random_record(), **options)
 
 
 def test_evidence_of_other_heads_is_refused(records, found, rng):
-    with pytest.raises(PageError, match="6 heads, 0-0 to 1-2, and stack 'self' of this record has 8, 0-0 to 1-3"):
+    with pytest.raises(
+        PageError, match="6 heads, 0-0 to 1-2, and stack 'self' of this record has 8, 0-0 to 1-3"
+    ):
         hs.view(record_of(rng, 9, heads=4), evidence=found)
     with pytest.raises(PageError, match="evidence must be what headscope.heads found, not a list"):
         hs.view(records[0], evidence=[found])
@@ -354,7 +431,10 @@ def test_a_live_view_may_change_what_stands_out(records, found):
 
     header = hs.view(records[0], evidence=found).header
     now = header["selection"]
-    assert changed_selection(header, now, {"view": "scatter", "x": "map", "label": "next"})["x"] == "map"
+    assert (
+        changed_selection(header, now, {"view": "scatter", "x": "map", "label": "next"})["x"]
+        == "map"
+    )
     with pytest.raises(PageError, match="label='film'"):
         changed_selection(header, now, {"label": "film"})
     plain = hs.view(records[0]).header

@@ -1,4 +1,6 @@
-"""Gold links in the header of a page: the words of a sentence, or of any list, and what cannot be linked."""
+"""Gold links in the header of a page: the words of a sentence, or of any list, and what cannot be
+linked.
+"""
 
 import re
 
@@ -15,14 +17,20 @@ from headscope.views._on_demand import OnDemand
 TEXT = "red strawberries ripen"
 PIECES = ("[CLS]", "red", "straw", "##berries", "ripen", "[SEP]")
 OFFSETS = (None, (0, 3), (4, 9), (9, 16), (17, 22), None)
-TREE = Sentence(words=("red", "strawberries", "ripen"), heads=(2, 3, 0), relations=("amod", "nsubj", "root"), name="s1")
+TREE = Sentence(
+    words=("red", "strawberries", "ripen"),
+    heads=(2, 3, 0),
+    relations=("amod", "nsubj", "root"),
+    name="s1",
+)
 TOKENS = Tokens(pieces=PIECES, offsets=OFFSETS, texts=(TEXT,))
 
 
 def record_of(rng, tokens=TOKENS, name="self", **stacks):
     layers = (Layer(layer=0, weights=random_weights(rng, (3, len(tokens), len(tokens)))),)
     return Record(
-        stacks={**stacks, name: Stack(name=name, query=tokens, key=tokens, layers=layers)}, model=ModelFacts()
+        stacks={**stacks, name: Stack(name=name, query=tokens, key=tokens, layers=layers)},
+        model=ModelFacts(),
     )
 
 
@@ -51,7 +59,9 @@ def test_the_words_of_a_sentence_have_its_tree(rng):
 def test_the_text_as_it_was_written_will_do(rng):
     written = "red  strawberries ripen"
     offsets = (None, (0, 3), (5, 10), (10, 17), (18, 23), None)
-    sentence = Sentence(words=TREE.words, heads=TREE.heads, relations=TREE.relations, written=written)
+    sentence = Sentence(
+        words=TREE.words, heads=TREE.heads, relations=TREE.relations, written=written
+    )
     record = record_of(rng, Tokens(pieces=PIECES, offsets=offsets, texts=(written,)))
     assert [word["tokens"] for word in links_of(record, sentence)["words"]] == [[1], [2, 3], [4]]
 
@@ -71,8 +81,17 @@ def test_a_list_links_groups_of_tokens_among_all_other_words(rng):
 
 
 def test_words_that_are_not_linked_are_whole_unless_a_link_takes_a_piece(rng):
-    assert [word["tokens"] for word in links_of(record_of(rng), [(1, 4, "x")])["words"]] == [[1], [2, 3], [4]]
-    assert [word["tokens"] for word in links_of(record_of(rng), [(3, 4, "x")])["words"]] == [[1], [2], [3], [4]]
+    assert [word["tokens"] for word in links_of(record_of(rng), [(1, 4, "x")])["words"]] == [
+        [1],
+        [2, 3],
+        [4],
+    ]
+    assert [word["tokens"] for word in links_of(record_of(rng), [(3, 4, "x")])["words"]] == [
+        [1],
+        [2],
+        [3],
+        [4],
+    ]
 
 
 def test_links_are_in_the_stack_that_has_the_text(rng):
@@ -121,7 +140,9 @@ def test_what_is_no_link_is_refused(links, said, rng):
 
 def test_a_sentence_of_another_text_is_refused(rng):
     other = Sentence(words=("red", "sky"), heads=(2, 0), relations=("amod", "root"))
-    with pytest.raises(PageError, match="The record is of 'red strawberries ripen', and links= is the sentence"):
+    with pytest.raises(
+        PageError, match="The record is of 'red strawberries ripen', and links= is the sentence"
+    ):
         hs.view(record_of(rng), links=other)
 
 

@@ -18,15 +18,22 @@ from headscope.views._thumbs import max_pooled
 QUERIES, KEYS, FEATURES, HEADS = 5, 7, 6, 4
 
 
-def made(rng, *, layers=3, heads=HEADS, kv_heads=2, queries=QUERIES, keys=KEYS, features=FEATURES, **more):
+def made(
+    rng, *, layers=3, heads=HEADS, kv_heads=2, queries=QUERIES, keys=KEYS, features=FEATURES, **more
+):
     def layer(number):
         shapes = {"queries": (heads, queries, features), "keys": (kv_heads, keys, features)}
-        arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+        arrays = {
+            name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
+        }
         given = {name: value(rng) if callable(value) else value for name, value in more.items()}
         return Layer(layer=number, scale=0.4, **arrays, **given)
 
     sides = {"query": queries, "key": keys}
-    tokens = {name: Tokens(pieces=tuple(f"{name}{at}" for at in range(count))) for name, count in sides.items()}
+    tokens = {
+        name: Tokens(pieces=tuple(f"{name}{at}" for at in range(count)))
+        for name, count in sides.items()
+    }
     stack = Stack(name="self", layers=tuple(layer(number) for number in range(layers)), **tokens)
     return Record(stacks={"self": stack}, model=ModelFacts(name="made"))
 
@@ -34,8 +41,13 @@ def made(rng, *, layers=3, heads=HEADS, kv_heads=2, queries=QUERIES, keys=KEYS, 
 VARIANTS = {
     "plain": {},
     "masked": {"visible": np.tril(np.ones((QUERIES, KEYS), bool), 2)},
-    "capped, with sinks": {"soft_cap": 1.5, "sinks": lambda rng: rng.standard_normal(HEADS).astype(np.float32)},
-    "bias of each head": {"bias": lambda rng: rng.standard_normal((HEADS, QUERIES, KEYS)).astype(np.float32)},
+    "capped, with sinks": {
+        "soft_cap": 1.5,
+        "sinks": lambda rng: rng.standard_normal(HEADS).astype(np.float32),
+    },
+    "bias of each head": {
+        "bias": lambda rng: rng.standard_normal((HEADS, QUERIES, KEYS)).astype(np.float32)
+    },
     "bias of all": {"bias": lambda rng: rng.standard_normal((1, QUERIES, KEYS)).astype(np.float32)},
 }
 
@@ -55,7 +67,11 @@ def weights_in_page(given, stack, number, head):
     scores = page["scores"]
     queries = read(given, scores["queries"], scores["queries"]["dtype"], head).astype(float)
     shared = head * scores["keys"]["shape"][0] // scores["queries"]["shape"][0]
-    found = queries @ read(given, scores["keys"], scores["keys"]["dtype"], shared).astype(float).T * scores["scale"]
+    found = (
+        queries
+        @ read(given, scores["keys"], scores["keys"]["dtype"], shared).astype(float).T
+        * scores["scale"]
+    )
     if scores["soft_cap"]:
         found = scores["soft_cap"] * np.tanh(found / scores["soft_cap"])
     if scores["bias"]:
@@ -93,7 +109,9 @@ def test_rows_are_exact(variant, rng):
     layer = record["self"].layer(2)
     for query in (0, 3, QUERIES - 1):
         for kind, exact in (("row-weight", layer.weights_of()), ("row-score", layer.scores_of())):
-            row = np.frombuffer(given.chunk(f"{kind}/self/2/{query}"), np.float32).reshape(HEADS, KEYS)
+            row = np.frombuffer(given.chunk(f"{kind}/self/2/{query}"), np.float32).reshape(
+                HEADS, KEYS
+            )
             np.testing.assert_allclose(row, exact[:, query], atol=1e-6)
 
 
@@ -104,7 +122,9 @@ def test_rows_and_thumbnails_of_weights(rng):
     exact = record["self"].layer(1).weights_of(3)
     assert np.abs(found - exact).max() <= page["error"] == BYTE_ERROR
     row = np.frombuffer(given.chunk("row-weight/self/1/59"), np.float32).reshape(2, 60)
-    np.testing.assert_array_equal(row, record["self"].layer(1).weights_of()[[1, 3], 59].astype(np.float32))
+    np.testing.assert_array_equal(
+        row, record["self"].layer(1).weights_of()[[1, 3], 59].astype(np.float32)
+    )
     assert given.chunk("row-score/self/1/59") is None
     thumbs = given.header["stacks"][0]["thumbs"]
     assert (thumbs["shape"], thumbs["split"]) == ([3, 2, 48, 48], True)
@@ -157,8 +177,12 @@ def test_there_is_nothing_else(name, rng):
 def test_nothing_is_prepared_before_it_is_asked_for(rng, monkeypatch):
     prepared, pooled = [], []
     real = _on_demand._prepare
-    monkeypatch.setattr(_on_demand, "_prepare", lambda *given: prepared.append(given[1].layer) or real(*given))
-    monkeypatch.setattr(_on_demand, "max_pooled", lambda weights: pooled.append(1) or max_pooled(weights))
+    monkeypatch.setattr(
+        _on_demand, "_prepare", lambda *given: prepared.append(given[1].layer) or real(*given)
+    )
+    monkeypatch.setattr(
+        _on_demand, "max_pooled", lambda weights: pooled.append(1) or max_pooled(weights)
+    )
     given = OnDemand(made(rng), {})
     assert all(layer["later"] for layer in given.header["stacks"][0]["layers"])
     assert (prepared, pooled) == ([], [])
@@ -180,11 +204,18 @@ def test_layers_that_were_looked_at_long_ago_are_given_up(rng, monkeypatch):
 
 
 def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(rng):
-    """All that travels until the head view stands: script, header, thumbnails, and the first layer as it opens."""
+    """All that travels until the head view stands: script, header, thumbnails, and the first layer
+    as it opens.
+    """
     record = made(rng, layers=12, heads=12, kv_heads=12, queries=512, keys=512, features=64)
     given = OnDemand(record, {})
     assert given.header["selection"]["heads"] == [0]
-    asked = ["layer/self/0", "queries/self/0/0", "keys/self/0/0", *(f"thumbs/self/{row}" for row in range(12))]
+    asked = [
+        "layer/self/0",
+        "queries/self/0/0",
+        "keys/self/0/0",
+        *(f"thumbs/self/{row}" for row in range(12)),
+    ]
     sent = [given.chunk(name) for name in asked]
     texts = [_html.bundle("live.js").encode(), json.dumps(given.header).encode()]
     total = sum(len(gzip.compress(data, 4)) for data in [*sent, *texts])
@@ -196,7 +227,9 @@ def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(rng)
 def test_what_a_page_cannot_hold_can_be_shown_live(monkeypatch):
     monkeypatch.setattr(hs.views._page, "LARGEST", 10)
     shown = hs.view(random_record(layers=3))
-    with pytest.raises(PageError, match="a widget, and headscope serve, send only what is looked at"):
+    with pytest.raises(
+        PageError, match="a widget, and headscope serve, send only what is looked at"
+    ):
         shown.html  # noqa: B018 - made when it is read
     assert OnDemand(shown.record, shown.options).chunk("layer/cross/1")
 
@@ -204,7 +237,9 @@ def test_what_a_page_cannot_hold_can_be_shown_live(monkeypatch):
 def test_a_layer_without_weights_is_said_at_once(rng):
     record = made(rng)
     query, key = record["self"].query, record["self"].key
-    layer = Layer(layer=0, statistics=statistics_of(record["self"].layer(0).weights_of(), key, query))
+    layer = Layer(
+        layer=0, statistics=statistics_of(record["self"].layer(0).weights_of(), key, query)
+    )
     stack = Stack(name="self", query=query, key=key, layers=(layer,))
     with pytest.raises(RecordError, match="Layer 0 holds neither weights nor queries and keys"):
         hs.view(Record(stacks={"self": stack}, model=ModelFacts(name="made")))
@@ -245,7 +280,9 @@ def test_the_header_says_what_each_layer_will_have_and_all_of_it_is_that_of_a_pa
     for number, whole in enumerate(page.header["stacks"][0]["layers"]):
         later = json.loads(live.chunk(f"layer/self/{number}"))
         assert later["value_norms"] == whole["value_norms"]
-        assert live.chunk(later["value_norms"]["chunk"]) == page.chunks[whole["value_norms"]["chunk"]]
+        assert (
+            live.chunk(later["value_norms"]["chunk"]) == page.chunks[whole["value_norms"]["chunk"]]
+        )
         assert later["quantities"] == whole["quantities"]
         for array in later["quantities"].values():
             assert live.chunk(array["chunk"]) == page.chunks[array["chunk"]]
@@ -270,7 +307,9 @@ def test_rows_of_quantities_are_exact(rng):
     live = OnDemand(record, {"quantities": given, "include_heads": [1, 3]})
 
     def row(name, number=2, query=3):
-        return np.frombuffer(live.chunk(f"row-{name}/self/{number}/{query}"), np.float32).reshape(-1, KEYS)
+        return np.frombuffer(live.chunk(f"row-{name}/self/{number}/{query}"), np.float32).reshape(
+            -1, KEYS
+        )
 
     weights = record["self"].layer(2).weights_of()[[1, 3], 3]
     np.testing.assert_allclose(row("contribution"), weights * norms[2][[1, 3]], rtol=1e-5)

@@ -52,7 +52,9 @@ class Elements(HTMLParser):
 
 def header_of(text):
     return next(
-        json.loads(body) for attributes, body in Elements(text).scripts() if attributes.get("id") == "headscope-page"
+        json.loads(body)
+        for attributes, body in Elements(text).scripts()
+        if attributes.get("id") == "headscope-page"
     )
 
 
@@ -66,7 +68,11 @@ def test_the_header_follows_the_contract(rng):
 
 
 def chunk_of(text, name):
-    data = next(body for attributes, body in Elements(text).scripts() if attributes.get("data-chunk") == name)
+    data = next(
+        body
+        for attributes, body in Elements(text).scripts()
+        if attributes.get("data-chunk") == name
+    )
     return gzip.decompress(base64.b64decode(data))
 
 
@@ -75,7 +81,10 @@ def pictured(rng):
     """A class token and the patches of two pictures."""
     places = (None, *((row, column) for row in range(2) for column in range(3)), (0, 0), (0, 1))
     tokens = hs.Tokens(
-        pieces=tuple("abcdefghi"), grids=((2, 3), (1, 2)), places=places, pictures=(None, *[0] * 6, 1, 1)
+        pieces=tuple("abcdefghi"),
+        grids=((2, 3), (1, 2)),
+        places=places,
+        pictures=(None, *[0] * 6, 1, 1),
     )
     layer = hs.Layer(layer=0, weights=random_weights(rng, (4, 9, 9)))
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
@@ -86,7 +95,9 @@ def pictured(rng):
 def test_patches_have_their_places_and_each_picture_its_tokens(rng):
     places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (0, 1), None)
     pictures = (None, 0, 0, 0, 0, 1, 1, None)
-    tokens = hs.Tokens(pieces=tuple("abcdefgh"), grids=((2, 2), (1, 2)), places=places, pictures=pictures)
+    tokens = hs.Tokens(
+        pieces=tuple("abcdefgh"), grids=((2, 2), (1, 2)), places=places, pictures=pictures
+    )
     layer = hs.Layer(layer=0, weights=random_weights(rng, (3, 8, 8)))
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     header = header_of(hs.page(hs.Record(stacks={"self": stack}, model=hs.ModelFacts())).html)
@@ -107,14 +118,21 @@ def test_pictures_travel_as_they_are(pictured):
     later = OnDemand(pictured, {})
     assert later.header["pictures"] == header["pictures"]
     for array, picture in zip(header["pictures"], pictured.pictures, strict=True):
-        assert (array["axes"], array["shape"]) == (["row", "column", "channel"], list(picture.shape))
+        assert (array["axes"], array["shape"]) == (
+            ["row", "column", "channel"],
+            list(picture.shape),
+        )
         bytes_ = chunk_of(text, array["chunk"])
-        np.testing.assert_array_equal(np.frombuffer(bytes_, np.uint8).reshape(array["shape"]), picture)
+        np.testing.assert_array_equal(
+            np.frombuffer(bytes_, np.uint8).reshape(array["shape"]), picture
+        )
         assert later.chunk(array["chunk"]) == bytes_
 
 
 def test_a_text_has_neither_places_nor_pictures(rng):
-    header = header_of(hs.page(hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"))).html)
+    header = header_of(
+        hs.page(hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"))).html
+    )
     assert not {"areas", "runs", "grids"} & set(header["stacks"][0]["query"])
     assert "pictures" not in header
 
@@ -123,17 +141,21 @@ def test_bytes_come_back_as_weights_within_the_stated_error():
     record = random_record(layers=2)
     text = hs.page(record).html
     chunks = {
-        attributes["data-chunk"]: body for attributes, body in Elements(text).scripts() if "data-chunk" in attributes
+        attributes["data-chunk"]: body
+        for attributes, body in Elements(text).scripts()
+        if "data-chunk" in attributes
     }
     (stack,) = header_of(text)["stacks"]
     for layer in stack["layers"]:
         array = layer["weights"]
         assert array["shape"] == [3, 5, 7]
-        stored = np.frombuffer(gzip.decompress(base64.b64decode(chunks[array["chunk"]])), np.uint8).reshape(
-            array["shape"]
-        )
+        stored = np.frombuffer(
+            gzip.decompress(base64.b64decode(chunks[array["chunk"]])), np.uint8
+        ).reshape(array["shape"])
         wanted = record["cross"].weights(layer["layer"])
-        assert np.abs((stored / 255.0) ** 2 - wanted).max() == pytest.approx(layer["error"], abs=1e-7)
+        assert np.abs((stored / 255.0) ** 2 - wanted).max() == pytest.approx(
+            layer["error"], abs=1e-7
+        )
     assert set(chunks) == {"weights/cross/0", "weights/cross/1", "thumbs/cross", "kinds/cross"}
 
 
@@ -146,7 +168,9 @@ def test_hostile_tokens_stay_inert(rng, hostile):
     weights = random_weights(rng, (1, 2, len(hostile), len(hostile)))
     text = hs.page(hs.from_weights(weights, list(hostile))).html
     page = Elements(text)
-    assert [tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")] == ["script"] * 5
+    assert [
+        tag for tag, _, _ in page.found if tag in ("script", "img", "iframe", "object", "link")
+    ] == ["script"] * 5
     wanted = [token.encode("utf-8", "replace").decode() for token in hostile]
     assert header_of(text)["stacks"][0]["query"]["pieces"] == wanted
     assert "onerror" not in re.sub(r'(?s)<script type="application/json".*?</script>', "", text)
@@ -156,7 +180,9 @@ def test_hostile_tokens_stay_inert(rng, hostile):
 
 @pytest.mark.parametrize("where", ["title", "model", "text", "stack"])
 def test_hostile_names_stay_inert(where, hostile):
-    """Halves of characters become question marks; a stack may not be called what cannot be printed."""
+    """Halves of characters become question marks; a stack may not be called what cannot be
+    printed.
+    """
     plain = [tag for tag, _, _ in Elements(hs.page(random_record()).html).found]
     for name in hostile:
         if where == "stack" and not name.isprintable():
@@ -165,7 +191,9 @@ def test_hostile_names_stay_inert(where, hostile):
         texts = {"texts": (name,)} if where == "text" else {}
         query = dataclasses.replace(stack.query, **texts)
         stack = dataclasses.replace(stack, query=query, name=name if where == "stack" else "cross")
-        record = Record(stacks={stack.name: stack}, model=ModelFacts(name=name if where == "model" else "m"))
+        record = Record(
+            stacks={stack.name: stack}, model=ModelFacts(name=name if where == "model" else "m")
+        )
         text = hs.page(record, **({"title": name} if where == "title" else {})).html
         text.encode("utf-8")
         page = Elements(text)
@@ -175,13 +203,23 @@ def test_hostile_names_stay_inert(where, hostile):
         assert header["model"]["name"] == (valid if where == "model" else "m")
         if where in ("title", "text") and valid:
             assert header["title"] == valid
-        names = {attributes["data-chunk"] for attributes, _ in page.scripts() if "data-chunk" in attributes}
-        chunks = {array["chunk"] for layer in header["stacks"][0]["layers"] for array in (layer["weights"],)}
+        names = {
+            attributes["data-chunk"]
+            for attributes, _ in page.scripts()
+            if "data-chunk" in attributes
+        }
+        chunks = {
+            array["chunk"]
+            for layer in header["stacks"][0]["layers"]
+            for array in (layer["weights"],)
+        }
         assert {quote(chunk, safe="/!'()*") for chunk in chunks} < names
 
 
 def test_control_characters_survive_a_frame(rng):
-    """HTML reads characters 128 to 159 as others where they are given by number, as they would be in a frame."""
+    """HTML reads characters 128 to 159 as others where they are given by number, as they would be
+    in a frame.
+    """
     tokens = ["a\x80b", "\x85", "\x93c"]
     shown = hs.view(hs.from_weights(random_weights(rng, (1, 2, 3, 3)), tokens))._repr_html_()
     page = html.unescape(shown.split('srcdoc="')[1].split('"')[0])
@@ -191,7 +229,9 @@ def test_control_characters_survive_a_frame(rng):
 def test_only_our_own_script_may_run_and_nothing_may_be_fetched():
     page = Elements(hs.page(random_record()).html)
     policy = next(
-        a["content"] for tag, a, _ in page.found if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+        a["content"]
+        for tag, a, _ in page.found
+        if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
     )
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     (script,) = [text for attributes, text in page.scripts() if attributes["type"] == "module"]
@@ -221,7 +261,9 @@ def test_what_is_shown_first_can_be_chosen(rng):
         encoder_tokens=list("abcd"),
         decoder_tokens=list("vwxyz"),
     )
-    page = hs.page(record, stack="cross", layer=2, heads=[2, 0], include_layers=[1, 2], theme="dark", title="T")
+    page = hs.page(
+        record, stack="cross", layer=2, heads=[2, 0], include_layers=[1, 2], theme="dark", title="T"
+    )
     usual = {
         "view": "head",
         "query": [],
@@ -255,8 +297,16 @@ def test_what_is_shown_first_can_be_chosen(rng):
         "tray": [],
         "linked": True,
     }
-    assert page.header["selection"] == usual | {"stack": "cross", "layer": 2, "heads": [0, 2], "theme": "dark"}
-    assert [[layer["layer"] for layer in stack["layers"]] for stack in page.header["stacks"]] == [[1], [1, 2]]
+    assert page.header["selection"] == usual | {
+        "stack": "cross",
+        "layer": 2,
+        "heads": [0, 2],
+        "theme": "dark",
+    }
+    assert [[layer["layer"] for layer in stack["layers"]] for stack in page.header["stacks"]] == [
+        [1],
+        [1, 2],
+    ]
     assert {name for name in page.chunks if name.startswith("weights")} == {
         "weights/encoder/1",
         "weights/cross/1",
@@ -311,7 +361,9 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
     }
     effect = {"effect": [np.zeros((5, 7)), np.ones((5, 7))]}
     assert (
-        hs.page(random_record(), quantities=effect, evidence=hs.heads(random_record()), **chosen).header["selection"]
+        hs.page(
+            random_record(), quantities=effect, evidence=hs.heads(random_record()), **chosen
+        ).header["selection"]
         == chosen
     )
     assert set(chosen) == set(_contract.PageSelection.__annotations__)
@@ -323,7 +375,9 @@ def test_layers_without_attention_are_named_with_the_reason(rng):
     tokens = Tokens(pieces=tuple("abc"))
     others = {2: "linear (GatedDeltaNet)", 5: "unseen (MyAttention)", 6: "none (Mlp)"}
     stack = Stack(name="self", query=tokens, key=tokens, layers=layers, others=others)
-    (held,) = hs.page(Record(stacks={"self": stack}, model=ModelFacts()), include_layers=[4]).header["stacks"]
+    (held,) = hs.page(
+        Record(stacks={"self": stack}, model=ModelFacts()), include_layers=[4]
+    ).header["stacks"]
     assert held["absent"] == [
         {"layer": 0, "why": "its attention is not in the record"},
         {"layer": 2, "why": "it has linear attention, which has no weights (GatedDeltaNet)"},
@@ -351,7 +405,11 @@ def test_a_page_may_hold_some_heads_which_keep_their_numbers():
     record = random_record(heads=4)
     page = hs.page(record, include_heads=[3, 1], heads=[3])
     (stack,) = page.header["stacks"]
-    assert (stack["heads"], stack["head_numbers"], stack["thumbs"]["shape"][:2]) == (2, [1, 3], [2, 2])
+    assert (stack["heads"], stack["head_numbers"], stack["thumbs"]["shape"][:2]) == (
+        2,
+        [1, 3],
+        [2, 2],
+    )
     stored = np.frombuffer(page.chunks["weights/cross/1"], np.uint8).reshape(2, 5, 7)
     assert np.abs((stored / 255.0) ** 2 - record["cross"].weights(1)[[1, 3]]).max() < 0.004
 
@@ -366,7 +424,11 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
     [
         ({"layer": 7}, RecordError, "has layers 0, 1, not 7"),
         ({"layer": 0, "include_layers": [1]}, PageError, "include_layers= leaves it out"),
-        ({"include_layers": [1, 9]}, PageError, r"layers=\[1, 9\]: this record has the layers \[0, 1\]"),
+        (
+            {"include_layers": [1, 9]},
+            PageError,
+            r"layers=\[1, 9\]: this record has the layers \[0, 1\]",
+        ),
         ({"include_layers": []}, PageError, "choose at least one"),
         ({"heads": [3]}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
         ({"heads": []}, PageError, "choose at least one"),
@@ -384,7 +446,11 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
         ({"stack": "self"}, RecordError, "has the stacks 'cross', not 'self'"),
         ({"hedas": [1]}, PageError, "view has no option 'hedas'; there are view"),
         ({"head": 3}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
-        ({"head": 1, "heads": [1]}, PageError, "head=1 and heads=.* were both given; give one of them"),
+        (
+            {"head": 1, "heads": [1]},
+            PageError,
+            "head=1 and heads=.* were both given; give one of them",
+        ),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )

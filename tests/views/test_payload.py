@@ -18,7 +18,8 @@ HEADS, KV_HEADS, QUERIES, KEYS, FEATURES = 6, 2, 5, 7, 4
 
 def facts_of(layer):
     query, key = (
-        Tokens(pieces=tuple(f"{side}{at}" for at in range(n))) for side, n in zip("qk", layer.size, strict=True)
+        Tokens(pieces=tuple(f"{side}{at}" for at in range(n)))
+        for side, n in zip("qk", layer.size, strict=True)
     )
     return TextFacts(query, key, causal=False, alone=False)
 
@@ -81,7 +82,9 @@ def read(header, chunks):
         scores = scores + bias
     if header["visible"]:
         visible = np.zeros((QUERIES, KEYS), bool)
-        for query, start, stop in np.frombuffer(chunks[header["visible"]["chunk"]], "<i4").reshape(-1, 3):
+        for query, start, stop in np.frombuffer(chunks[header["visible"]["chunk"]], "<i4").reshape(
+            -1, 3
+        ):
             visible[query, start:stop] = True
         scores = np.where(visible, scores, -np.inf)
     raised = np.exp(scores)
@@ -109,7 +112,8 @@ def test_a_bias_of_distances_travels_as_one_line(rng):
 
 
 @pytest.mark.parametrize(
-    ("heads", "shared", "kv_heads"), [([0, 1, 2, 3, 4, 5], 2, 2), ([1, 2], 1, 1), ([0, 1, 5], 2, 3), ([2, 3], 2, 2)]
+    ("heads", "shared", "kv_heads"),
+    [([0, 1, 2, 3, 4, 5], 2, 2), ([1, 2], 1, 1), ([0, 1, 5], 2, 3), ([2, 3], 2, 2)],
 )
 def test_some_heads_come_with_the_keys_they_share(heads, shared, kv_heads, rng):
     layer, chunks = layer_of(rng), Chunks()
@@ -128,15 +132,22 @@ def test_the_smaller_form_travels_where_there_is_no_room_for_both(rng):
         ),
     )
     forms = [
-        made_layer("self", layer, list(range(layer.heads)), Chunks(), facts=facts_of(layer), room=0).header
+        made_layer(
+            "self", layer, list(range(layer.heads)), Chunks(), facts=facts_of(layer), room=0
+        ).header
         for layer in (short, long)
     ]
-    assert [(form["weights"] is None, form["scores"] is None) for form in forms] == [(False, True), (True, False)]
+    assert [(form["weights"] is None, form["scores"] is None) for form in forms] == [
+        (False, True),
+        (True, False),
+    ]
 
 
 def test_queries_and_keys_that_half_precision_cannot_hold_do_not_stand_for_weights(rng):
     layer = layer_of(rng, scale=900.0)
-    made = made_layer("self", layer, list(range(HEADS)), Chunks(), facts=facts_of(layer), room=10**6)
+    made = made_layer(
+        "self", layer, list(range(HEADS)), Chunks(), facts=facts_of(layer), room=10**6
+    )
     assert made.header["weights"] is not None
     assert made.header["error"] < _payload.MOST_ERROR < made.header["scores"]["error"]
 
@@ -155,7 +166,9 @@ def test_an_array_that_layers_share_travels_once(rng):
         for n in range(3)
     )
     sides = {"query": Tokens(pieces=tuple("abcde")), "key": Tokens(pieces=tuple("tuvwxyz"))}
-    record = Record(stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="m"))
+    record = Record(
+        stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="m")
+    )
     chunks = hs.page(record).chunks
     assert sorted(name for name in chunks if name.startswith(("bias", "visible"))) == [
         "bias/cross/0",
@@ -167,12 +180,18 @@ def test_a_page_of_six_layers_at_512_tokens_stays_small(rng, monkeypatch):
     """6 x 12 heads of size 32: at most 6.5 MB, with the neurons."""
     tokens = Tokens(pieces=tuple(f"t{n}" for n in range(512)))
     arrays = [
-        {name: rng.normal(size=(12, 512, 32)).astype(np.float32) for name in ("queries", "keys")} for _ in range(6)
+        {name: rng.normal(size=(12, 512, 32)).astype(np.float32) for name in ("queries", "keys")}
+        for _ in range(6)
     ]
     layers = tuple(Layer(layer=n, scale=0.177, **given) for n, given in enumerate(arrays))
-    record = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=ModelFacts())
+    record = Record(
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)},
+        model=ModelFacts(),
+    )
     chunks = hs.page(record).chunks
-    assert sum(len(gzip.compress(data, compresslevel=4)) for data in chunks.values()) * 4 / 3 < 6.2e6
+    assert (
+        sum(len(gzip.compress(data, compresslevel=4)) for data in chunks.values()) * 4 / 3 < 6.2e6
+    )
 
 
 @pytest.mark.parametrize("size", [(5, 7), (48, 48), (49, 131), (100, 3)])
@@ -190,16 +209,22 @@ def test_the_mask_travels_as_runs_of_visible_keys(rng):
     visible, chunks = band(rng), Chunks()
     weights = visible / np.maximum(visible.sum(-1, keepdims=True), 1)
     layer = Layer(layer=0, weights=np.stack([weights, weights]), visible=visible)
-    header = made_layer("self", layer, [0, 1], chunks, facts=facts_of(layer), room=0).header["visible"]
+    header = made_layer("self", layer, [0, 1], chunks, facts=facts_of(layer), room=0).header[
+        "visible"
+    ]
     again = np.zeros_like(visible)
-    for query, start, stop in np.frombuffer(chunks.found[header["chunk"]], header["dtype"]).reshape(header["shape"]):
+    for query, start, stop in np.frombuffer(chunks.found[header["chunk"]], header["dtype"]).reshape(
+        header["shape"]
+    ):
         again[query, start:stop] = True
     assert np.array_equal(again, visible)
 
 
 def test_a_rotation_travels_with_its_layer(rng):
     rotary = Rotary(frequencies=np.array([1.0, 0.25]), style="neighbours", start=1)
-    layer = Layer(layer=0, queries=rng.normal(size=(2, 3, 5)), keys=rng.normal(size=(2, 4, 5)), rotary=rotary)
+    layer = Layer(
+        layer=0, queries=rng.normal(size=(2, 3, 5)), keys=rng.normal(size=(2, 4, 5)), rotary=rotary
+    )
     made = made_layer("self", layer, [0, 1], Chunks(), facts=facts_of(layer), room=1000)
     assert made.header["rotary"] == {"frequencies": [1.0, 0.25], "style": "neighbours", "start": 1}
 

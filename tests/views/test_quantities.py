@@ -24,7 +24,11 @@ def with_norms(record, norms):
 
 def decoded(array, chunks):
     """What the viewer reads, from nothing but the header and the bytes."""
-    stored = np.frombuffer(chunks[array["chunk"]], array["dtype"]).reshape(array["shape"]).astype(np.float64)
+    stored = (
+        np.frombuffer(chunks[array["chunk"]], array["dtype"])
+        .reshape(array["shape"])
+        .astype(np.float64)
+    )
     if array["encoding"] == "sqrt":
         stored = (stored / 255) ** 2
     elif array["encoding"] == "signed":
@@ -68,28 +72,41 @@ def test_the_page_says_what_its_quantities_are(given):
 
 def test_value_norms_travel_for_the_heads_that_the_page_holds(rng):
     norms = rng.random((LAYERS, HEADS, KEYS)) * 3
-    page = hs.view(with_norms(random_record(), norms), include_heads=[0, 2], quantity="contribution")
+    page = hs.view(
+        with_norms(random_record(), norms), include_heads=[0, 2], quantity="contribution"
+    )
     (stack,) = page.header["stacks"]
     for layer, own in zip(stack["layers"], norms, strict=True):
         assert layer["value_norms"]["axes"] == ["head", "key"]
         assert decoded(layer["value_norms"], page.chunks) == pytest.approx(own[[0, 2]])
     (described,) = page.header["quantities"]
-    assert (described["name"], described["signed"], described["per"]) == ("contribution", False, "head")
+    assert (described["name"], described["signed"], described["per"]) == (
+        "contribution",
+        False,
+        "head",
+    )
 
 
 def test_a_quantity_of_some_heads_is_that_of_these_heads(given):
     page = hs.view(random_record(), quantities=given, include_heads=[2])
     stored = page.header["stacks"][0]["layers"][0]["quantities"]
     assert stored["difference"]["shape"] == [1, QUERIES, KEYS]
-    assert decoded(stored["difference"], page.chunks)[0] == pytest.approx(given["difference"][0][2], abs=0.05)
+    assert decoded(stored["difference"], page.chunks)[0] == pytest.approx(
+        given["difference"][0][2], abs=0.05
+    )
     assert stored["rollout"]["shape"] == [QUERIES, KEYS]
 
 
 def test_contributions_of_the_record_travel(rng):
     record = random_record()
-    maps = {name: rng.random((LAYERS, QUERIES, KEYS)) for name in ("attention", "residual", "output", "alti")}
+    maps = {
+        name: rng.random((LAYERS, QUERIES, KEYS))
+        for name in ("attention", "residual", "output", "alti")
+    }
     for number, layer in enumerate(record["cross"].layers):
-        kept = {name: arrays[number] for name, arrays in maps.items() if (name, number) != ("output", 1)}
+        kept = {
+            name: arrays[number] for name, arrays in maps.items() if (name, number) != ("output", 1)
+        }
         object.__setattr__(layer, "contributions", SimpleNamespace(**kept, globenc=None))
     page = hs.view(record, quantity="alti")
     names = [of["name"] for of in page.header["quantities"]]
@@ -117,7 +134,9 @@ def test_maps_of_a_damaged_file_give_no_page():
 def test_what_is_given_goes_before_what_the_record_holds(rng):
     record = random_record()
     for layer in record["cross"].layers:
-        object.__setattr__(layer, "contributions", SimpleNamespace(alti=rng.random((QUERIES, KEYS))))
+        object.__setattr__(
+            layer, "contributions", SimpleNamespace(alti=rng.random((QUERIES, KEYS)))
+        )
     page = hs.view(record, quantities={"alti": [np.full((QUERIES, KEYS), 0.5)] * LAYERS})
     stored = page.header["stacks"][0]["layers"][0]["quantities"]["alti"]
     assert np.abs(decoded(stored, page.chunks) - 0.5).max() < 1e-9
@@ -133,9 +152,13 @@ def test_the_quantity_shown_first_and_later_is_one_that_the_page_has(given):
     page = hs.view(random_record(), quantities=given, quantity="rollout")
     assert page.header["selection"]["quantity"] == "rollout"
     now = page.header["selection"]
-    assert changed_selection(page.header, now, {"quantity": "difference"})["quantity"] == "difference"
+    assert (
+        changed_selection(page.header, now, {"quantity": "difference"})["quantity"] == "difference"
+    )
     for unknown in ("score", "mass"):
-        wanted = f"quantity={unknown!r}: this record has 'weight', 'rollout', 'difference', 'my-own'"
+        wanted = (
+            f"quantity={unknown!r}: this record has 'weight', 'rollout', 'difference', 'my-own'"
+        )
         with pytest.raises(PageError, match=wanted):
             hs.view(random_record(), quantities=given, quantity=unknown)
         with pytest.raises(PageError, match=wanted):
@@ -145,7 +168,9 @@ def test_the_quantity_shown_first_and_later_is_one_that_the_page_has(given):
 def test_scores_are_there_where_queries_and_keys_are(rng):
     sides = {"query": Tokens(pieces=tuple("abcde")), "key": Tokens(pieces=tuple("tuvwxyz"))}
     layer = Layer(layer=0, queries=rng.normal(size=(2, 5, 4)), keys=rng.normal(size=(2, 7, 4)))
-    record = Record(stacks={"cross": Stack(name="cross", layers=(layer,), **sides)}, model=ModelFacts(name="m"))
+    record = Record(
+        stacks={"cross": Stack(name="cross", layers=(layer,), **sides)}, model=ModelFacts(name="m")
+    )
     assert hs.view(record, quantity="score").header["selection"]["quantity"] == "score"
     with pytest.raises(PageError, match="this record has 'weight', 'score'$"):
         hs.view(record, quantity="contribution")
@@ -157,11 +182,26 @@ WRONG = {
     "a name with a space": ({"my own": [None] * LAYERS}, "small letters, digits and dashes"),
     "a name that is taken": ({"weight": [None] * LAYERS}, "none of weight, score"),
     "too few layers": ({"effect": [None]}, "has 1 layers, and stack 'cross' has 2"),
-    "a strange stack": ({"effect": {"self": [None] * LAYERS}}, "has the stack 'self'; the record has 'cross'"),
-    "another shape": ({"effect": [np.zeros((KEYS, QUERIES))] * LAYERS}, r"layer 0 has shape \(7, 5\)"),
-    "no numbers": ({"effect": [np.full((QUERIES, KEYS), np.nan)] * LAYERS}, "wanted are finite numbers"),
-    "contributions without heads": ({"contribution": [np.zeros((QUERIES, KEYS))] * LAYERS}, "contribution-heads"),
-    "heads in some": ({"effect": [np.zeros((QUERIES, KEYS)), np.zeros((HEADS, QUERIES, KEYS))]}, "all layers with"),
+    "a strange stack": (
+        {"effect": {"self": [None] * LAYERS}},
+        "has the stack 'self'; the record has 'cross'",
+    ),
+    "another shape": (
+        {"effect": [np.zeros((KEYS, QUERIES))] * LAYERS},
+        r"layer 0 has shape \(7, 5\)",
+    ),
+    "no numbers": (
+        {"effect": [np.full((QUERIES, KEYS), np.nan)] * LAYERS},
+        "wanted are finite numbers",
+    ),
+    "contributions without heads": (
+        {"contribution": [np.zeros((QUERIES, KEYS))] * LAYERS},
+        "contribution-heads",
+    ),
+    "heads in some": (
+        {"effect": [np.zeros((QUERIES, KEYS)), np.zeros((HEADS, QUERIES, KEYS))]},
+        "all layers with",
+    ),
 }
 
 
@@ -179,7 +219,10 @@ def test_one_list_is_not_enough_for_several_stacks(given):
     with pytest.raises(PageError, match="stacks 'cross', 'decoder'; give a list for each by name"):
         hs.view(several, quantities=given)
     page = hs.view(several, quantities={"rollout": {"decoder": given["rollout"]}})
-    assert [set(stack["layers"][0].get("quantities", {})) for stack in page.header["stacks"]] == [set(), {"rollout"}]
+    assert [set(stack["layers"][0].get("quantities", {})) for stack in page.header["stacks"]] == [
+        set(),
+        {"rollout"},
+    ]
 
 
 def test_given_arrays_count_for_the_size_of_the_page(monkeypatch, given):

@@ -42,7 +42,16 @@ def test_the_new_name_counts_where_both_are_given():
     ("old", "new"),
     [
         (
-            ["view", "run.safetensors", "--layers", "1", "--least=20", "--evidence", "--out", "p.html"],
+            [
+                "view",
+                "run.safetensors",
+                "--layers",
+                "1",
+                "--least=20",
+                "--evidence",
+                "--out",
+                "p.html",
+            ],
             "--include-layers",
         ),
         (["figure", "run.safetensors", "--mute", "--out", "f.svg"], "--hide-special"),
@@ -50,7 +59,9 @@ def test_the_new_name_counts_where_both_are_given():
         (["figure", "run.safetensors", "--share", "40", "--out", "f.svg"], "--top-percent"),
     ],
 )
-def test_an_old_option_of_the_command_line_says_so_and_does_the_same(old, new, tmp_path, monkeypatch, capsys):
+def test_an_old_option_of_the_command_line_says_so_and_does_the_same(
+    old, new, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     hs.save(random_record(), "run.safetensors")
     assert run(old) == 0

@@ -74,7 +74,9 @@ def test_header_and_chunks_are_those_of_the_view(ask, shown):
         assert (status, headers["content-encoding"], gzip.decompress(packed)) == (200, "gzip", data)
 
 
-@pytest.mark.parametrize("path", ["/chunk/gone", "/chunk/../_server.py", "/chunk/", "/static/page.js", "/%2e%2e/etc"])
+@pytest.mark.parametrize(
+    "path", ["/chunk/gone", "/chunk/../_server.py", "/chunk/", "/static/page.js", "/%2e%2e/etc"]
+)
 def test_there_is_nothing_else(path, ask):
     assert ask(path)[0] == 404
 
@@ -150,7 +152,15 @@ def test_nothing_can_be_changed(method, ask):
     assert ask("/header.json", method)[0] == 405
 
 
-HOLDING = ["/header.json", "/chunk/thumbs/cross/0", "/figure/svg", "/gone", "//", "/live.js/", "/./header.json"]
+HOLDING = [
+    "/header.json",
+    "/chunk/thumbs/cross/0",
+    "/figure/svg",
+    "/gone",
+    "//",
+    "/live.js/",
+    "/./header.json",
+]
 """Paths that need the token."""
 PATHS = ["/", "/live.js", *HOLDING]
 
@@ -165,7 +175,9 @@ def test_who_does_not_know_the_token_learns_nothing(path, token, ask):
 
 
 def test_the_token_counts_in_the_header_only(ask, port):
-    """A cookie would be sent to every other server on this machine, an address is kept in histories."""
+    """A cookie would be sent to every other server on this machine, an address is kept in
+    histories.
+    """
     assert ask(f"/header.json?token={TOKEN}", X_Headscope_Token=None)[0] == 403
     assert ask("/header.json", X_Headscope_Token=None, Cookie=f"headscope-{port}={TOKEN}")[0] == 403
     for path in (f"/?token={TOKEN}", "/header.json"):
@@ -190,10 +202,15 @@ def test_the_token_counts_in_the_header_only(ask, port):
 )
 def test_another_name_is_refused_whatever_it_knows(path, host, ask):
     status, _, body = ask(path, Host=host)
-    assert (status, body) in [(403, b"This server answers to localhost only"), (400, b"Invalid HTTP request received.")]
+    assert (status, body) in [
+        (403, b"This server answers to localhost only"),
+        (400, b"Invalid HTTP request received."),
+    ]
 
 
-@pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}", "LOCALHOST:{port}"])
+@pytest.mark.parametrize(
+    "host", ["localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}", "LOCALHOST:{port}"]
+)
 def test_this_machine_has_several_names(host, ask, port):
     assert ask("/header.json", Host=host.format(port=port))[0] == 200
 
@@ -211,20 +228,32 @@ def test_another_page_is_refused_whatever_it_knows(origin, ask, port):
 
 
 def test_its_own_page_is_not(ask, port):
-    assert ask("/header.json", Origin=f"http://127.0.0.1:{port}", Sec_Fetch_Site="same-origin")[0] == 200
+    assert (
+        ask("/header.json", Origin=f"http://127.0.0.1:{port}", Sec_Fetch_Site="same-origin")[0]
+        == 200
+    )
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "", "same-origin, cross-site"])
 def test_what_a_page_of_another_site_or_port_has_caused_is_refused(path, site, ask):
-    for mode, where in (("cors", "empty"), ("no-cors", "image"), ("no-cors", "script"), ("navigate", "iframe")):
+    for mode, where in (
+        ("cors", "empty"),
+        ("no-cors", "image"),
+        ("no-cors", "script"),
+        ("navigate", "iframe"),
+    ):
         status, _, body = ask(path, Sec_Fetch_Site=site, Sec_Fetch_Mode=mode, Sec_Fetch_Dest=where)
         assert (status, body) == (403, b"This server answers to its own page only")
 
 
 def test_a_link_to_the_address_opens_it(ask):
     for site in ("cross-site", "same-site", "none"):
-        headers = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+        headers = {
+            "Sec_Fetch_Site": site,
+            "Sec_Fetch_Mode": "navigate",
+            "Sec_Fetch_Dest": "document",
+        }
         assert ask("/", X_Headscope_Token=None, **headers)[0] == 200
         assert ask("/header.json", X_Headscope_Token=None, **headers)[0] == 403
 
@@ -335,13 +364,17 @@ def test_figures_do_not_keep_chunks_waiting(ask, monkeypatch):
 
     monkeypatch.setattr(_server, "figure_file", draw)
     statuses = []
-    asking = [threading.Thread(target=lambda: statuses.append(ask("/figure/svg")[0])) for _ in range(45)]
+    asking = [
+        threading.Thread(target=lambda: statuses.append(ask("/figure/svg")[0])) for _ in range(45)
+    ]
     for thread in asking:
         thread.start()
     try:
         assert drawing.acquire(timeout=20)
         begun = time.monotonic()
-        while len(statuses) < 45 - 1 - _server.MOST_FIGURES_WAITING and time.monotonic() < begun + 5:
+        while (
+            len(statuses) < 45 - 1 - _server.MOST_FIGURES_WAITING and time.monotonic() < begun + 5
+        ):
             time.sleep(0.01)
         assert ask("/chunk/thumbs/cross/0")[0] == 200
         assert not drawing.acquire(blocking=False)  # one at a time
@@ -349,7 +382,9 @@ def test_figures_do_not_keep_chunks_waiting(ask, monkeypatch):
         enough.set()
         for thread in asking:
             thread.join()
-    assert sorted(statuses) == [200] * (1 + _server.MOST_FIGURES_WAITING) + [503] * (44 - _server.MOST_FIGURES_WAITING)
+    assert sorted(statuses) == [200] * (1 + _server.MOST_FIGURES_WAITING) + [503] * (
+        44 - _server.MOST_FIGURES_WAITING
+    )
 
 
 @pytest.mark.parametrize("how", ["cut", "overwritten"])
@@ -372,13 +407,18 @@ def test_a_record_that_changes_while_it_is_served_is_an_error(how, serving, tmp_
         if how == "cut":
             os.truncate(path, 4096)
         else:
-            other = hs.save(random_record(layers=3, heads=4, seed=1), tmp_path / "other.safetensors")
+            other = hs.save(
+                random_record(layers=3, heads=4, seed=1), tmp_path / "other.safetensors"
+            )
             path.write_bytes(other.read_bytes())
         intact = OnDemand(random_record(layers=3, heads=4), {})
         names = [f"{part}/cross/{layer}" for part in ("layer", "thumbs") for layer in range(3)]
         names += [f"row-weight/cross/{layer}/2" for layer in range(3)]
         answers = {name: ask(name) for name in names}
-        for name, (status, body) in answers.items():  # what was read before the change is right, and kept
+        for name, (
+            status,
+            body,
+        ) in answers.items():  # what was read before the change is right, and kept
             assert status == 409 or body == intact.chunk(name)
         refused = [body for status, body in answers.values() if status == 409]
         assert len(refused) >= 3

@@ -30,7 +30,10 @@ def elements(text):
 def test_each_view_has_a_function_that_opens_it(name):
     made = getattr(hs, f"{name}_view")(random_record(), layer=1, head=2)
     assert isinstance(made, hs.View)
-    assert made.header["selection"] | {"view": name, "layer": 1, "heads": [2]} == made.header["selection"]
+    assert (
+        made.header["selection"] | {"view": name, "layer": 1, "heads": [2]}
+        == made.header["selection"]
+    )
     assert made.html == hs.view(random_record(), view=name, layer=1, heads=[2]).html
 
 
@@ -43,7 +46,9 @@ def test_the_scatter_has_a_function_that_needs_evidence():
 
 
 def test_a_named_view_shows_no_other():
-    with pytest.raises(PageError, match=r"head_view cannot show view='matrix'; call view\(record, view='matrix'\)"):
+    with pytest.raises(
+        PageError, match=r"head_view cannot show view='matrix'; call view\(record, view='matrix'\)"
+    ):
         hs.head_view(random_record(), view="matrix")
 
 
@@ -51,7 +56,7 @@ def test_page_is_another_name_of_view():
     assert hs.page is hs.view
 
 
-def test_a_notebook_shows_it_in_a_frame_that_holds_everything_and_may_run_scripts_and_save_files_only():
+def test_a_notebook_shows_it_in_a_frame_that_may_run_scripts_and_save_files_only():
     shown = hs.view(random_record())
     script, frame, style, note = elements(shown._repr_html_())
     assert (script, frame[0]) == (("script", {}), "iframe")
@@ -81,7 +86,9 @@ def test_a_frame_takes_little_more_than_the_page():
 
 
 def test_a_view_is_one_line_as_text():
-    assert repr(hs.view(random_record())) == "<View of random: cross 2 layers x 3 heads, 5 x 7 tokens>"
+    assert (
+        repr(hs.view(random_record())) == "<View of random: cross 2 layers x 3 heads, 5 x 7 tokens>"
+    )
 
 
 def test_open_writes_a_page_and_hands_it_to_the_browser(monkeypatch):
@@ -98,7 +105,9 @@ def test_open_writes_a_page_and_hands_it_to_the_browser(monkeypatch):
 def test_open_without_a_browser_says_where_the_page_is(monkeypatch, tmp_path):
     monkeypatch.setattr(_view.webbrowser, "open", lambda _: False)
     monkeypatch.setattr(_view.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
-    with pytest.raises(HeadscopeError, match=r"No browser could be opened; open file://.*/view.html yourself"):
+    with pytest.raises(
+        HeadscopeError, match=r"No browser could be opened; open file://.*/view.html yourself"
+    ):
         hs.view(random_record()).open()
     assert (tmp_path / "view.html").exists()
 
@@ -106,5 +115,7 @@ def test_open_without_a_browser_says_where_the_page_is(monkeypatch, tmp_path):
 def test_a_widget_without_its_packages_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "headscope.views._widget", raising=False)
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    with pytest.raises(HeadscopeError, match=r"package anywidget: pip install 'headscope\[notebook\]'"):
+    with pytest.raises(
+        HeadscopeError, match=r"package anywidget: pip install 'headscope\[notebook\]'"
+    ):
         hs.view(random_record()).widget()

@@ -30,7 +30,9 @@ def sent(monkeypatch):
     from headscope.views._widget import ViewWidget
 
     sent = []
-    monkeypatch.setattr(ViewWidget, "send", lambda _, content, buffers=(): sent.append((content, list(buffers))))
+    monkeypatch.setattr(
+        ViewWidget, "send", lambda _, content, buffers=(): sent.append((content, list(buffers)))
+    )
     return sent
 
 
@@ -42,9 +44,13 @@ def test_only_header_selection_and_script_travel_at_first(shown):
     assert state["selection"] == header["selection"]
     assert state["_esm"] == "export default 'live.js'"
     assert not [name for name, value in state.items() if isinstance(value, bytes)]
-    assert set(state) - {"_header", "selection"} <= {"_esm", "_anywidget_id", "layout", "tabbable", "tooltip"} | {
-        name for name in state if name.startswith(("_model", "_view", "_dom"))
-    }
+    assert set(state) - {"_header", "selection"} <= {
+        "_esm",
+        "_anywidget_id",
+        "layout",
+        "tabbable",
+        "tooltip",
+    } | {name for name in state if name.startswith(("_model", "_view", "_dom"))}
 
 
 def test_a_chunk_comes_as_one_binary_buffer(shown, sent):
@@ -53,7 +59,9 @@ def test_a_chunk_comes_as_one_binary_buffer(shown, sent):
     widget._handle_custom_msg({"type": "chunk", "id": "7", "name": name}, [])
     ((content, buffers),) = sent
     assert content == {"type": "chunk", "id": "7"}
-    assert [gzip.decompress(buffer) for buffer in buffers] == [OnDemand(shown.record, shown.options).chunk(name)]
+    assert [gzip.decompress(buffer) for buffer in buffers] == [
+        OnDemand(shown.record, shown.options).chunk(name)
+    ]
 
 
 @pytest.mark.parametrize("name", ["weights/gone/0", None, 3, ["a"]])
@@ -67,7 +75,9 @@ def test_a_chunk_that_is_not_there_is_an_answer_too(name, shown, sent):
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_a_figure_is_the_one_that_python_draws(kind, shown, sent):
     options = {"view": "matrix", "layer": 1, "head": 2}
-    shown.widget()._handle_custom_msg({"type": "figure", "id": "3", "kind": kind, "options": options}, [])
+    shown.widget()._handle_custom_msg(
+        {"type": "figure", "id": "3", "kind": kind, "options": options}, []
+    )
     ((content, buffers),) = sent
     assert content == {"type": "figure", "id": "3"}
     assert gzip.decompress(buffers[0]) == hs.figure(shown.record, **options).to_bytes(kind)
@@ -84,7 +94,9 @@ def test_a_figure_is_the_one_that_python_draws(kind, shown, sent):
     ],
 )
 def test_a_figure_that_cannot_be_is_said(kind, options, message, shown, sent):
-    shown.widget()._handle_custom_msg({"type": "figure", "id": "3", "kind": kind, "options": options}, [])
+    shown.widget()._handle_custom_msg(
+        {"type": "figure", "id": "3", "kind": kind, "options": options}, []
+    )
     ((content, buffers),) = sent
     assert message in content["error"]
     assert not buffers
@@ -103,7 +115,11 @@ def test_what_is_shown_is_read_and_set(shown):
     widget.select(layer=2, head=3, query=1)
     assert widget.selection == shown.header["selection"] | {"layer": 2, "heads": [3], "query": [1]}
     widget.select(heads=None, view="neuron")
-    assert widget.selection == shown.header["selection"] | {"layer": 2, "query": [1], "view": "neuron"}
+    assert widget.selection == shown.header["selection"] | {
+        "layer": 2,
+        "query": [1],
+        "view": "neuron",
+    }
     widget.selection = {"layer": 0}
     assert widget.selection == shown.header["selection"] | {"layer": 0}
     assert seen == [2, 2, 0]
@@ -119,7 +135,12 @@ def test_another_stack_brings_a_layer_that_it_has(rng):
     )
     widget = hs.view(record, layer=3, query=4).widget()
     widget.select(stack="cross", key=4)
-    assert [widget.selection[name] for name in ("stack", "layer", "query", "key")] == ["cross", 0, [], [4]]
+    assert [widget.selection[name] for name in ("stack", "layer", "query", "key")] == [
+        "cross",
+        0,
+        [],
+        [4],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite each notebook and say what was changed; 1 where one could not be."""
     parser = argparse.ArgumentParser(
         prog="python -m headscope.bertviz",
-        description="Rewrite a notebook that was written for BertViz, for headscope and transformers 5.",
+        description="Rewrite a notebook written for BertViz, for headscope and transformers 5.",
     )
     parser.add_argument("notebook", nargs="+", help="an .ipynb or .py; it stays as it is")
-    parser.add_argument("--out", help="where to write it (default: beside it, NAME-headscope.ipynb)")
+    parser.add_argument(
+        "--out", help="where to write it (default: beside it, NAME-headscope.ipynb)"
+    )
     options = parser.parse_args(arguments)
     if options.out and len(options.notebook) > 1:
         parser.error("--out names one file; give one notebook")

@@ -43,8 +43,8 @@ def shown(record: Record, html_action: str, **options: Any) -> Any:
         from IPython.display import HTML, display
     except ModuleNotFoundError:
         raise HeadscopeError(
-            "BertViz's calls need the package IPython: pip install 'headscope[notebook]'; without it, "
-            "headscope.view(record).save('page.html') writes the page"
+            "BertViz's calls need the package IPython: pip install 'headscope[notebook]'; "
+            "without it, headscope.view(record).save('page.html') writes the page"
         ) from None
     found = HTML(made._repr_html_())
     if html_action == "return":

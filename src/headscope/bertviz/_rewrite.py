@@ -12,9 +12,13 @@ from headscope.errors import FileError
 from headscope.storage import written_whole
 
 INSIDE = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
-"""What stands in the parentheses of a call: up to two more pairs deep, which is as deep as loading goes."""
+"""What stands in the parentheses of a call: up to two more pairs deep, which is as deep as loading
+goes.
+"""
 INSTALL = re.compile(
-    r"^(\s*[!%]\s*(?:python3? -m )?pip3? install\b[^\n]*?)(?<![\w.\"'-])bertviz(?:==[\w.]+)?(?![\w.-])", re.M
+    r"^(\s*[!%]\s*(?:python3? -m )?pip3? install\b[^\n]*?)"
+    r"(?<![\w.\"'-])bertviz(?:==[\w.]+)?(?![\w.-])",
+    re.M,
 )
 FROM = re.compile(r"^(\s*)from bertviz\b", re.M)
 IMPORT = re.compile(r"^(\s*)import bertviz(?= *(?:#.*)?$)", re.M)
@@ -32,12 +36,13 @@ SUFFIXES = (".ipynb", ".py")
 
 
 def rewritten(code: str, *, eager: bool | None = None) -> tuple[str, list[str]]:
-    """Code with BertViz's imports replaced by ours, and calls that transformers 5 took away by those that it has.
+    """Code with BertViz's imports replaced by ours, and calls that transformers 5 took away by
+    those that it has.
 
     Args:
         code: of one cell, or of a script; magics may stand in it.
-        eager: whether models are loaded with eager attention, which alone returns weights; by default where the code
-            asks for ``output_attentions``.
+        eager: whether models are loaded with eager attention, which alone returns weights; by
+            default where the code asks for ``output_attentions``.
 
     Returns:
         the code, and what was changed in it, in a few words each.
@@ -58,7 +63,9 @@ def rewritten(code: str, *, eager: bool | None = None) -> tuple[str, list[str]]:
     return code, changed
 
 
-def rewrite_notebook(path: str | os.PathLike, out: str | os.PathLike | None = None) -> tuple[Path, list[str]]:
+def rewrite_notebook(
+    path: str | os.PathLike, out: str | os.PathLike | None = None
+) -> tuple[Path, list[str]]:
     """Rewrite a notebook or script; the old one stays.
 
     Outputs of cells that changed are dropped: they show what BertViz drew.
@@ -76,15 +83,22 @@ def rewrite_notebook(path: str | os.PathLike, out: str | os.PathLike | None = No
     source = Path(path)
     if source.suffix not in SUFFIXES:
         raise FileError(
-            f"{source} is neither a notebook nor a script; give a file that ends in {' or '.join(SUFFIXES)}"
+            f"{source} is neither a notebook nor a script; give a file that ends in "
+            f"{' or '.join(SUFFIXES)}"
         )
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"Cannot read {source}: {error}; give a notebook that is there") from None
-    target = Path(out) if out is not None else source.with_name(f"{source.stem}-headscope{source.suffix}")
+    target = (
+        Path(out)
+        if out is not None
+        else source.with_name(f"{source.stem}-headscope{source.suffix}")
+    )
     if "bertviz" not in text:
-        raise FileError(f"{source} has nothing of BertViz in it; give a notebook that imports bertviz")
+        raise FileError(
+            f"{source} has nothing of BertViz in it; give a notebook that imports bertviz"
+        )
     new, lines = _notebook(text, source) if source.suffix == ".ipynb" else _script(text)
     with written_whole(target) as temporary:
         temporary.write_text(new, encoding="utf-8")
@@ -112,7 +126,11 @@ def _notebook(text: str, source: Path) -> tuple[str, list[str]]:
             continue
         new, changed = rewritten(code, eager=eager)
         if changed:
-            cell["source"], cell["outputs"], cell["execution_count"] = new.splitlines(keepends=True), [], None
+            cell["source"], cell["outputs"], cell["execution_count"] = (
+                new.splitlines(keepends=True),
+                [],
+                None,
+            )
             lines.append(f"cell {number}: {'; '.join(changed)}")
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", lines
 
@@ -134,7 +152,11 @@ def _for_target(block: re.Match) -> str:
     lines = block["body"].splitlines(keepends=True)
     depth = len(lines[0]) - len(lines[0].lstrip())
     body = "".join(block["indent"] + line[depth:] for line in lines)
-    return re.sub(rf"(?<![\w.]){re.escape(block['name'])}\((?!text_target)", f"{block['name']}(text_target=", body)
+    return re.sub(
+        rf"(?<![\w.]){re.escape(block['name'])}\((?!text_target)",
+        f"{block['name']}(text_target=",
+        body,
+    )
 
 
 def _loaded_eager(call: re.Match) -> str:
@@ -149,7 +171,10 @@ RULES: tuple[tuple[Callable[[str], str], str], ...] = (
     (lambda code: INSTALL.sub(r'\1"headscope[all]"', code), "installs headscope"),
     (_imports, "imports from headscope.bertviz"),
     (lambda code: ENCODE_PLUS.sub("(", code), "calls the tokenizer in place of encode_plus"),
-    (lambda code: TARGET.sub(_for_target, code), "gives text_target= in place of as_target_tokenizer"),
+    (
+        lambda code: TARGET.sub(_for_target, code),
+        "gives text_target= in place of as_target_tokenizer",
+    ),
     (lambda code: LAST.sub(r"\1.attentions", code), "takes .attentions in place of [-1]"),
 )
 """What is done to code, one after the other, and how it is said."""

@@ -1,6 +1,7 @@
 """BertViz's head view and model view."""
 
-# The parameters, their order and their defaults are BertViz's, in which position 5 means two things.
+# The parameters, their order and their defaults are BertViz's, in which position 5 means two
+# things.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -34,13 +35,15 @@ def head_view(
 ) -> Any:
     """The head view of weights that a model returned.
 
-    Layers may have different numbers of heads, encoder and decoder different depths, and a layer may be None.
+    Layers may have different numbers of heads, encoder and decoder different depths, and a layer
+    may be None.
 
     Args:
         attention: weights ``[1 head query key]`` for each layer, such as ``outputs.attentions``.
         tokens: one string for each token.
         sentence_b_start: position of the first token of the second sentence.
-        prettify_tokens: whether the tokenizer's marks for spaces and word ends are left out of what is shown.
+        prettify_tokens: whether the tokenizer's marks for spaces and word ends are left out of what
+            is shown.
         layer: layer that is shown first.
         heads: heads that are shown first.
         encoder_attention: weights of an encoder.
@@ -67,7 +70,9 @@ def head_view(
         decoder=(decoder_attention, decoder_tokens),
         cross=cross_attention,
     )
-    return shown(record, html_action, view="head", layer=layer, heads=heads, include_layers=include_layers)
+    return shown(
+        record, html_action, view="head", layer=layer, heads=heads, include_layers=include_layers
+    )
 
 
 def model_view(
@@ -120,7 +125,12 @@ def model_view(
         cross=cross_attention,
     )
     return shown(
-        record, html_action, view="model", theme=theme, include_layers=include_layers, include_heads=include_heads
+        record,
+        html_action,
+        view="model",
+        theme=theme,
+        include_layers=include_layers,
+        include_heads=include_heads,
     )
 
 
@@ -128,18 +138,28 @@ Side = tuple[Any, Pieces | None]
 
 
 def _record(
-    pretty: bool, sentence_b_start: int | None, *, self: Side, encoder: Side, decoder: Side, cross: Any
+    pretty: bool,
+    sentence_b_start: int | None,
+    *,
+    self: Side,
+    encoder: Side,
+    decoder: Side,
+    cross: Any,
 ) -> Record:
     given = {"attention": self[0], "encoder_attention": encoder[0], "decoder_attention": decoder[0]}
     for name, array in (given | {"cross_attention": cross}).items():
         _check_given(name, array)
     read = {"encoder": encoder[0], "decoder": decoder[0], "cross": cross}
-    read |= {"encoder_tokens": _tokens(encoder[1], pretty), "decoder_tokens": _tokens(decoder[1], pretty)}
+    read |= {
+        "encoder_tokens": _tokens(encoder[1], pretty),
+        "decoder_tokens": _tokens(decoder[1], pretty),
+    }
     whole = self[0], _tokens(self[1], pretty, sentence_b_start)
     try:
         return from_weights(*whole, **read)
     except RecordError as error:
-        # BertViz's notebooks set the weights of delimiters to 0: what is missing of rows is said to be
+        # BertViz's notebooks set the weights of delimiters to 0: what is missing of rows is said to
+        # be
         try:
             return from_weights(*whole, **read, partial=True)
         except RecordError:
@@ -147,18 +167,24 @@ def _record(
 
 
 def _check_given(name: str, array: Any) -> None:
-    """Raise where a model returned no weights, which transformers 5 does wherever BertViz's recipes are followed."""
+    """Raise where a model returned no weights, which transformers 5 does wherever BertViz's recipes
+    are followed.
+    """
     if isinstance(array, tuple | list) and all(layer is None for layer in array):
         raise RecordError(
-            f"{name} holds no weights. Give outputs.attentions, not outputs[-1], of a model loaded with "
-            "attn_implementation='eager' and output_attentions=True; or headscope.capture(model, tokenizer, text), "
-            "which needs neither"
+            f"{name} holds no weights. Give outputs.attentions, not outputs[-1], of a model "
+            "loaded with attn_implementation='eager' and output_attentions=True; or "
+            "headscope.capture(model, tokenizer, text), which needs neither"
         )
 
 
-def _tokens(pieces: Pieces | None, pretty: bool, sentence_b_start: int | None = None) -> Tokens | None:
+def _tokens(
+    pieces: Pieces | None, pretty: bool, sentence_b_start: int | None = None
+) -> Tokens | None:
     if pieces is None:
         return None
     tokens = parse_tokens(pieces, sentence_b_start)
-    shown = [label.replace("</w>", "") or label for label in tokens.labels] if pretty else tokens.pieces
+    shown = (
+        [label.replace("</w>", "") or label for label in tokens.labels] if pretty else tokens.pieces
+    )
     return replace(tokens, labels=tuple(shown))

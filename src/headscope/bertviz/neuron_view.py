@@ -1,4 +1,6 @@
-"""BertViz's neuron view, of any model that can be captured: it needs no copy of the model's code."""
+"""BertViz's neuron view, of any model that can be captured: it needs no copy of the model's
+code.
+"""
 
 # The parameters, their order and their defaults are BertViz's.
 # ruff: noqa: PLR0913, PLR0917
@@ -31,7 +33,8 @@ def show(
     """Run a model and show its neuron view.
 
     Args:
-        model: a transformers model, such as ``AutoModel.from_pretrained(...)``; no option needs to be set.
+        model: a transformers model, such as ``AutoModel.from_pretrained(...)``; no option needs to
+            be set.
         model_type: what BertViz calls the model; the model itself says what it is.
         tokenizer: its tokenizer.
         sentence_a: the first sentence.
@@ -73,9 +76,9 @@ def get_attention(
         include_queries_and_keys: whether these are wanted too.
 
     Returns:
-        ``"all"``, and for a pair ``"aa"``, ``"ab"``, ``"ba"`` and ``"bb"``: each with ``attn`` (for each layer
-        ``[head query key]``), ``left_text``, ``right_text``, and ``queries`` and ``keys`` (for each layer
-        ``[head token feature]``).
+        ``"all"``, and for a pair ``"aa"``, ``"ab"``, ``"ba"`` and ``"bb"``: each with ``attn`` (for
+        each layer ``[head query key]``), ``left_text``, ``right_text``, and ``queries`` and
+        ``keys`` (for each layer ``[head token feature]``).
 
     Raises:
         HeadscopeError: a text or model that cannot be captured, saying why.
@@ -98,8 +101,12 @@ def get_attention(
             "right_text": text[key].tolist(),
         }
         if include_queries_and_keys:
-            found[name]["queries"] = [queries[:, query].tolist() for queries, _ in map(_queries_and_keys, stack)]
-            found[name]["keys"] = [keys[:, key].tolist() for _, keys in map(_queries_and_keys, stack)]
+            found[name]["queries"] = [
+                queries[:, query].tolist() for queries, _ in map(_queries_and_keys, stack)
+            ]
+            found[name]["keys"] = [
+                keys[:, key].tolist() for _, keys in map(_queries_and_keys, stack)
+            ]
     return found
 
 
@@ -133,7 +140,9 @@ def _queries_and_keys(layer: Layer) -> tuple[np.ndarray, np.ndarray]:
     """Both ``[head token feature]``, keys once for each head that shares them."""
     if not layer.has("queries") or not layer.has("keys"):
         raise CaptureError(
-            f"Layer {layer.layer} of this model was captured without queries and keys, since it computes its scores "
-            "in a way of its own; leave include_queries_and_keys out"
+            f"Layer {layer.layer} of this model was captured without queries and keys, since it "
+            "computes its scores in a way of its own; leave include_queries_and_keys out"
         )
-    return np.asarray(layer.queries), np.repeat(np.asarray(layer.keys), layer.heads // layer.kv_heads, axis=0)
+    return np.asarray(layer.queries), np.repeat(
+        np.asarray(layer.keys), layer.heads // layer.kv_heads, axis=0
+    )

@@ -1,4 +1,6 @@
-"""The models and tokenizers that BertViz brought along for its neuron view: here, those of transformers itself."""
+"""The models and tokenizers that BertViz brought along for its neuron view: here, those of
+transformers itself.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ def format_attention(attention: Any, layers: Sequence[int] | None = None, heads:
         heads: heads that are kept, in this order.
 
     Raises:
-        RecordError: where a layer is missing, has other axes, or other heads and tokens than the rest.
+        RecordError: where a layer is missing, has other axes, or other heads and tokens than the
+            rest.
     """
     chosen = range(len(attention)) if layers is None else layers
     found = [_one(attention, number, heads) for number in chosen]
@@ -29,7 +30,8 @@ def format_attention(attention: Any, layers: Sequence[int] | None = None, heads:
     if len(shapes) != 1:
         what = f"have the shapes {sorted(shapes)}" if shapes else "are none"
         raise RecordError(
-            f"The layers {list(chosen)} {what}; one array needs at least one layer, all with the same heads and tokens"
+            f"The layers {list(chosen)} {what}; one array needs at least one layer, all with the "
+            "same heads and tokens"
         )
     if hasattr(found[0], "detach"):
         import torch
@@ -52,8 +54,12 @@ def num_heads(attention: Any) -> int:
 
 
 def format_special_chars(tokens: Sequence[str]) -> list[str]:
-    """The tokens with a space in place of their tokenizer's mark for it, and without marks for the end of a word."""
-    return [token.replace("\u0120", " ").replace("\u2581", " ").replace("</w>", "") for token in tokens]
+    """The tokens with a space in place of their tokenizer's mark for it, and without marks for the
+    end of a word.
+    """
+    return [
+        token.replace("\u0120", " ").replace("\u2581", " ").replace("</w>", "") for token in tokens
+    ]
 
 
 def _one(attention: Any, number: int, heads: Any) -> Any:
@@ -64,7 +70,7 @@ def _one(attention: Any, number: int, heads: Any) -> Any:
         raise RecordError(f"Layer {number} is None: it has no attention; leave it out with layers=")
     if len(layer.shape) != 4 or layer.shape[0] != 1:
         raise RecordError(
-            f"Layer {number} has shape {tuple(layer.shape)}; wanted is [1 head query key], one text, as models return "
-            "with output_attentions=True"
+            f"Layer {number} has shape {tuple(layer.shape)}; wanted is [1 head query key], one "
+            "text, as models return with output_attentions=True"
         )
     return layer[0] if heads is None else layer[0][list(heads)]

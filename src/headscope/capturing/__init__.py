@@ -1,6 +1,7 @@
 """Model to record; with interventions the only place that knows torch.
 
-Loaded on first use, so that what is wrong with a text or a name is told (`_given`) before torch is imported.
+Loaded on first use, so that what is wrong with a text or a name is told (`_given`) before torch is
+imported.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 for _package in ("torch", "transformers"):
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
-            f"headscope needs {_package} to run models, and it is not installed: pip install 'headscope[capture]'",
+            f"headscope needs {_package} to run models, and it is not installed: pip install "
+            "'headscope[capture]'",
             name=_package,
         )
 

@@ -44,18 +44,23 @@ class Watched:
 
 @contextmanager
 def watch(
-    model: nn.Module, *tokens: Sequence[str] | Tokens, batch: int = 1, **options: Unpack[KeepOptions]
+    model: nn.Module,
+    *tokens: Sequence[str] | Tokens,
+    batch: int = 1,
+    **options: Unpack[KeepOptions],
 ) -> Generator[Watched]:
-    """Watch a torch model of any library while it runs once, however it is called (timm, hand-written ...).
+    """Watch a torch model of any library while it runs once, however it is called (timm,
+    hand-written ...).
 
-    Inside, the model is in evaluation mode and computes no gradients; it comes back as it was. What is seen is every
-    softmax attention that is computed with torch's operators or through transformers' interface, checked as by
-    `capture`.
+    Inside, the model is in evaluation mode and computes no gradients; it comes back as it was. What
+    is seen is every softmax attention that is computed with torch's operators or through
+    transformers' interface, checked as by `capture`.
 
     Args:
         model: any torch module.
-        *tokens: the tokens of each side that the model works on, such as source and target. A side of so many
-            positions as one of them has gets these; any other gets the numbers of its positions.
+        *tokens: the tokens of each side that the model works on, such as source and target. A side
+            of so many positions as one of them has gets these; any other gets the numbers of its
+            positions.
         batch: number of examples that the model will be given at once.
         **options: see `KeepOptions`.
 
@@ -68,7 +73,9 @@ def watch(
         >>> seen.record["self"].weights(layer=0)
     """
     model, seen = unwrapped(model), Watched()
-    sides = tuple(side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens)
+    sides = tuple(
+        side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens
+    )
     keeping = keeping_of(options)
     builder = Builder(Inputs({}, (), sides=sides), keeping, model)
     norms, checked, _ = with_norms(builder, model, keeping)
@@ -76,26 +83,32 @@ def watch(
     def take(call: Call) -> None:
         if call.size[0] != batch:
             raise CaptureError(
-                f"{call.name} computes attention on {call.size[0]} rows where the model was given {batch}; give their "
-                "number as batch=, unless it works within windows: that cannot be captured yet"
+                f"{call.name} computes attention on {call.size[0]} rows where the model was given "
+                f"{batch}; give their number as batch=, unless it works within windows: that "
+                "cannot be captured yet"
             )
         if call.layout.open:
             raise CaptureError(
-                f"{call.name} holds {batch} examples and its heads in axes of which nothing shows which is which (no "
-                "output projection takes its result); watch one example at a time, without batch="
+                f"{call.name} holds {batch} examples and its heads in axes of which nothing shows "
+                "which is which (no output projection takes its result); watch one example at a "
+                "time, without batch="
             )
         checked(call)
 
     with ExitStack() as inside:
-        for block in (at_rest(model), uncompiled(model), *(one.on(model) for one in options.get("interventions", ()))):
+        for block in (
+            at_rest(model),
+            uncompiled(model),
+            *(one.on(model) for one in options.get("interventions", ())),
+        ):
             inside.enter_context(block)
         inside.enter_context(norms)
         inside.enter_context(Watch(model, batch, take))
         yield seen
     if not builder.seen:
         raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen; run it inside the block of "
-            "hs.watch, with torch's own operators"
+            f"{type(model).__name__} computed no softmax attention that could be seen; run it "
+            "inside the block of hs.watch, with torch's own operators"
         )
     seen._records = builder.records(facts_of(model))
     warn_of_unseen(seen.record)

@@ -17,11 +17,15 @@ from headscope.capturing.run import at_rest, run
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
 TRIED = (8, 7, 6)
-"""So many tokens of the source are tried, then of the target; never as many as the other side has."""
+"""So many tokens of the source are tried, then of the target; never as many as the other side
+has.
+"""
 STATISTICS_OF_A_ROW, STATISTICS_OF_A_KEY, TOP_OF_A_ROW = 52, 4, 8
 """Bytes for each head: see `headscope.record.Statistics`."""
 FLOAT, NORMS_OF_A_ROW = 4, 4
-"""Bytes of a norm, and how many each query has beside its maps: see `headscope.record.Contributions`."""
+"""Bytes of a norm, and how many each query has beside its maps: see
+`headscope.record.Contributions`.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,29 @@ class Budget:
     before: int = 0
 
     def __str__(self) -> str:
-        names = {"qk": "queries and keys", "values": "values", "weights": "weights", "statistics": "statistics"}
-        parts = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name in self.what]
-        rest = [f"{text} {_size(getattr(self, name))}" for name, text in names.items() if name not in self.what]
-        parts += [f"queries and keys before positions {_size(self.before)}"] * ("before" in self.what)
+        names = {
+            "qk": "queries and keys",
+            "values": "values",
+            "weights": "weights",
+            "statistics": "statistics",
+        }
+        parts = [
+            f"{text} {_size(getattr(self, name))}"
+            for name, text in names.items()
+            if name in self.what
+        ]
+        rest = [
+            f"{text} {_size(getattr(self, name))}"
+            for name, text in names.items()
+            if name not in self.what
+        ]
+        parts += [f"queries and keys before positions {_size(self.before)}"] * (
+            "before" in self.what
+        )
         parts += [f"norms {_size(self.norms)}"] * ("norms" in self.what)
-        return f"keeps {_size(self.kept)}: {', '.join(parts)}" + (f"; not {', '.join(rest)}" if rest else "")
+        return f"keeps {_size(self.kept)}: {', '.join(parts)}" + (
+            f"; not {', '.join(rest)}" if rest else ""
+        )
 
 
 def budget(
@@ -64,7 +85,8 @@ def budget(
     text_pair: str | None = None,
     **options: Unpack[CaptureOptions],
 ) -> Budget:
-    """How many bytes `capture` would keep with the same arguments, found by running the first few tokens.
+    """How many bytes `capture` would keep with the same arguments, found by running the first few
+    tokens.
 
     A picture or a sound is run whole, since it cannot be cut.
 
@@ -89,7 +111,9 @@ def budget(
     with at_rest(model):
         try:
             record = run(model, tried, kept, numbers=False)[0]
-        except UnnamedPositions:  # how many positions a part of the text becomes does not tell how many the whole does
+        except (
+            UnnamedPositions
+        ):  # how many positions a part of the text becomes does not tell how many the whole does
             record, sizes = run(model, inputs, kept)[0], {}
     return _counted(record, sizes, keeping)
 
@@ -98,23 +122,34 @@ def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
     """The first tokens of both sides, and how many each side has by how many are left of it."""
     if inputs.origins is not None:
         return inputs, {}
-    whole = {"source": len(inputs.source[0])} | ({"target": len(inputs.target[0])} if inputs.target else {})
+    whole = {"source": len(inputs.source[0])} | (
+        {"target": len(inputs.target[0])} if inputs.target else {}
+    )
     left = {
-        side: next(n for n in TRIED if n < size and n not in whole.values()) if size > TRIED[0] else size
+        side: next(n for n in TRIED if n < size and n not in whole.values())
+        if size > TRIED[0]
+        else size
         for side, size in whole.items()
     }
     if len(left) == 2 and left["source"] == left["target"] and whole["source"] != whole["target"]:
         left["target"] = next(n for n in TRIED if n not in (left["source"], *whole.values()))
-    arguments = {name: _shortened(name, tensor, whole, left) for name, tensor in inputs.arguments.items()}
+    arguments = {
+        name: _shortened(name, tensor, whole, left) for name, tensor in inputs.arguments.items()
+    }
     source, target = (
-        tuple(tokens.take(range(left[side])) for tokens in getattr(inputs, side)) for side in ("source", "target")
+        tuple(tokens.take(range(left[side])) for tokens in getattr(inputs, side))
+        for side in ("source", "target")
     )
     return Inputs(arguments, source, target), {left[side]: size for side, size in whole.items()}
 
 
-def _shortened(name: str, tensor: torch.Tensor, whole: dict[str, int], left: dict[str, int]) -> torch.Tensor:
+def _shortened(
+    name: str, tensor: torch.Tensor, whole: dict[str, int], left: dict[str, int]
+) -> torch.Tensor:
     side = "target" if name.startswith("decoder_") else "source"
-    return tensor[:, : left[side]] if tensor.ndim == 2 and tensor.shape[1] == whole[side] else tensor
+    return (
+        tensor[:, : left[side]] if tensor.ndim == 2 and tensor.shape[1] == whole[side] else tensor
+    )
 
 
 def _counted(record: Record, sizes: dict[int, int], keeping: Keeping) -> Budget:
@@ -142,9 +177,12 @@ def _of_layer(layer: Layer, queries: int, keys: int, keeping: Keeping) -> dict[s
         "qk": 0 if "weights" in keeping.what else weights,
         "values": shared * keys * (0 if layer.values is None else layer.values.shape[2]) * item,
         "before": 0,
-        "statistics": heads * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
+        "statistics": heads
+        * (rows * (STATISTICS_OF_A_ROW + TOP_OF_A_ROW * keeping.top) + keys * STATISTICS_OF_A_KEY),
     }
-    found["norms"] = FLOAT * (heads * keys + (len(CONTRIBUTION_KINDS) * keys + NORMS_OF_A_ROW) * queries)
+    found["norms"] = FLOAT * (
+        heads * keys + (len(CONTRIBUTION_KINDS) * keys + NORMS_OF_A_ROW) * queries
+    )
     if layer.queries is not None:
         bias = 0 if layer.bias is None else layer.bias.shape[0] * queries * keys
         found["before"] = layer.queries.shape[2] * (heads * queries + shared * keys) * item

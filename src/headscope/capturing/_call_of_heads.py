@@ -21,13 +21,22 @@ def call_of_heads(call: Call, held: HeldHeads) -> Call:
 
     Key/value heads stand in it once where the heads share them evenly, else once for each head.
     """
-    heads, shared = list(held.numbers), [number * held.kv_heads // held.heads for number in held.numbers]
+    heads, shared = (
+        list(held.numbers),
+        [number * held.kv_heads // held.heads for number in held.numbers],
+    )
     once = list(held.kv_numbers)
     of_each = len(heads) // len(once)
-    if len(heads) % len(once) == 0 and shared == [number for number in once for _ in range(of_each)]:
+    if len(heads) % len(once) == 0 and shared == [
+        number for number in once for _ in range(of_each)
+    ]:
         shared = once
-    per_head = {name: _picked(getattr(call, name), heads) for name in ("query", "query_before", "weights")}
-    per_kv_head = {name: _picked(getattr(call, name), shared) for name in ("key", "key_before", "value")}
+    per_head = {
+        name: _picked(getattr(call, name), heads) for name in ("query", "query_before", "weights")
+    }
+    per_kv_head = {
+        name: _picked(getattr(call, name), shared) for name in ("key", "key_before", "value")
+    }
     for name in ("mask", "bias"):
         tensor = getattr(call, name)
         per_head[name] = tensor if tensor is None or tensor.shape[1] == 1 else tensor[:, heads]

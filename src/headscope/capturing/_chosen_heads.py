@@ -9,7 +9,10 @@ from typing import Any
 
 from headscope.errors import CaptureError
 
-HOW = "give pairs of layer and head, heads=[(12, 7), (3, 0)], or with the stack first, heads=[('cross', 3, 0)]"
+HOW = (
+    "give pairs of layer and head, heads=[(12, 7), (3, 0)], or with the stack first, "
+    "heads=[('cross', 3, 0)]"
+)
 
 
 class NoSuchHeadsError(CaptureError):
@@ -28,7 +31,9 @@ class ChosenHeads:
 
     def of_layer(self, layer: int, stack: str, *, most: int) -> tuple[int, ...]:
         """Numbers of the heads that are wanted of a layer with so many heads, rising."""
-        heads = {head for name, number, head in self.heads if number == layer and name in (None, stack)}
+        heads = {
+            head for name, number, head in self.heads if number == layer and name in (None, stack)
+        }
         return tuple(sorted(head for head in heads if head < most))
 
     def may_be(self, layer: int, *, most: int) -> set[tuple[int, ...]]:
@@ -48,12 +53,16 @@ class ChosenHeads:
         for name, layer, head in self.heads:
             given = f"heads={[(layer, head) if name is None else (name, layer, head)]}"
             if name is not None and name not in there:
-                raise NoSuchHeadsError(f"{given}: this model has the stacks {', '.join(map(repr, there))}")
+                raise NoSuchHeadsError(
+                    f"{given}: this model has the stacks {', '.join(map(repr, there))}"
+                )
             stacks = there if name is None else {name: there[name]}
             counts = [layers[layer] for layers in stacks.values() if layer in layers]
             if not counts:
                 numbers = sorted({number for layers in stacks.values() for number in layers})
-                raise NoSuchHeadsError(f"{given}: there are the layers {', '.join(map(str, numbers))}")
+                raise NoSuchHeadsError(
+                    f"{given}: there are the layers {', '.join(map(str, numbers))}"
+                )
             if head >= max(counts):
                 raise NoSuchHeadsError(f"{given}: layer {layer} has heads 0 to {max(counts) - 1}")
 
@@ -75,7 +84,9 @@ def parse_heads(given: Any) -> ChosenHeads | None:
 
 
 def _parsed(given: Any) -> tuple[str | None, int, int]:
-    named = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else ()
+    named = (
+        tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else ()
+    )
     if len(named) not in (2, 3) or (len(named) == 3 and not isinstance(named[0], str)):
         raise CaptureError(f"heads holds {given!r}: {HOW}")
     for number in named[-2:]:

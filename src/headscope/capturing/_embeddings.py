@@ -1,4 +1,6 @@
-"""A model without the embedding of positions or of segments: what they do is seen by taking them away."""
+"""A model without the embedding of positions or of segments: what they do is seen by taking them
+away.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,14 @@ Removal = Literal["zero", "mean"]
 ROLES: tuple[Role, ...] = get_args(Role)
 REMOVALS: tuple[Removal, ...] = get_args(Removal)
 TEXTS, LENGTH, TARGETS = 2, 6, 4
-"""Size of what the model is tried out on: no two of these are the same, nor likely to be a model's width."""
+"""Size of what the model is tried out on: no two of these are the same, nor likely to be a model's
+width.
+"""
 
 Place = tuple[nn.Module, int]
-"""A module, and which of its calls in one pass: one table may serve two ends (GPT-2 reads segments off its words)."""
+"""A module, and which of its calls in one pass: one table may serve two ends (GPT-2 reads segments
+off its words).
+"""
 
 
 def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
@@ -42,34 +48,43 @@ def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
     """
     table = unwrapped(model).get_input_embeddings()
     if not isinstance(getattr(table, "weight", None), torch.Tensor) or table.weight.ndim != 2:
-        raise CaptureError(f"{type(unwrapped(model)).__name__} has no table of input embeddings: it reads no tokens")
+        raise CaptureError(
+            f"{type(unwrapped(model)).__name__} has no table of input embeddings: it reads no "
+            "tokens"
+        )
     with in_memory(table):
         return table.weight.detach().float().cpu().numpy()
 
 
 @contextmanager
-def without_embedding(model: Any, role: Role, *, by: Removal = "zero") -> Generator[tuple[str, ...]]:
-    """A model from which the embedding of positions, or of segments, is gone inside the ``with`` block.
+def without_embedding(
+    model: Any, role: Role, *, by: Removal = "zero"
+) -> Generator[tuple[str, ...]]:
+    """A model from which the embedding of positions, or of segments, is gone inside the ``with``
+    block.
 
-    Where segments are read off the table of the words (GPT-2), only what they add goes: nothing, where none are given.
+    Where segments are read off the table of the words (GPT-2), only what they add goes: nothing,
+    where none are given.
 
-    Which modules these are is found by trying the model out, not by their names: what an embedding of positions gives
-    changes along a text and with neither its words nor its segments; that of segments changes with the segments
-    alone. The model's weights are not touched, and it is whole again behind the block, also after an error.
+    Which modules these are is found by trying the model out, not by their names: what an embedding
+    of positions gives changes along a text and with neither its words nor its segments; that of
+    segments changes with the segments alone. The model's weights are not touched, and it is whole
+    again behind the block, also after an error.
 
     Source: Vig 2019, part 2, asks what makes the patterns; the intervention is ours.
 
     Args:
         model: a loaded transformers model that reads text.
         role: ``"position"`` or ``"segment"``.
-        by: ``"zero"`` takes the embedding away; ``"mean"`` leaves its mean over the tokens of each text, so that all
-            tokens get the same and the length of what goes on changes less.
+        by: ``"zero"`` takes the embedding away; ``"mean"`` leaves its mean over the tokens of each
+            text, so that all tokens get the same and the length of what goes on changes less.
 
     Yields:
         The names of the modules.
 
     Raises:
-        CaptureError: a model that has no such embedding, as those of rotary positions or ALiBi, or reads no text.
+        CaptureError: a model that has no such embedding, as those of rotary positions or ALiBi, or
+            reads no text.
 
     Example:
         >>> with without_embedding(model, "segment"):
@@ -88,7 +103,11 @@ def without_embedding(model: Any, role: Role, *, by: Removal = "zero") -> Genera
     def remove(module: nn.Module, number: int, output: torch.Tensor) -> torch.Tensor | None:
         if (module, number) not in wanted:
             return None
-        return torch.zeros_like(output) if by == "zero" else output.mean(dim=-2, keepdim=True).expand_as(output)
+        return (
+            torch.zeros_like(output)
+            if by == "zero"
+            else output.mean(dim=-2, keepdim=True).expand_as(output)
+        )
 
     with counting.watched(remove):
         names = {module: name for name, module in model.named_modules()}
@@ -108,7 +127,10 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
     widths.add(getattr(model.config.get_text_config(), "hidden_size", 0))
     found = []
     for place, output in first.items():
-        of_words, of_segments = _differs(output, words.get(place)), _differs(output, segments.get(place))
+        of_words, of_segments = (
+            _differs(output, words.get(place)),
+            _differs(output, segments.get(place)),
+        )
         if of_words or output.shape[-1] not in widths or not _is_of_tokens(output):
             continue
         kind = "segment" if of_segments else None
@@ -116,7 +138,8 @@ def embeddings_of(model: Any, role: Role) -> list[Place]:
             kind = "position"
         if kind == role:
             found.append(place)
-    # turns by position are as wide as the words where a model has one head, and are not added to them
+    # turns by position are as wide as the words where a model has one head, and are not added to
+    # them
     if not found or (role == "position" and _positions(model) == "rotary"):
         raise CaptureError(_why_none(model, role))
     return found
@@ -130,7 +153,9 @@ class _Counting:
     modules: Any
 
     @contextmanager
-    def watched(self, see: Callable[[nn.Module, int, torch.Tensor], torch.Tensor | None]) -> Generator[None]:
+    def watched(
+        self, see: Callable[[nn.Module, int, torch.Tensor], torch.Tensor | None]
+    ) -> Generator[None]:
         calls: dict[nn.Module, int] = {}
 
         def begin(*_: Any) -> None:
@@ -151,12 +176,20 @@ class _Counting:
 
 
 def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
-    """What every table gives, learnt or computed: for a text, for other words, and for other segments."""
+    """What every table gives, learnt or computed: for a text, for other words, and for other
+    segments.
+    """
     leaves = {module for module in model.modules() if next(module.children(), None) is None}
-    leaves = {module for module in leaves if isinstance(module, nn.Embedding) or _computes_a_table(module)}
+    leaves = {
+        module for module in leaves if isinstance(module, nn.Embedding) or _computes_a_table(module)
+    }
     first = _probe(model)
-    other_words = first | {name: first[name].roll(1, dims=-1) for name in first if name.endswith("input_ids")}
-    other_segments = first | ({"token_type_ids": 1 - first["token_type_ids"]} if "token_type_ids" in first else {})
+    other_words = first | {
+        name: first[name].roll(1, dims=-1) for name in first if name.endswith("input_ids")
+    }
+    other_segments = first | (
+        {"token_type_ids": 1 - first["token_type_ids"]} if "token_type_ids" in first else {}
+    )
     for arguments in (first, other_words, other_segments):
         seen: dict[Place, torch.Tensor] = {}
 
@@ -164,12 +197,16 @@ def _tried(model: nn.Module) -> Iterator[dict[Place, torch.Tensor]]:
             seen[module, number] = output.detach().clone()
 
         with _Counting(model, leaves).watched(keep):
-            model(**arguments, **({"use_cache": False} if hasattr(model.config, "use_cache") else {}))
+            model(
+                **arguments, **({"use_cache": False} if hasattr(model.config, "use_cache") else {})
+            )
         yield seen
 
 
 def _computes_a_table(module: nn.Module) -> bool:
-    """Whether it may be a table that nothing was learnt for; torch's own modules work on what they are given."""
+    """Whether it may be a table that nothing was learnt for; torch's own modules work on what they
+    are given.
+    """
     return not type(module).__module__.startswith("torch.") and not list(module.parameters())
 
 
@@ -178,19 +215,29 @@ def _probe(model: Any) -> dict[str, torch.Tensor]:
     reads = inspect.signature(model.forward).parameters
     config = model.config.get_text_config()
     size = getattr(config, "vocab_size", 0)
-    if "input_ids" not in reads or OTHERS & set(reads) or not isinstance(size, int) or size < TEXTS * LENGTH:
+    if (
+        "input_ids" not in reads
+        or OTHERS & set(reads)
+        or not isinstance(size, int)
+        or size < TEXTS * LENGTH
+    ):
         raise CaptureError(
-            f"{type(model).__name__} reads more than words or none; what is added to words is looked for"
+            f"{type(model).__name__} reads more than words or none; what is added to words is "
+            "looked for"
         )
     marks = {getattr(config, name, None) for name in MARKS}
     free = [number for number in range(size) if number not in marks]
     length = min(LENGTH, positions_of(model) or LENGTH)
-    ids = torch.tensor(free[-TEXTS * LENGTH :], device=device_of(model)).reshape(TEXTS, LENGTH)[:, :length]
+    ids = torch.tensor(free[-TEXTS * LENGTH :], device=device_of(model)).reshape(TEXTS, LENGTH)[
+        :, :length
+    ]
     found = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if getattr(model.config, "is_encoder_decoder", False):
         found["decoder_input_ids"] = ids[:, :TARGETS].clone()
     if "token_type_ids" in reads and getattr(config, "type_vocab_size", 2) > 1:
-        found["token_type_ids"] = (torch.arange(length, device=device_of(model)) >= length // 2).long().expand_as(ids)
+        found["token_type_ids"] = (
+            (torch.arange(length, device=device_of(model)) >= length // 2).long().expand_as(ids)
+        )
     return {name: tensor for name, tensor in found.items() if name in reads}
 
 
@@ -203,8 +250,12 @@ def _differs(output: torch.Tensor, other: torch.Tensor | None) -> bool:
 
 
 def _is_of_tokens(output: torch.Tensor) -> bool:
-    """Whether there is a row for each token, of one text or of all; not so of a bias ``[query key head]``."""
-    return output.is_floating_point() and (output.ndim == 2 or (output.ndim == 3 and len(output) <= TEXTS))
+    """Whether there is a row for each token, of one text or of all; not so of a bias ``[query key
+    head]``.
+    """
+    return output.is_floating_point() and (
+        output.ndim == 2 or (output.ndim == 3 and len(output) <= TEXTS)
+    )
 
 
 def _changes_along(output: torch.Tensor) -> bool:
@@ -214,19 +265,25 @@ def _changes_along(output: torch.Tensor) -> bool:
 def _why_none(model: Any, role: Role) -> str:
     name = type(model).__name__
     if role == "segment":
-        return f"{name} has no embedding of segments: nothing that is added to its words tells two texts apart"
+        return (
+            f"{name} has no embedding of segments: nothing that is added to its words tells two "
+            "texts apart"
+        )
     how = {
         "rotary": "its positions are rotary: they turn queries and keys in every layer",
         "alibi": "its positions are ALiBi: the distance is taken off the scores in every layer",
         "relative": "its positions are relative: a bias by distance is added to the scores",
     }
     return (
-        f"{name} has no embedding of positions that could be taken away; {how.get(_positions(model), 'none was seen')}"
+        f"{name} has no embedding of positions that could be taken away; "
+        f"{how.get(_positions(model), 'none was seen')}"
     )
 
 
 def _positions(model: Any) -> str:
-    """How the model tells positions apart, as its records say; empty where nothing can be captured."""
+    """How the model tells positions apart, as its records say; empty where nothing can be
+    captured.
+    """
     try:
         return capture_ids(model, **_probe(model))[0].model.positions
     except HeadscopeError:

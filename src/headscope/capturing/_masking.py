@@ -27,7 +27,9 @@ BATCH_TOKENS = 4096
 UNMOVED = 1e-4
 """Nats that a guess differs by for rounding."""
 MUCH_LESS = 0.1
-"""So small a part of the other, one of two largest drops is none: of a model that hardly reacts, both are rounding."""
+"""So small a part of the other, one of two largest drops is none: of a model that hardly reacts,
+both are rounding.
+"""
 
 
 def masking_drops(
@@ -41,8 +43,9 @@ def masking_drops(
 ) -> Float[np.ndarray, "query key"]:
     """How much worse a model guesses each token once another is masked as well, in nats.
 
-    ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``: positive where k helps to predict q. One
-    pass masks q alone, and one for each pair gives both directions: n (n + 1) / 2 sequences for n words.
+    ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``: positive where k helps to
+    predict q. One pass masks q alone, and one for each pair gives both directions: n (n + 1) / 2
+    sequences for n words.
 
     Source: Vig 2019, pattern 5, "other words predictive of the word"; the statistic is ours.
 
@@ -100,7 +103,10 @@ class Masking:
     def __post_init__(self) -> None:
         self.model = unwrapped(self.model)
         if getattr(self.tokenizer, "mask_token_id", None) is None:
-            raise CaptureError(f"{type(self.tokenizer).__name__} has no mask; words cannot be masked for this model")
+            raise CaptureError(
+                f"{type(self.tokenizer).__name__} has no mask; words cannot be masked for this "
+                "model"
+            )
 
         check_fit(self.model, MASKED)
 
@@ -108,7 +114,8 @@ class Masking:
         """What masking a token costs the others; see `masking_drops`.
 
         Raises:
-            CaptureError: where the text is not what these tokens were made of, or the model has no masked-word head.
+            CaptureError: where the text is not what these tokens were made of, or the model has no
+                masked-word head.
         """
         if self._last is None or self._last[0] is not tokens:
             self._last = tokens, self._drops(tokens)
@@ -117,7 +124,9 @@ class Masking:
     def _drops(self, tokens: Tokens) -> np.ndarray:
         encoding = encode(self.model, self.tokenizer, *_pair(tokens.texts), truncate=self.truncate)
         if tuple(encoding["input_ids"]) != tokens.ids:
-            raise CaptureError("The tokens are not those of the tokenizer that masks; capture the text with it")
+            raise CaptureError(
+                "The tokens are not those of the tokenizer that masks; capture the text with it"
+            )
         device = device_of(self.model)
         arguments = {name: torch.tensor(values, device=device) for name, values in encoding.items()}
         words = [place for place, special in enumerate(tokens.special) if not special]
@@ -128,11 +137,16 @@ class Masking:
             for sets, guesses in self._guesses(arguments, words, tokens):
                 for masked, guess in zip(sets, guesses, strict=True):
                     for place in masked:
-                        (alone if len(masked) == 1 else found[:, sum(masked) - place])[place] = guess[place]
+                        (alone if len(masked) == 1 else found[:, sum(masked) - place])[place] = (
+                            guess[place]
+                        )
         found = alone[:, None] - found
         found[words, words] = 0.0
         if _looks_back(np.nan_to_num(found)):
-            raise CaptureError(f"{type(self.model).__name__} looks back only: it has no head that guesses masked words")
+            raise CaptureError(
+                f"{type(self.model).__name__} looks back only: it has no head that guesses masked "
+                "words"
+            )
         return found
 
     def _guesses(
@@ -147,10 +161,15 @@ class Masking:
             for row, masked in enumerate(sets):
                 given["input_ids"][row, list(masked)] = self.tokenizer.mask_token_id
             logits = getattr(self.model(**given), "logits", None)
-            if logits is None or logits.shape[:2] != (len(sets), len(tokens)) or logits.shape[2] <= int(right.max()):
+            if (
+                logits is None
+                or logits.shape[:2] != (len(sets), len(tokens))
+                or logits.shape[2] <= int(right.max())
+            ):
                 raise CaptureError(
-                    f"{type(self.model).__name__} has no masked-word head: it gives no logits [token word]; load the "
-                    "model with AutoModelForMaskedLM, if it was trained with such a head"
+                    f"{type(self.model).__name__} has no masked-word head: it gives no logits "
+                    "[token word]; load the model with AutoModelForMaskedLM, if it was trained "
+                    "with such a head"
                 )
             odds = torch.log_softmax(logits.double(), dim=-1)
             yield sets, odds.gather(2, right.expand(len(sets), -1)[..., None])[..., 0].cpu().numpy()
@@ -158,11 +177,16 @@ class Masking:
 
 def _looks_back(drops: np.ndarray) -> bool:
     """Whether hiding a later word changes no guess, while hiding an earlier one does."""
-    later, earlier = (float(np.abs(part).max(initial=0)) for part in (np.triu(drops), np.tril(drops)))
+    later, earlier = (
+        float(np.abs(part).max(initial=0)) for part in (np.triu(drops), np.tril(drops))
+    )
     return later < min(UNMOVED, MUCH_LESS * earlier) and earlier > UNMOVED
 
 
 def _pair(texts: tuple[str, ...]) -> tuple[str, str | None]:
     if not texts:
-        raise CaptureError("These tokens know no text, and words are masked in a text; capture it with its tokenizer")
+        raise CaptureError(
+            "These tokens know no text, and words are masked in a text; capture it with its "
+            "tokenizer"
+        )
     return texts[0], texts[1] if len(texts) == 2 else None

@@ -13,7 +13,8 @@ from headscope.errors import CaptureError
 
 
 def random_twin(model: Any, *, seed: int = 0) -> Any:
-    """A model of the same architecture with random weights, as its training began: the null model of `heads`.
+    """A model of the same architecture with random weights, as its training began: the null model
+    of `heads`.
 
     The caller's random state is left as it was.
 
@@ -29,7 +30,10 @@ def random_twin(model: Any, *, seed: int = 0) -> Any:
     """
     model = unwrapped(model)
     if not hasattr(type(model), "_from_config"):
-        raise CaptureError(f"{type(model).__name__} is not made of a configuration; give the records of a random model")
+        raise CaptureError(
+            f"{type(model).__name__} is not made of a configuration; give the records of a random "
+            "model"
+        )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         twin = type(model)._from_config(copy.deepcopy(model.config), dtype=model.dtype)

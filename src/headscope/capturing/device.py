@@ -1,4 +1,6 @@
-"""Where a model computes, also where its weights are kept elsewhere meanwhile (accelerate's offload)."""
+"""Where a model computes, also where its weights are kept elsewhere meanwhile (accelerate's
+offload).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ from torch import nn
 
 
 def device_of(model: Any) -> torch.device:
-    """Where a model takes its inputs: the device of its first weights, or where these are brought for a pass.
+    """Where a model takes its inputs: the device of its first weights, or where these are brought
+    for a pass.
 
-    accelerate's ``cpu_offload``, ``disk_offload`` and ``device_map="auto"`` leave weights on ``meta`` between passes;
-    their hooks know where each module is run.
+    accelerate's ``cpu_offload``, ``disk_offload`` and ``device_map="auto"`` leave weights on
+    ``meta`` between passes; their hooks know where each module is run.
     """
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if device.type != "meta":
@@ -30,7 +33,9 @@ def device_of(model: Any) -> torch.device:
 
 @contextmanager
 def in_memory(module: nn.Module) -> Generator[None]:
-    """The module's own weights where it computes, for as long as the block is open, wherever they are kept."""
+    """The module's own weights where it computes, for as long as the block is open, wherever they
+    are kept.
+    """
     if getattr(module, "_hf_hook", None) is None:
         yield
         return

@@ -20,7 +20,13 @@ from headscope.capturing.keep import Keeping
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import check_not_loaded
 from headscope.capturing.media.origins import ARGUMENTS, has_more_than_text
-from headscope.capturing.options import CaptureOptions, KeepOptions, check_options, keeping_of, loading_of
+from headscope.capturing.options import (
+    CaptureOptions,
+    KeepOptions,
+    check_options,
+    keeping_of,
+    loading_of,
+)
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.capturing.threads import one_at_a_time
 from headscope.errors import CaptureError, TextError
@@ -36,25 +42,26 @@ def capture(
 ) -> Record:
     """Run a model on a text and keep what every attention head computed.
 
-    The model keeps its own attention implementation and comes back as it was, also after an error. Every layer is
-    checked: its output, recomputed from weights, values and the output projection, against the model's own; the
-    largest difference is ``record.verified``.
+    The model keeps its own attention implementation and comes back as it was, also after an error.
+    Every layer is checked: its output, recomputed from weights, values and the output projection,
+    against the model's own; the largest difference is ``record.verified``.
 
     Args:
         model: a loaded transformers model, a hub name, a folder, or None for the demo model.
-        tokenizer: its tokenizer, or its processor for pictures and sounds; may be left out where the model is named.
+        tokenizer: its tokenizer, or its processor for pictures and sounds; may be left out where
+            the model is named.
         text: the text; models of pictures or sounds alone have none.
         text_pair: the second text of a sentence pair.
         **options: see `CaptureOptions`.
 
     Returns:
-        One `Record`, with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``, or ``"vision"`` and
-        ``"text"``.
+        One `Record`, with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``, or
+        ``"vision"`` and ``"text"``.
 
     Raises:
         TextError: an empty text, or one longer than the model's positions.
-        ModelError: a model that cannot be loaded, a device that is not there, or options of loading with a model that
-            is loaded already.
+        ModelError: a model that cannot be loaded, a device that is not there, or options of loading
+            with a model that is loaded already.
         CaptureError: a model whose attention could not be captured exactly.
         InterventionError: an intervention that this model cannot carry.
 
@@ -64,10 +71,14 @@ def capture(
     """
     model, inputs = prepared(model, tokenizer, (text, text_pair), options)
     with at_rest(model):
-        return run(model, inputs, keeping_of(options), interventions=options.get("interventions", ()))[0]
+        return run(
+            model, inputs, keeping_of(options), interventions=options.get("interventions", ())
+        )[0]
 
 
-def prepared(model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions) -> tuple[Any, Inputs]:
+def prepared(
+    model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions
+) -> tuple[Any, Inputs]:
     """The model, loaded and unwrapped, and what it is to be run on; arguments as of `capture`."""
     check_options(options)
     given: dict[str, Any] = {name: options.get(name) for name in ("image", "sound")}
@@ -79,7 +90,9 @@ def prepared(model: Any, tokenizer: Any, texts: tuple[Any, str | None], options:
         check_not_loaded(model, options)
     if tokenizer is None:
         what = "processor" if more else "tokenizer"
-        raise CaptureError(f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)")
+        raise CaptureError(
+            f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
+        )
     model = unwrapped(model)
     with one_at_a_time(model), at_rest(model):  # an encoder-decoder may write its target here
         if more:
@@ -92,20 +105,24 @@ def prepared(model: Any, tokenizer: Any, texts: tuple[Any, str | None], options:
 def capture_encoded(
     model: Any, tokenizer: Any, encoding: Mapping[str, Any], **options: Unpack[KeepOptions]
 ) -> list[Record]:
-    """Run a model on what its tokenizer returned, padded or not, and keep one record for each example.
+    """Run a model on what its tokenizer returned, padded or not, and keep one record for each
+    example.
 
-    The model is called as ``model(**encoding)`` and with nothing else: ``position_ids`` of packed texts, ``use_cache``
-    and any other argument of its forward reach it, and where ``use_cache`` is left out the model's own default decides
-    (`capture` runs without a cache). What had to be added is in ``record.model.called_with``.
+    The model is called as ``model(**encoding)`` and with nothing else: ``position_ids`` of packed
+    texts, ``use_cache`` and any other argument of its forward reach it, and where ``use_cache`` is
+    left out the model's own default decides (`capture` runs without a cache). What had to be added
+    is in ``record.model.called_with``.
 
-    Padding is cut off: a record holds real tokens only. Encoder-decoders of texts need ``decoder_input_ids``. A mask
-    may have an axis of queries (``[batch 1 query key]``); what it hides from every query then is the padding. Input
-    that is no text, picture or sound (time series, ``inputs_embeds``) has its positions numbered, with a warning.
+    Padding is cut off: a record holds real tokens only. Encoder-decoders of texts need
+    ``decoder_input_ids``. A mask may have an axis of queries (``[batch 1 query key]``); what it
+    hides from every query then is the padding. Input that is no text, picture or sound (time
+    series, ``inputs_embeds``) has its positions numbered, with a warning.
 
     Args:
         model: a loaded transformers model.
         tokenizer: its tokenizer or processor; None where there are no ``input_ids``.
-        encoding: the arguments of the model's forward, as the processor returned them with ``return_tensors="pt"``.
+        encoding: the arguments of the model's forward, as the processor returned them with
+            ``return_tensors="pt"``.
         **options: see `KeepOptions`.
 
     Raises:
@@ -116,37 +133,51 @@ def capture_encoded(
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
     if "input_ids" not in arguments and not any(tensor.is_floating_point() for tensor in tensors):
         raise CaptureError(
-            f"The encoding holds no tensor input_ids; make it with {type(tokenizer).__name__}(..., return_tensors='pt')"
+            "The encoding holds no tensor input_ids; make it with "
+            f"{type(tokenizer).__name__}(..., return_tensors='pt')"
         )
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     source = tuple(
-        tokens_from_encoding(tokenizer, encoding, example=example) for example in range(len(_ids(arguments)))
+        tokens_from_encoding(tokenizer, encoding, example=example)
+        for example in range(len(_ids(arguments)))
     )
-    target = tuple(tokens_from_ids(tokenizer, ids.tolist()) for ids in _ids(arguments, "decoder_input_ids"))
+    target = tuple(
+        tokens_from_ids(tokenizer, ids.tolist()) for ids in _ids(arguments, "decoder_input_ids")
+    )
     reads_text = source or has_more_than_text(arguments)
     if reads_text and getattr(model.config, "is_encoder_decoder", False) and not target:
-        raise CaptureError(f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids too")
+        raise CaptureError(
+            f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids "
+            "too"
+        )
     with at_rest(model):
         inputs = replace(_bare_inputs(model, arguments, source, target), as_given=True)
-        return run(model, inputs, keeping_of(options), interventions=options.get("interventions", ()))
+        return run(
+            model, inputs, keeping_of(options), interventions=options.get("interventions", ())
+        )
 
 
 def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
-    """Run a model on bare tensors, without a tokenizer or processor: tokens are called by their numbers.
+    """Run a model on bare tensors, without a tokenizer or processor: tokens are called by their
+    numbers.
 
     Args:
         model: a loaded transformers model.
-        **arguments: of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``, ``input_features`` ... Without
-            ``use_cache`` the model is run without a cache.
+        **arguments: of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``,
+            ``input_features`` ... Without ``use_cache`` the model is run without a cache.
 
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
     model = unwrapped(model)
     if not arguments:
-        raise CaptureError(f"capture_ids was given nothing to run {type(model).__name__} on; give input_ids=")
+        raise CaptureError(
+            f"capture_ids was given nothing to run {type(model).__name__} on; give input_ids="
+        )
     names = ("input_ids", "decoder_input_ids")
-    source, target = (tuple(numbered_tokens(ids.tolist()) for ids in _ids(arguments, name)) for name in names)
+    source, target = (
+        tuple(numbered_tokens(ids.tolist()) for ids in _ids(arguments, name)) for name in names
+    )
     with at_rest(model):
         return run(model, _bare_inputs(model, arguments, source, target), Keeping())
 
@@ -154,7 +185,8 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
 def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
     """The arguments of the model's forward among what a tokenizer returned and the user added.
 
-    Tensors are put where the model computes; of other values, such as lists of offsets, those that the forward names.
+    Tensors are put where the model computes; of other values, such as lists of offsets, those that
+    the forward names.
     """
     device, named = device_of(model), inspect.signature(model.forward).parameters
     found = {}
@@ -176,10 +208,14 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
     taken = [name for name in more if name in inputs.arguments]
     if taken:
         raise CaptureError(
-            f"model_kwargs holds {taken[0]}, which capture makes itself; give it in the encoding of capture_encoded"
+            f"model_kwargs holds {taken[0]}, which capture makes itself; give it in the encoding "
+            "of capture_encoded"
         )
     device = device_of(model)
-    placed = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in more.items()}
+    placed = {
+        name: value.to(device) if isinstance(value, torch.Tensor) else value
+        for name, value in more.items()
+    }
     return replace(inputs, arguments={**inputs.arguments, **placed})
 
 
@@ -189,43 +225,61 @@ def numbered_tokens(ids: list[int]) -> Tokens:
 
 
 def _ids(arguments: Mapping[str, torch.Tensor], name: str = "input_ids") -> Sequence[torch.Tensor]:
-    """The ids of each example; none where there are none, or several for each position, as of codes of sound."""
+    """The ids of each example; none where there are none, or several for each position, as of codes
+    of sound.
+    """
     ids = arguments.get(name)
     return () if ids is None or ids.ndim != 2 else list(ids)
 
 
 def _bare_inputs(
-    model: Any, arguments: Mapping[str, torch.Tensor], source: tuple[Tokens, ...], target: tuple[Tokens, ...]
+    model: Any,
+    arguments: Mapping[str, torch.Tensor],
+    source: tuple[Tokens, ...],
+    target: tuple[Tokens, ...],
 ) -> Inputs:
-    """Inputs of tensors; where these hold neither text nor pictures nor sound, their positions are numbered."""
+    """Inputs of tensors; where these hold neither text nor pictures nor sound, their positions are
+    numbered.
+    """
     if has_more_than_text(arguments):
         return followed_inputs(model, dict(arguments), source, target)
     if source:
         return Inputs(dict(arguments), source, target)
-    reason = f"{type(model).__name__} was given {', '.join(arguments)}, whose positions have no names"
+    reason = (
+        f"{type(model).__name__} was given {', '.join(arguments)}, whose positions have no names"
+    )
     main = getattr(model, "main_input_name", "")
     examples = len(arguments[main] if main in arguments else next(iter(arguments.values())))
     return Inputs(dict(arguments), source, target, numbered=reason, examples=examples)
 
 
-def _inputs(model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions) -> Inputs:
+def _inputs(
+    model: Any, tokenizer: Any, texts: tuple[Any, str | None], options: CaptureOptions
+) -> Inputs:
     text, text_pair = texts
     if isinstance(text, tuple | list):
         raise TextError(
-            f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of many give "
-            "capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, text, text_pair)"
+            f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of "
+            "many give capture_many(model, tokenizer, texts), of a pair capture(model, "
+            "tokenizer, text, text_pair)"
         )
     if isinstance(text, Mapping):
         raise TextError(
-            f"capture reads a text, and was given a {type(text).__name__}; what a tokenizer made of texts goes to "
-            "capture_encoded(model, tokenizer, encoding)"
+            f"capture reads a text, and was given a {type(text).__name__}; what a tokenizer made "
+            "of texts goes to capture_encoded(model, tokenizer, encoding)"
         )
     if text is None:
-        raise CaptureError("capture needs a text, an image or a sound: capture(model, tokenizer, text)")
+        raise CaptureError(
+            "capture needs a text, an image or a sound: capture(model, tokenizer, text)"
+        )
     check_reads(model, text)
     encoding = encode(model, tokenizer, text, text_pair, truncate=options.get("truncate", False))
-    named = {name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()}
-    source = tokens_from_encoding(tokenizer, encoding, (text,) if text_pair is None else (text, text_pair))
+    named = {
+        name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()
+    }
+    source = tokens_from_encoding(
+        tokenizer, encoding, (text,) if text_pair is None else (text, text_pair)
+    )
     if not getattr(model.config, "is_encoder_decoder", False):
         return Inputs(named, (source,))
     named.pop("token_type_ids", None)

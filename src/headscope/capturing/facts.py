@@ -17,7 +17,10 @@ from headscope.capturing.loading.options import quantised
 from headscope.capturing.watching._routers import block_of
 from headscope.record import Layer, ModelFacts
 
-MIXER = re.compile(r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention", re.IGNORECASE)
+MIXER = re.compile(
+    r"mamba|delta|linear.?attention|retention|recurrent|rwkv|conv|ssm|mixer|attention",
+    re.IGNORECASE,
+)
 LINEAR = re.compile(r"linear|delta|retention", re.IGNORECASE)
 LINEAR_WITHIN = 1e-4
 
@@ -41,7 +44,9 @@ def facts_of(model: Any) -> ModelFacts:
 
 
 def _devices(model: nn.Module) -> str:
-    """Where a model computes: of one spread by ``device_map``, its accelerators and what waits elsewhere."""
+    """Where a model computes: of one spread by ``device_map``, its accelerators and what waits
+    elsewhere.
+    """
     spread = getattr(model, "hf_device_map", None) or {}
     places = dict.fromkeys(_called(place) for place in spread.values())
     return " and ".join(places) if len(places) > 1 else str(device_of(model))
@@ -56,8 +61,8 @@ def others_of(
 ) -> dict[int, str]:
     """The blocks of a list of blocks whose softmax attention was not seen, and what they are.
 
-    A block that has an attention module as the others have, or is of their class where they compute attention
-    themselves, is ``unseen``; any other is called by what it does instead.
+    A block that has an attention module as the others have, or is of their class where they compute
+    attention themselves, is ``unseen``; any other is called by what it does instead.
 
     Args:
         model: the whole.
@@ -73,7 +78,9 @@ def others_of(
     numbers = set(numbers)
     if not isinstance(blocks, nn.ModuleList) or not numbers <= set(range(len(blocks))):
         return {}
-    kinds = dict.fromkeys(kind for name in seen if (kind := _kind_of(model, path, name)) is not None)
+    kinds = dict.fromkeys(
+        kind for name in seen if (kind := _kind_of(model, path, name)) is not None
+    )
     found = {}
     for number, block in enumerate(blocks):
         unseen = "" if number in numbers else _unseen(block, kinds)
@@ -83,7 +90,9 @@ def others_of(
 
 
 def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:
-    """Where in its block a module is, and its class; None for modules of other lists, or in no block."""
+    """Where in its block a module is, and its class; None for modules of other lists, or in no
+    block.
+    """
     block = block_of(name)
     if block is None or block[0] != path:
         return None
@@ -92,7 +101,9 @@ def _kind_of(model: nn.Module, path: str, name: str) -> tuple[str, type] | None:
 
 
 def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
-    """What a block has where others were seen to compute attention; empty where it is of another kind."""
+    """What a block has where others were seen to compute attention; empty where it is of another
+    kind.
+    """
     for inside, kind in kinds:
         try:
             own = block.get_submodule(inside)
@@ -104,13 +115,19 @@ def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
 
 
 def positions_of(model: nn.Module, layers: Iterable[Layer]) -> str:
-    """How a model tells positions apart: ``rotary``, ``alibi``, ``relative`` or ``absolute``; empty if not known."""
+    """How a model tells positions apart: ``rotary``, ``alibi``, ``relative`` or ``absolute``; empty
+    if not known.
+    """
     layers = list(layers)
     if any(layer.rotary is not None for layer in layers):
         return "rotary"
     biases = [layer.bias for layer in layers if layer.bias is not None]
     if biases:
-        return "alibi" if all(_falls_with_distance(layer) for layer in layers if layer.bias is not None) else "relative"
+        return (
+            "alibi"
+            if all(_falls_with_distance(layer) for layer in layers if layer.bias is not None)
+            else "relative"
+        )
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
     named = (name for name, module in model.named_modules() if isinstance(module, nn.Embedding))
@@ -118,7 +135,9 @@ def positions_of(model: nn.Module, layers: Iterable[Layer]) -> str:
 
 
 def _falls_with_distance(layer: Layer) -> bool:
-    """Whether each row of the bias is a straight line over the keys, the same slope for each query (Press et al.)."""
+    """Whether each row of the bias is a straight line over the keys, the same slope for each query
+    (Press et al.).
+    """
     bias = np.asarray(layer.bias, np.float64)
     if bias.shape[2] < 3:
         return False
@@ -126,10 +145,15 @@ def _falls_with_distance(layer: Layer) -> bool:
     steps, both = np.diff(bias, axis=2), seen[:, 1:] & seen[:, :-1]
     if not both.any():
         return False
-    return all(np.ptp(head[both]) <= LINEAR_WITHIN and np.abs(head[both]).max() > LINEAR_WITHIN for head in steps)
+    return all(
+        np.ptp(head[both]) <= LINEAR_WITHIN and np.abs(head[both]).max() > LINEAR_WITHIN
+        for head in steps
+    )
 
 
 def _described(block: nn.Module) -> str:
-    mixers = [type(child).__name__ for child in block.children() if MIXER.search(type(child).__name__)]
+    mixers = [
+        type(child).__name__ for child in block.children() if MIXER.search(type(child).__name__)
+    ]
     name = mixers[0] if mixers else type(block).__name__
     return f"{'linear' if LINEAR.search(name) else 'none'} ({name})"

@@ -1,7 +1,9 @@
-"""Whether a model and its texts are fit for what is asked of them: the one place where they are refused.
+"""Whether a model and its texts are fit for what is asked of them: the one place where they are
+refused.
 
-Three things make a table of noise that looks like any other: a head that was never trained, a model that sees the word
-it is to predict, and texts that the tokenizer does not know. Each is refused before any work, with the reason.
+Three things make a table of noise that looks like any other: a head that was never trained, a model
+that sees the word it is to predict, and texts that the tokenizer does not know. Each is refused
+before any work, with the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.loading._missing import CLASS, HEADS, MASKED, NEXT, TRANSLATION, listed, needed
+from headscope.capturing.loading._missing import (
+    CLASS,
+    HEADS,
+    MASKED,
+    NEXT,
+    TRANSLATION,
+    listed,
+    needed,
+)
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import sessions
 from headscope.errors import ModelError, TextError
@@ -36,9 +46,13 @@ __all__ = [
 ]
 
 MOST_UNKNOWN = 0.5
-"""Largest share of unknown tokens in what a study reads; more than that and it studies the unknown token. Ours."""
+"""Largest share of unknown tokens in what a study reads; more than that and it studies the unknown
+token. Ours.
+"""
 TRIED = 8
-"""Tokens that a model is tried on: enough to see the first of them move when the last one changes."""
+"""Tokens that a model is tried on: enough to see the first of them move when the last one
+changes.
+"""
 MOVED = 1e-4
 """Part of the largest logit that rounding in single precision stays far below."""
 SAMPLED = 2**20
@@ -49,15 +63,17 @@ ANYWAY = "pass allow_unfit=True (--allow-unfit) if it is meant to be so"
 def check_fit(model: Any, asks: str, ids: Sequence[int] = (), *, generates: bool = False) -> None:
     """Raise where a model is not fit for a question, whoever loaded it.
 
-    A head is untrained where transformers made its weights anew while it read the others from files, and they still
-    are what they were made as; random weights in all of a model are the user's own business. Whether a model sees
-    ahead is found by its numbers: the last token is changed, and what it predicts before must stay.
+    A head is untrained where transformers made its weights anew while it read the others from
+    files, and they still are what they were made as; random weights in all of a model are the
+    user's own business. Whether a model sees ahead is found by its numbers: the last token is
+    changed, and what it predicts before must stay.
 
     Args:
         model: loaded.
         asks: one of `HEADS`, or empty for what needs no head.
         ids: a text to try it on; tokens of any text.
-        generates: whether it goes on with a text, where some models that see ahead prepare a place for the next word.
+        generates: whether it goes on with a text, where some models that see ahead prepare a place
+            for the next word.
 
     Raises:
         ModelError: saying why.
@@ -68,16 +84,17 @@ def check_fit(model: Any, asks: str, ids: Sequence[int] = (), *, generates: bool
     new = needed(new_weights(model), asks)
     if new:
         raise ModelError(
-            f"{name} has no trained {head.what}: {listed(new)} were not in the files it was loaded from, and nothing "
-            f"was learnt since; take a model that was kept with it, such as {head.example}, or {ANYWAY}"
+            f"{name} has no trained {head.what}: {listed(new)} were not in the files it was "
+            "loaded from, and nothing was learnt since; take a model that was kept with it, such "
+            f"as {head.example}, or {ANYWAY}"
         )
     if asks not in (NEXT, MASKED) or len(ids) < 2 or sessions():
         return
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         if not generates:
             raise ModelError(
-                f"{name} is an encoder-decoder, and was asked for the {asks}; take the task translation, or a model "
-                f"loaded with {head.loader}"
+                f"{name} is an encoder-decoder, and was asked for the {asks}; take the task "
+                f"translation, or a model loaded with {head.loader}"
             )
         return
     if generates and _prepares_its_place(model):
@@ -85,18 +102,20 @@ def check_fit(model: Any, asks: str, ids: Sequence[int] = (), *, generates: bool
     ahead = looks_ahead(model, ids, asks)
     if ahead and asks == NEXT:
         raise ModelError(
-            f"{name} sees the words after a word, and was asked to predict the next one: it would only copy it; take "
-            f"a causal model, such as {head.example}, or {ANYWAY}"
+            f"{name} sees the words after a word, and was asked to predict the next one: it would "
+            f"only copy it; take a causal model, such as {head.example}, or {ANYWAY}"
         )
     if not ahead and asks == MASKED:
         raise ModelError(
-            f"{name} looks back only, and was asked for masked words, which are guessed from both sides; take a model "
-            f"such as {head.example}, or {ANYWAY}"
+            f"{name} looks back only, and was asked for masked words, which are guessed from both "
+            f"sides; take a model such as {head.example}, or {ANYWAY}"
         )
 
 
 def first_ids(batch: Any) -> list[int]:
-    """The tokens of the first example of a batch, without its padding; none where it has no tokens."""
+    """The tokens of the first example of a batch, without its padding; none where it has no
+    tokens.
+    """
     ids = batch.get("input_ids")
     if ids is None or not len(ids):
         return []
@@ -105,15 +124,19 @@ def first_ids(batch: Any) -> list[int]:
 
 
 def new_weights(model: nn.Module) -> tuple[str, ...]:
-    """Names of the weights that were made anew when a model was loaded, and that nothing was learnt by since.
+    """Names of the weights that were made anew when a model was loaded, and that nothing was learnt
+    by since.
 
-    transformers marks the weights that it reads from files. Of the others, biases start as zeros and norms as ones,
-    exactly: one step of training would have moved them. Matrices are written once, with normal numbers as wide as the
-    configuration says; what is trained is written again, and rows for new tokens stand among those that were read.
+    transformers marks the weights that it reads from files. Of the others, biases start as zeros
+    and norms as ones, exactly: one step of training would have moved them. Matrices are written
+    once, with normal numbers as wide as the configuration says; what is trained is written again,
+    and rows for new tokens stand among those that were read.
     """
     named = list(model.named_parameters())
     marked = [bool(getattr(parameter, "_is_hf_initialized", False)) for _, parameter in named]
-    new = [(name, parameter) for (name, parameter), read in zip(named, marked, strict=True) if not read]
+    new = [
+        (name, parameter) for (name, parameter), read in zip(named, marked, strict=True) if not read
+    ]
     there = [parameter for _, parameter in new if not parameter.is_meta]
     if not any(marked) or not there:
         return ()
@@ -166,13 +189,15 @@ def logits_of(output: Any, model: Any, asks: str) -> torch.Tensor:
         return logits
     head = HEADS[asks]
     raise ModelError(
-        f"{type(model).__name__} has no {head.what}: it gives no logits; load a model that was trained with one, such "
-        f"as {head.example}, with {head.loader}"
+        f"{type(model).__name__} has no {head.what}: it gives no logits; load a model that was "
+        f"trained with one, such as {head.example}, with {head.loader}"
     )
 
 
 def share_unknown(tokenizer: Any, ids: Iterable[int]) -> float:
-    """Share of unknown tokens among those of the text itself; 0 where the tokenizer knows everything."""
+    """Share of unknown tokens among those of the text itself; 0 where the tokenizer knows
+    everything.
+    """
     unknown, others = unknown_id(tokenizer)
     if unknown is None:
         return 0.0
@@ -181,9 +206,18 @@ def share_unknown(tokenizer: Any, ids: Iterable[int]) -> float:
 
 
 def unknown_id(tokenizer: Any) -> tuple[int | None, Collection[int]]:
-    """Number of the unknown token, None where there is none of its own, and those of the other special tokens."""
+    """Number of the unknown token, None where there is none of its own, and those of the other
+    special tokens.
+    """
     unknown = getattr(tokenizer, "unk_token_id", None)
-    names = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id", "pad_token_id", "mask_token_id")
+    names = (
+        "cls_token_id",
+        "sep_token_id",
+        "bos_token_id",
+        "eos_token_id",
+        "pad_token_id",
+        "mask_token_id",
+    )
     others = {number for name in names if (number := getattr(tokenizer, name, None)) is not None}
     # GPT-2 and its like have one token for everything special, and bytes for all that is unknown
     return (None if unknown in others else unknown), others
@@ -204,8 +238,9 @@ def check_known(tokenizer: Any, ids: Iterable[int], what: str, most: float = MOS
     share = share_unknown(tokenizer, ids)
     if share > most:
         raise TextError(
-            f"{share:.0%} of the tokens of {what} are {tokenizer.unk_token}: the tokenizer does not know its words, "
-            f"and a model sees them all alike; take texts of its own vocabulary, or {ANYWAY}"
+            f"{share:.0%} of the tokens of {what} are {tokenizer.unk_token}: the tokenizer does "
+            "not know its words, and a model sees them all alike; take texts of its own "
+            f"vocabulary, or {ANYWAY}"
         )
 
 
@@ -214,19 +249,27 @@ def _as_made(vector: torch.Tensor) -> bool:
 
 
 def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
-    """Whether a matrix holds the normal numbers that it was made with: written once, width and tails as drawn."""
-    # torch counts what is written to a tensor, but for those of inference mode, which cannot be trained
+    """Whether a matrix holds the normal numbers that it was made with: written once, width and
+    tails as drawn.
+    """
+    # torch counts what is written to a tensor, but for those of inference mode, which cannot be
+    # trained
     if not width or not (matrix.is_inference() or matrix._version == 1):
         return False
     numbers = matrix.detach().flatten()[:SAMPLED].double() / width
     mean, square, fourth = (float((numbers**power).mean()) for power in (1, 2, 4))
-    # standard errors of the three for normal numbers: 1, sqrt(2) and sqrt(96), over the root of how many there are
+    # standard errors of the three for normal numbers: 1, sqrt(2) and sqrt(96), over the root of how
+    # many there are
     allowed = 5 / numbers.numel() ** 0.5
-    return abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed
+    return (
+        abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed
+    )
 
 
 def _prepares_its_place(model: nn.Module) -> bool:
-    """Whether a model makes its own input of a text to go on with, as XLNet and XLM do, which hide the next word."""
+    """Whether a model makes its own input of a text to go on with, as XLNet and XLM do, which hide
+    the next word.
+    """
     from transformers import GenerationMixin
 
     own = getattr(type(model), "prepare_inputs_for_generation", None)
@@ -244,4 +287,6 @@ def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
 
 
 def _dtype(model: nn.Module) -> torch.dtype:
-    return next((each.dtype for each in model.parameters() if each.is_floating_point()), torch.float32)
+    return next(
+        (each.dtype for each in model.parameters() if each.is_floating_point()), torch.float32
+    )

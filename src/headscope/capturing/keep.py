@@ -23,8 +23,8 @@ class Keeping:
     """The choice of what is kept, parsed.
 
     Args:
-        what: any of weights, qk (queries and keys), values, before (queries and keys before positions), statistics,
-            norms.
+        what: any of weights, qk (queries and keys), values, before (queries and keys before
+            positions), statistics, norms.
         auto: whether weights are kept only while all of them stay below 256 MiB.
         precision: of the arrays.
         rows: how many rows the statistics sample; None for all.
@@ -67,21 +67,32 @@ def parse_keep(
     if isinstance(keep, str) and keep == "auto":
         what = frozenset({"weights", "qk", "values"})
     else:
-        what = frozenset([keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep)
+        what = frozenset(
+            [keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep
+        )
         if not what or what - set(names):
-            raise CaptureError(f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}")
+            raise CaptureError(
+                f"keep must be 'auto', or one or several of {', '.join(names)}; not {keep!r}"
+            )
         if chosen is not None and "norms" in what:
             raise CaptureError(
-                "keep='norms' adds up what all heads of a layer write, and heads= keeps some; leave one of them out"
+                "keep='norms' adds up what all heads of a layer write, and heads= keeps some; "
+                "leave one of them out"
             )
         if what == {"norms"}:
             return Keeping(what | {"weights", "qk"}, True, precision, routers=bool(routers))
         if what <= {"values", "before"}:
             alone = "values" if "values" in what else "queries and keys before positions"
-            raise CaptureError(f"{alone} alone have no attention in them; keep 'qk', 'weights' or 'statistics' too")
+            raise CaptureError(
+                f"{alone} alone have no attention in them; keep 'qk', 'weights' or 'statistics' too"
+            )
     if "statistics" not in what and (rows is not None or top):
-        raise CaptureError("rows and top belong to the statistics; pass keep='statistics' with them")
+        raise CaptureError(
+            "rows and top belong to the statistics; pass keep='statistics' with them"
+        )
     for name, number, least in (("rows", rows, 2), ("top", top, 0)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < least):
+        if number is not None and (
+            isinstance(number, bool) or not isinstance(number, int) or number < least
+        ):
             raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
     return Keeping(what, keep == "auto", precision, rows, top, bool(routers), chosen)

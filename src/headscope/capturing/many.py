@@ -64,28 +64,35 @@ def capture_many(
 ) -> Iterator[Record]:
     """Capture many texts, pictures or sounds, one record each, in the order given.
 
-    Inputs are read 64 ahead; texts of like length share a batch, padding cut off again, and so do pictures of one size
-    that come without a text. Anything else is run one at a time. A record comes as soon as those before it have come;
-    those that were captured in the same batches and wait for their turn take 1 GiB at most, so that batches
-    become smaller where records are large. An input that cannot be captured is reported with its number, and the rest
-    goes on: a batch that fails is run again one by one.
+    Inputs are read 64 ahead; texts of like length share a batch, padding cut off again, and so do
+    pictures of one size that come without a text. Anything else is run one at a time. A record
+    comes as soon as those before it have come; those that were captured in the same batches and
+    wait for their turn take 1 GiB at most, so that batches become smaller where records are large.
+    An input that cannot be captured is reported with its number, and the rest goes on: a batch that
+    fails is run again one by one.
 
     Args:
-        model: a loaded transformers model, a hub name, a folder, or None for the demo model. Encoder-decoders go one
-            input at a time.
-        tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and sounds; may be left out
-            where the model is named.
-        texts: texts, pairs of them, or rows such as ``{"image": "cat.png", "text": "a photo of a cat"}``, with
-            ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and ``target`` of `capture`, or texts as
-            data sets call them (``sentence1``, ``premise``, ``question`` ...), other columns left aside; from any
-            iterable: a list, ``datasets.Dataset``, a table of pandas, polars or Arrow.
-        batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its own.
-        max_unknown: largest share of unknown tokens in a text; a text with more of them is left out. Studies take 0.5.
-        progress: show on stderr how many are done: a bar on terminals, else a line every ten seconds.
-        on_error: is called with number and error of an input that was left out; by default a warning is issued.
-        **options: ``batch_size``, the most inputs in a batch (by default as many as ``batch_tokens`` allows); ``held``,
-            the most bytes of records that wait for their turn (by default 1 GiB; one record may be larger);
-            ``truncate`` of `CaptureOptions`; `KeepOptions`; and `LoadOptions` for a model that is named.
+        model: a loaded transformers model, a hub name, a folder, or None for the demo model.
+            Encoder-decoders go one input at a time.
+        tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and
+            sounds; may be left out where the model is named.
+        texts: texts, pairs of them, or rows such as ``{"image": "cat.png", "text": "a photo of a
+            cat"}``, with ``text``, ``text_pair``, ``image``, ``sound``, ``sampling_rate`` and
+            ``target`` of `capture`, or texts as data sets call them (``sentence1``, ``premise``,
+            ``question`` ...), other columns left aside; from any iterable: a list,
+            ``datasets.Dataset``, a table of pandas, polars or Arrow.
+        batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its
+            own.
+        max_unknown: largest share of unknown tokens in a text; a text with more of them is left
+            out. Studies take 0.5.
+        progress: show on stderr how many are done: a bar on terminals, else a line every ten
+            seconds.
+        on_error: is called with number and error of an input that was left out; by default a
+            warning is issued.
+        **options: ``batch_size``, the most inputs in a batch (by default as many as
+            ``batch_tokens`` allows); ``held``, the most bytes of records that wait for their turn
+            (by default 1 GiB; one record may be larger); ``truncate`` of `CaptureOptions`;
+            `KeepOptions`; and `LoadOptions` for a model that is named.
 
     Raises:
         CaptureError: an option there is not, or no tokenizer.
@@ -93,17 +100,26 @@ def capture_many(
         ModelError: a named model that cannot be loaded.
 
     Example:
-        >>> for record in capture_many(model, tokenizer, ["The cat sat.", ("It slept.", "It woke.")]):
+        >>> for record in capture_many(
+        ...     model, tokenizer, ["The cat sat.", ("It slept.", "It woke.")]
+        ... ):
         ...     print(record["self"].weights(layer=0).shape)
-        >>> records = capture_many(model, processor, [{"image": path} for path in folder.glob("*.png")])
+        >>> records = capture_many(
+        ...     model, processor, [{"image": path} for path in folder.glob("*.png")]
+        ... )
     """
     known = ("truncate", "batch_size", "held", *KeepOptions.__annotations__, *LOADING)
     for name in options:
         if name not in known:
-            raise CaptureError(f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}")
+            raise CaptureError(
+                f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}"
+            )
     keeping_of(options)
     listed = _several(texts)
-    batch_size, held = _count("batch_size", options.pop("batch_size", None)), _count("held", options.pop("held", HELD))
+    batch_size, held = (
+        _count("batch_size", options.pop("batch_size", None)),
+        _count("held", options.pop("held", HELD)),
+    )
     limits = _Limits(batch_tokens, batch_size, max_unknown, held or HELD)
     loading = {name: options.pop(name) for name in LOADING if name in options}
     if model is None or isinstance(model, str | Path):
@@ -113,7 +129,9 @@ def capture_many(
         check_not_loaded(model, loading)
     if tokenizer is None:
         name = type(model).__name__
-        raise CaptureError(f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)")
+        raise CaptureError(
+            f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)"
+        )
     total = len(texts) if isinstance(texts, Sized) else None
     shown = Progress("Capturing", "input", total, shows=progress)
     report = on_error or _warn
@@ -135,8 +153,8 @@ def _several(texts: Any) -> Iterable[Any]:
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         what = "one text" if isinstance(texts, str) else f"{type(texts).__name__}"
         raise TextError(
-            f"capture_many reads many inputs and was given {what}; give a list, such as [text], or use "
-            "capture(model, tokenizer, text)"
+            f"capture_many reads many inputs and was given {what}; give a list, such as [text], "
+            "or use capture(model, tokenizer, text)"
         )
     return texts
 
@@ -155,7 +173,9 @@ def _count(name: str, value: Any) -> int | None:
 def _loaded(
     name: str | Path | None, inputs: Iterable[Any], loading: Mapping[str, Any]
 ) -> tuple[Any, Any, Iterable[Any]]:
-    """A named model, what it reads with, and the inputs, of which the first tells what they are: texts, pictures ..."""
+    """A named model, what it reads with, and the inputs, of which the first tells what they are:
+    texts, pictures ...
+    """
     rest = iter(inputs)
     first = list(islice(rest, 1))
     given = first[0] if first and isinstance(first[0], Mapping) else {}
@@ -165,7 +185,9 @@ def _loaded(
 
 @dataclass(frozen=True)
 class _Limits:
-    """Of a batch: tokens with padding, and inputs; the share of unknown tokens of a text; bytes that may wait."""
+    """Of a batch: tokens with padding, and inputs; the share of unknown tokens of a text; bytes
+    that may wait.
+    """
 
     tokens: int
     inputs: int | None
@@ -191,8 +213,12 @@ class _Waiting:
     def __init__(self, config: Any) -> None:
         self._records: dict[int, Record | None] = {}
         self._taken = 0
-        # what a record of one token would take at most if a width or a count is not known; corrected by the first one
-        sizes = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+        # what a record of one token would take at most if a width or a count is not known;
+        # corrected by the first one
+        sizes = (
+            getattr(config, name, None)
+            for name in ("num_hidden_layers", "num_attention_heads", "hidden_size")
+        )
         layers, heads, width = (size if isinstance(size, int) else 48 for size in sizes)
         self._linear, self._square = 16 * layers * width, 8 * layers * heads
         self._known: list[tuple[int, int]] = []
@@ -214,15 +240,23 @@ class _Waiting:
         return record
 
     def room(self, length: int, held: int) -> int:
-        """How many more inputs of this length there is room for, at least the one whose turn it is."""
+        """How many more inputs of this length there is room for, at least the one whose turn it
+        is.
+        """
         return max(1, (held - self._taken) // max(1, self._most(length)))
 
     def _most(self, length: int) -> int:
-        """What a record of so many tokens takes at most: it grows with the length, and with its square at most."""
+        """What a record of so many tokens takes at most: it grows with the length, and with its
+        square at most.
+        """
         if not self._known:
             return self._linear * length + self._square * length**2
-        # where a record is known, a longer one takes at most the square of the ratio, a shorter one at most the ratio
-        bounds = (size * max((length / known) ** 2, 1) * min(length / known, 1) for known, size in self._known)
+        # where a record is known, a longer one takes at most the square of the ratio, a shorter one
+        # at most the ratio
+        bounds = (
+            size * max((length / known) ** 2, 1) * min(length / known, 1)
+            for known, size in self._known
+        )
         return int(min(bounds))
 
 
@@ -244,7 +278,11 @@ class _Many:
     def _stream(self, inputs: Iterable[Any]) -> Iterator[Record]:
         numbered, waiting = iter(enumerate(inputs)), _Waiting(getattr(self.model, "config", None))
         while ahead := list(islice(numbered, AT_ONCE)):
-            items = {index: item for index, given in ahead if (item := self._parsed(index, given)) is not None}
+            items = {
+                index: item
+                for index, given in ahead
+                if (item := self._parsed(index, given)) is not None
+            }
             groups = self._groups(items)
             for index in items:
                 if index not in waiting:
@@ -255,12 +293,18 @@ class _Many:
                     yield record
 
     def _groups(self, items: Mapping[int, Item]) -> dict[int, list[_Encoded] | _Shape]:
-        """By number what an input may be run with: texts of like length, or pictures of one size."""
+        """By number what an input may be run with: texts of like length, or pictures of one
+        size.
+        """
         groups: dict[int, list[_Encoded] | _Shape] = {}
         if getattr(self.model.config, "is_encoder_decoder", False):
             return groups
         texts = {index: item for index, item in items.items() if item.is_text}
-        encoded = [entry for index, text in texts.items() if (entry := self._encoded(index, text)) is not None]
+        encoded = [
+            entry
+            for index, text in texts.items()
+            if (entry := self._encoded(index, text)) is not None
+        ]
         left_out = set(texts) - {entry.index for entry in encoded}
         for index in left_out:
             groups[index] = []
@@ -274,24 +318,38 @@ class _Many:
             if inputs is None:
                 groups[index] = []
                 continue
-            key = tuple((name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items()))
+            key = tuple(
+                (name, tuple(tensor.shape)) for name, tensor in sorted(inputs.arguments.items())
+            )
             shape = shapes.setdefault(key, _Shape(key, {}))
             shape.inputs[index] = inputs
             groups[index] = shape
         return groups
 
     def _with_its_like(
-        self, index: int, items: Mapping[int, Item], groups: Mapping[int, list[_Encoded] | _Shape], waiting: _Waiting
+        self,
+        index: int,
+        items: Mapping[int, Item],
+        groups: Mapping[int, list[_Encoded] | _Shape],
+        waiting: _Waiting,
     ) -> Iterable[tuple[int, Record | None]]:
-        """The record of an input, and of those that share its batch, as far as there is room for them."""
+        """The record of an input, and of those that share its batch, as far as there is room for
+        them.
+        """
         if index not in groups:
             return [(index, self._alone(index, items[index]))]
         group = groups[index]
         if isinstance(group, _Shape):
             known = self.lengths.get(group.key)
-            room = 1 if known is None else min(self._fitting(group.key), waiting.room(known, self.limits.held))
+            room = (
+                1
+                if known is None
+                else min(self._fitting(group.key), waiting.room(known, self.limits.held))
+            )
             numbers = list(islice(group.inputs, room))
-            return self._pictures_together(group.key, [(number, group.inputs.pop(number)) for number in numbers])
+            return self._pictures_together(
+                group.key, [(number, group.inputs.pop(number)) for number in numbers]
+            )
         if not group:
             return []  # it was left out, and reported
         by_number = sorted(group, key=lambda entry: entry.index)
@@ -306,7 +364,9 @@ class _Many:
             self.report(index, error)
             return None
 
-    def _texts(self, batch: list[_Encoded], items: Mapping[int, Item]) -> Iterable[tuple[int, Record | None]]:
+    def _texts(
+        self, batch: list[_Encoded], items: Mapping[int, Item]
+    ) -> Iterable[tuple[int, Record | None]]:
         """Records of texts that share a batch."""
         try:
             records = self._run(batch)
@@ -324,23 +384,30 @@ class _Many:
             return None
 
     def _fitting(self, shape: tuple) -> int:
-        """How many pictures of a size fit a batch; the first is run alone, and tells how many tokens each will be."""
+        """How many pictures of a size fit a batch; the first is run alone, and tells how many
+        tokens each will be.
+        """
         if shape not in self.lengths:
             return 1
         fitting = max(1, self.limits.tokens // self.lengths[shape])
         return fitting if self.limits.inputs is None else min(fitting, self.limits.inputs)
 
-    def _pictures_together(self, shape: tuple, batch: list[tuple[int, Inputs]]) -> Iterator[tuple[int, Record | None]]:
+    def _pictures_together(
+        self, shape: tuple, batch: list[tuple[int, Inputs]]
+    ) -> Iterator[tuple[int, Record | None]]:
         if len(batch) > 1 and all(sizes[0] == 1 for _, sizes in shape):
             first = batch[0][1].arguments
-            together = {name: torch.cat([inputs.arguments[name] for _, inputs in batch]) for name in first}
+            together = {
+                name: torch.cat([inputs.arguments[name] for _, inputs in batch]) for name in first
+            }
             try:
                 pictures = tuple(picture for _, inputs in batch for picture in inputs.pictures)
                 known = pictures if len(pictures) == len(batch) else ()
                 inputs = Inputs(together, (), (), origins_of(self.model, together), pictures=known)
                 records = self._recorded(inputs, numbers=False)
             except OF_ONE_INPUT:
-                records = []  # a model that cannot tell pictures of a batch apart is asked for one at a time
+                # a model that cannot tell pictures of a batch apart is asked for one at a time
+                records = []
             if len(records) == len(batch):
                 self.progress.step(len(batch))
                 yield from zip((index for index, _ in batch), records, strict=True)
@@ -352,7 +419,9 @@ class _Many:
                 self.report(index, reason_of(error))
                 continue
             self.progress.step()
-            self.lengths.setdefault(shape, max(len(stack.query) for stack in record.stacks.values()))
+            self.lengths.setdefault(
+                shape, max(len(stack.query) for stack in record.stacks.values())
+            )
             yield index, record
 
     def _encoded(self, index: int, item: Item) -> _Encoded | None:
@@ -365,11 +434,15 @@ class _Many:
         except OF_ONE_INPUT as error:
             self.report(index, reason_of(error))
             return None
-        return _Encoded(index, dict(encoding), tokens_from_encoding(tokenizer, encoding, item.texts))
+        return _Encoded(
+            index, dict(encoding), tokens_from_encoding(tokenizer, encoding, item.texts)
+        )
 
     def _alone(self, index: int, item: Item) -> Record | None:
         try:
-            record = capture(self.model, self.tokenizer, item.text, item.text_pair, **self.options, **item.more)
+            record = capture(
+                self.model, self.tokenizer, item.text, item.text_pair, **self.options, **item.more
+            )
         except OF_ONE_INPUT as error:
             self.report(index, reason_of(error))
             return None
@@ -377,7 +450,9 @@ class _Many:
         return record
 
     def _batches(self, entries: list[_Encoded]) -> Iterator[list[_Encoded]]:
-        """Neighbours by length, as many as fit: the last one is the longest, which all are padded to."""
+        """Neighbours by length, as many as fit: the last one is the longest, which all are padded
+        to.
+        """
         batch: list[_Encoded] = []
         for entry in entries:
             if batch and not self.limits.fit(len(batch) + 1, len(entry)):
@@ -390,9 +465,12 @@ class _Many:
     def _run(self, batch: list[_Encoded]) -> list[Record]:
         longest = max(map(len, batch))
         device = device_of(self.model)
-        # padding goes to the right, where no model counts positions from it; its ids are never looked at
+        # padding goes to the right, where no model counts positions from it; its ids are never
+        # looked at
         arguments = {
-            name: torch.tensor([_filled(entry.arguments[name], longest) for entry in batch], device=device)
+            name: torch.tensor(
+                [_filled(entry.arguments[name], longest) for entry in batch], device=device
+            )
             for name in batch[0].arguments
         }
         masks = [_filled([1] * len(entry), longest) for entry in batch]
@@ -403,10 +481,18 @@ class _Many:
         return records
 
     def _recorded(self, inputs: Inputs, *, numbers: bool = True) -> list[Record]:
-        """Positions that have no names are numbered for one input alone: its padding would be counted among many."""
+        """Positions that have no names are numbered for one input alone: its padding would be
+        counted among many.
+        """
         interventions = self.options.get("interventions", ())
         with at_rest(self.model):
-            return run(self.model, inputs, keeping_of(self.options), interventions=interventions, numbers=numbers)
+            return run(
+                self.model,
+                inputs,
+                keeping_of(self.options),
+                interventions=interventions,
+                numbers=numbers,
+            )
 
 
 def reason_of(error: BaseException) -> HeadscopeError:
@@ -420,11 +506,15 @@ def reason_of(error: BaseException) -> HeadscopeError:
     if isinstance(error, HeadscopeError):
         return error
     said = " ".join(str(error).split())
-    return CaptureError(f"the model or its tokenizer stopped at it with {type(error).__name__}: {said}")
+    return CaptureError(
+        f"the model or its tokenizer stopped at it with {type(error).__name__}: {said}"
+    )
 
 
 def bytes_of(record: Record) -> int:
-    """What the arrays of a record take, in bytes; those of which it holds a view count as far as they are seen."""
+    """What the arrays of a record take, in bytes; those of which it holds a view count as far as
+    they are seen.
+    """
     return sum(_bytes_in(layer) for stack in record.stacks.values() for layer in stack)
 
 

@@ -15,44 +15,55 @@ class KeepOptions(TypedDict, total=False):
     """What of a capture is kept."""
 
     keep: Keep
-    """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow exactly; ``"values"``;
-    ``"before"``, queries and keys before positions are applied, as the model made them; ``"statistics"``, numbers about
-    every row without the row; ``"norms"``, value norms and contributions (alone, with weights, queries and keys as of
-    ``"auto"``). ``"auto"`` (default): queries, keys and values, and the weights too while these stay below 256 MiB."""
+    """One or several of ``"weights"``; ``"qk"``, queries and keys, from which weights follow
+    exactly; ``"values"``; ``"before"``, queries and keys before positions are applied, as the model
+    made them; ``"statistics"``, numbers about every row without the row; ``"norms"``, value norms
+    and contributions (alone, with weights, queries and keys as of ``"auto"``). ``"auto"``
+    (default): queries, keys and values, and the weights too while these stay below 256 MiB.
+    """
     precision: Precision
-    """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from queries and keys are
-    then off by a few thousandths at most."""
+    """``"float32"`` (default), or ``"float16"`` for half the memory: weights recomputed from
+    queries and keys are then off by a few thousandths at most.
+    """
     rows: int | None
     """How many rows the statistics sample; by default all."""
     top: int
     """How many of the largest weights of each row the statistics name; by default none."""
     heads: Sequence[tuple[int, int] | tuple[str, int, int]] | None
-    """The heads that alone are kept, as pairs of layer and head, ``[(12, 7), (3, 0)]``; with the stack first where only
-    one is meant, ``[("cross", 3, 0)]``. Layers without any are left out of the record; every layer is checked. All by
-    default. Not with ``"norms"``, which are of all heads."""
+    """The heads that alone are kept, as pairs of layer and head, ``[(12, 7), (3, 0)]``; with the
+    stack first where only one is meant, ``[("cross", 3, 0)]``. Layers without any are left out of
+    the record; every layer is checked. All by default. Not with ``"norms"``, which are of all
+    heads.
+    """
     routers: bool
     """Whether to keep the router scores of mixture-of-experts layers, in models that offer them."""
     interventions: Sequence[Opens]
-    """What is done to the model meanwhile, such as ``[headscope.Zero(layer=2, heads=[0])]``; by default nothing."""
+    """What is done to the model meanwhile, such as ``[headscope.Zero(layer=2, heads=[0])]``; by
+    default nothing.
+    """
 
 
 class CaptureOptions(KeepOptions, LoadOptions, total=False):
     """Options of `capture`; those of `LoadOptions` are for models that are named."""
 
     target: str | None
-    """Text for the decoder of an encoder-decoder; by default what the model itself generates, greedily."""
+    """Text for the decoder of an encoder-decoder; by default what the model itself generates,
+    greedily.
+    """
     target_tokenizer: Any
     """Tokenizer of the target side, where it is another one."""
     image: Any
-    """A PIL picture, an array ``[height width channel]`` of uint8, or a path, or a list of them for a text that has a
-    place for each; ``tokenizer`` is the processor then."""
+    """A PIL picture, an array ``[height width channel]`` of uint8, or a path, or a list of them for
+    a text that has a place for each; ``tokenizer`` is the processor then.
+    """
     sound: Any
     """Floats ``[sample]``, or the path of a .wav file; ``tokenizer`` is the processor then."""
     sampling_rate: int | None
     """Samples a second of a sound; a file tells its own."""
     model_kwargs: Mapping[str, Any]
-    """More arguments of the model's forward, such as ``{"use_cache": True}``. Without that a capture is one pass
-    without a key/value cache, and ``record.model.called_with`` says so."""
+    """More arguments of the model's forward, such as ``{"use_cache": True}``. Without that a
+    capture is one pass without a key/value cache, and ``record.model.called_with`` says so.
+    """
     truncate: bool
     """Cut a text that is longer than the model's positions instead of raising."""
 

@@ -49,11 +49,17 @@ def run(
         model: what to run.
         inputs: what on.
         keeping: what to keep.
-        note: is called with each call as the model made it; call 0 begins anew where the model has to run again.
+        note: is called with each call as the model made it; call 0 begins anew where the model has
+            to run again.
         interventions: what is done to the model meanwhile.
         numbers: whether positions that have no names may be numbered; a warning tells of it.
     """
-    with one_at_a_time(model), uncompiled(model), needing(model, inputs.arguments), ExitStack() as changed:
+    with (
+        one_at_a_time(model),
+        uncompiled(model),
+        needing(model, inputs.arguments),
+        ExitStack() as changed,
+    ):
         for intervention in interventions:
             changed.enter_context(intervention.on(model))
         for session in sessions():
@@ -62,7 +68,12 @@ def run(
 
 
 def _run(
-    model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None, *, numbers: bool
+    model: nn.Module,
+    inputs: Inputs,
+    keeping: Keeping,
+    note: Callable[[Call], None] | None,
+    *,
+    numbers: bool,
 ) -> list[Record]:
     called_with = _differing(model, _without_cache(model, inputs))
     try:
@@ -78,25 +89,36 @@ def _run(
             called_with["output_attentions"] = True
     if not builder.seen:
         raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen: it has none (as state-space "
-            "models do), or computes it in a form that headscope does not know"
+            f"{type(model).__name__} computed no softmax attention that could be seen: it has "
+            "none (as state-space models do), or computes it in a form that headscope does not "
+            "know"
         )
     records = builder.records(replace(facts_of(model), called_with=called_with))
     warn_of_unseen(records[0])
-    if records[0].numbered and inputs.sides is None:  # where sides are given, nobody asked for names
-        warnings.warn(f"Some positions have no names and are numbered: {records[0].numbered}", stacklevel=4)
+    if (
+        records[0].numbered and inputs.sides is None
+    ):  # where sides are given, nobody asked for names
+        warnings.warn(
+            f"Some positions have no names and are numbered: {records[0].numbered}", stacklevel=4
+        )
     return records
 
 
 def warn_of_unseen(record: Record) -> None:
     """Warn where layers have attention that was not seen."""
     if record.unseen:
-        warnings.warn(f"{UNSEEN}: {record.unseen} (in a form that headscope does not know)", stacklevel=5)
+        warnings.warn(
+            f"{UNSEEN}: {record.unseen} (in a form that headscope does not know)", stacklevel=5
+        )
 
 
-def _returned(model: nn.Module, inputs: Inputs, keeping: Keeping, error: CaptureError) -> Builder | None:
+def _returned(
+    model: nn.Module, inputs: Inputs, keeping: Keeping, error: CaptureError
+) -> Builder | None:
     """What the model returns itself, where its own matrices prove that."""
-    if inputs.origins is not None or not inputs.source or keeping.routers:  # router scores are not returned this way
+    if (
+        inputs.origins is not None or not inputs.source or keeping.routers
+    ):  # router scores are not returned this way
         return None
     try:
         return take_returned(model, inputs, keeping, _without_cache(model, inputs))
@@ -106,12 +128,16 @@ def _returned(model: nn.Module, inputs: Inputs, keeping: Keeping, error: Capture
         raise
 
 
-def _watched(model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None) -> Builder:
+def _watched(
+    model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None
+) -> Builder:
     """Everything that was seen while the model ran once."""
     builder = Builder(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
     norms, take, join = with_norms(builder, model, keeping)
-    options = _without_cache(model, inputs) | ({"output_router_logits": True} if keeping.routers else {})
+    options = _without_cache(model, inputs) | (
+        {"output_router_logits": True} if keeping.routers else {}
+    )
 
     def noted(call: Call) -> Call | None:
         if note is not None:
@@ -134,10 +160,13 @@ def _watched(model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[
     return builder
 
 
-def _check_order(model: nn.Module, inputs: Inputs, builder: Builder, options: dict[str, Any]) -> None:
+def _check_order(
+    model: nn.Module, inputs: Inputs, builder: Builder, options: dict[str, Any]
+) -> None:
     """Raise where nothing shows in which order tensors hold texts and heads.
 
-    Inside a session the model is changed, and the pass that found its places has checked that before.
+    Inside a session the model is changed, and the pass that found its places has checked that
+    before.
     """
     if not builder.samples or sessions():
         return
@@ -150,8 +179,12 @@ def _check_order(model: nn.Module, inputs: Inputs, builder: Builder, options: di
     check_order(model, builder.samples, inputs.count, act if is_alike else None)
 
 
-def with_norms(builder: Builder, model: nn.Module, keeping: Keeping) -> tuple[AbstractContextManager[Any], Any, Any]:
-    """A context that follows what becomes of attention's outputs, where wanted, and what to call with calls in it."""
+def with_norms(
+    builder: Builder, model: nn.Module, keeping: Keeping
+) -> tuple[AbstractContextManager[Any], Any, Any]:
+    """A context that follows what becomes of attention's outputs, where wanted, and what to call
+    with calls in it.
+    """
     if "norms" not in keeping.what:
         return nullcontext(), builder.take, builder.join
     builder.norms = norms = NormsWatch(model)
@@ -160,7 +193,9 @@ def with_norms(builder: Builder, model: nn.Module, keeping: Keeping) -> tuple[Ab
 
 @contextmanager
 def at_rest(model: nn.Module) -> Generator[None]:
-    """No gradients and evaluation mode inside; every module's training flag as it was afterwards."""
+    """No gradients and evaluation mode inside; every module's training flag as it was
+    afterwards.
+    """
     with torch.no_grad(), evaluating(model):
         yield
 
@@ -172,11 +207,13 @@ def unwrapped(model: Any) -> Any:
         CaptureError: where the model runs copies of itself, or as a graph, and cannot be watched.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-        raise CaptureError(f"{type(model).__name__} runs copies of a model; give the model itself: model.module")
+        raise CaptureError(
+            f"{type(model).__name__} runs copies of a model; give the model itself: model.module"
+        )
     if isinstance(model, torch.jit.ScriptModule):
         raise CaptureError(
-            f"{type(model).__name__} runs as a graph of TorchScript, in which nothing can be watched; give the model "
-            "that it was made of"
+            f"{type(model).__name__} runs as a graph of TorchScript, in which nothing can be "
+            "watched; give the model that it was made of"
         )
     return getattr(model, "_orig_mod", model)
 
@@ -204,8 +241,9 @@ def uncompiled(model: nn.Module) -> Generator[None]:
 def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
     """One pass fills no cache, unless the user's own call does.
 
-    Without a cache a few models compute other masks: transformers looks for packed texts only then, and the decoder of
-    FSMT looks back only. Models whose forward does not name ``use_cache`` may set it themselves (Mimi).
+    Without a cache a few models compute other masks: transformers looks for packed texts only then,
+    and the decoder of FSMT looks back only. Models whose forward does not name ``use_cache`` may
+    set it themselves (Mimi).
     """
     named = "use_cache" in inspect.signature(model.forward).parameters
     if inputs.as_given or "use_cache" in inputs.arguments or not named:
@@ -215,4 +253,6 @@ def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
 
 def _differing(model: nn.Module, added: dict[str, bool]) -> dict[str, bool]:
     """What was added and is not what the model does by itself."""
-    return {name: value for name, value in added.items() if getattr(model.config, name, None) != value}
+    return {
+        name: value for name, value in added.items() if getattr(model.config, name, None) != value
+    }

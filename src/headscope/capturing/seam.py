@@ -1,9 +1,10 @@
 """The seam at which interventions change what an attention layer computes, between its parts.
 
-Whoever changes a layer opens a `Session` and lists the parts to be changed; the watches of both routes ask for them
-and apply them, so that a capture inside sees, and checks, what was really computed. Queries, keys and values are
-changed before the model's own function runs. Weights and outputs are changed after it, in the heads and rows that are
-meant and in no other: what is not meant stays the same to the last bit.
+Whoever changes a layer opens a `Session` and lists the parts to be changed; the watches of both
+routes ask for them and apply them, so that a capture inside sees, and checks, what was really
+computed. Queries, keys and values are changed before the model's own function runs. Weights and
+outputs are changed after it, in the heads and rows that are meant and in no other: what is not
+meant stays the same to the last bit.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class At:
     Args:
         queries: for each example the positions ``[token]`` of its real queries.
         keys: for each example the positions ``[token]`` of its real keys.
-        visible: True for real keys that a query may look at, broadcast to the weights; None where not asked for.
+        visible: True for real keys that a query may look at, broadcast to the weights; None where
+            not asked for.
         sinks: whether a part of each row's weight goes to learned sinks.
     """
 
@@ -55,7 +57,8 @@ class Part:
         rows: positions among the real tokens that are changed; None for all.
         said: what is done, in words.
         route: on which the layer is seen.
-        size: number of all heads and of features of the tensor, where queries, keys or values are changed.
+        size: number of all heads and of features of the tensor, where queries, keys or values are
+            changed.
     """
 
     where: Where
@@ -72,7 +75,8 @@ class Session(Protocol):
     """Somebody who changes layers.
 
     Args:
-        done: changes of queries, keys and values that were made since the layer began, by their ids.
+        done: changes of queries, keys and values that were made since the layer began, by their
+            ids.
     """
 
     done: set[int]
@@ -81,12 +85,16 @@ class Session(Protocol):
         """What is to be changed in the pass of this module that is running."""
         ...
 
-    def positions(self, module: nn.Module, call: Call) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+    def positions(
+        self, module: nn.Module, call: Call
+    ) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
         """Positions of the real queries and keys of each example of a call."""
         ...
 
     def prepare(self, model: nn.Module, inputs: Any) -> None:
-        """The model will be run on these `Inputs`; what must be known beforehand is to be found out now."""
+        """The model will be run on these `Inputs`; what must be known beforehand is to be found out
+        now.
+        """
         ...
 
 
@@ -140,10 +148,17 @@ def unseen() -> Any:
 
 
 def edit_of(module: nn.Module | None, route: str) -> Edit | None:
-    """What is to be changed in a module's attention, where it is seen on this route; None for nothing."""
+    """What is to be changed in a module's attention, where it is seen on this route; None for
+    nothing.
+    """
     if module is None or not _sessions.get():
         return None
-    found = [(session, part) for session in _sessions.get() for part in session.parts(module) if part.route == route]
+    found = [
+        (session, part)
+        for session in _sessions.get()
+        for part in session.parts(module)
+        if part.route == route
+    ]
     return Edit(module, found[0][0], tuple(part for _, part in found)) if found else None
 
 
@@ -160,7 +175,9 @@ class Edit:
         return [part for part in self.parts if part.where in where]
 
     def operand(self, where: Where, tensor: torch.Tensor, call: Call) -> torch.Tensor:
-        """Changed queries, keys or values ``[batch head token feature]``; the tensor itself where none are."""
+        """Changed queries, keys or values ``[batch head token feature]``; the tensor itself where
+        none are.
+        """
         found = tensor
         with unseen():
             for part in self.of(where):
@@ -170,16 +187,21 @@ class Edit:
                 queries, keys = self.session.positions(self.module, call)
                 at = At(queries, keys)
                 index = _index(part.heads, tensor)
-                chosen = rows_of(part.rows, queries if where == "query" else keys, tensor.shape[2], tensor.device)
+                chosen = rows_of(
+                    part.rows, queries if where == "query" else keys, tensor.shape[2], tensor.device
+                )
                 old = found[:, index]
                 found = found.clone()
-                found[:, index] = part.make(old, at).to(old.dtype).where(chosen[:, None, :, None], old)
+                found[:, index] = (
+                    part.make(old, at).to(old.dtype).where(chosen[:, None, :, None], old)
+                )
         return found if found is tensor else alike(found, tensor)
 
     def changed(self, call: Call, *, told: bool) -> Call:
         """The call with its context, and where somebody is told of it its weights, changed.
 
-        A row whose output was replaced has no weights: none of what the head looked at went further.
+        A row whose output was replaced has no weights: none of what the head looked at went
+        further.
         """
         self._check_done()
         call = replace(call, changes=tuple(part.said for part in self.parts))
@@ -190,13 +212,17 @@ class Edit:
 
     def _note(self, part: Part) -> None:
         if id(part) in self.session.done:
-            raise InterventionError(f"{self._name} uses its {part.where} twice; it cannot be told which to change")
+            raise InterventionError(
+                f"{self._name} uses its {part.where} twice; it cannot be told which to change"
+            )
         self.session.done.add(id(part))
 
     def _check_done(self) -> None:
         for part in self.of(*OPERANDS):
             if id(part) not in self.session.done:
-                raise InterventionError(f"{self._name} does not use its {part.where} in a form that can be changed")
+                raise InterventionError(
+                    f"{self._name} does not use its {part.where} in a form that can be changed"
+                )
             self.session.done.remove(id(part))
 
     @property
@@ -241,9 +267,15 @@ class _Changing:
             new[:, chosen] = part.make(old, at).to(old.dtype).where(rows[..., None], old)
             touched[:, chosen] |= rows
         alive = _visible_of(self._call, self._sight, index)
-        touched &= True if alive is None else alive.any(-1)  # rows that may look at nothing stay what they are
+        touched &= (
+            True if alive is None else alive.any(-1)
+        )  # rows that may look at nothing stay what they are
         shared = index // (self._call.size[1] // self._call.value.shape[1])
-        made = (new @ self._call.value[:, shared].to(new.dtype)).transpose(1, 2).to(self._context.dtype)
+        made = (
+            (new @ self._call.value[:, shared].to(new.dtype))
+            .transpose(1, 2)
+            .to(self._context.dtype)
+        )
         old = self._context[:, :, index]
         self._context[:, :, index] = made.where(touched.transpose(1, 2)[..., None], old)
         if self._every is not None:
@@ -253,27 +285,41 @@ class _Changing:
         index = _index(part.heads, self._context)
         old = self._context[:, :, index]
         rows = rows_of(part.rows, self._at.queries, old.shape[1], old.device)[:, :, None]
-        self._context[:, :, index] = part.make(old, self._at).to(old.dtype).where(rows[..., None], old)
+        self._context[:, :, index] = (
+            part.make(old, self._at).to(old.dtype).where(rows[..., None], old)
+        )
         if self._every is None:
             return
-        self._every[:, index] = self._every[:, index].masked_fill(rows.transpose(1, 2)[..., None], 0.0)
+        self._every[:, index] = self._every[:, index].masked_fill(
+            rows.transpose(1, 2)[..., None], 0.0
+        )
         if self._added is None:
             self._added = torch.zeros_like(self._context)
-        self._added[:, :, index] = self._context[:, :, index].where(rows[..., None], self._added[:, :, index])
+        self._added[:, :, index] = self._context[:, :, index].where(
+            rows[..., None], self._added[:, :, index]
+        )
 
     def _weights(self, heads: tuple[int, ...]) -> torch.Tensor:
-        """Weights ``[batch head query key]`` of some heads before they are changed, in float32 or better."""
+        """Weights ``[batch head query key]`` of some heads before they are changed, in float32 or
+        better.
+        """
         call, sight = self._call, self._sight
         index = _index(heads, call.context)
         visible = _visible_of(call, sight, index)
-        if call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64)):
-            found = call.weights[:, index].to(torch.promote_types(call.weights.dtype, torch.float32))
+        if call.weights is not None and (
+            call.query is None or call.weights.dtype in (torch.float32, torch.float64)
+        ):
+            found = call.weights[:, index].to(
+                torch.promote_types(call.weights.dtype, torch.float32)
+            )
         else:
             found = _recomputed(call, sight, index, visible)
         return found if visible is None else found * visible.any(-1, keepdim=True)
 
     def _visible(self, heads: tuple[int, ...]) -> torch.Tensor:
-        """True for the real keys that a query may look at, broadcast to ``[batch head query key]``."""
+        """True for the real keys that a query may look at, broadcast to ``[batch head query
+        key]``.
+        """
         batch, _, queries, keys = self._call.size
         index = _index(heads, self._context)
         real = rows_of(None, self._at.keys, keys, index.device, real=True)[:, None, None]
@@ -290,7 +336,8 @@ def rows_of(
     *,
     real: bool = False,
 ) -> torch.Tensor:
-    """``[batch position]``, True for the chosen among the real tokens; without a choice for all, or all ``real`` ones.
+    """``[batch position]``, True for the chosen among the real tokens; without a choice for all, or
+    all ``real`` ones.
 
     Raises:
         InterventionError: where a text has no such token.
@@ -311,7 +358,9 @@ def within(rows: Sequence[int], count: int) -> Sequence[int]:
         InterventionError: where one does.
     """
     if max(rows, default=0) >= count:
-        raise InterventionError(f"There is no token {max(rows)}: the text has tokens 0 to {count - 1}")
+        raise InterventionError(
+            f"There is no token {max(rows)}: the text has tokens 0 to {count - 1}"
+        )
     return rows
 
 
@@ -337,8 +386,12 @@ def _visible_of(call: Call, sight: Sight, index: torch.Tensor) -> torch.Tensor |
     return visible if visible is None or visible.shape[1] == 1 else visible[:, index]
 
 
-def _recomputed(call: Call, sight: Sight, index: torch.Tensor, visible: torch.Tensor | None) -> torch.Tensor:
-    """As `headscope.capturing.building._weights.recomputed`, of some heads of all examples at once."""
+def _recomputed(
+    call: Call, sight: Sight, index: torch.Tensor, visible: torch.Tensor | None
+) -> torch.Tensor:
+    """As `headscope.capturing.building._weights.recomputed`, of some heads of all examples at
+    once.
+    """
     if call.query is None or call.key is None:
         raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
     dtype = torch.promote_types(call.query.dtype, torch.float32)
@@ -348,10 +401,14 @@ def _recomputed(call: Call, sight: Sight, index: torch.Tensor, visible: torch.Te
     if call.soft_cap is not None:
         scores = call.soft_cap * torch.tanh(scores / call.soft_cap)
     if sight.bias is not None:
-        scores = scores + (sight.bias if sight.bias.shape[1] == 1 else sight.bias[:, index]).to(dtype)
+        scores = scores + (sight.bias if sight.bias.shape[1] == 1 else sight.bias[:, index]).to(
+            dtype
+        )
     if visible is not None:
         scores = scores.where(visible, torch.finfo(dtype).min)
     if call.sinks is None:
         return scores.softmax(-1)
-    sinks = call.sinks.reshape(-1)[index].to(dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    sinks = (
+        call.sinks.reshape(-1)[index].to(dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    )
     return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1]

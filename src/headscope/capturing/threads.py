@@ -19,10 +19,12 @@ _random = threading.RLock()
 
 @contextmanager
 def one_at_a_time(model: nn.Module) -> Generator[None]:
-    """Run a model in this thread alone, as far as headscope runs it; other threads wait until the block is left.
+    """Run a model in this thread alone, as far as headscope runs it; other threads wait until the
+    block is left.
 
-    A thread may open the block again inside. It is held for runs that end by themselves, and never while the user's
-    own code decides how long: a ``with`` block of `watch` or `intervene` keeps nobody waiting.
+    A thread may open the block again inside. It is held for runs that end by themselves, and never
+    while the user's own code decides how long: a ``with`` block of `watch` or `intervene` keeps
+    nobody waiting.
     """
     with _table:
         lock = _locks.setdefault(model, threading.RLock())
@@ -31,8 +33,11 @@ def one_at_a_time(model: nn.Module) -> Generator[None]:
 
 
 @contextmanager
-def same_random_numbers(*, seed: int | None = None, device: torch.device | None = None) -> Generator[None]:
-    """Leave the random numbers of the process as they were, whatever is drawn inside; other threads take turns.
+def same_random_numbers(
+    *, seed: int | None = None, device: torch.device | None = None
+) -> Generator[None]:
+    """Leave the random numbers of the process as they were, whatever is drawn inside; other threads
+    take turns.
 
     Inside `one_at_a_time`, never around it, so that no two threads wait for each other.
 
@@ -49,7 +54,9 @@ def same_random_numbers(*, seed: int | None = None, device: torch.device | None 
 
 
 class _Rest:
-    """The training flag of a module before the first of some blocks, and the blocks that are open."""
+    """The training flag of a module before the first of some blocks, and the blocks that are
+    open.
+    """
 
     def __init__(self, training: bool) -> None:
         self.training = training
@@ -61,7 +68,9 @@ _resting: WeakKeyDictionary[nn.Module, _Rest] = WeakKeyDictionary()
 
 @contextmanager
 def evaluating(model: nn.Module) -> Generator[None]:
-    """Evaluation mode inside; when the last block over a module is left, its training flag is what it was."""
+    """Evaluation mode inside; when the last block over a module is left, its training flag is what
+    it was.
+    """
     modules, block = list(model.modules()), object()
     try:
         with _table:
@@ -86,7 +95,9 @@ def _leave(module: nn.Module, block: object) -> None:
 
 
 class _Stance:
-    """``torch.compiler``'s stance is one for the whole process: the first block sets it, the last one resets it."""
+    """``torch.compiler``'s stance is one for the whole process: the first block sets it, the last
+    one resets it.
+    """
 
     def __init__(self) -> None:
         self._open = 0

@@ -39,21 +39,24 @@ def align(
 ) -> None:
     """Tell which layers and heads of a translation model align words, by weight and by norm.
 
-    Of sentences whose word alignment is known: the error rate of every layer with its interval, of the state that
-    writes a word and of the one that reads it, beside the diagonal; and the best layer and head, chosen on one half of
-    the sentences (of their documents, where a field group names these) and measured on the other half, both ways over
-    several splits.
+    Of sentences whose word alignment is known: the error rate of every layer with its interval, of
+    the state that writes a word and of the one that reads it, beside the diagonal; and the best
+    layer and head, chosen on one half of the sentences (of their documents, where a field group
+    names these) and measured on the other half, both ways over several splits.
 
     Args:
-        pairs: Files of sentences: .jsonl, .csv, .tsv or .parquet with the fields source, target and links (0-1 is sure,
-            0p1 possible, source first, words between white space), or .txt with lines of source ||| target ||| links.
+        pairs: Files of sentences: .jsonl, .csv, .tsv or .parquet with the fields source, target and
+            links (0-1 is sure, 0p1 possible, source first, words between white space), or .txt with
+            lines of source ||| target ||| links.
         model: Which encoder-decoder.
         from_one: Links count words from 1, not from 0.
-        special: Whether tokens that belong to no word, such as the end of the source, may be looked at most.
+        special: Whether tokens that belong to no word, such as the end of the source, may be looked
+            at most.
         confidence: Of the intervals.
         random_weights: Count the same of this architecture with random weights, too.
         add: Studies of other sentences that were kept with --save or --resume; they are added up.
-        resume: Keep what is counted in this file (.safetensors) on the way; go on from it where it is there already.
+        resume: Keep what is counted in this file (.safetensors) on the way; go on from it where it
+            is there already.
         save: Keep what was counted in this file (.safetensors), with what was added.
         out: Write the rate of every layer and head to this file (.csv, .json or .parquet).
         plot: Draw layers and heads by weight beside norm to this file (.svg, .pdf or .png).
@@ -70,7 +73,10 @@ def align(
     for path in pairs:
         listed += read_aligned_pairs(path, first=int(from_one), on_error=left_out.note)
     if not listed and not parts:
-        raise TextError("There is nothing to align; name a file of sentences with --pairs, or kept studies with --add")
+        raise TextError(
+            "There is nothing to align; name a file of sentences with --pairs, or kept studies "
+            "with --add"
+        )
     if listed:
         chosen: dict[str, Any] = {"special": special, "random_weights": random_weights}
         chosen["allow_unfit"] = options.allow_unfit
@@ -92,14 +98,20 @@ def _check_kept(*paths: Path | None) -> None:
         check_place(path)
         if path.suffix not in KEPT:
             wanted = path.with_suffix(KEPT[0])
-            raise FileError(f"A study is kept as {KEPT[0]}, and the file is {path}; name it {wanted}")
+            raise FileError(
+                f"A study is kept as {KEPT[0]}, and the file is {path}; name it {wanted}"
+            )
 
 
-def _aligned(listed: list[AlignedPair], options: ModelOptions, chosen: dict[str, Any]) -> AlignmentStudy:
+def _aligned(
+    listed: list[AlignedPair], options: ModelOptions, chosen: dict[str, Any]
+) -> AlignmentStudy:
     if options.model is None:
         raise ModelError("The demo model does not translate; name an encoder-decoder with --model")
     if options.truncate:
-        raise TextError("--truncate would cut words off; sentences that are too long are left out and named")
+        raise TextError(
+            "--truncate would cut words off; sentences that are too long are left out and named"
+        )
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_tokenizer
         from headscope.studies import alignment_study
@@ -107,5 +119,7 @@ def _aligned(listed: list[AlignedPair], options: ModelOptions, chosen: dict[str,
     if options.target_tokenizer is not None:
         with quiet():
             trusted = options.trust_remote_code
-            chosen["target_tokenizer"] = load_tokenizer(options.target_tokenizer, trust_remote_code=trusted)
+            chosen["target_tokenizer"] = load_tokenizer(
+                options.target_tokenizer, trust_remote_code=trusted
+            )
     return alignment_study(model, tokenizer, listed, **chosen)

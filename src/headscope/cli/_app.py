@@ -7,7 +7,9 @@ from cyclopts import App
 from headscope._version import __version__
 
 FORCE = "With --force a file of another kind that is there already is replaced."
-"""Stands below the options of every command that writes a file; `headscope.cli._main` takes it from any of them."""
+"""Stands below the options of every command that writes a file; `headscope.cli._main` takes it from
+any of them.
+"""
 
 app = App(
     name="headscope",
@@ -21,7 +23,8 @@ app.command(
     "headscope.cli._view:view",
     name="view",
     help="Capture a text, picture or sound and write the viewer page.",
-    usage="Usage: headscope view [OPTIONS] [ARGS]",  # what cyclopts would find by reading all options once more
+    # what cyclopts would find by reading all options once more
+    usage="Usage: headscope view [OPTIONS] [ARGS]",
     help_epilogue=FORCE,
 )
 app.command(
@@ -30,7 +33,9 @@ app.command(
     help="Find out what can be captured of a model.",
     help_epilogue=FORCE,
 )
-app.command("headscope.cli._check:check", name="check", help="Tell whether records and results are whole.")
+app.command(
+    "headscope.cli._check:check", name="check", help="Tell whether records and results are whole."
+)
 app.command(
     "headscope.cli._capture:capture",
     name="capture",
@@ -55,7 +60,9 @@ app.command(
     help="Draw a view of a record as a figure for print.",
     help_epilogue=FORCE,
 )
-app.command("headscope.cli._serve:serve", name="serve", help="Show a record in the browser, layer by layer.")
+app.command(
+    "headscope.cli._serve:serve", name="serve", help="Show a record in the browser, layer by layer."
+)
 app.command(
     "headscope.cli._heads:heads",
     name="heads",
@@ -75,9 +82,17 @@ app.command(
     help_epilogue=FORCE,
 )
 app.command(
-    "headscope.cli._compare:compare", name="compare", help="Set two records beside each other.", help_epilogue=FORCE
+    "headscope.cli._compare:compare",
+    name="compare",
+    help="Set two records beside each other.",
+    help_epilogue=FORCE,
 )
-app.command("headscope.cli._effect:effect", name="effect", help="Tell what disabling heads moves.", help_epilogue=FORCE)
+app.command(
+    "headscope.cli._effect:effect",
+    name="effect",
+    help="Tell what disabling heads moves.",
+    help_epilogue=FORCE,
+)
 app.command(
     "headscope.cli._norms:norms",
     name="norms",
@@ -85,7 +100,10 @@ app.command(
     help_epilogue=FORCE,
 )
 app.command(
-    "headscope.cli._ablate:ablate", name="ablate", help="Tell what each head matters to a task.", help_epilogue=FORCE
+    "headscope.cli._ablate:ablate",
+    name="ablate",
+    help="Tell what each head matters to a task.",
+    help_epilogue=FORCE,
 )
 app.command(
     "headscope.cli._probe:probe",

@@ -22,7 +22,9 @@ class AskingOptions:
     confidence: float = 0.95
     """Of the intervals."""
     correction: Literal["holm", "benjamini-hochberg"] = "holm"
-    """For trying many kinds or relations; holm keeps any false one away, benjamini-hochberg their share."""
+    """For trying many kinds or relations; holm keeps any false one away, benjamini-hochberg their
+    share.
+    """
     seed: int = 0
     """Of how documents are split into halves."""
     splits: int = 10

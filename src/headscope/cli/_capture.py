@@ -24,14 +24,17 @@ def capture(
     out: Path,
     model: ModelOptions | None = None,
     media: Media | None = None,
-    keep: tuple[Literal["auto", "weights", "qk", "values", "before", "statistics", "norms"], ...] = ("auto",),
+    keep: tuple[
+        Literal["auto", "weights", "qk", "values", "before", "statistics", "norms"], ...
+    ] = ("auto",),
     precision: Literal["float32", "float16"] = "float32",
     rows: int | None = None,
     top: int = 0,
     routers: Annotated[bool, Parameter(negative="")] = False,
     heads: Words = (),
 ) -> None:
-    """Capture a text, a sentence pair, a picture or a sound, and keep the record as one .safetensors file.
+    """Capture a text, a sentence pair, a picture or a sound, and keep the record as one
+    .safetensors file.
 
     Args:
         text: The text; models of pictures or sounds alone have none.
@@ -39,21 +42,26 @@ def capture(
         out: Where to write the record; must end in .safetensors.
         model: Which model, and what it reads.
         media: Pictures and sound that the model reads.
-        keep: What to keep; may be given several times. qk keeps queries and keys, from which weights follow exactly;
-            before keeps what they were before positions; statistics keeps numbers about every row without the row;
-            norms keeps what tokens add; auto keeps queries, keys and values, and the weights too while these stay
-            below 256 MiB.
+        keep: What to keep; may be given several times. qk keeps queries and keys, from which
+            weights follow exactly; before keeps what they were before positions; statistics keeps
+            numbers about every row without the row; norms keeps what tokens add; auto keeps
+            queries, keys and values, and the weights too while these stay below 256 MiB.
         precision: Of what is kept.
         rows: How many rows the statistics sample; by default all.
         top: How many of the largest weights of each row the statistics name.
         routers: Keep the router scores of mixture-of-experts layers, too.
-        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one stack; all by default.
+        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one
+            stack; all by default.
     """
     from headscope.capturing import parse_keep
     from headscope.storage import save
 
     check_record_name(out)
-    kept: dict[str, Any] = {"keep": "auto" if keep == ("auto",) else keep, "precision": precision, "rows": rows}
+    kept: dict[str, Any] = {
+        "keep": "auto" if keep == ("auto",) else keep,
+        "precision": precision,
+        "rows": rows,
+    }
     kept |= {"top": top, "routers": routers, "heads": [parse_head(each) for each in heads] or None}
     parse_keep(**kept)
     media = media or Media()
@@ -80,6 +88,9 @@ def parse_head(given: str) -> tuple:
     """
     matched = HEAD.fullmatch(given)
     if matched is None:
-        raise CaptureError(f"--heads {given}: a head is named by its layer and its number, such as 12-7, or cross:3-0")
+        raise CaptureError(
+            f"--heads {given}: a head is named by its layer and its number, such as 12-7, or "
+            "cross:3-0"
+        )
     stack, layer, head = matched.groups()
     return (int(layer), int(head)) if stack is None else (stack, int(layer), int(head))

@@ -12,13 +12,17 @@ RESULT_SUFFIX = ".npz"
 
 
 def check(*files: Path) -> None:
-    """Read all of each file and compare every array with its checksum; exit code 1 where one is damaged.
+    """Read all of each file and compare every array with its checksum; exit code 1 where one is
+    damaged.
 
     Args:
         files: Records and kept results of studies (.safetensors; .npz of headscope 0.1).
     """
     if not files:
-        raise FileError("Nothing was given to check; name records or kept results (.safetensors, or .npz of 0.1)")
+        raise FileError(
+            "Nothing was given to check; name records or kept results (.safetensors, or .npz of "
+            "0.1)"
+        )
     damaged = []
     for path in files:
         try:
@@ -41,7 +45,10 @@ def _said_of(path: Path) -> str:
     from headscope.storage import RECORD, kind_of
 
     if path.suffix not in (RECORD_SUFFIX, RESULT_SUFFIX):
-        raise FileError(f"{path} is neither a record or result ({RECORD_SUFFIX}) nor one of 0.1 ({RESULT_SUFFIX})")
+        raise FileError(
+            f"{path} is neither a record or result ({RECORD_SUFFIX}) nor one of 0.1 "
+            f"({RESULT_SUFFIX})"
+        )
     if path.suffix == RESULT_SUFFIX or (path.is_file() and kind_of(path) != RECORD):
         return _result(path)
     return _record(path)
@@ -52,11 +59,15 @@ def _record(path: Path) -> str:
 
     file, record = RecordFile(path), load(path)
     note = check_record(file, record)
-    return note or f"{path} is whole: {len(file.arrays)} arrays are as their checksums say; {record.summary}"
+    return note or (
+        f"{path} is whole: {len(file.arrays)} arrays are as their checksums say; {record.summary}"
+    )
 
 
 def _result(path: Path) -> str:
-    """Results are compared with their checksums whenever they are read; .npz files have one of each array (CRC-32)."""
+    """Results are compared with their checksums whenever they are read; .npz files have one of each
+    array (CRC-32).
+    """
     from headscope.storage import RecordFile, read_npz, reading
 
     if path.suffix == RESULT_SUFFIX:

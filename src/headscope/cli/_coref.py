@@ -24,11 +24,12 @@ def coref(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell which head looks from a mention at what it means, beside the nearest mention and simple rules.
+    """Tell which head looks from a mention at what it means, beside the nearest mention and simple
+    rules.
 
-    The tables have one line for each kind of mention, once with the candidate mentions to choose among and once with
-    all other words: the best head on all documents, and one chosen on half of them and measured on the other
-    half, both ways over several splits.
+    The tables have one line for each kind of mention, once with the candidate mentions to choose
+    among and once with all other words: the best head on all documents, and one chosen on half of
+    them and measured on the other half, both ways over several splits.
 
     Args:
         data: LitBank (a folder of .ann and .txt), GAP or Winogender (.tsv), WinoBias (.txt).
@@ -37,7 +38,8 @@ def coref(
         every_window: Read every window of a document, not only its first.
         asking: How heads are asked, and how the best one is told.
         out: Write the table to this file (.csv, .json or .parquet), too.
-        plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png), too.
+        plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png),
+            too.
     """
     from headscope.linguistics import read_coreference, source_name
     from headscope.studies import coref as coref_of

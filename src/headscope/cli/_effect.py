@@ -34,26 +34,32 @@ def effect(
 ) -> None:
     """Tell what disabling heads moves: the model's output, and where its other heads look.
 
-    The output's KL divergence of the intact model from the changed one at each position (tokens or classes; of a model
-    that does not guess the cosine distance of its states), and the Jensen-Shannon distance of each head, in nats. A
-    model is loaded with the head that it was kept with.
+    The output's KL divergence of the intact model from the changed one at each position (tokens or
+    classes; of a model that does not guess the cosine distance of its states), and the
+    Jensen-Shannon distance of each head, in nats. A model is loaded with the head that it was kept
+    with.
 
     Args:
         text: The text; models of pictures or sounds alone have none.
         text_b: The second text of a sentence pair.
         model: Which model, and what it reads.
         media: Pictures and sound that the model reads.
-        zero: Heads whose output is set to zero: layer and heads from 0, such as 2-0, 2-0,3, or 2 for a whole layer.
+        zero: Heads whose output is set to zero: layer and heads from 0, such as 2-0, 2-0,3, or 2
+            for a whole layer.
         uniform: Heads that look at every token alike, written likewise.
-        control: Heads that are disabled the same way one after the other, to tell what any such change moves.
+        control: Heads that are disabled the same way one after the other, to tell what any such
+            change moves.
         stack: Which stack of the model, such as decoder, where it has several.
-        out: Write every head to this table (.csv, .json or .parquet), or the viewer to this page (.html).
+        out: Write every head to this table (.csv, .json or .parquet), or the viewer to this page
+            (.html).
     """
     check_result(out)
     for place in (*zero, *uniform, *control):
         _parsed(place)
     if not zero and not uniform:
-        raise InterventionError("effect changes heads: say which with --zero or --uniform, such as --zero 2-0")
+        raise InterventionError(
+            "effect changes heads: say which with --zero or --uniform, such as --zero 2-0"
+        )
     options, media = model or ModelOptions(), media or Media()
     media.check(text, text_b)
     from headscope.capturing import check_text
@@ -81,7 +87,9 @@ def effect(
         reads["target_tokenizer"] = load_tokenizer(options.target_tokenizer)
     with status("Running the model"), quiet():
         pair = text if text is None or text_b is None else (text, text_b)
-        found = effect_of(options.model, None, pair, interventions=changes, controls=controls, **reads)
+        found = effect_of(
+            options.model, None, pair, interventions=changes, controls=controls, **reads
+        )
     say(str(found))
     facts = found.comparison.a.model
     say(f"{facts.name} ran on {facts.ran}")
@@ -96,6 +104,8 @@ def _parsed(place: str) -> dict:
     """
     found = parse_place(place)
     if found is None:
-        raise InterventionError(f"{place!r}: write layer and heads from 0, such as 2-0, 2-0,3, or 2 for all heads")
+        raise InterventionError(
+            f"{place!r}: write layer and heads from 0, such as 2-0, 2-0,3, or 2 for all heads"
+        )
     layer, heads = found
     return {"layer": layer, "heads": heads or None}

@@ -34,14 +34,19 @@ def check_evidence(this_text: bool, file: Path | None) -> None:
     if file is None:
         return
     if this_text:
-        raise TextError("--evidence is of this one text, and --evidence-of of a file of texts; give one of them")
+        raise TextError(
+            "--evidence is of this one text, and --evidence-of of a file of texts; give one of them"
+        )
     from headscope.tasks import SUFFIXES
 
     known = (*SUFFIXES, RESULT, TALLY, TREEBANK)
     if file.suffix not in known:
         raise FileError(f"--evidence-of is {file}; evidence is read from {', '.join(known)}")
     if file.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise FileError(f"{file} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv")
+        raise FileError(
+            f"{file} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "
+            "take .csv"
+        )
     if file.suffix not in (RESULT, TALLY, TREEBANK):
         read_texts(file)
     elif not file.is_file():
@@ -53,8 +58,8 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
 
     Args:
         record: what the page shows.
-        file: texts, a tally that `headscope.patterns.Tally.save` kept, or a treebank, whose relations are the labels;
-            checked by `check_evidence`.
+        file: texts, a tally that `headscope.patterns.Tally.save` kept, or a treebank, whose
+            relations are the labels; checked by `check_evidence`.
         options: which model reads the texts.
 
     Raises:
@@ -96,5 +101,8 @@ def _kept_heads(file: Path) -> Heads:
 
     found = load(file)
     if not isinstance(found, Heads):
-        raise FileError(f"{file} holds a {type(found).__name__}; evidence is kept by heads(...).save({file.name!r})")
+        raise FileError(
+            f"{file} holds a {type(found).__name__}; evidence is kept by "
+            f"heads(...).save({file.name!r})"
+        )
     return found

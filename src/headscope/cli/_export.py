@@ -26,11 +26,12 @@ def export(
 ) -> None:
     """Write the attention weights of a record for other programs.
 
-    .csv and .parquet have a row for each weight: layer, head, query, query_token, key, key_token, weight. .nc is NetCDF
-    with the axes layer, head, query, key; .npz the same arrays for NumPy.
+    .csv and .parquet have a row for each weight: layer, head, query, query_token, key, key_token,
+    weight. .nc is NetCDF with the axes layer, head, query, key; .npz the same arrays for NumPy.
 
     Args:
-        record: The record file (.safetensors), or its address such as hf://datasets/me/records/run.safetensors.
+        record: The record file (.safetensors), or its address such as
+            hf://datasets/me/records/run.safetensors.
         out: Where to write: .csv, .parquet, .nc or .npz.
         stack: Which stack, such as cross; by default the first.
         layer: One layer only.
@@ -84,7 +85,9 @@ def _for_netcdf(stack: Stack, layer: int | None, head: int | None) -> Any:
     from importlib.util import find_spec
 
     if find_spec("scipy") is None:
-        raise HeadscopeError("NetCDF needs scipy, which is not installed: pip install 'headscope[statistics]'")
+        raise HeadscopeError(
+            "NetCDF needs scipy, which is not installed: pip install 'headscope[statistics]'"
+        )
     return stack.to_xarray(layer, head)
 
 

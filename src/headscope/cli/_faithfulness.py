@@ -30,23 +30,25 @@ def faithfulness(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell what the attention of a classifier agrees with: gradients, and what leaving tokens out changes.
+    """Tell what the attention of a classifier agrees with: gradients, and what leaving tokens out
+    changes.
 
-    Kendall's tau and Spearman's rho of attention, contributions (value norms), rollout and ALTI with both; what erasing
-    tokens in the order of each does to the answer; how far it moves when attention is shuffled. All means over texts,
-    with intervals. Reported, not asserted: agreement does not make attention an explanation, nor does its lack unmake
-    it.
+    Kendall's tau and Spearman's rho of attention, contributions (value norms), rollout and ALTI
+    with both; what erasing tokens in the order of each does to the answer; how far it moves when
+    attention is shuffled. All means over texts, with intervals. Reported, not asserted: agreement
+    does not make attention an explanation, nor does its lack unmake it.
 
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
-            the document of a text, so that intervals are over documents).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
+            text_b; group names the document of a text, so that intervals are over documents).
         model: Which classifier, and what it reads; the demo model is none.
         layer: Whose attention; counted from the end where negative.
         query: Position of the token that the classifier reads: 0 for [CLS], -1 for the last one.
         permutations: How many times attention is shuffled.
-        adversary: Look for other attention that gives the same answer, too: about half a minute for each text.
+        adversary: Look for other attention that gives the same answer, too: about half a minute for
+            each text.
         seed: Of shuffling and adversary.
         confidence: Of the intervals.
         random_weights: Tell the same of this architecture with random weights, too.

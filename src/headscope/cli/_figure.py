@@ -38,7 +38,9 @@ class Look:
     @property
     def options(self) -> dict[str, Any]:
         """Options of `headscope.figure`."""
-        named = {name: getattr(self, name) for name in ("theme", "title", "width", "font_size", "font")}
+        named = {
+            name: getattr(self, name) for name in ("theme", "title", "width", "font_size", "font")
+        }
         return named | {"colour": False if self.grey else None}
 
 
@@ -47,14 +49,19 @@ def figure(
     /,
     *,
     out: Path,
-    view: Literal["overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"] | None = None,
+    view: Literal[
+        "overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"
+    ]
+    | None = None,
     at: str | None = None,
     stack: str | None = None,
     layers: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
     query: str | None = None,
     key: str | None = None,
     quantity: str | None = None,
-    filter_: Annotated[Literal["all", "aa", "ab", "ba", "bb"] | None, Parameter(name="--filter")] = None,
+    filter_: Annotated[
+        Literal["all", "aa", "ab", "ba", "bb"] | None, Parameter(name="--filter")
+    ] = None,
     hide_special: Annotated[bool, Parameter(negative="")] = False,
     exclude_sinks: Annotated[bool, Parameter(negative="")] = False,
     neurons: Literal["model", "ranked", "pairs"] | None = None,
@@ -74,26 +81,31 @@ def figure(
         file: The record (.safetensors), as headscope capture keeps it.
         out: Where to write the figure; ends in .svg, .pdf or .png.
         view: Which view; head by default, and compare where there is a tray.
-        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; in view scatter they have rings.
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; in view scatter
+            they have rings.
         stack: Stack that is drawn, such as cross; the first one by default.
         layers: Layers in the grid of views model and pair; all by default.
         query: Token that looks, by position from 0 or by its word; views neuron and pair need it.
         key: Token that is looked at, likewise; view pair needs it.
-        quantity: weight (default), score, which goes into the softmax, contribution, or another that the record has.
+        quantity: weight (default), score, which goes into the softmax, contribution, or another
+            that the record has.
         filter_: Queries and keys of one text of a pair; ab is from the first to the second.
         hide_special: Hide special tokens such as [CLS] and [SEP].
-        exclude_sinks: Exclude sinks, keys that take most of the attention, and renormalise the rest.
-        neurons: Order of the neurons in view neuron: as in the model (default), ranked, or in frequency pairs.
-        top_percent: Percent of each row's attention that view head draws, strongest first; by default what prints well.
-        tray: Pictures in a row, up to six: 2-0 7-3, or quoted "7-3 query=store view=matrix"; or kinds for the clearest
-            head of each kind on this text.
+        exclude_sinks: Exclude sinks, keys that take most of the attention, and renormalise the
+            rest.
+        neurons: Order of the neurons in view neuron: as in the model (default), ranked, or in
+            frequency pairs.
+        top_percent: Percent of each row's attention that view head draws, strongest first; by
+            default what prints well.
+        tray: Pictures in a row, up to six: 2-0 7-3, or quoted "7-3 query=store view=matrix"; or
+            kinds for the clearest head of each kind on this text.
         beside: Further records (.safetensors), which the tray calls b, c ...: 2-0 "2-0 record=b".
         evidence: For view scatter: say what kinds of heads there are, seen on this one text.
-        evidence_of: The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was kept, or relations
-            of a .conllu.
+        evidence_of: The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was
+            kept, or relations of a .conllu.
         model: Which model reads these texts.
-        x: What heads stand apart by in view scatter, from left to right: distance (default), another measure, a
-            pattern, or map for the map of like heads.
+        x: What heads stand apart by in view scatter, from left to right: distance (default),
+            another measure, a pattern, or map for the map of like heads.
         y: The same from bottom to top; entropy by default.
         look: How it is printed.
     """
@@ -127,7 +139,9 @@ def figure(
         given["beside"] = [load(other) for other in beside]
     if evidence or evidence_of:
         given["evidence"] = known(record, evidence_of, model or ModelOptions())
-    found = draw(record, view=view, **{name: value for name, value in given.items() if value is not None})
+    found = draw(
+        record, view=view, **{name: value for name, value in given.items() if value is not None}
+    )
     path = found.save(out, dpi=look.dpi)
     if found.missing:
         sys.stderr.write(f"{missing_words(found.missing)}\n")
@@ -149,7 +163,9 @@ def _check(out: Path, view: str, evidence: bool, evidence_of: Path | None) -> No
         raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and --out is {out}")
     check_evidence(evidence, evidence_of)
     if (evidence or evidence_of) and view != "scatter":
-        raise FigureError(f"--evidence and --evidence-of are for --view scatter, and --view is {view}")
+        raise FigureError(
+            f"--evidence and --evidence-of are for --view scatter, and --view is {view}"
+        )
 
 
 def _place(at: str | None) -> dict[str, Any]:
@@ -162,7 +178,10 @@ def _place(at: str | None) -> dict[str, Any]:
         return {}
     found = parse_place(at)
     if found is None:
-        raise FigureError(f"--at is {at!r}; write layer and heads from 0, such as 2-0, 2-0,3,5, or 2 for all heads")
+        raise FigureError(
+            f"--at is {at!r}; write layer and heads from 0, such as 2-0, 2-0,3,5, or 2 for all "
+            "heads"
+        )
     layer, heads = found
     if len(heads) == 1:
         return {"layer": layer, "head": heads[0]}

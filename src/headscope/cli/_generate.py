@@ -51,13 +51,15 @@ def generate(
     allow_unfit: Annotated[bool, Parameter(negative="")] = False,
     machine: MachineOptions | None = None,
 ) -> None:
-    """Let a model write on, and keep the record of every step as one .safetensors file, to be shown with view.
+    """Let a model write on, and keep the record of every step as one .safetensors file, to be shown
+    with view.
 
     Args:
         prompt: The text to go on with; for an encoder-decoder, the source.
         model: Hub name or folder of a model that writes.
         out: Where to write the record; must end in .safetensors.
-        target_tokenizer: Hub name or folder of the tokenizer of what is written, where it is another one.
+        target_tokenizer: Hub name or folder of the tokenizer of what is written, where it is
+            another one.
         max_new_tokens: How many tokens to write at most.
         sample: Draw tokens at random instead of taking the most probable.
         temperature: Above 1 the draw is more even, below 1 less.
@@ -66,8 +68,10 @@ def generate(
         keep: What to keep, see headscope capture; may be given several times.
         precision: Of what is kept.
         routers: Keep the router scores of mixture-of-experts layers, too.
-        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one stack; all by default.
-        allow_unfit: Take a model whose head was not trained, or that sees the words after a word, all the same.
+        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one
+            stack; all by default.
+        allow_unfit: Take a model whose head was not trained, or that sees the words after a word,
+            all the same.
         machine: Where the model runs.
     """
     check_record_name(out)
@@ -88,8 +92,14 @@ def generate(
         loaded = load_model(model, writes=True, allow_unfit=allow_unfit, **loading)
         target = None
         if target_tokenizer is not None:
-            target = load_tokenizer(target_tokenizer, trust_remote_code=loading["trust_remote_code"])
-    options: dict[str, Any] = {"do_sample": sample or None, "temperature": temperature, "top_p": top_p}
+            target = load_tokenizer(
+                target_tokenizer, trust_remote_code=loading["trust_remote_code"]
+            )
+    options: dict[str, Any] = {
+        "do_sample": sample or None,
+        "temperature": temperature,
+        "top_p": top_p,
+    }
     with status("Generating"), quiet():
         record = generated(
             *loaded,
@@ -114,8 +124,11 @@ def generate(
 
 def _told(generation: Generation) -> str:
     count = len(generation)
-    probability, entropy = (sum(numbers) / count for numbers in (generation.probabilities, generation.entropies))
+    probability, entropy = (
+        sum(numbers) / count for numbers in (generation.probabilities, generation.entropies)
+    )
     return (
-        f"{generation.text!r}: {count} tokens written ({ENDED[generation.stop]}), of mean probability "
-        f"{probability:.2g}, drawn from distributions of mean entropy {entropy:.2g} nats"
+        f"{generation.text!r}: {count} tokens written ({ENDED[generation.stop]}), of mean "
+        f"probability {probability:.2g}, drawn from distributions of mean entropy {entropy:.2g} "
+        "nats"
     )

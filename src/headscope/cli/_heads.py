@@ -8,7 +8,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions
-from headscope.cli._study import capturing, check_results, few_texts_as_a_line, loaded, parse_texts, report
+from headscope.cli._study import (
+    capturing,
+    check_results,
+    few_texts_as_a_line,
+    loaded,
+    parse_texts,
+    report,
+)
 from headscope.errors import FigureError
 
 
@@ -35,24 +42,28 @@ def heads(
 ) -> None:
     """Tell what kind of heads a model has, over some texts, and how sure that is.
 
-    The table has one line for each head: measures, the class of its maps, and the labels that hold with their interval
-    over texts. What scores as high on too few texts to tell is a candidate; one text alone gives no label.
+    The table has one line for each head: measures, the class of its maps, and the labels that hold
+    with their interval over texts. What scores as high on too few texts to tell is a candidate; one
+    text alone gives no label.
 
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
-            the document of a text, so that intervals are over documents).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
+            text_b; group names the document of a text, so that intervals are over documents).
         model: Which model, and what it reads.
-        out: Write every pattern of every head with its evidence to this file (.csv, .json or .parquet) instead.
+        out: Write every pattern of every head with its evidence to this file (.csv, .json or
+            .parquet) instead.
         stack: Which stack of the model, such as decoder; by default the first.
         confidence: Of the intervals.
         alpha: Chance of a false label that is accepted, over all heads and patterns.
-        correction: For trying many heads; holm keeps any false label away, benjamini-hochberg their share.
+        correction: For trying many heads; holm keeps any false label away, benjamini-hochberg their
+            share.
         random_weights: Compare with the same architecture with random weights, too.
-        position_mean: Compare patterns of content with the map that positions alone would give, too.
-        predictive: Look for words that a word can be predicted from, too, by masking both; needs a model with a trained
-            masked-word head, which the demo model has not.
+        position_mean: Compare patterns of content with the map that positions alone would give,
+            too.
+        predictive: Look for words that a word can be predicted from, too, by masking both; needs a
+            model with a trained masked-word head, which the demo model has not.
         related: Look for related words, too: those whose input embeddings lie near.
         battery: Tell induction by runs of repeated random tokens, not by the texts.
         margin: How far the interval of score less baseline must lie above 0.
@@ -63,7 +74,9 @@ def heads(
 
     check_results(out, plot, texts)
     if classes and plot is None:
-        raise FigureError("--classes says what is drawn; say where with --plot, such as --plot classes.svg")
+        raise FigureError(
+            "--classes says what is drawn; say where with --plot, such as --plot classes.svg"
+        )
     given, options = parse_texts(text, text_b, texts), model or ModelOptions()
     source = loaded(given, options, masked=predictive)
     with few_texts_as_a_line():

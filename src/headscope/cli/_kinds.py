@@ -1,4 +1,6 @@
-"""Files of another kind are not replaced by a slip of the pen: a record that took an hour by a page."""
+"""Files of another kind are not replaced by a slip of the pen: a record that took an hour by a
+page.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ READ = 512
 
 
 def without_force(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments without ``--force``, and whether it was among them; behind ``--`` all are values."""
+    """The arguments without ``--force``, and whether it was among them; behind ``--`` all are
+    values.
+    """
     listed = list(arguments)
     end = listed.index("--") if "--" in listed else len(listed)
     kept = [each for each in listed[:end] if each != FORCE]
@@ -31,7 +35,8 @@ def without_force(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def check_kind(out: Path, kind: str) -> None:
-    """Raise where a file is there already that is of another kind than the one that would be written.
+    """Raise where a file is there already that is of another kind than the one that would be
+    written.
 
     Args:
         out: the file.
@@ -44,13 +49,15 @@ def check_kind(out: Path, kind: str) -> None:
     if there is None or there == kind:
         return
     raise FileError(
-        f"{out} is there already and is {_named(there)}, which {_named(kind)} would replace; name another file, or "
-        f"give {FORCE}"
+        f"{out} is there already and is {_named(there)}, which {_named(kind)} would replace; name "
+        f"another file, or give {FORCE}"
     )
 
 
 def kind_of(path: Path) -> str | None:
-    """What a file is, as a suffix, by how it begins or else by its name; None where there is none, or it is empty."""
+    """What a file is, as a suffix, by how it begins or else by its name; None where there is none,
+    or it is empty.
+    """
     try:
         with path.open("rb") as file:
             start = file.read(READ)

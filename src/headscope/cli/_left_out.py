@@ -1,4 +1,6 @@
-"""Texts that a command left out: each is named when it happens, and all are counted on the last line."""
+"""Texts that a command left out: each is named when it happens, and all are counted on the last
+line.
+"""
 
 from __future__ import annotations
 
@@ -59,10 +61,18 @@ class LeftOut:
         listed = list(self.names)[:NAMED]
         more = f" and {count - NAMED} more" if count > NAMED else ""
         of = f" of {self.of}" if self.of else ""
-        several = f"{self.what}s{self.where} were" if self.of > 1 or count > 1 else f"{self.what}{self.where} was"
-        print(f"headscope: {count}{of} {several} left out: {', '.join(listed)}{more}", file=sys.stderr)  # noqa: T201
+        several = (
+            f"{self.what}s{self.where} were"
+            if self.of > 1 or count > 1
+            else f"{self.what}{self.where} was"
+        )
+        print(  # noqa: T201
+            f"headscope: {count}{of} {several} left out: {', '.join(listed)}{more}", file=sys.stderr
+        )
         return PARTLY
 
 
 left_out = LeftOut()
-"""Of the command that runs: one process runs one command, and its exit code is told at the border, in `run`."""
+"""Of the command that runs: one process runs one command, and its exit code is told at the border,
+in `run`.
+"""

@@ -26,7 +26,8 @@ class Terminated(KeyboardInterrupt):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
-    0 done, 1 bad input or failure, 2 usage, 3 done but for some of the texts, 130 interrupted, 143 terminated.
+    0 done, 1 bad input or failure, 2 usage, 3 done but for some of the texts, 130 interrupted, 143
+    terminated.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
@@ -56,7 +57,12 @@ def _run(arguments: Sequence[str]) -> int:
     arguments, force = without_force(arguments)
     token = overwriting.set(force)
     try:
-        app(with_new_names(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+        app(
+            with_new_names(arguments),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
     except CycloptsError as error:
         return _complain(f"{_one_line(error)} (headscope --help)", 2)
     except HeadscopeError as error:
@@ -67,7 +73,10 @@ def _run(arguments: Sequence[str]) -> int:
         if os.environ.get(DEBUG):
             raise
         what = f"{type(error).__name__}: {_one_line(error)}"
-        return _complain(f"unexpected {what}; this is a fault of headscope, set {DEBUG}=1 for where it happened", 1)
+        return _complain(
+            f"unexpected {what}; this is a fault of headscope, set {DEBUG}=1 for where it happened",
+            1,
+        )
     finally:
         overwriting.reset(token)
     return left_out.end()

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._run import ModelOptions, say
-from headscope.cli._study import capturing, check_results, few_texts_as_a_line, loaded, parse_texts, report
+from headscope.cli._study import (
+    capturing,
+    check_results,
+    few_texts_as_a_line,
+    loaded,
+    parse_texts,
+    report,
+)
 from headscope.errors import RecordError
 
 PLACE = re.compile(r"(\d+)-(\d+)")
@@ -34,26 +41,28 @@ def mechanism(
 ) -> None:
     """Tell how heads do what they do: the neurons that carry it, or what goes with an embedding.
 
-    For each head: how many neurons make up 90 % of the positive score of what a query looks at, and how alike these
-    are at different positions of a text. Without --at, for all heads, and then by the labels they hold. With --without
-    the model runs without its embedding of positions or segments, and patterns are scored before and after.
+    For each head: how many neurons make up 90 % of the positive score of what a query looks at, and
+    how alike these are at different positions of a text. Without --at, for all heads, and then by
+    the labels they hold. With --without the model runs without its embedding of positions or
+    segments, and patterns are scored before and after.
 
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
-            the document of a text, so that intervals are over documents).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
+            text_b; group names the document of a text, so that intervals are over documents).
         model: Which model, and what it reads.
         at: Layers and heads, such as 2-0 7-3; all by default.
-        pattern: What they look at, such as sep, next, or a rule such as "word -> first"; what they do look at by
-            default.
+        pattern: What they look at, such as sep, next, or a rule such as "word -> first"; what they
+            do look at by default.
         without: Take the embedding of positions or of segments away and see which labels go.
         by: What is left of the embedding: nothing, or its mean over each text.
         stack: Which stack of the model, such as decoder; by default the first.
         confidence: Of the intervals.
         random_weights: Tell the same of this architecture with random weights, too.
         out: Write the table to this file (.csv, .json or .parquet).
-        plot: Draw the neurons by position to this file (.svg, .pdf or .png); of twelve heads at most.
+        plot: Draw the neurons by position to this file (.svg, .pdf or .png); of twelve heads at
+            most.
     """
     check_results(out, plot, texts)
     cells = [_cell(each) for each in at]
@@ -62,7 +71,8 @@ def mechanism(
     if without is not None:
         if cells or pattern is not None or plot is not None:
             raise RecordError(
-                "--at, --pattern and --plot are about neurons, and --without about labels; give one of both"
+                "--at, --pattern and --plot are about neurons, and --without about labels; give "
+                "one of both"
             )
         from headscope.studies import embedding_role
 
@@ -73,13 +83,18 @@ def mechanism(
         report(found, out, None)
         return
     if plot is not None and not 0 < len(cells) <= 12:
-        raise RecordError(f"--plot has room for 1 to 12 heads, and --at names {len(cells)}; give --at 2-0 7-3")
+        raise RecordError(
+            f"--plot has room for 1 to 12 heads, and --at names {len(cells)}; give --at 2-0 7-3"
+        )
     more = capturing(given, options, texts)
     _neurons((given, options, more), cells, {"pattern": pattern, **shared}, out=out, plot=plot)
 
 
 def _neurons(
-    reading: tuple[list, ModelOptions, dict], cells: list[tuple[int, int]], chosen: dict, **results: Path | None
+    reading: tuple[list, ModelOptions, dict],
+    cells: list[tuple[int, int]],
+    chosen: dict,
+    **results: Path | None,
 ) -> None:
     from headscope.studies import heads as heads_of
     from headscope.studies import mechanism as mechanism_of

@@ -33,7 +33,8 @@ class Media:
         return given
 
     def check(self, text: str | None, text_b: str | None) -> None:
-        """Raise where there is nothing to read, or texts and files do not go together, before anything is loaded.
+        """Raise where there is nothing to read, or texts and files do not go together, before
+        anything is loaded.
 
         Raises:
             CycloptsError: where nothing was given, which is wrong usage.
@@ -42,7 +43,10 @@ class Media:
         """
         if text is None and not self.given:
             raise CycloptsError(
-                msg="There is nothing to read: give a text, a picture with --image, or a sound with --sound"
+                msg=(
+                    "There is nothing to read: give a text, a picture with --image, or a sound "
+                    "with --sound"
+                )
             )
         for what, path in (*(("picture", path) for path in self.image), ("sound", self.sound)):
             if path is not None and not path.exists():
@@ -51,7 +55,8 @@ class Media:
             raise TextError(f"A picture or sound goes with one text; leave {text_b!r} out")
         if text is not None and text.endswith(RECORD_SUFFIX) and self.given:
             raise TextError(
-                f"{text} is a record file, which holds what was read already; leave --image and --sound out"
+                f"{text} is a record file, which holds what was read already; leave --image and "
+                "--sound out"
             )
 
     def check_files(self) -> None:

@@ -24,17 +24,18 @@ def norms(
     confidence: float = 0.95,
     random_weights: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Tell how much special tokens, punctuation and words add to each layer, beside how much weight they get.
+    """Tell how much special tokens, punctuation and words add to each layer, beside how much weight
+    they get.
 
-    The tables have one line for each layer: shares by weight (a) and by norm (||a f(x)||), the rank correlation of
-    weight and ||f(x)||, mixing ratios (W by weights, N by norms, Res with the residual, Ln after the norm), and the
-    expansion rate of f.
+    The tables have one line for each layer: shares by weight (a) and by norm (||a f(x)||), the rank
+    correlation of weight and ||f(x)||, mixing ratios (W by weights, N by norms, Res with the
+    residual, Ln after the norm), and the expansion rate of f.
 
     Args:
         text: One text.
         text_b: The second text of a sentence pair.
-        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and text_b; group names
-            the document of a text, so that intervals are over documents).
+        texts: A file of texts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (fields text and
+            text_b; group names the document of a text, so that intervals are over documents).
         model: Which model, and what it reads.
         out: Write every mean with its interval to this file (.csv, .json or .parquet) too.
         plot: Draw the shares over the layers to this file (.svg, .pdf or .png) too.

@@ -1,4 +1,6 @@
-"""Options that were called otherwise in the version before: they do the same and say so, until 0.3."""
+"""Options that were called otherwise in the version before: they do the same and say so, until
+0.3.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,18 @@ PAGE = {"--layers": "--include-layers", "--least": "--min-score"}
 NOW: Mapping[str, Mapping[str, str]] = {
     "view": PAGE,
     "serve": PAGE,
-    "figure": {"--mute": "--hide-special", "--without-sinks": "--exclude-sinks", "--share": "--top-percent"},
+    "figure": {
+        "--mute": "--hide-special",
+        "--without-sinks": "--exclude-sinks",
+        "--share": "--top-percent",
+    },
 }
 """Of each command, what its options were called and are called now."""
 
 
 def with_new_names(arguments: Sequence[str]) -> list[str]:
-    """The arguments with options under the names that they have now, and a line on stderr for each old one.
+    """The arguments with options under the names that they have now, and a line on stderr for each
+    old one.
 
     Args:
         arguments: of the command line, the command first.
@@ -25,6 +32,8 @@ def with_new_names(arguments: Sequence[str]) -> list[str]:
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if name in now:
-            sys.stderr.write(f"headscope: {name} is called {now[name]} now; the old name goes with version 0.3\n")
+            sys.stderr.write(
+                f"headscope: {name} is called {now[name]} now; the old name goes with version 0.3\n"
+            )
         renamed.append(now.get(name, name) + equals + value)
     return renamed

@@ -12,7 +12,16 @@ from cyclopts import Parameter
 from headscope.cli._evidence import check_evidence, evidence_of
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
-from headscope.views.contract import HeadMeasure, HeadOrder, KindName, Layout, Pinned, Quantity, Theme, ViewName
+from headscope.views.contract import (
+    HeadMeasure,
+    HeadOrder,
+    KindName,
+    Layout,
+    Pinned,
+    Quantity,
+    Theme,
+    ViewName,
+)
 
 if TYPE_CHECKING:
     from headscope.linguistics import Sentence
@@ -31,7 +40,9 @@ class PageChoices:
     """What the page holds and shows first."""
 
     view_: Annotated[ViewName | None, Parameter(name="--view")] = None
-    """View that is shown first: the overview, or the head view where heads, tokens or a quantity are chosen."""
+    """View that is shown first: the overview, or the head view where heads, tokens or a quantity
+    are chosen.
+    """
     stack: str | None = None
     """Stack that is shown first, such as cross."""
     layer: int | None = None
@@ -45,7 +56,9 @@ class PageChoices:
     pinned: Pinned | None = None
     """Whether several pinned tokens are shown by the mean or the sum of what they have."""
     words: Annotated[bool, Parameter(negative="")] = False
-    """Join the pieces of a word: sum over the word that is looked at, mean over the word that looks."""
+    """Join the pieces of a word: sum over the word that is looked at, mean over the word that
+    looks.
+    """
     mean_layers: Numbers = ()
     """Layers of which the mean is shown together with the layer."""
     quantity: Quantity | None = None
@@ -57,7 +70,9 @@ class PageChoices:
     evidence: Annotated[bool, Parameter(negative="")] = False
     """Say what kinds of heads there are; seen on this one text, which the page says."""
     evidence_of: Path | None = None
-    """The same over texts (.txt, .jsonl, .csv, .parquet), a .npz tally that was kept, or relations of a .conllu."""
+    """The same over texts (.txt, .jsonl, .csv, .parquet), a .npz tally that was kept, or relations
+    of a .conllu.
+    """
     order: HeadOrder = "layer"
     """How the overview orders heads."""
     kind: KindName | None = None
@@ -65,13 +80,17 @@ class PageChoices:
     measure: HeadMeasure | None = None
     """What colours a head where it is too small for a matrix."""
     layout: Layout | None = None
-    """Tokens of the head view in two columns or two rows; auto takes rows for Chinese and Japanese."""
+    """Tokens of the head view in two columns or two rows; auto takes rows for Chinese and
+    Japanese.
+    """
     label: str | None = None
     """Pattern whose heads stand out, such as next."""
     min_score: int | None = None
     """Percent that the score of a label must reach for its head to stand out."""
     sort: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
-    """Measure by which the model view sorts heads, such as entropy; -entropy for the lowest first."""
+    """Measure by which the model view sorts heads, such as entropy; -entropy for the lowest
+    first.
+    """
     x: str | None = None
     """Measure of the scatter from left to right, or map for the map of heads."""
     y: str | None = None
@@ -79,12 +98,17 @@ class PageChoices:
     tray: Words = ()
     """Pictures beside each other: 2-0 7-3, or quoted "7-3 query=store view=matrix"."""
     beside: Words = ()
-    """Further records (.safetensors), or texts that the same model reads; the tray calls them b, c ...:
-    --tray 2-0 "2-0 record=b"."""
+    """Further records (.safetensors), or texts that the same model reads; the tray calls them b, c
+    ...: --tray 2-0 "2-0 record=b".
+    """
     treebank: Path | None = None
-    """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look at."""
+    """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look
+    at.
+    """
     sentence: str | None = None
-    """Which sentence of the treebank: its sent_id, or its number, counted from 0; the first by default."""
+    """Which sentence of the treebank: its sent_id, or its number, counted from 0; the first by
+    default.
+    """
     theme: Theme = "auto"
     """Colours; auto follows the reader's system."""
 
@@ -96,7 +120,9 @@ class PageChoices:
         """
         check_evidence(self.evidence, self.evidence_of)
         if self.sentence is not None and self.treebank is None:
-            raise TextError(f"--sentence {self.sentence} is of no treebank; name its file with --treebank")
+            raise TextError(
+                f"--sentence {self.sentence} is of no treebank; name its file with --treebank"
+            )
         if self.treebank is not None:
             _ = self.gold
 
@@ -122,8 +148,14 @@ class PageChoices:
         Raises:
             HeadscopeError: whatever is wrong with these texts or the model.
         """
-        chosen = {CALLED.get(field.name, field.name): getattr(self, field.name) for field in fields(self)}
-        chosen = {name: value for name, value in chosen.items() if value not in (None, ()) and name not in OURS}
+        chosen = {
+            CALLED.get(field.name, field.name): getattr(self, field.name) for field in fields(self)
+        }
+        chosen = {
+            name: value
+            for name, value in chosen.items()
+            if value not in (None, ()) and name not in OURS
+        }
         for side in ("query", "key"):
             if side in chosen:
                 chosen[side] = [position_or_word(each) for each in chosen[side]]
@@ -141,7 +173,11 @@ class PageChoices:
         """A further record: read from its file, or captured with the model of the first."""
         from headscope.storage import load
 
-        return load(Path(given)) if given.endswith(RECORD_SUFFIX) else captured((given, None), model, None)
+        return (
+            load(Path(given))
+            if given.endswith(RECORD_SUFFIX)
+            else captured((given, None), model, None)
+        )
 
 
 def position_or_word(given: str) -> int | str:
@@ -150,7 +186,8 @@ def position_or_word(given: str) -> int | str:
 
 
 def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
-    """A sentence of a treebank by its name, or by its number, counted from 0; the first where nothing is wanted.
+    """A sentence of a treebank by its name, or by its number, counted from 0; the first where
+    nothing is wanted.
 
     Raises:
         FileError: where the treebank cannot be read or has no such sentence.
@@ -158,11 +195,13 @@ def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
     from headscope.linguistics import read_treebank
 
     bank = read_treebank(treebank)
-    named = {str(number): sentence for number, sentence in enumerate(bank)} | {each.name: each for each in bank}
+    named = {str(number): sentence for number, sentence in enumerate(bank)} | {
+        each.name: each for each in bank
+    }
     found = named.get("0" if wanted is None else wanted)
     if found is None:
         raise FileError(
-            f"{treebank} has no sentence {wanted!r}; give a sent_id, such as {bank.sentences[0].name!r}, or a number "
-            f"from 0 to {len(bank) - 1}"
+            f"{treebank} has no sentence {wanted!r}; give a sent_id, such as "
+            f"{bank.sentences[0].name!r}, or a number from 0 to {len(bank) - 1}"
         )
     return found

@@ -8,7 +8,9 @@ PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
 def parse_place(place: str) -> tuple[int, list[int]] | None:
-    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads; None where it is written otherwise."""
+    """Layer and heads of ``2-0``, ``2-0,3,5``, or ``2``, which names no heads; None where it is
+    written otherwise.
+    """
     found = PLACE.fullmatch(place.strip())
     if found is None:
         return None

@@ -26,11 +26,12 @@ def relations(
     out: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Tell which head looks along each dependency relation, beside position alone and a choice that was held out.
+    """Tell which head looks along each dependency relation, beside position alone and a choice that
+    was held out.
 
-    The table has one line for each relation: the best head and direction on all sentences, the best fixed offset, and
-    both chosen on one half of the documents (# newdoc) and measured on the other, both ways over several splits, with
-    interval, spread and corrected test.
+    The table has one line for each relation: the best head and direction on all sentences, the best
+    fixed offset, and both chosen on one half of the documents (# newdoc) and measured on the other,
+    both ways over several splits, with interval, spread and corrected test.
 
     Args:
         treebank: A file in CoNLL-U, such as en_ewt-ud-dev.conllu.
@@ -41,7 +42,8 @@ def relations(
         universal: Leave off subtypes of relations, nsubj for nsubj:pass.
         asking: How heads are asked, and how the best one is told.
         out: Write every relation by every score to this file (.csv, .json or .parquet), too.
-        plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png), too.
+        plot: Draw the held-out accuracies beside their baselines to this file (.svg, .pdf or .png),
+            too.
     """
     from headscope.linguistics import read_treebank
     from headscope.studies import relations as relations_of

@@ -30,7 +30,9 @@ DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
 
 
 def _device(_: Any, given: str | None) -> None:
-    """Refuse what is no name of a device, before torch is imported, which knows the devices that are there."""
+    """Refuse what is no name of a device, before torch is imported, which knows the devices that
+    are there.
+    """
     if given is not None and not DEVICE.fullmatch(given):
         raise ValueError(f"there is no device {given!r}; give auto, cpu, cuda, cuda:1, mps or xpu")
 
@@ -41,11 +43,13 @@ class MachineOptions:
     """Where the model runs, and in which precision."""
 
     device: Annotated[str, Parameter(validator=_device)] = "auto"
-    """Where the model runs: auto (the first CUDA GPU where there is one, else the processor), cpu, cuda, cuda:1,
-    mps, xpu."""
+    """Where the model runs: auto (the first CUDA GPU where there is one, else the processor), cpu,
+    cuda, cuda:1, mps, xpu.
+    """
     dtype: Literal["auto", "float32", "bfloat16", "float16", "float64"] = "auto"
-    """Precision of the model's weights: auto is that of its files on a GPU; on the processor half precision is read as
-    float32."""
+    """Precision of the model's weights: auto is that of its files on a GPU; on the processor half
+    precision is read as float32.
+    """
     revision: str | None = None
     """Branch, tag or commit of the model's repository on the hub; by default its main branch."""
     trust_remote_code: Annotated[bool, Parameter(negative="")] = False
@@ -54,11 +58,15 @@ class MachineOptions:
     @property
     def loading(self) -> dict[str, Any]:
         """The options of `headscope.capturing.LoadOptions`."""
-        return {name: getattr(self, name) for name in ("device", "dtype", "revision", "trust_remote_code")}
+        return {
+            name: getattr(self, name)
+            for name in ("device", "dtype", "revision", "trust_remote_code")
+        }
 
 
 def check_model(name: str | None, revision: str | None) -> None:
-    """Raise where a model is named as none is, a revision is of none, or the hub with it cannot be reached.
+    """Raise where a model is named as none is, a revision is of none, or the hub with it cannot be
+    reached.
 
     All of it is told before torch is imported.
 
@@ -83,7 +91,9 @@ class ModelOptions(MachineOptions):
     model: str | None = None
     """Hub name or folder; all-MiniLM-L6-v2 from the extra "demo" by default."""
     batch_size: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
-    """How many texts run at once at most, where a command reads many; by default as many as have 4096 tokens."""
+    """How many texts run at once at most, where a command reads many; by default as many as have
+    4096 tokens.
+    """
     target: str | None = None
     """What the decoder of an encoder-decoder reads; by default what the model itself generates."""
     target_tokenizer: str | None = None
@@ -91,8 +101,9 @@ class ModelOptions(MachineOptions):
     truncate: Annotated[bool, Parameter(negative="")] = False
     """Cut a text that is longer than the model's positions instead of stopping."""
     allow_unfit: Annotated[bool, Parameter(negative="")] = False
-    """Study a model or texts that are not fit for the question all the same: a head that was not trained, a model that
-    sees the word it is to predict, texts that are mostly unknown tokens."""
+    """Study a model or texts that are not fit for the question all the same: a head that was not
+    trained, a model that sees the word it is to predict, texts that are mostly unknown tokens.
+    """
 
     def check(self) -> None:
         """Raise where the model is named as none is, before torch is imported.
@@ -117,7 +128,8 @@ def captured(
     kind: str | None = None,
     **more: Any,
 ) -> Record:
-    """The record of a text, picture or sound; what can be wrong without the model is found before it is loaded.
+    """The record of a text, picture or sound; what can be wrong without the model is found before
+    it is loaded.
 
     Args:
         texts: the text, and the second of a pair.
@@ -146,7 +158,9 @@ def captured(
         media.check_files()
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         model, tokenizer = load_for(options.model, texts[0], **files, **options.loading)
-        target_tokenizer = load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
+        target_tokenizer = (
+            load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
+        )
     reads: dict[str, Any] = {"target": options.target, "truncate": options.truncate} | files
     reads["target_tokenizer"] = target_tokenizer
     if shows_budget:
@@ -163,7 +177,9 @@ def say(line: str) -> None:
 
 
 def say_what(record: Record) -> None:
-    """What a record is of, whether some of its positions have no names, and whether some layers were not seen."""
+    """What a record is of, whether some of its positions have no names, and whether some layers
+    were not seen.
+    """
     say(record.summary)
     if record.model.ran:
         say(f"Ran on {record.model.ran}")
@@ -207,9 +223,11 @@ def status(what: str) -> Generator[None]:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Keep transformers and the hub's client from writing bars, reports and retries between our lines.
+    """Keep transformers and the hub's client from writing bars, reports and retries between our
+    lines.
 
-    That positions are numbered, or layers not seen, is told as a line of its own (`say_what`), not as a warning.
+    That positions are numbered, or layers not seen, is told as a line of its own (`say_what`), not
+    as a warning.
     """
     from huggingface_hub.utils import logging as hub
     from transformers.utils import logging as transformers
@@ -220,7 +238,10 @@ def quiet() -> Generator[None]:
     transformers.disable_progress_bar()
     try:
         with warnings.catch_warnings():
-            for message in ("Some positions have no names", "The attention of some layers was not seen"):
+            for message in (
+                "Some positions have no names",
+                "The attention of some layers was not seen",
+            ):
                 warnings.filterwarnings("ignore", message=message)
             yield
     finally:
@@ -237,12 +258,14 @@ def check_record_name(out: Path) -> None:
     """
     if out.suffix != RECORD_SUFFIX:
         raise FileError(
-            f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it {out.with_suffix(RECORD_SUFFIX)}"
+            f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it "
+            f"{out.with_suffix(RECORD_SUFFIX)}"
         )
 
 
 def check_place(out: Path, kind: str | None = None) -> None:
-    """Raise where a file could not be written, or would replace one of another kind, before any long work.
+    """Raise where a file could not be written, or would replace one of another kind, before any
+    long work.
 
     Args:
         out: the file.
@@ -254,8 +277,13 @@ def check_place(out: Path, kind: str | None = None) -> None:
     if out.is_dir():
         raise FileError(f"--out is the folder {out}; name a file in it")
     if not out.absolute().parent.is_dir():
-        raise FileError(f"Cannot write {out}: there is no folder {out.absolute().parent}; make it first")
+        raise FileError(
+            f"Cannot write {out}: there is no folder {out.absolute().parent}; make it first"
+        )
     if not os.access(out.absolute().parent, os.W_OK):
-        raise FileError(f"Cannot write {out}: the folder {out.absolute().parent} may not be written to; choose another")
+        raise FileError(
+            f"Cannot write {out}: the folder {out.absolute().parent} may not be written to; "
+            "choose another"
+        )
     if not overwriting.get():
         check_kind(out, out.suffix.lower() if kind is None else kind)

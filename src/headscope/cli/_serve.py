@@ -31,9 +31,11 @@ def serve(
     model: ModelOptions | None = None,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
-    """Show a record in the browser, sending what is looked at only; for records that are large, or far away.
+    """Show a record in the browser, sending what is looked at only; for records that are large, or
+    far away.
 
-    The server listens on this machine alone and answers only to who knows the token in the address that it prints.
+    The server listens on this machine alone and answers only to who knows the token in the address
+    that it prints.
 
     Args:
         record: The record file (.safetensors) to show.
@@ -46,7 +48,9 @@ def serve(
         import starlette  # noqa: F401 - what server_of needs, before the record is read
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
-        raise HeadscopeError(f"serve needs the package {error.name}: pip install 'headscope[server]'") from None
+        raise HeadscopeError(
+            f"serve needs the package {error.name}: pip install 'headscope[server]'"
+        ) from None
     from headscope.storage import load
     from headscope.views.opening import View, open_page
 
@@ -101,6 +105,7 @@ def listening_on(port: int) -> socket.socket:
         found.close()
         reason = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
         raise HeadscopeError(
-            f"Cannot listen on port {port}: {reason}; choose another with --port, or leave it out for any free one"
+            f"Cannot listen on port {port}: {reason}; choose another with --port, or leave it out "
+            "for any free one"
         ) from None
     return found

@@ -56,7 +56,8 @@ def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> No
     for path in (out, texts):
         if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
             raise FileError(
-                f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv"
+                f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', "
+                "or take .csv"
             )
     if plot is not None and find_spec("matplotlib") is None:
         raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
@@ -101,7 +102,9 @@ def loaded(
         HeadscopeError: whatever is wrong with texts or model.
     """
     if options.target is not None or options.target_tokenizer is not None:
-        raise TextError("--target and --target-tokenizer belong to one text; this command reads many")
+        raise TextError(
+            "--target and --target-tokenizer belong to one text; this command reads many"
+        )
     from headscope.capturing import check_text
 
     if len(texts) == 1:  # of many, one that cannot be read is left out
@@ -127,19 +130,26 @@ def loaded(
 
 
 def capturing(texts: list[Text], options: ModelOptions, path: Path | None = None) -> dict[str, Any]:
-    """Options of `headscope.capture_many`: a bar on terminals, and a line for each text that is left out.
+    """Options of `headscope.capture_many`: a bar on terminals, and a line for each text that is
+    left out.
 
-    With the file of the texts also ``groups``, the documents that they are of, where the file has that field.
+    With the file of the texts also ``groups``, the documents that they are of, where the file has
+    that field.
     """
     left_out.begin(of=len(texts))
     on_error = _stop if len(texts) == 1 else left_out.number
-    shared = {"truncate": options.truncate, "allow_unfit": options.allow_unfit} | options.read_many()
+    shared = {
+        "truncate": options.truncate,
+        "allow_unfit": options.allow_unfit,
+    } | options.read_many()
     return shared | {"progress": True, "on_error": on_error} | groups_of(path)
 
 
 @contextmanager
 def few_texts_as_a_line() -> Generator[None]:
-    """Say as a line of ours, when a study warns of it before its work, that there are too few texts for any label."""
+    """Say as a line of ours, when a study warns of it before its work, that there are too few texts
+    for any label.
+    """
     show = warnings.showwarning
 
     def line(  # noqa: PLR0917 - as Python calls it
@@ -219,8 +229,13 @@ def write_table(found: Any, out: Path) -> None:
                 writer.writerow(columns)
                 writer.writerows(zip(*columns.values(), strict=True))
         else:
-            rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
-            Path(temporary).write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            rows = [
+                dict(zip(columns, map(_plain, row), strict=True))
+                for row in zip(*columns.values(), strict=True)
+            ]
+            Path(temporary).write_text(
+                json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+            )
 
 
 def _plain(value: Any) -> Any:

@@ -21,23 +21,27 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # What can be captured
 
-Every architecture in these tables can be captured, but for the few that are marked *refused*, with the reason. Yours is
-not here? `headscope support MODEL` tries it.
+Every architecture in these tables can be captured, but for the few that are marked *refused*, with
+the reason. Yours is not here? `headscope support MODEL` tries it.
 
-Found out by trying, with tiny random models{versions}: `headscope support --out support.md`.
-Each model was given two made-up texts, pictures or sounds; the second text, and the second sound where a model knows
-about padding, was shorter and padded.
+Found out by trying, with tiny random models{versions}: `headscope support --out support.md`. Each
+model was given two made-up texts, pictures or sounds; the second text, and the second sound where a
+model knows about padding, was shorter and padded.
 
-- **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser grids of patches
-  have a stack for each, `stage1`, `stage2` ...; a learned query that collects a picture is a `probe`.
-- **route**: how its attention was seen, through transformers' attention interface, through torch's own
-  operators, or from what the model returns where its own matrices prove that (docs/capturing.md).
-- **layer output**: largest difference between the layer outputs recomputed from what was captured and the model's own.
-- **weights**: largest difference between the weights captured while the model ran its own attention and those that it
-  returns itself under eager attention, with a remark where these are not all (LLaVA and its like return those of the
-  text only) or not each head's (WavLM returns the mean over heads, which is compared with ours); `-` where it returns
-  none, where asking for them changes its output (Falcon), or where it returns something else (SqueezeBERT: scores;
-  Swin: windows of the last layer of each stage).
+- **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser
+  grids of patches have a stack for each, `stage1`, `stage2` ...; a learned query that collects a
+  picture is a `probe`.
+- **route**: how its attention was seen, through transformers' attention interface, through torch's
+  own operators, or from what the model returns where its own matrices prove that
+  (docs/capturing.md).
+- **layer output**: largest difference between the layer outputs recomputed from what was captured
+  and the model's own.
+- **weights**: largest difference between the weights captured while the model ran its own attention
+  and those that it returns itself under eager attention, with a remark where these are not all
+  (LLaVA and its like return those of the text only) or not each head's (WavLM returns the mean over
+  heads, which is compared with ours); `-` where it returns none, where asking for them changes its
+  output (Falcon), or where it returns something else (SqueezeBERT: scores; Swin: windows of the
+  last layer of each stage).
 
 Large values (MobileBERT has no norm that holds them down) make both differences large.
 """
@@ -56,9 +60,9 @@ def support(
 ) -> None:
     """Find out by trying what can be captured of a model, or of all architectures that are tested.
 
-    Each is given two made-up texts, pictures or sounds. The columns: the largest difference between the layer outputs
-    recomputed from what was captured and the model's own, and between the weights and those that the model returns
-    itself under eager attention.
+    Each is given two made-up texts, pictures or sounds. The columns: the largest difference between
+    the layer outputs recomputed from what was captured and the model's own, and between the weights
+    and those that the model returns itself under eager attention.
 
     Args:
         model: Hub name or folder; by default tiny random models of every architecture tested.
@@ -82,7 +86,9 @@ def support(
     text = (
         f"{_introduction()}\n{_markdown(found)}"
         if out.suffix == ".md"
-        else json.dumps([dataclasses.asdict(row) for rows in found.values() for row in rows], indent=1)
+        else json.dumps(
+            [dataclasses.asdict(row) for rows in found.values() for row in rows], indent=1
+        )
     )
     with written_whole(out) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -122,14 +128,18 @@ def _all() -> dict[str, list[Support]]:
 
 def _markdown(found: Mapping[str, Iterable[Support]]) -> str:
     return "\n\n".join(
-        "\n".join([*([f"## {kind}", ""] if kind else []), HEADER, *map(_row, rows)]) for kind, rows in found.items()
+        "\n".join([*([f"## {kind}", ""] if kind else []), HEADER, *map(_row, rows)])
+        for kind, rows in found.items()
     )
 
 
 def _row(row: Support) -> str:
     if row.refused:
         return f"| {row.name} | {row.class_name} | refused: {row.refused} | | | |"
-    numbers = ["-" if number is None else f"{number:.0e}" for number in (row.output_difference, row.weights_difference)]
+    numbers = [
+        "-" if number is None else f"{number:.0e}"
+        for number in (row.output_difference, row.weights_difference)
+    ]
     numbers[1] += f" ({row.remark})" if row.remark else ""
     cells = (row.name, row.class_name, "; ".join(row.stacks), ", ".join(row.routes), *numbers)
     return f"| {' | '.join(cells)} |"

@@ -41,19 +41,22 @@ def view(
     norms: Annotated[bool, Parameter(negative="")] = False,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
-    """Capture a text, a sentence pair, a sentence of a treebank, a picture or a sound, and write the viewer page.
+    """Capture a text, a sentence pair, a sentence of a treebank, a picture or a sound, and write
+    the viewer page.
 
     Args:
-        text: The text, or a record file (.safetensors) to show; by default the words of the --treebank's sentence.
+        text: The text, or a record file (.safetensors) to show; by default the words of the
+            --treebank's sentence.
         text_b: The second text of a sentence pair.
-        out: Where to write the page; headscope.html by default. With --texts the folder of the pages.
-        texts: A file of texts (.txt, .jsonl, .csv, .tsv or .parquet), of which each gets a page: 1.html, 2.html ... in
-            the folder headscope-pages or --out. The model is loaded once.
+        out: Where to write the page; headscope.html by default. With --texts the folder of the
+            pages.
+        texts: A file of texts (.txt, .jsonl, .csv, .tsv or .parquet), of which each gets a page:
+            1.html, 2.html ... in the folder headscope-pages or --out. The model is loaded once.
         model: Which model, and what it reads.
         media: Pictures and sound that the model reads.
         page: What the page holds and shows first.
-        norms: Keep what tokens add, too: the quantities contribution, contribution-heads, contribution-residual, alti
-            and rollout.
+        norms: Keep what tokens add, too: the quantities contribution, contribution-heads,
+            contribution-residual, alti and rollout.
         open_: Open the page in the browser.
     """
     from headscope.storage import load
@@ -64,24 +67,36 @@ def view(
     page.check()
     if texts is not None:
         if text is not None or media.given or open_:
-            raise TextError("--texts takes the place of a text, a picture or a sound, and its pages are not opened")
+            raise TextError(
+                "--texts takes the place of a text, a picture or a sound, and its pages are not "
+                "opened"
+            )
         write_pages(texts, out or Path("headscope-pages"), model, page, norms=norms)
         return
     out = out or Path("headscope.html")
     check_place(out, PAGE)
     if out.suffix.lower() not in PAGES:
-        raise FileError(f"--out is {out}, and the viewer is a page; name it {out.with_suffix(PAGE)}")
+        raise FileError(
+            f"--out is {out}, and the viewer is a page; name it {out.with_suffix(PAGE)}"
+        )
     if text is None and page.treebank is not None:
         text = page.gold.text
     media.check(text, text_b)
     if text is not None and text.endswith(RECORD_SUFFIX):
         if text_b is not None:
-            raise TextError(f"{text} is a record file, which holds its texts already; leave {text_b!r} out")
+            raise TextError(
+                f"{text} is a record file, which holds its texts already; leave {text_b!r} out"
+            )
         if norms:
-            raise TextError(f"{text} is a record file; whether it holds norms was chosen when it was captured: --keep")
+            raise TextError(
+                f"{text} is a record file; whether it holds norms was chosen when it was "
+                "captured: --keep"
+            )
         record = load(text)
     else:
-        record = captured((text, text_b), model, out, media=media, keep="norms" if norms else "auto")
+        record = captured(
+            (text, text_b), model, out, media=media, keep="norms" if norms else "auto"
+        )
     options = page.options(record, model)
     with status("Writing the page"):
         path = viewed(record, **options).save(out)
@@ -92,7 +107,9 @@ def view(
         open_page(path.resolve().as_uri())
 
 
-def write_pages(texts: Path, folder: Path, model: ModelOptions, page: PageChoices, *, norms: bool) -> None:
+def write_pages(
+    texts: Path, folder: Path, model: ModelOptions, page: PageChoices, *, norms: bool
+) -> None:
     """A page for each text of a file, named by its number, with the model loaded once.
 
     Raises:
@@ -119,7 +136,9 @@ def write_pages(texts: Path, folder: Path, model: ModelOptions, page: PageChoice
     options: dict[str, Any] = {}
     # a text that is left out is told before the record of any later one comes
     numbers = (number for number in range(len(given)) if number not in lost)
-    for record in capture_many(*source, given, keep="norms" if norms else "auto", on_error=lose, **reading):
+    for record in capture_many(
+        *source, given, keep="norms" if norms else "auto", on_error=lose, **reading
+    ):
         options = page.options(record, model, options.get("evidence"))
         number = next(numbers) + 1
         path = viewed(record, **options).save(folder / f"{number}.html")

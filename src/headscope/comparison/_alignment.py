@@ -27,7 +27,8 @@ class Span:
     Args:
         a: positions in A; empty where only B has it.
         b: positions in B; empty where only A has it.
-        kind: ``"both"``; ``"replaced"``, another word in the same place; ``"a"`` or ``"b"``, only there.
+        kind: ``"both"``; ``"replaced"``, another word in the same place; ``"a"`` or ``"b"``, only
+            there.
     """
 
     a: tuple[int, ...]
@@ -63,7 +64,8 @@ class TokenAlignment:
 
     @cached_property
     def edits(self) -> int:
-        """Tokens inserted, deleted or replaced to make B of A, special ones included; 0 for the same tokens.
+        """Tokens inserted, deleted or replaced to make B of A, special ones included; 0 for the
+        same tokens.
 
         Where words were replaced by more or by fewer, as many as the longer side has.
         """
@@ -82,7 +84,11 @@ class TokenAlignment:
         if self.identity:
             return f"{counts['both']} tokens, the same in both"
         words = {"both": "in both", "replaced": "replaced", "a": "only in A", "b": "only in B"}
-        told = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind] or kind == "both")
+        told = ", ".join(
+            f"{counts[kind]} {word}"
+            for kind, word in words.items()
+            if counts[kind] or kind == "both"
+        )
         return f"{told} (aligned by {self.method})"
 
 
@@ -90,15 +96,17 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
     """The tokens of two records, side by side.
 
     - The same pieces: one by one.
-    - The same texts, cut into other pieces: by characters. Spans are the smallest stretches of text that end where
-      tokens of both end. White space at the ends of a token does not count; special tokens stand by their place
-      (before, between, after the texts), all those of one place together.
-    - The same grids of patches without words, by two models: patch by patch; class tokens and registers by their names,
-      in order, with the fewest edits.
-    - One model, two texts: by the least number of tokens that must be inserted, deleted or replaced (Levenshtein).
-      Between tokens that both have, as many tokens on either side are replaced one by one; otherwise each is only in
-      its own record, as nothing tells which would be which. Pictures between the words must have the same grids; a
-      patch is the same in the same place, and is replaced by nothing.
+    - The same texts, cut into other pieces: by characters. Spans are the smallest stretches of text
+      that end where tokens of both end. White space at the ends of a token does not count; special
+      tokens stand by their place (before, between, after the texts), all those of one place
+      together.
+    - The same grids of patches without words, by two models: patch by patch; class tokens and
+      registers by their names, in order, with the fewest edits.
+    - One model, two texts: by the least number of tokens that must be inserted, deleted or replaced
+      (Levenshtein). Between tokens that both have, as many tokens on either side are replaced one
+      by one; otherwise each is only in its own record, as nothing tells which would be which.
+      Pictures between the words must have the same grids; a patch is the same in the same place,
+      and is replaced by nothing.
 
     Args:
         a: tokens of one record.
@@ -107,21 +115,32 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
         least: part of the tokens that both must have, special ones left out, from 0 to 1.
 
     Raises:
-        RecordError: where no alignment is right: other texts in other tokens, tokens without texts or characters,
-            other grids of patches, or too little in common. Nothing is cut to fit.
+        RecordError: where no alignment is right: other texts in other tokens, tokens without texts
+            or characters, other grids of patches, or too little in common. Nothing is cut to fit.
 
     Example:
-        >>> align(Tokens(pieces=("a", "b")), Tokens(pieces=("a", "x", "b")), same_model=True).summary
+        >>> align(
+        ...     Tokens(pieces=("a", "b")), Tokens(pieces=("a", "x", "b")), same_model=True
+        ... ).summary
         '2 in both, 1 only in B (aligned by edit distance)'
     """
-    if (a.pieces, a.segments) == (b.pieces, b.segments) and (a.grids, a.places) == (b.grids, b.places):
+    if (a.pieces, a.segments) == (b.pieces, b.segments) and (a.grids, a.places) == (
+        b.grids,
+        b.places,
+    ):
         spans = tuple(Span((place,), (place,), "both") for place in range(len(a)))
         return TokenAlignment(spans, "the same tokens", 1.0)
     _check_kind(a, b)
     if a.grids and not same_model:
         _check_wordless(a, b)
         spans, method = _by_names(a, b), "patches"
-    elif not a.grids and a.texts and a.texts == b.texts and a.offsets is not None and b.offsets is not None:
+    elif (
+        not a.grids
+        and a.texts
+        and a.texts == b.texts
+        and a.offsets is not None
+        and b.offsets is not None
+    ):
         spans, method = by_characters(a, b), "characters"
     elif same_model:
         spans, method = _by_names(a, b), "edit distance"
@@ -130,14 +149,17 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
     found = TokenAlignment(spans, method, _shared(spans, a, b))
     if found.shared < least:
         raise RecordError(
-            f"The records have {found.shared:.0%} of their tokens in common (special ones left out), and at least "
-            f"{least:.0%} are wanted (least=); compare texts that differ in a few words"
+            f"The records have {found.shared:.0%} of their tokens in common (special ones left "
+            f"out), and at least {least:.0%} are wanted (least=); compare texts that differ in a "
+            "few words"
         )
     return found
 
 
 def by_edits(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[Span, ...]:
-    """Spans of two lists by the fewest edits, of those with the fewest replacements; see `align`."""
+    """Spans of two lists by the fewest edits, of those with the fewest replacements; see
+    `align`.
+    """
     spans: list[Span] = []
     run: tuple[list[int], list[int]] = ([], [])
     for first, second in [*edit_pairs(a, b), (-1, -1)]:
@@ -177,7 +199,9 @@ def _between(a: list[int], b: list[int]) -> list[Span]:
 
 
 def _components(pieces: Sequence[tuple[int, int, int, int]]) -> list[Span]:
-    """Tokens that overlap, directly or through others, together; (start, stop, side, place) in order of start."""
+    """Tokens that overlap, directly or through others, together; (start, stop, side, place) in
+    order of start.
+    """
     groups: list[tuple[list[int], list[int]]] = []
     end = -1
     for start, stop, side, place in pieces:
@@ -195,9 +219,13 @@ def _kind_of(a: Sequence[int], b: Sequence[int]) -> Kind:
 
 
 def _zones(tokens: Tokens) -> dict[tuple[int, str], list[int]]:
-    """Places of the tokens of each text, and of those that stand for no text before the first and after each text."""
+    """Places of the tokens of each text, and of those that stand for no text before the first and
+    after each text.
+    """
     offsets = tokens.offsets or ()
-    last = {tokens.segments[place]: place for place, offset in enumerate(offsets) if offset is not None}
+    last = {
+        tokens.segments[place]: place for place, offset in enumerate(offsets) if offset is not None
+    }
     found: dict[tuple[int, str], list[int]] = {}
     now = -1
     for place, offset in enumerate(offsets):
@@ -207,13 +235,16 @@ def _zones(tokens: Tokens) -> dict[tuple[int, str], list[int]]:
 
 
 def _trimmed(tokens: Tokens, place: int) -> tuple[int, int]:
-    """Where a token begins and ends in its text, white space at its ends left out; as it is where it is all white.
+    """Where a token begins and ends in its text, white space at its ends left out; as it is where
+    it is all white.
 
     What stands for no text is of no width, after the token before it.
     """
     offsets = tokens.offsets or ()
     if offsets[place] is None:
-        before = next((offset for offset in reversed(offsets[:place]) if offset is not None), (0, 0))
+        before = next(
+            (offset for offset in reversed(offsets[:place]) if offset is not None), (0, 0)
+        )
         return before[1], before[1]
     start, stop = offsets[place] or (0, 0)
     piece = tokens.texts[tokens.segments[place]][start:stop]
@@ -237,7 +268,10 @@ def _names(tokens: Tokens) -> list[Hashable]:
     """What is the same in two records: a text's piece, a picture's place."""
     words = zip(tokens.segments, tokens.pieces, strict=True)
     patches = zip(tokens.pictures or (), tokens.places or (), strict=True)
-    return [patch if _is_patch(tokens, at) else word for at, (word, patch) in enumerate(zip_longest(words, patches))]
+    return [
+        patch if _is_patch(tokens, at) else word
+        for at, (word, patch) in enumerate(zip_longest(words, patches))
+    ]
 
 
 def _is_patch(tokens: Tokens, token: int) -> bool:
@@ -245,7 +279,9 @@ def _is_patch(tokens: Tokens, token: int) -> bool:
 
 
 def _shared(spans: Sequence[Span], a: Tokens, b: Tokens) -> float:
-    """Part of the tokens of both that are in both; special ones count only where there is nothing else."""
+    """Part of the tokens of both that are in both; special ones count only where there is nothing
+    else.
+    """
     counted = [[not special for special in tokens.special] for tokens in (a, b)]
     if not any(map(any, counted)):
         counted = [[True] * len(tokens) for tokens in (a, b)]
@@ -258,19 +294,22 @@ def _shared(spans: Sequence[Span], a: Tokens, b: Tokens) -> float:
 def _check_kind(a: Tokens, b: Tokens) -> None:
     if a.grids != b.grids:
         raise RecordError(
-            f"The patches of the two records are no parts of one grid: {_in_words(a)} in A, {_in_words(b)} in B; "
-            "compare pictures that are cut into as many rows and columns"
+            f"The patches of the two records are no parts of one grid: {_in_words(a)} in A, "
+            f"{_in_words(b)} in B; compare pictures that are cut into as many rows and columns"
         )
     if a.times or b.times:
         raise RecordError(
-            f"The tokens are those of sounds, of {len(a)} and {len(b)} parts; only those with the same parts can be "
-            "compared"
+            f"The tokens are those of sounds, of {len(a)} and {len(b)} parts; only those with the "
+            "same parts can be compared"
         )
 
 
 def _in_words(tokens: Tokens) -> str:
     """The grids of patches, in rows and columns."""
-    return " and ".join(f"{rows} x {columns} patches" for rows, columns in tokens.grids) or "no picture"
+    return (
+        " and ".join(f"{rows} x {columns} patches" for rows, columns in tokens.grids)
+        or "no picture"
+    )
 
 
 def _check_wordless(a: Tokens, b: Tokens) -> None:
@@ -278,8 +317,8 @@ def _check_wordless(a: Tokens, b: Tokens) -> None:
         pairs = zip(tokens.worded, tokens.special, strict=True)
         if any(worded and not special for worded, special in pairs):
             raise RecordError(
-                "The records are of two models and hold words beside pictures, which have no common measure; capture "
-                "both models on the picture alone, or one model on both"
+                "The records are of two models and hold words beside pictures, which have no "
+                "common measure; capture both models on the picture alone, or one model on both"
             )
 
 
@@ -287,11 +326,11 @@ def _why_not(a: Tokens, b: Tokens) -> str:
     if not (a.texts and b.texts) or a.texts == b.texts:
         missing = "texts" if not (a.texts and b.texts) else "offsets of their tokens in the text"
         return (
-            f"The records are of two models, cut their text into other tokens, and hold no {missing}; capture both "
-            "with headscope.capture and a fast tokenizer"
+            "The records are of two models, cut their text into other tokens, and hold no "
+            f"{missing}; capture both with headscope.capture and a fast tokenizer"
         )
     return (
-        f"The records are of two models and of two texts ({a.texts[0][:40]!r} and {b.texts[0][:40]!r}), so that what "
-        "is due to the model and what to the text could not be told apart; capture both models on the same text, or "
-        "one model on both"
+        f"The records are of two models and of two texts ({a.texts[0][:40]!r} and "
+        f"{b.texts[0][:40]!r}), so that what is due to the model and what to the text could not "
+        "be told apart; capture both models on the same text, or one model on both"
     )

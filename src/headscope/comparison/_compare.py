@@ -40,7 +40,8 @@ ROUNDING = "give spread= (--spread) for two texts or seeds that say nothing"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison(Result):
-    """Two records beside each other, or several pairs of them: what `compare` found. Prints itself as a table.
+    """Two records beside each other, or several pairs of them: what `compare` found. Prints itself
+    as a table.
 
     Args:
         a: the first record of the first pair.
@@ -61,7 +62,9 @@ class Comparison(Result):
 
     def __getitem__(self, name: str) -> StackComparison:
         if name not in self.stacks:
-            raise RecordError(f"This comparison has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}")
+            raise RecordError(
+                f"This comparison has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}"
+            )
         return self.stacks[name]
 
     @property
@@ -70,10 +73,12 @@ class Comparison(Result):
         return len(next(iter(self.stacks.values())).matched)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every head of every stack as a table, one list for each column; `to_pandas` and its like are made of it.
+        """Every head of every stack as a table, one list for each column; `to_pandas` and its like
+        are made of it.
 
-        ``distance`` is the Jensen-Shannon distance in nats, mean over rows and texts; ``beyond`` tells whether it is
-        more than ``spread``; both columns are left out where no baseline was given.
+        ``distance`` is the Jensen-Shannon distance in nats, mean over rows and texts; ``beyond``
+        tells whether it is more than ``spread``; both columns are left out where no baseline was
+        given.
         """
         return joined([stack.columns() for stack in self.stacks.values()])
 
@@ -102,11 +107,15 @@ class Comparison(Result):
         """The heads of every stack that moved most."""
         blocks: list[TextTable | str] = []
         for name, stack in self.stacks.items():
-            lines = [*([f"{name}:"] if len(self.stacks) > 1 else []), *_tokens(stack), *stack.said()[1:]]
+            lines = [
+                *([f"{name}:"] if len(self.stacks) > 1 else []),
+                *_tokens(stack),
+                *stack.said()[1:],
+            ]
             if stack.candidates > 1:
                 lines.append(
-                    f"Heads of A beside the nearest of {stack.candidates} heads of B, chosen on these texts: "
-                    "numbers of heads mean nothing across these models"
+                    f"Heads of A beside the nearest of {stack.candidates} heads of B, chosen on "
+                    "these texts: numbers of heads mean nothing across these models"
                 )
             blocks += ["\n".join(lines), TextTable.of_rows(stack.lines(), says=SAYS)]
         return [*blocks, *(f"Stack {name!r} is only in one of them" for name in self.left_out)]
@@ -131,37 +140,42 @@ def compare(
     least: float = LEAST,
     **over: Unpack[OverTexts],
 ) -> Comparison:
-    """Set two records beside each other, token by token and head by head, or say why that would not be right.
+    """Set two records beside each other, token by token and head by head, or say why that would not
+    be right.
 
-    Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's two texts by edit
-    distance; two tokenizers of one text by characters, weights summed over the tokens of a key and averaged over those
-    of a query (Clark et al. 2019); patches of pictures by their places in the same grid. Two models and two texts at
-    once are refused. Of each query that both have, the attention of both heads is compared by the Jensen-Shannon
-    divergence (Clark et al. 2019, section 6; natural logarithm, no square root, no smoothing), where all keys that
-    only one of them has count as one. What a row gives to such keys is kept: nothing is renormalised.
+    Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's
+    two texts by edit distance; two tokenizers of one text by characters, weights summed over the
+    tokens of a key and averaged over those of a query (Clark et al. 2019); patches of pictures by
+    their places in the same grid. Two models and two texts at once are refused. Of each query that
+    both have, the attention of both heads is compared by the Jensen-Shannon divergence (Clark et
+    al. 2019, section 6; natural logarithm, no square root, no smoothing), where all keys that only
+    one of them has count as one. What a row gives to such keys is kept: nothing is renormalised.
 
-    Heads are matched by number where the stacks have the same layers and heads and the models are of one type;
-    otherwise each head of A is set against the nearest of all heads of B, which makes distances small: the table says
-    how many there were to choose from.
+    Heads are matched by number where the stacks have the same layers and heads and the models are
+    of one type; otherwise each head of A is set against the nearest of all heads of B, which makes
+    distances small: the table says how many there were to choose from.
 
-    A head counts as moved where its distance is larger than the spread: the largest distance that it has among the
-    pairs of ``spread=`` (of k pairs one more of their kind is the largest by chance with 1 / (k + 1)). Of several pairs
-    of records the lower end of the interval over texts must lie above. Without ``spread=`` heads are ranked and no
-    more; pages then hatch those that moved by no more than rounding may make.
+    A head counts as moved where its distance is larger than the spread: the largest distance that
+    it has among the pairs of ``spread=`` (of k pairs one more of their kind is the largest by
+    chance with 1 / (k + 1)). Of several pairs of records the lower end of the interval over texts
+    must lie above. Without ``spread=`` heads are ranked and no more; pages then hatch those that
+    moved by no more than rounding may make.
 
     Args:
         a: a record, or one for each text.
         b: as many others.
-        stack: which stack, or those of A and of B where they are called otherwise; by default all that both have.
+        stack: which stack, or those of A and of B where they are called otherwise; by default all
+            that both have.
         heads: how heads are matched: ``"number"``, ``"best"`` (the nearest), or ``"auto"``.
-        spread: pairs of records whose differences say nothing: two seeds of one model, two texts with one meaning.
+        spread: pairs of records whose differences say nothing: two seeds of one model, two texts
+            with one meaning.
         least: part of the tokens that both records must have.
-        **over: ``confidence`` of the intervals over texts (0.95); ``groups``, the document that each pair of records is
-            of, by name or number, so that they are over documents.
+        **over: ``confidence`` of the intervals over texts (0.95); ``groups``, the document that
+            each pair of records is of, by name or number, so that they are over documents.
 
     Raises:
-        RecordError: where the tokens cannot be aligned, no stack is in both, or the numbers of records, or of groups,
-            differ.
+        RecordError: where the tokens cannot be aligned, no stack is in both, or the numbers of
+            records, or of groups, differ.
 
     Example:
         >>> from headscope.testing import random_record
@@ -172,7 +186,9 @@ def compare(
     options = _Options(heads=heads, least=least, **over)
     parse_groups(options.groups, len(pairs), "record")
     names = _stack_names(pairs[0], stack)
-    found = {ours: _compared(pairs, list(spread), (ours, theirs), options) for ours, theirs in names}
+    found = {
+        ours: _compared(pairs, list(spread), (ours, theirs), options) for ours, theirs in names
+    }
     alone = () if stack is not None else sorted(set(pairs[0][0].stacks) ^ set(pairs[0][1].stacks))
     return Comparison(a=pairs[0][0], b=pairs[0][1], stacks=found, left_out=tuple(alone))
 
@@ -186,8 +202,13 @@ class _Options:
 
 
 def same_model(a: Record, b: Record) -> bool:
-    """Whether two records are of one model, as far as they tell: name, revision, class and heads."""
-    facts = [(each.model.name, each.model.revision, each.model.class_name, _shape(each)) for each in (a, b)]
+    """Whether two records are of one model, as far as they tell: name, revision, class and
+    heads.
+    """
+    facts = [
+        (each.model.name, each.model.revision, each.model.class_name, _shape(each))
+        for each in (a, b)
+    ]
     return facts[0] == facts[1]
 
 
@@ -195,7 +216,9 @@ def _shape(record: Record) -> dict[str, tuple[Cell, ...]]:
     return {name: cells_of(stack) for name, stack in record.stacks.items()}
 
 
-def _compared(pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], options: _Options) -> StackComparison:
+def _compared(
+    pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], options: _Options
+) -> StackComparison:
     grids = _grids(pairs, names, options)
     _check_cells(grids)
     how = matching_of(options.heads, grids[0], (pairs[0][0].model, pairs[0][1].model))
@@ -225,7 +248,10 @@ def _compared(pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], opti
 
 def _grids(pairs: list[Pair], names: tuple[str, str], options: _Options) -> list[Grid]:
     several = len(pairs) > 1
-    return [_grid(pair, names, options, f"Pair {number}: " * several) for number, pair in enumerate(pairs)]
+    return [
+        _grid(pair, names, options, f"Pair {number}: " * several)
+        for number, pair in enumerate(pairs)
+    ]
 
 
 def _grid(pair: Pair, names: tuple[str, str], options: _Options, where: str) -> Grid:
@@ -234,13 +260,18 @@ def _grid(pair: Pair, names: tuple[str, str], options: _Options, where: str) -> 
     try:
         query = align(a.query, b.query, same_model=same, least=options.least)
         key = (
-            query if (a.key, b.key) == (a.query, b.query) else align(a.key, b.key, same_model=same, least=options.least)
+            query
+            if (a.key, b.key) == (a.query, b.query)
+            else align(a.key, b.key, same_model=same, least=options.least)
         )
     except RecordError as error:
         raise RecordError(f"{where}{error}") from None
     grid = Grid(a, b, query, key, (pair[0].model.dtype, pair[1].model.dtype))
     if not len(grid.rows):
-        raise RecordError(f"No query of stack {names[0]!r} is in both records, so that there is nothing to compare")
+        raise RecordError(
+            f"No query of stack {names[0]!r} is in both records, so that there is nothing to "
+            "compare"
+        )
     return grid
 
 
@@ -254,7 +285,9 @@ def _matched(grids: list[Grid], how: str) -> tuple[Matched, ...]:
 def _rounding(grid: Grid, matched: Matched) -> np.ndarray:
     """What rounding may make, for each head of A."""
     theirs = dict(zip(matched.cells, matched.partners, strict=True))
-    return np.concatenate([grid.rounding(layer.layer, theirs[layer.layer, 0][0]) for layer in grid.a])
+    return np.concatenate(
+        [grid.rounding(layer.layer, theirs[layer.layer, 0][0]) for layer in grid.a]
+    )
 
 
 def _check_cells(grids: list[Grid]) -> None:
@@ -264,8 +297,9 @@ def _check_cells(grids: list[Grid]) -> None:
             cells_of(grids[0].b),
         ):
             raise RecordError(
-                f"The records have {len(cells_of(grids[0].a))} and {len(cells_of(grids[0].b))} heads, and others of "
-                f"them {len(cells_of(grid.a))} and {len(cells_of(grid.b))}; give records of the same two models"
+                f"The records have {len(cells_of(grids[0].a))} and {len(cells_of(grids[0].b))} "
+                f"heads, and others of them {len(cells_of(grid.a))} and {len(cells_of(grid.b))}; "
+                "give records of the same two models"
             )
 
 
@@ -273,9 +307,14 @@ def _pairs(a: Any, b: Any) -> list[Pair]:
     firsts, seconds = (list(each) if isinstance(each, Iterable) else [each] for each in (a, b))
     for record in (*firsts, *seconds):
         if not isinstance(record, Record):
-            raise RecordError(f"compare takes records, or as many on either side, not a {type(record).__name__}")
+            raise RecordError(
+                f"compare takes records, or as many on either side, not a {type(record).__name__}"
+            )
     if len(firsts) != len(seconds) or not firsts:
-        raise RecordError(f"compare was given {len(firsts)} and {len(seconds)} records; give as many, at least one")
+        raise RecordError(
+            f"compare was given {len(firsts)} and {len(seconds)} records; give as many, at least "
+            "one"
+        )
     return list(zip(firsts, seconds, strict=True))
 
 
@@ -289,8 +328,9 @@ def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[
     if not found:
         there = [", ".join(map(repr, record.stacks)) for record in pair]
         raise RecordError(
-            f"The records have the stacks {there[0]} and {there[1]}, none in common; say which belong together with "
-            f"stack=({next(iter(pair[0].stacks))!r}, {next(iter(pair[1].stacks))!r})"
+            f"The records have the stacks {there[0]} and {there[1]}, none in common; say which "
+            f"belong together with stack=({next(iter(pair[0].stacks))!r}, "
+            f"{next(iter(pair[1].stacks))!r})"
         )
     return found
 
@@ -300,7 +340,14 @@ def _tokens(stack: StackComparison) -> list[str]:
     lines, first = [], ""
     if len(stack.matched) > 1:
         lengths = [each.distances.shape[1] for each in stack.matched]
-        lines, first = [f"{len(lengths)} texts, {length_said(lengths)} that both have"], " of the first"
+        lines, first = (
+            [f"{len(lengths)} texts, {length_said(lengths)} that both have"],
+            " of the first",
+        )
     if stack.query == stack.key:
         return [*lines, f"Tokens{first}: {stack.query.summary}"]
-    return [*lines, f"Query tokens{first}: {stack.query.summary}", f"Key tokens{first}: {stack.key.summary}"]
+    return [
+        *lines,
+        f"Query tokens{first}: {stack.query.summary}",
+        f"Key tokens{first}: {stack.key.summary}",
+    ]

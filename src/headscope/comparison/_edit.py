@@ -17,10 +17,12 @@ LARGEST = 2**26
 def edit_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
     """The pairs of places of an alignment with the fewest insertions, deletions and replacements.
 
-    Of several with as few, one with the fewest replacements, which has the most equal pairs; of several of those, the
-    one that pairs as late as possible. ``(i, None)`` is a deletion, ``(None, j)`` an insertion.
+    Of several with as few, one with the fewest replacements, which has the most equal pairs; of
+    several of those, the one that pairs as late as possible. ``(i, None)`` is a deletion, ``(None,
+    j)`` an insertion.
 
-    Source: Levenshtein 1966; Wagner and Fischer 1974. Equal beginnings and ends are paired first, which costs nothing.
+    Source: Levenshtein 1966; Wagner and Fischer 1974. Equal beginnings and ends are paired first,
+    which costs nothing.
 
     Args:
         a: one list.
@@ -81,15 +83,19 @@ def _traced(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
 
 
 def _costs(a: Sequence[Hashable], b: Sequence[Hashable]) -> Int[np.ndarray, "first second"]:
-    """Cost of making the first j of b out of the first i of a: an edit has more than all replacements together."""
+    """Cost of making the first j of b out of the first i of a: an edit has more than all
+    replacements together.
+    """
     if len(a) * len(b) > LARGEST:
         raise RecordError(
-            f"The records differ in a stretch of {len(a)} and {len(b)} tokens, which is too long to be aligned; "
-            "compare shorter texts, or texts that differ in fewer words"
+            f"The records differ in a stretch of {len(a)} and {len(b)} tokens, which is too long "
+            "to be aligned; compare shorter texts, or texts that differ in fewer words"
         )
     one = len(a) + len(b) + 1
     number: dict[Hashable, int] = {}
-    first, second = (np.array([number.setdefault(entry, len(number)) for entry in of], int) for of in (a, b))
+    first, second = (
+        np.array([number.setdefault(entry, len(number)) for entry in of], int) for of in (a, b)
+    )
     line = one * np.arange(len(b) + 1)
     found = np.empty((len(a) + 1, len(b) + 1), np.int32 if 2 * one * one < 2**31 else np.int64)
     found[0] = line

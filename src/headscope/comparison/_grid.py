@@ -46,13 +46,16 @@ class Grid:
         return self.query.identity and self.key.identity
 
     def weights(self, side: Side, layer: int) -> Float[np.ndarray, "head query key"]:
-        """Weights of a layer of one of the stacks, spans for tokens: sums over keys, means over queries.
+        """Weights of a layer of one of the stacks, spans for tokens: sums over keys, means over
+        queries.
 
         Rows and columns of spans that are only in the other stack are 0. No row is renormalised.
 
         Source: Clark et al. 2019, section 4.1, from word pieces to words.
         """
-        weights = np.asarray((self.a if side == "a" else self.b).layer(layer).weights_of(), np.float64)
+        weights = np.asarray(
+            (self.a if side == "a" else self.b).layer(layer).weights_of(), np.float64
+        )
         if self.identity:
             return weights
         to = _members(self.key, side, weights.shape[2])
@@ -66,38 +69,52 @@ class Grid:
         return self.query.places("both")
 
     def compared(self, side: Side, layer: int) -> Float[np.ndarray, "head row column"]:
-        """Rows of the query spans that both have, as distributions that can be set against each other.
+        """Rows of the query spans that both have, as distributions that can be set against each
+        other.
 
-        Columns: the keys that both have, those that were replaced, all that only this record has in one, and what the
-        row lacks of 1 (learned sinks, heads whose output was replaced).
+        Columns: the keys that both have, those that were replaced, all that only this record has in
+        one, and what the row lacks of 1 (learned sinks, heads whose output was replaced).
         """
         weights = self.weights(side, layer)[:, self.rows]
         there = self.key.places("both", "replaced")
         alone = weights[:, :, self.key.places("a", "b")].sum(axis=-1, keepdims=True)
         lost = 1 - weights.sum(axis=-1, keepdims=True)
         rounding = max(LOST, ROUNDINGS * self._epsilon(side, layer))
-        return np.concatenate([weights[:, :, there], alone, np.where(lost > rounding, lost, 0.0)], axis=-1)
+        return np.concatenate(
+            [weights[:, :, there], alone, np.where(lost > rounding, lost, 0.0)], axis=-1
+        )
 
     def distances(self, layer: int, other: int) -> Float[np.ndarray, "head row"]:
-        """Jensen-Shannon distance of each head of a layer of A and the same head of one of B, row by row, in nats."""
-        return jensen_shannon_parts(self.compared("a", layer), self.compared("b", other)).sum(axis=-1)
+        """Jensen-Shannon distance of each head of a layer of A and the same head of one of B, row
+        by row, in nats.
+        """
+        return jensen_shannon_parts(self.compared("a", layer), self.compared("b", other)).sum(
+            axis=-1
+        )
 
     def _epsilon(self, side: Side, layer: int) -> float:
         return epsilon_of((self.a if side == "a" else self.b).layer(layer), dtypes=self.dtypes)
 
     def rounding(self, layer: int, other: int) -> Float[np.ndarray, " head"]:
-        """Distance that rounding alone may make, of each head of a layer of A, in nats; see `rounding_distance`."""
+        """Distance that rounding alone may make, of each head of a layer of A, in nats; see
+        `rounding_distance`.
+        """
         rows = self.compared("a", layer)
-        found = rounding_distance(rows, epsilon_of(self.a.layer(layer), self.b.layer(other), dtypes=self.dtypes))
+        found = rounding_distance(
+            rows, epsilon_of(self.a.layer(layer), self.b.layer(other), dtypes=self.dtypes)
+        )
         return found.mean(axis=-1) if len(self.rows) else np.full(len(found), np.nan)
 
 
-def rounding_distance(weights: Float[np.ndarray, "head query key"], epsilon: float) -> Float[np.ndarray, "head query"]:
+def rounding_distance(
+    weights: Float[np.ndarray, "head query key"], epsilon: float
+) -> Float[np.ndarray, "head query"]:
     """Jensen-Shannon distance of each row from itself with rounded scores, in nats; to first order.
 
-    A score s that is rounded to ``s (1 + e)`` changes its weight by the part ``e |s|``, and scores lie about ``-ln w``
-    below the largest; so a weight is off by the part ``d = e (1 - ln w)``, twice that between two records, and the
-    distance is ``sum_k w (2 d)^2 / 8``. (Ours. It says nothing of what rounding does in the layers below.)
+    A score s that is rounded to ``s (1 + e)`` changes its weight by the part ``e |s|``, and scores
+    lie about ``-ln w`` below the largest; so a weight is off by the part ``d = e (1 - ln w)``,
+    twice that between two records, and the distance is ``sum_k w (2 d)^2 / 8``. (Ours. It says
+    nothing of what rounding does in the layers below.)
 
     Args:
         weights: attention, axes head, query, key.
@@ -112,25 +129,32 @@ def rounding_distance(weights: Float[np.ndarray, "head query key"], epsilon: flo
 
 
 def epsilon_of(*layers: Layer, dtypes: Sequence[str] = ()) -> float:
-    """Distance of 1 from the next number, in the coarsest numbers that weights of these layers come from."""
+    """Distance of 1 from the next number, in the coarsest numbers that weights of these layers come
+    from.
+    """
     names = [*dtypes, *(array.dtype.name for layer in layers for array in _sources(layer))]
     return max((EPSILON.get(name, SINGLE) for name in names), default=SINGLE)
 
 
 def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
-    """The spans as tokens: ``−word`` only in A, ``+word`` only in B, ``old→new`` replaced; else as B calls them.
+    """The spans as tokens: ``−word`` only in A, ``+word`` only in B, ``old→new`` replaced; else as
+    B calls them.
 
     Patches stay where they are in their picture.
     """
     labels, special, segments, patches = [], [], [], []
     for span in alignment.spans:
         old, new = (_text(tokens, places) for tokens, places in ((a, span.a), (b, span.b)))
-        labels.append({"both": new, "replaced": f"{old}→{new}", "a": f"−{old}", "b": f"+{new}"}[span.kind])
+        labels.append(
+            {"both": new, "replaced": f"{old}→{new}", "a": f"−{old}", "b": f"+{new}"}[span.kind]
+        )
         tokens, places = (b, span.b) if span.b else (a, span.a)
         special.append(all(tokens.special[place] for place in places))
         segments.append(tokens.segments[places[0]])
         patches.append(_patch(tokens, places[0]))
-    found = Tokens(pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments))
+    found = Tokens(
+        pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments)
+    )
     if not b.grids:
         return found
     pictures, at = zip(*patches, strict=True)

@@ -17,7 +17,9 @@ from headscope.record import ModelFacts, Stack
 Cell = tuple[int, int]
 MATCHINGS = ("auto", "number", "best")
 MOST_ROWS = 64
-"""Rows that are looked at to find the best match of every head; evenly spaced where there are more."""
+"""Rows that are looked at to find the best match of every head; evenly spaced where there are
+more.
+"""
 LEAST = 1e-300
 """Stands for 0 in a logarithm that is then multiplied by 0."""
 
@@ -47,19 +49,23 @@ def cells_of(stack: Stack) -> tuple[Cell, ...]:
     return tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
 
 
-def matching_of(wanted: str, grid: Grid, models: tuple[ModelFacts, ModelFacts]) -> Literal["number", "best"]:
+def matching_of(
+    wanted: str, grid: Grid, models: tuple[ModelFacts, ModelFacts]
+) -> Literal["number", "best"]:
     """Whether heads are set against those of the same number, or the one nearest to each.
 
     Raises:
-        RecordError: where it is none of these, or numbers were asked for and the stacks have other heads.
+        RecordError: where it is none of these, or numbers were asked for and the stacks have other
+            heads.
     """
     same = cells_of(grid.a) == cells_of(grid.b)
     if wanted not in MATCHINGS:
         raise RecordError(f"heads={wanted!r}: wanted is one of {', '.join(map(repr, MATCHINGS))}")
     if wanted == "number" and not same:
         raise RecordError(
-            f"heads='number': the stacks have {len(cells_of(grid.a))} heads in {len(grid.a)} layers and "
-            f"{len(cells_of(grid.b))} in {len(grid.b)}, not the same ones; take heads='best'"
+            f"heads='number': the stacks have {len(cells_of(grid.a))} heads in {len(grid.a)} "
+            f"layers and {len(cells_of(grid.b))} in {len(grid.b)}, not the same ones; take "
+            "heads='best'"
         )
     if wanted != "auto":
         return "number" if wanted == "number" else "best"
@@ -78,14 +84,23 @@ def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> Matched:
     theirs = {layer.layer: grid.compared("b", layer.layer) for layer in grid.b}
     found, at = [], iter(partners)
     for layer in grid.a:
-        beside = np.stack([theirs[number][head] for _, (number, head) in zip(range(layer.heads), at, strict=False)])
+        beside = np.stack(
+            [
+                theirs[number][head]
+                for _, (number, head) in zip(range(layer.heads), at, strict=False)
+            ]
+        )
         found.append(jensen_shannon_parts(grid.compared("a", layer.layer), beside).sum(axis=-1))
     return Matched(cells_of(grid.a), partners, np.concatenate(found))
 
 
 def all_distances(grid: Grid) -> Float[np.ndarray, "head other_head"]:
-    """Mean distance of every head of A from every head of B over rows, at most `MOST_ROWS` of them, in nats."""
-    rows = np.unique(np.linspace(0, len(grid.rows) - 1, min(MOST_ROWS, len(grid.rows))).round().astype(int))
+    """Mean distance of every head of A from every head of B over rows, at most `MOST_ROWS` of them,
+    in nats.
+    """
+    rows = np.unique(
+        np.linspace(0, len(grid.rows) - 1, min(MOST_ROWS, len(grid.rows))).round().astype(int)
+    )
     ours, theirs = (
         np.concatenate([grid.compared(side, layer.layer)[:, rows] for layer in stack])
         for side, stack in (("a", grid.a), ("b", grid.b))
@@ -105,7 +120,9 @@ def _entropy(rows: np.ndarray) -> np.ndarray:
 
 
 def best_partners(grids: Sequence[Grid]) -> tuple[Cell, ...]:
-    """The head of B that is nearest to each head of A, by the mean distance over texts; the first of equals."""
+    """The head of B that is nearest to each head of A, by the mean distance over texts; the first
+    of equals.
+    """
     mean = np.mean([all_distances(grid) for grid in grids], axis=0)
     cells = cells_of(grids[0].b)
     return tuple(cells[place] for place in mean.argmin(axis=1))

@@ -38,9 +38,10 @@ class OutputChange:
     Args:
         kind: ``"tokens"`` or ``"classes"``, distributions; ``"states"``, vectors; ``"number"``.
         labels: what stands at each position; a single one for a whole text.
-        values: at each position ``KL(intact || changed) = sum_y p ln(p / p')`` in nats, of states the cosine distance
-            ``1 - cos``, of numbers the absolute difference.
-        before: at each position the most probable guesses of the intact model; none where it does not guess.
+        values: at each position ``KL(intact || changed) = sum_y p ln(p / p')`` in nats, of states
+            the cosine distance ``1 - cos``, of numbers the absolute difference.
+        before: at each position the most probable guesses of the intact model; none where it does
+            not guess.
         after: the same of the changed model.
     """
 
@@ -126,7 +127,9 @@ class Effect(Result):
 
     @property
     def moved(self) -> Float[np.ndarray, "layer head"]:
-        """How far each head of the first stack moved: Jensen-Shannon distance in nats, mean over rows and texts."""
+        """How far each head of the first stack moved: Jensen-Shannon distance in nats, mean over
+        rows and texts.
+        """
         return self.stack.map()
 
     def columns(self) -> dict[str, list[Any]]:
@@ -135,7 +138,9 @@ class Effect(Result):
         cells = zip(found["stack"], found["layer"], found["head"], strict=True)
         return {
             **{name: found[name] for name in found if not name.startswith("other_")},
-            "changed": [(layer, head) in self.comparison[stack].changed for stack, layer, head in cells],
+            "changed": [
+                (layer, head) in self.comparison[stack].changed for stack, layer, head in cells
+            ],
         }
 
     def __repr__(self) -> str:
@@ -156,7 +161,10 @@ class Effect(Result):
         blocks: list[TextTable | str] = list(self.output.guesses())
         if len(self.outputs) > 1:
             means = [output.mean for output in self.outputs]
-            blocks.append(f"Over all texts: mean {np.mean(means):.4g}, from {min(means):.4g} to {max(means):.4g}")
+            blocks.append(
+                f"Over all texts: mean {np.mean(means):.4g}, from {min(means):.4g} to "
+                f"{max(means):.4g}"
+            )
         return [*blocks, *self.comparison._blocks()]
 
 

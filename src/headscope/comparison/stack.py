@@ -17,7 +17,19 @@ from headscope.errors import RecordError
 from headscope.evidence import interval, p_shown
 from headscope.measures import jensen_shannon_parts
 
-FIELDS = ("stack", "layer", "head", "other_layer", "other_head", "distance", "low", "high", "spread", "beyond", "texts")
+FIELDS = (
+    "stack",
+    "layer",
+    "head",
+    "other_layer",
+    "other_head",
+    "distance",
+    "low",
+    "high",
+    "spread",
+    "beyond",
+    "texts",
+)
 BASELINE = ("spread", "beyond")
 """Columns that only a baseline fills."""
 
@@ -30,13 +42,16 @@ class StackComparison:
         name: of the stack of A.
         grid: the first pair of records on their common tokens.
         matched: for each pair of records the heads that were set against each other.
-        spread: distance of each head that says nothing yet, in nats: the largest in ``nulls``, or what rounding makes.
+        spread: distance of each head that says nothing yet, in nats: the largest in ``nulls``, or
+            what rounding makes.
         spread_of: what that is.
-        candidates: how many heads of B each was chosen from as the nearest; 1 where heads are matched by number.
+        candidates: how many heads of B each was chosen from as the nearest; 1 where heads are
+            matched by number.
         changed: heads that were changed on purpose.
         confidence: of the intervals over texts, or over their documents.
         groups: the document that each text is of; None where nobody knows.
-        nulls: distances of the heads in each change, or pair, that says nothing; NaN for heads that it changes itself.
+        nulls: distances of the heads in each change, or pair, that says nothing; NaN for heads that
+            it changes itself.
         can_move: heads that the change can reach, those above it; None for all.
     """
 
@@ -69,16 +84,20 @@ class StackComparison:
 
     @cached_property
     def rank(self) -> tuple[int, float]:
-        """Place of the sum over all heads among those of ``nulls``, 1 the largest, and its p: place / (k + 1).
+        """Place of the sum over all heads among those of ``nulls``, 1 the largest, and its p: place
+        / (k + 1).
 
-        One rank of one sum: heads move together, so that a number of heads is no sum of independent chances. Heads that
-        are not counted, or were changed in one of the nulls, are left out on all sides.
+        One rank of one sum: heads move together, so that a number of heads is no sum of independent
+        chances. Heads that are not counted, or were changed in one of the nulls, are left out on
+        all sides.
 
         Raises:
             RecordError: where there is no null.
         """
         if not self.nulls:
-            raise RecordError("There is no baseline to rank the change among; give spread= or controls=")
+            raise RecordError(
+                "There is no baseline to rank the change among; give spread= or controls="
+            )
         shared = self.counting & ~np.isnan(self.nulls).any(axis=0)
         total = self.moved[shared].sum()
         place = 1 + sum(bool(null[shared].sum() >= total) for null in self.nulls)
@@ -111,7 +130,9 @@ class StackComparison:
 
     @cached_property
     def moved(self) -> Float[np.ndarray, " head"]:
-        """Jensen-Shannon distance of each head, mean over rows and then over texts, in nats: 0 to ln 2 = 0.6931."""
+        """Jensen-Shannon distance of each head, mean over rows and then over texts, in nats: 0 to
+        ln 2 = 0.6931.
+        """
         return self.values.mean(axis=0)
 
     @property
@@ -129,11 +150,15 @@ class StackComparison:
     @cached_property
     def interval(self) -> Float[np.ndarray, "head 2"]:
         """Interval of `moved` over texts, or over their documents; NaN for a single one."""
-        return interval(self.values, groups=self.groups, method="expanded", confidence=self.confidence)
+        return interval(
+            self.values, groups=self.groups, method="expanded", confidence=self.confidence
+        )
 
     @cached_property
     def beyond(self) -> Bool[np.ndarray, " head"]:
-        """Whether a head moved by more than the spread: the lower end of its interval, or its one value, is above."""
+        """Whether a head moved by more than the spread: the lower end of its interval, or its one
+        value, is above.
+        """
         low = self.interval[:, 0]
         return np.where(np.isnan(low), self.moved, low) > self.spread
 
@@ -150,7 +175,9 @@ class StackComparison:
         return self.as_map(self.moved)
 
     def as_map(self, values: np.ndarray) -> Float[np.ndarray, "layer head"]:
-        """One value for each head as a map of layers and heads; NaN where a layer has fewer heads."""
+        """One value for each head as a map of layers and heads; NaN where a layer has fewer
+        heads.
+        """
         layers = list(dict.fromkeys(layer for layer, _ in self.cells))
         found = np.full((len(layers), max(head for _, head in self.cells) + 1), np.nan)
         for (layer, head), value in zip(self.cells, values, strict=True):
@@ -158,11 +185,20 @@ class StackComparison:
         return found
 
     def weights(self, side: Side, layer: int) -> Float[np.ndarray, "head query key"]:
-        """Weights of the first pair on the spans of both: of a layer of A, or of the heads of B set against these."""
+        """Weights of the first pair on the spans of both: of a layer of A, or of the heads of B set
+        against these.
+        """
         if side == "a":
             return self.grid.weights("a", layer)
-        partners = [partner for cell, partner in zip(self.cells, self.partners, strict=True) if cell[0] == layer]
-        made = {number: self.grid.weights("b", number) for number in dict.fromkeys(number for number, _ in partners)}
+        partners = [
+            partner
+            for cell, partner in zip(self.cells, self.partners, strict=True)
+            if cell[0] == layer
+        ]
+        made = {
+            number: self.grid.weights("b", number)
+            for number in dict.fromkeys(number for number, _ in partners)
+        }
         return np.stack([made[number][head] for number, head in partners])
 
     def difference(self, layer: int) -> Float[np.ndarray, "head query key"]:
@@ -172,11 +208,12 @@ class StackComparison:
         return found
 
     def parts(self, layer: int) -> Float[np.ndarray, "head query key"]:
-        """What each key adds to the distance of each row of the heads of a layer, on the spans of both, in nats.
+        """What each key adds to the distance of each row of the heads of a layer, on the spans of
+        both, in nats.
 
-        0 in rows that not both have, and in those of replaced words. What a row lacks of 1 has no key, and keys that
-        only one record has stand apart here while `moved` counts them as one, so that sums over keys may differ from
-        it by that.
+        0 in rows that not both have, and in those of replaced words. What a row lacks of 1 has no
+        key, and keys that only one record has stand apart here while `moved` counts them as one, so
+        that sums over keys may differ from it by that.
         """
         found = jensen_shannon_parts(self.weights("a", layer), self.weights("b", layer))
         found[:, self.query.places("replaced", "a", "b")] = 0.0
@@ -190,36 +227,72 @@ class StackComparison:
     def said(self) -> list[str]:
         """What the heads did all together, in words."""
         if not self.has_baseline:
-            return [f"No baseline given ({self.spread_of}): heads are ranked by how far they moved, and no more"]
+            return [
+                f"No baseline given ({self.spread_of}): heads are ranked by how far they moved, "
+                "and no more"
+            ]
         other = "other " if self.changed else ""
         reached = "" if self.can_move is None else " that the change can reach"
         place, p = self.rank
         return [
-            f"{self.count} of {int(self.counting.sum())} {other}heads{reached} moved by more than the spread "
-            f"({self.spread_of})",
-            f"All together they moved further than in {len(self.nulls) + 1 - place} of {len(self.nulls)}: "
-            f"p {p_shown(p)} (rank of the sum)",
+            f"{self.count} of {int(self.counting.sum())} {other}heads{reached} moved by more than "
+            f"the spread ({self.spread_of})",
+            f"All together they moved further than in {len(self.nulls) + 1 - place} of "
+            f"{len(self.nulls)}: p {p_shown(p)} (rank of the sum)",
         ]
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every head as a table, one list for each column; without a baseline without ``spread`` and ``beyond``."""
-        rows = zip(self.cells, self.partners, self.moved, self.interval, self.spread, self.beyond, strict=True)
+        """Every head as a table, one list for each column; without a baseline without ``spread``
+        and ``beyond``.
+        """
+        rows = zip(
+            self.cells,
+            self.partners,
+            self.moved,
+            self.interval,
+            self.spread,
+            self.beyond,
+            strict=True,
+        )
         told = [
-            (self.name, *cell, *partner, float(moved), float(ends[0]), float(ends[1]), float(spread), bool(beyond))
+            (
+                self.name,
+                *cell,
+                *partner,
+                float(moved),
+                float(ends[0]),
+                float(ends[1]),
+                float(spread),
+                bool(beyond),
+            )
             for cell, partner, moved, ends, spread, beyond in rows
         ]
-        found = {name: [(*row, len(self.values))[place] for row in told] for place, name in enumerate(FIELDS)}
-        return found if self.has_baseline else {name: found[name] for name in found if name not in BASELINE}
+        found = {
+            name: [(*row, len(self.values))[place] for row in told]
+            for place, name in enumerate(FIELDS)
+        }
+        return (
+            found
+            if self.has_baseline
+            else {name: found[name] for name in found if name not in BASELINE}
+        )
 
     def strongest(self, count: int) -> list[int]:
-        """Places of the heads that moved most, the first one most; heads changed on purpose are left out."""
+        """Places of the heads that moved most, the first one most; heads changed on purpose are
+        left out.
+        """
         order = np.argsort(-self.moved, kind="stable")
         return [int(place) for place in order if self.cells[place] not in self.changed][:count]
 
     def lines(self, count: int = 10) -> list[tuple[str, ...]]:
         """The heads that moved most, as rows of a table with its header."""
         best = self.candidates > 1
-        header = ("head", *(["nearest"] * best), "JS (nats)", *(["interval"] * (len(self.values) > 1)))
+        header = (
+            "head",
+            *(["nearest"] * best),
+            "JS (nats)",
+            *(["interval"] * (len(self.values) > 1)),
+        )
         header = (*header, "spread", "") if self.has_baseline else header
         return [header, *(self._line(place, best=best) for place in self.strongest(count))]
 
@@ -234,7 +307,10 @@ class StackComparison:
 
     def _place(self, layer: int, head: int) -> int:
         if (layer, head) not in self.cells:
-            raise RecordError(f"There is no head {layer}-{head}; heads go from {self.cells[0]} to {self.cells[-1]}")
+            raise RecordError(
+                f"There is no head {layer}-{head}; heads go from {self.cells[0]} to "
+                f"{self.cells[-1]}"
+            )
         return self.cells.index((layer, head))
 
 
@@ -245,7 +321,10 @@ def counted(count: int, what: str) -> str:
 
 def largest_of(count: int, what: str) -> str:
     """The largest of some distances in words, and how often it is exceeded by chance."""
-    return f"the largest in {counted(count, what)}; for any one head 1 in {count + 1} of the kind would look like this"
+    return (
+        f"the largest in {counted(count, what)}; for any one head 1 in {count + 1} of the kind "
+        "would look like this"
+    )
 
 
 def joined(tables: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:

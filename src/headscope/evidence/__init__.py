@@ -1,4 +1,6 @@
-"""What makes a number believable: statistics that add up exactly, intervals, effect sizes, corrections, baselines."""
+"""What makes a number believable: statistics that add up exactly, intervals, effect sizes,
+corrections, baselines.
+"""
 
 from headscope.evidence._baselines import null_scores, rng_of, shuffled_tokens, uniform_map
 from headscope.evidence._effect import effect_size, p_above, superiority

@@ -27,19 +27,23 @@ def uniform_map(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 
     return np.divide(visible, counts, out=np.zeros(visible.shape), where=counts > 0)[None]
 
 
-def shuffled_tokens(tokens: Tokens, rng: np.random.Generator, classes: Sequence[str] | None = None) -> Tokens:
-    """The tokens after the words of each sentence changed places: for what a head hits that heeds positions only.
+def shuffled_tokens(
+    tokens: Tokens, rng: np.random.Generator, classes: Sequence[str] | None = None
+) -> Tokens:
+    """The tokens after the words of each sentence changed places: for what a head hits that heeds
+    positions only.
 
-    Scores are then taken of the same map with these tokens. Words keep their pieces together and stay in their
-    sentence, and special tokens stay where they are: a head that looks far, or back, would else hit the true pairs of
-    a pattern more often than the shuffled ones without heeding any word.
+    Scores are then taken of the same map with these tokens. Words keep their pieces together and
+    stay in their sentence, and special tokens stay where they are: a head that looks far, or back,
+    would else hit the true pairs of a pattern more often than the shuffled ones without heeding any
+    word.
 
     Args:
         tokens: of one side of a stack.
         rng: where the randomness comes from.
-        classes: kind of word of each token, such as `headscope.measures.word_classes`: words then change places only
-            with words of their kind and of as many pieces, so that every place keeps its kind of word. That is for
-            what a head hits that heeds kinds of words only.
+        classes: kind of word of each token, such as `headscope.measures.word_classes`: words then
+            change places only with words of their kind and of as many pieces, so that every place
+            keeps its kind of word. That is for what a head hits that heeds kinds of words only.
 
     Example:
         >>> tokens = Tokens(pieces=("[CLS]", "straw", "##berries", "taste", "good", "[SEP]"))
@@ -51,14 +55,22 @@ def shuffled_tokens(tokens: Tokens, rng: np.random.Generator, classes: Sequence[
     starts = ~np.array(tokens.continues, bool)
     for segment in np.unique(segments[words]):
         places = np.flatnonzero(words & (segments == segment))
-        blocks = np.split(places, np.flatnonzero(starts[places])[1:]) if starts[places[0]] else [places]
-        drawn = rng.permutation(len(blocks)) if classes is None else _among_alike(blocks, classes, rng)
+        blocks = (
+            np.split(places, np.flatnonzero(starts[places])[1:]) if starts[places[0]] else [places]
+        )
+        drawn = (
+            rng.permutation(len(blocks)) if classes is None else _among_alike(blocks, classes, rng)
+        )
         order[places] = np.concatenate([blocks[number] for number in drawn])
     return tokens.take(order.tolist())
 
 
-def _among_alike(blocks: list[np.ndarray], classes: Sequence[str], rng: np.random.Generator) -> np.ndarray:
-    """Which word comes to each place, where words change places among those of their class and length."""
+def _among_alike(
+    blocks: list[np.ndarray], classes: Sequence[str], rng: np.random.Generator
+) -> np.ndarray:
+    """Which word comes to each place, where words change places among those of their class and
+    length.
+    """
     alike: dict[tuple[str, int], list[int]] = {}
     for number, block in enumerate(blocks):
         alike.setdefault((classes[block[0]], len(block)), []).append(number)
@@ -78,7 +90,9 @@ def rng_of(text: str, seed: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(text.encode())])
 
 
-def null_scores(records: Iterable[Record], score: Callable[[Record], Float[np.ndarray, "..."]]) -> Statistic:
+def null_scores(
+    records: Iterable[Record], score: Callable[[Record], Float[np.ndarray, "..."]]
+) -> Statistic:
     """Scores on records of a model without the pattern: the same architecture with random weights.
 
     Such a model is made by ``AutoModel.from_config(model.config)``; capture the same texts with it.
@@ -92,7 +106,11 @@ def null_scores(records: Iterable[Record], score: Callable[[Record], Float[np.nd
 
     Example:
         >>> from headscope.testing import random_record
-        >>> len(null_scores([random_record()], lambda record: record["cross"].weights(0).max(axis=(1, 2))))
+        >>> len(
+        ...     null_scores(
+        ...         [random_record()], lambda record: record["cross"].weights(0).max(axis=(1, 2))
+        ...     )
+        ... )
         1
     """
     found: Statistic | None = None
@@ -102,5 +120,7 @@ def null_scores(records: Iterable[Record], score: Callable[[Record], Float[np.nd
             found = Statistic(values.shape)
         found.update(str(number), values)
     if found is None:
-        raise RecordError("No record of the model with random weights was given; capture the texts with it")
+        raise RecordError(
+            "No record of the model with random weights was given; capture the texts with it"
+        )
     return found

@@ -16,8 +16,9 @@ def effect_size(
 ) -> Float[np.ndarray, " head"]:
     """Cohen's d of paired texts: mean difference by the standard deviation of the differences.
 
-    ``d_z = mean_t (s_t - b_t) / std_t (s_t - b_t)`` with n - 1 below; by convention 0.2 is small, 0.8 large. Infinite
-    where all texts differ alike, 0 where none differs, NaN for fewer than two texts.
+    ``d_z = mean_t (s_t - b_t) / std_t (s_t - b_t)`` with n - 1 below; by convention 0.2 is small,
+    0.8 large. Infinite where all texts differ alike, 0 where none differs, NaN for fewer than two
+    texts.
 
     Source: Cohen 1988, section 2.3.5.
 
@@ -26,7 +27,9 @@ def effect_size(
         baseline: the same for what it is compared with.
 
     Example:
-        >>> effect_size(np.array([[0.5], [0.75], [1.0]]), np.array([[0.0], [0.0], [0.0]])).round(6).tolist()
+        >>> effect_size(np.array([[0.5], [0.75], [1.0]]), np.array([[0.0], [0.0], [0.0]])).round(
+        ...     6
+        ... ).tolist()
         [3.0]
     """
     mean, deviation, count = _moments(scores - baseline)
@@ -38,7 +41,8 @@ def effect_size(
 def superiority(
     scores: Float[np.ndarray, "text head"], baseline: Float[np.ndarray, "text head"]
 ) -> Float[np.ndarray, " head"]:
-    """Share of texts on which the score is above the baseline, a tie counting half; NaN for no text.
+    """Share of texts on which the score is above the baseline, a tie counting half; NaN for no
+    text.
 
     Example:
         >>> superiority(np.array([[0.5], [0.0], [0.25], [1.0]]), np.full((4, 1), 0.25)).tolist()
@@ -57,16 +61,18 @@ def p_above(
     *,
     groups: Iterable[Any] | None = None,
 ) -> Float[np.ndarray, " head"]:
-    """Probability of scores that far above ``least`` if they were not above it: one-sided paired t-test over texts.
+    """Probability of scores that far above ``least`` if they were not above it: one-sided paired
+    t-test over texts.
 
-    Of texts that belong to documents: t is the mean difference by its deviation over documents (jackknife), with G' - 1
-    degrees of freedom as in `interval`. Never below ``2^-G``, the least that an exact test of G texts or documents by
-    flipping signs could give (ours): few texts do not say more, however alike they are. Far below 1/1000 the value
-    leans on differences that are distributed normally, which scores are not: read it as "less than 1 in 1000". 1 where
-    all texts differ alike but not upwards; NaN for fewer than two documents.
+    Of texts that belong to documents: t is the mean difference by its deviation over documents
+    (jackknife), with G' - 1 degrees of freedom as in `interval`. Never below ``2^-G``, the least
+    that an exact test of G texts or documents by flipping signs could give (ours): few texts do not
+    say more, however alike they are. Far below 1/1000 the value leans on differences that are
+    distributed normally, which scores are not: read it as "less than 1 in 1000". 1 where all texts
+    differ alike but not upwards; NaN for fewer than two documents.
 
-    Source: Student 1908; SciPy's `ttest_rel` with ``alternative="greater"`` gives the same above that floor where no
-    groups are given.
+    Source: Student 1908; SciPy's `ttest_rel` with ``alternative="greater"`` gives the same above
+    that floor where no groups are given.
 
     Args:
         scores: one for each text and head; NaN for none.
@@ -95,13 +101,15 @@ def p_above(
 
 
 def _moments(values: Float[np.ndarray, "text head"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard deviation (n - 1) and number of the texts that have a value; deviation exactly 0 for constants."""
+    """Mean, standard deviation (n - 1) and number of the texts that have a value; deviation exactly
+    0 for constants.
+    """
     there = ~np.isnan(values)
     count = there.sum(axis=0)
     known = np.where(there, values, 0.0)
     mean = known.sum(axis=0) / np.maximum(count, 1)
     squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
-    spread = np.where(there, values, -np.inf).max(axis=0, initial=-np.inf) > np.where(there, values, np.inf).min(
-        axis=0, initial=np.inf
-    )
+    spread = np.where(there, values, -np.inf).max(axis=0, initial=-np.inf) > np.where(
+        there, values, np.inf
+    ).min(axis=0, initial=np.inf)
     return mean, np.where(spread, np.sqrt(squares / np.maximum(count - 1, 1)), 0.0), count

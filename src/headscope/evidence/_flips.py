@@ -23,15 +23,17 @@ def p_flipped(
     flips: int = 9999,
     seed: int = 0,
 ) -> Float[np.ndarray, " head"]:
-    """Probability of a mean that far from 0 if each text's difference were as likely with the other sign; two-sided.
+    """Probability of a mean that far from 0 if each text's difference were as likely with the other
+    sign; two-sided.
 
-    With up to 13 texts all patterns of signs are tried, with more ``flips`` random ones, the same for all heads, and
-    the one that was seen counts among them: ``p = (1 + #{|mean'| >= |mean|}) / (1 + flips)``, which is never below
-    ``1 / (1 + flips)`` (`least_p`). Of right and wrong answers this is McNemar's test. The texts of one document get
-    one sign. NaN for fewer than two texts, or documents.
+    With up to 13 texts all patterns of signs are tried, with more ``flips`` random ones, the same
+    for all heads, and the one that was seen counts among them: ``p = (1 + #{|mean'| >= |mean|}) /
+    (1 + flips)``, which is never below ``1 / (1 + flips)`` (`least_p`). Of right and wrong answers
+    this is McNemar's test. The texts of one document get one sign. NaN for fewer than two texts, or
+    documents.
 
-    Source: Fisher 1935, section 21; Phipson and Smyth 2010 for the 1. SciPy's `permutation_test` with
-    ``permutation_type="samples"`` gives the same for few texts.
+    Source: Fisher 1935, section 21; Phipson and Smyth 2010 for the 1. SciPy's `permutation_test`
+    with ``permutation_type="samples"`` gives the same for few texts.
 
     Args:
         differences: one for each text and head, none missing.
@@ -53,7 +55,8 @@ def p_flipped(
     texts, heads = differences.shape
     if texts < 2:
         return np.full(heads, np.nan)
-    # sums of rounded numbers differ by their order: what is as far to within rounding counts as as far
+    # sums of rounded numbers differ by their order: what is as far to within rounding counts as as
+    # far
     scale = np.abs(differences).sum(axis=0)
     least = np.abs(differences.sum(axis=0)) - 1e-12 * scale
     every = texts <= ALL_OF

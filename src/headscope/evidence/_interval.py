@@ -28,34 +28,40 @@ def interval(
 ) -> Float[np.ndarray, "head 2"]:
     """Interval of the mean over texts, or, where texts belong to documents, over documents.
 
-    - ``expanded``: documents are drawn anew with replacement, all heads on the same draw; of the redrawn means the
-      quantiles ``Phi(sqrt(G / (G - 1)) t)`` are taken, t those of Student's distribution with G' - 1 degrees of
-      freedom (Hesterberg 2015, section 5.3: plain percentiles are too short for few documents). G' is the number of
-      documents of one size that say as much, ``(sum n)^2 / sum n^2`` (ours; G where all have one size).
-    - ``wilson``: for scores of 0 and 1 (Wilson 1927), the number of texts divided by the design effect where these
-      belong to documents, with Student's quantiles (Korn and Graubard 1998). Where all documents agree nothing tells
-      how alike texts are within one; each document then counts as one text.
-    - ``auto``: ``wilson`` for heads whose known scores are all 0 or 1, some of them 1, else ``expanded``. Differences
-      of scores are no shares, whatever their values: give ``expanded`` for these.
-    - ``percentile``, ``bca`` (Efron 1987): the quantiles of the redrawn means as they are, and shifted for bias and
-      skew. Both are too short for few texts.
+    - ``expanded``: documents are drawn anew with replacement, all heads on the same draw; of the
+      redrawn means the quantiles ``Phi(sqrt(G / (G - 1)) t)`` are taken, t those of Student's
+      distribution with G' - 1 degrees of freedom (Hesterberg 2015, section 5.3: plain percentiles
+      are too short for few documents). G' is the number of documents of one size that say as much,
+      ``(sum n)^2 / sum n^2`` (ours; G where all have one size).
+    - ``wilson``: for scores of 0 and 1 (Wilson 1927), the number of texts divided by the design
+      effect where these belong to documents, with Student's quantiles (Korn and Graubard 1998).
+      Where all documents agree nothing tells how alike texts are within one; each document then
+      counts as one text.
+    - ``auto``: ``wilson`` for heads whose known scores are all 0 or 1, some of them 1, else
+      ``expanded``. Differences of scores are no shares, whatever their values: give ``expanded``
+      for these.
+    - ``percentile``, ``bca`` (Efron 1987): the quantiles of the redrawn means as they are, and
+      shifted for bias and skew. Both are too short for few texts.
 
-    Without groups each text is its own. Docs page "Intervals" has measured coverage. With the same texts and seed the
-    ends are the same, up to how a machine rounds a matrix product.
+    Without groups each text is its own. Docs page "Intervals" has measured coverage. With the same
+    texts and seed the ends are the same, up to how a machine rounds a matrix product.
 
     Args:
         values: one for each text and head; NaN for none.
-        groups: the document of each text, by name or number; None for a text that belongs to no other.
+        groups: the document of each text, by name or number; None for a text that belongs to no
+            other.
         method: how.
         confidence: how often the interval should hold the mean over all texts that could have been.
         resamples: how many times documents are drawn.
         seed: of the draw.
 
     Returns:
-        Lower and upper end; NaN for a head with fewer than two documents, of which nothing can be said.
+        Lower and upper end; NaN for a head with fewer than two documents, of which nothing can be
+        said.
 
     Raises:
-        RecordError: where method or confidence are not what they may be, or there is not a group for each text.
+        RecordError: where method or confidence are not what they may be, or there is not a group
+            for each text.
 
     Example:
         >>> interval(np.array([[0.25], [0.25], [0.25]])).tolist()
@@ -65,20 +71,24 @@ def interval(
     """
     if method not in METHODS or not 0 < confidence < 1:
         raise RecordError(
-            f"method {method!r} and confidence {confidence}: wanted are one of {', '.join(METHODS)}, and a number "
-            "within 0..1"
+            f"method {method!r} and confidence {confidence}: wanted are one of "
+            f"{', '.join(METHODS)}, and a number within 0..1"
         )
     numbers = parse_groups(groups, len(values))
     sums, sizes = summed(values, numbers)
     ones = _shares(values) if method == "auto" else np.full(values.shape[1], method == "wilson")
     found = np.full((values.shape[1], 2), np.nan)
     if ones.any():
-        found[ones] = wilson(sums[:, ones], sizes[:, ones], confidence=confidence, grouped=numbers is not None)
+        found[ones] = wilson(
+            sums[:, ones], sizes[:, ones], confidence=confidence, grouped=numbers is not None
+        )
     if not ones.all():
         how = "expanded" if method == "auto" else method
         drawn = _redrawn(sums[:, ~ones], sizes[:, ~ones], resamples, np.random.default_rng(seed))
         found[~ones] = _quantiles(drawn, (sums[:, ~ones], sizes[:, ~ones]), how, confidence)
-        found[~ones] = np.where(_alike(values[:, ~ones])[:, None], _first(values[:, ~ones])[:, None], found[~ones])
+        found[~ones] = np.where(
+            _alike(values[:, ~ones])[:, None], _first(values[:, ~ones])[:, None], found[~ones]
+        )
     return np.where((sizes > 0).sum(axis=0)[:, None] > 1, found, np.nan)
 
 
@@ -99,18 +109,23 @@ def expanded_tails(confidence: float, groups: float, effective: float) -> Float[
     tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     if groups < 2:
         return tails
-    # below two effective groups Student's distribution has no meaning; one degree of freedom is its widest
+    # below two effective groups Student's distribution has no meaning; one degree of freedom is its
+    # widest
     return ndtr(np.sqrt(groups / (groups - 1)) * stdtrit(max(1.0, effective - 1), tails))
 
 
 def _shares(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
-    """Which heads have scores of 0 and 1 only, and at least one 1: all 0 may be a score of any kind."""
+    """Which heads have scores of 0 and 1 only, and at least one 1: all 0 may be a score of any
+    kind.
+    """
     only = (np.isnan(values) | (values == 0) | (values == 1)).all(axis=0)
     return only & (values == 1).any(axis=0)
 
 
 def _alike(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
-    """Which heads have one value on all texts; a product of matrices would give it a width by rounding."""
+    """Which heads have one value on all texts; a product of matrices would give it a width by
+    rounding.
+    """
     first = _first(values)
     return (np.isnan(values) | (values == first)).all(axis=0)
 
@@ -129,12 +144,16 @@ def _redrawn(
     resamples: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "resample head"]:
-    """``sum sums / sum sizes`` of groups drawn with replacement, some draws at once to bound memory."""
+    """``sum sums / sum sizes`` of groups drawn with replacement, some draws at once to bound
+    memory.
+    """
     groups = len(sums)
     means = np.full((resamples, sums.shape[1]), np.nan)
     for first in range(0, resamples if groups else 0, AT_ONCE):
         part = slice(first, min(first + AT_ONCE, resamples))
-        times = rng.multinomial(groups, np.full(groups, 1 / groups), size=part.stop - part.start).astype(np.float64)
+        times = rng.multinomial(
+            groups, np.full(groups, 1 / groups), size=part.stop - part.start
+        ).astype(np.float64)
         counts = times @ sizes
         np.divide(times @ sums, counts, out=means[part], where=counts > 0)
     return means
@@ -146,7 +165,9 @@ def _quantiles(
     method: str,
     confidence: float,
 ) -> Float[np.ndarray, "head 2"]:
-    """The ends of the interval of each head from its redrawn means; ``of`` is the sums and sizes of the groups."""
+    """The ends of the interval of each head from its redrawn means; ``of`` is the sums and sizes of
+    the groups.
+    """
     sums, sizes = of
     plain = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
@@ -179,7 +200,8 @@ def _corrected(
     apart = (sums - mean * sizes)[sizes > 0]
     if not apart.any():
         return tails
-    # of a mean the jackknife's values are the groups' own distances from it, up to a factor that cancels
+    # of a mean the jackknife's values are the groups' own distances from it, up to a factor that
+    # cancels
     acceleration = (apart**3).sum() / (6 * (apart**2).sum() ** 1.5)
     shifted = bias + ndtri(tails)
     return ndtr(bias + shifted / (1 - acceleration * shifted))

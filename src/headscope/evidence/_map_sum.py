@@ -14,10 +14,11 @@ STEP = 2.0**30
 
 
 class MapSum:
-    """Attention maps of many texts added up place by place, for the map that positions alone would give.
+    """Attention maps of many texts added up place by place, for the map that positions alone would
+    give.
 
-    Each weight is kept as a whole number of 2^-60 in two 64-bit integers, so that the sum does not depend on order,
-    batch or machine; up to 2^33 texts.
+    Each weight is kept as a whole number of 2^-60 in two 64-bit integers, so that the sum does not
+    depend on order, batch or machine; up to 2^33 texts.
 
     Args:
         heads: number of heads.
@@ -45,9 +46,14 @@ class MapSum:
             RecordError: where the text was counted before, or has another number of heads.
         """
         if text in self.texts:
-            raise RecordError(f"Text {text!r} was counted before; give every text a name of its own, and each one once")
+            raise RecordError(
+                f"Text {text!r} was counted before; give every text a name of its own, and each "
+                "one once"
+            )
         if len(weights) != self.heads:
-            raise RecordError(f"Text {text!r} has {len(weights)} heads, and maps of {self.heads} are added up")
+            raise RecordError(
+                f"Text {text!r} has {len(weights)} heads, and maps of {self.heads} are added up"
+            )
         raised = np.asarray(weights[:, : self.length, : self.length], np.float64) * STEP
         place = np.s_[: raised.shape[1], : raised.shape[2]]
         whole = np.floor(raised)
@@ -66,11 +72,14 @@ class MapSum:
             return NotImplemented
         if (self.heads, self.length) != (other.heads, other.length):
             raise RecordError(
-                f"Maps of {self.heads} heads, {self.length} tokens cannot be added to {other.heads}, {other.length}"
+                f"Maps of {self.heads} heads, {self.length} tokens cannot be added to "
+                f"{other.heads}, {other.length}"
             )
         shared = sorted(self.texts & other.texts)
         if shared:
-            raise RecordError(f"Text {shared[0]!r} was counted in both; each text may be counted once")
+            raise RecordError(
+                f"Text {shared[0]!r} was counted in both; each text may be counted once"
+            )
         found = MapSum(self.heads, self.length)
         for name in ("_whole", "_rest", "_count"):
             setattr(found, name, getattr(self, name) + getattr(other, name))
@@ -97,7 +106,9 @@ class MapSum:
         ):
             array_of(arrays, name, "i", shape)
         found = cls(heads, length)
-        found._whole, found._rest, found._count = (arrays[name].copy() for name in ("whole", "rest", "count"))
+        found._whole, found._rest, found._count = (
+            arrays[name].copy() for name in ("whole", "rest", "count")
+        )
         found.texts = frozenset(texts)
         return found
 
@@ -111,7 +122,8 @@ class MapSum:
 def position_map(
     mean: Float[np.ndarray, "head length length"], visible: Bool[np.ndarray, "query key"]
 ) -> Float[np.ndarray, "head query key"]:
-    """The map that positions alone would give on a text: the average one, cut to it, its rows made to sum to 1.
+    """The map that positions alone would give on a text: the average one, cut to it, its rows made
+    to sum to 1.
 
     Args:
         mean: `MapSum.mean`.
@@ -121,12 +133,17 @@ def position_map(
         RecordError: where the text is longer than the average map.
 
     Example:
-        >>> position_map(np.array([[[0.5, 0.5], [0.25, 0.75]]]), np.array([[True, False], [True, True]])).tolist()
+        >>> position_map(
+        ...     np.array([[[0.5, 0.5], [0.25, 0.75]]]), np.array([[True, False], [True, True]])
+        ... ).tolist()
         [[[1.0, 0.0], [0.25, 0.75]]]
     """
     queries, keys = visible.shape
     if max(queries, keys) > mean.shape[1]:
-        raise RecordError(f"The text has {max(queries, keys)} tokens, the average map {mean.shape[1]}; cut the text")
+        raise RecordError(
+            f"The text has {max(queries, keys)} tokens, the average map {mean.shape[1]}; cut the "
+            "text"
+        )
     cut = np.where(visible, np.nan_to_num(mean[:, :queries, :keys]), 0.0)
     sums = cut.sum(axis=-1, keepdims=True)
     return np.divide(cut, sums, out=np.zeros_like(cut), where=sums > 0)

@@ -22,7 +22,8 @@ def redrawn_ratios(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Float[np.ndarray, "resample head"]:
-    """``sum parts / sum wholes`` over texts, or documents, drawn anew with replacement, all heads on the same draw.
+    """``sum parts / sum wholes`` over texts, or documents, drawn anew with replacement, all heads
+    on the same draw.
 
     Quantiles of a column, or of the difference of two, are intervals: see `redrawn_interval`.
 
@@ -37,7 +38,8 @@ def redrawn_ratios(
         NaN where the wholes of a draw sum to nothing.
 
     Raises:
-        RecordError: where parts and wholes differ in what is missing, or there is not a group for each text.
+        RecordError: where parts and wholes differ in what is missing, or there is not a group for
+            each text.
 
     Example:
         >>> np.unique(redrawn_ratios(np.array([[1.0], [2.0]]), np.array([[2.0], [4.0]]))).tolist()
@@ -45,19 +47,29 @@ def redrawn_ratios(
     """
     above, below = _grouped(parts, wholes, groups)
     rng = np.random.default_rng(seed)
-    means = _redrawn(np.concatenate([above, below], axis=1), np.ones((len(above), 2 * above.shape[1])), resamples, rng)
+    means = _redrawn(
+        np.concatenate([above, below], axis=1),
+        np.ones((len(above), 2 * above.shape[1])),
+        resamples,
+        rng,
+    )
     above, below = np.split(means, 2, axis=1)
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 
 def redrawn_interval(
-    drawn: Float[np.ndarray, "resample head"], sizes: Float[np.ndarray, "group head"], *, confidence: float = 0.95
+    drawn: Float[np.ndarray, "resample head"],
+    sizes: Float[np.ndarray, "group head"],
+    *,
+    confidence: float = 0.95,
 ) -> Float[np.ndarray, "head 2"]:
-    """Interval of whatever was computed of redrawn documents: quantiles as of `interval` with ``"expanded"``.
+    """Interval of whatever was computed of redrawn documents: quantiles as of `interval` with
+    ``"expanded"``.
 
     Args:
         drawn: its value of each draw; NaN where it had none.
-        sizes: of the documents, by what each weighs, such as its number of words; 0 for one that says nothing.
+        sizes: of the documents, by what each weighs, such as its number of words; 0 for one that
+            says nothing.
         confidence: how often the interval should hold the truth.
 
     Returns:
@@ -72,7 +84,9 @@ def redrawn_interval(
     for head in range(drawn.shape[1]):
         known = drawn[~np.isnan(drawn[:, head]), head]
         if there[head] > 1 and len(known):
-            found[head] = np.quantile(known, expanded_tails(confidence, float(there[head]), float(effective[head])))
+            found[head] = np.quantile(
+                known, expanded_tails(confidence, float(there[head]), float(effective[head]))
+            )
     return found
 
 
@@ -101,10 +115,15 @@ def share_interval(
     return wilson(*_grouped(hits, counts, groups), confidence=confidence)
 
 
-def _grouped(parts: np.ndarray, wholes: np.ndarray, groups: Iterable[Any] | None) -> tuple[np.ndarray, np.ndarray]:
+def _grouped(
+    parts: np.ndarray, wholes: np.ndarray, groups: Iterable[Any] | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Sums of the groups; 0 where a text has none."""
     if parts.shape != wholes.shape or (np.isnan(parts) != np.isnan(wholes)).any():
-        raise RecordError(f"Parts {parts.shape} and wholes {wholes.shape} must have one shape and miss the same values")
+        raise RecordError(
+            f"Parts {parts.shape} and wholes {wholes.shape} must have one shape and miss the same "
+            "values"
+        )
     numbers = parse_groups(groups, len(parts))
     sums = (np.nan_to_num(parts).astype(np.float64), np.nan_to_num(wholes).astype(np.float64))
     return sums if numbers is None else (added(sums[0], numbers), added(sums[1], numbers))

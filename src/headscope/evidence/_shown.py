@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 LEAST = 0.001
-"""t-tests and random flips of signs say nothing of smaller chances that would hold for scores of any distribution."""
+"""t-tests and random flips of signs say nothing of smaller chances that would hold for scores of
+any distribution.
+"""
 
 
 def p_shown(p: float, least: float = LEAST) -> str:

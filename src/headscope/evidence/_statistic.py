@@ -25,12 +25,14 @@ GROUPS, LENGTHS = "groups", "lengths"
 class Statistic:
     """Values of texts, kept one by one: totals and means do not depend on order, batch or machine.
 
-    Sums and means are rounded once (`math.fsum`), so two runs agree to the last bit whatever came first. NaN means
-    that a text has nothing to say about a head; it is not counted. Memory is 8 bytes for each text and value.
+    Sums and means are rounded once (`math.fsum`), so two runs agree to the last bit whatever came
+    first. NaN means that a text has nothing to say about a head; it is not counted. Memory is 8
+    bytes for each text and value.
 
     Args:
         shape: axes of the values of one text, such as ``(layers, heads)``.
-        names: what the values are called, if anything; kept in files, and equal in what is added up.
+        names: what the values are called, if anything; kept in files, and equal in what is added
+            up.
 
     Example:
         >>> first, second = Statistic((2,)), Statistic((2,))
@@ -57,26 +59,42 @@ class Statistic:
         return f"<Statistic of {len(self)} texts, values {list(self.shape)}>"
 
     def update(
-        self, text: str, values: Float[np.ndarray, "..."], *, group: Any = None, length: int | None = None
+        self,
+        text: str,
+        values: Float[np.ndarray, "..."],
+        *,
+        group: Any = None,
+        length: int | None = None,
     ) -> None:
         """Add the values of one text.
 
         Args:
             text: what tells it from all others: a number or name.
             values: of the shape that was announced; NaN where there is none.
-            group: the document that it is of, by name or number; None for a text that belongs to no other.
+            group: the document that it is of, by name or number; None for a text that belongs to no
+                other.
             length: how many tokens it has, where that is known.
 
         Raises:
-            RecordError: where the text was counted before, or values are infinite or of another shape.
+            RecordError: where the text was counted before, or values are infinite or of another
+                shape.
         """
         values = np.array(values, np.float64)
         if values.shape != self.shape:
-            raise RecordError(f"Text {text!r} has values of shape {values.shape}, the texts before it {self.shape}")
+            raise RecordError(
+                f"Text {text!r} has values of shape {values.shape}, the texts before it "
+                f"{self.shape}"
+            )
         if np.isinf(values).any():
-            raise RecordError(f"Text {text!r} has infinite values; a statistic takes finite ones, and NaN for none")
+            raise RecordError(
+                f"Text {text!r} has infinite values; a statistic takes finite ones, and NaN for "
+                "none"
+            )
         if text in self._rows:
-            raise RecordError(f"Text {text!r} was counted before; give every text a name of its own, and each one once")
+            raise RecordError(
+                f"Text {text!r} was counted before; give every text a name of its own, and each "
+                "one once"
+            )
         self._rows[text] = values
         name = group_of(group)
         if name is not None:
@@ -93,11 +111,15 @@ class Statistic:
         if not isinstance(other, Statistic):
             return NotImplemented
         if self.names != other.names:
-            raise RecordError("Statistics of other names cannot be added up; were they made of the same patterns?")
+            raise RecordError(
+                "Statistics of other names cannot be added up; were they made of the same patterns?"
+            )
         found = Statistic(self.shape, self.names)
         for part in (self, other):
             for text, values in part._rows.items():
-                found.update(text, values, group=part._groups.get(text), length=part._lengths.get(text))
+                found.update(
+                    text, values, group=part._groups.get(text), length=part._lengths.get(text)
+                )
         return found
 
     @property
@@ -123,7 +145,11 @@ class Statistic:
     @property
     def values(self) -> Float[np.ndarray, "..."]:
         """All values, axis text first, in the order of `texts`."""
-        return np.stack([self._rows[text] for text in self.texts]) if self._rows else np.empty((0, *self.shape))
+        return (
+            np.stack([self._rows[text] for text in self.texts])
+            if self._rows
+            else np.empty((0, *self.shape))
+        )
 
     @property
     def count(self) -> Int[np.ndarray, "..."]:
@@ -132,7 +158,9 @@ class Statistic:
 
     @property
     def total(self) -> Float[np.ndarray, "..."]:
-        """Sum over texts, rounded once. A share pooled over texts is the total of parts by the total of wholes."""
+        """Sum over texts, rounded once. A share pooled over texts is the total of parts by the
+        total of wholes.
+        """
         columns = self.values.reshape(len(self), math.prod(self.shape)).T
         sums = [math.fsum(column[~np.isnan(column)].tolist()) for column in columns]
         return np.array(sums, np.float64).reshape(self.shape)
@@ -144,7 +172,8 @@ class Statistic:
         return np.divide(self.total, count, out=np.full(self.shape, np.nan), where=count > 0)
 
     def save(self, path: str | os.PathLike[str], **beside: np.ndarray) -> Path:
-        """Keep it as one .npz file, to be resumed with `load_statistic`; written whole or not at all.
+        """Keep it as one .npz file, to be resumed with `load_statistic`; written whole or not at
+        all.
 
         Args:
             path: of the file.
@@ -177,7 +206,9 @@ def load_statistic(path: str | os.PathLike[str]) -> Statistic:
         shape = tuple(int(size) for size in shape)
         names, texts = (words_of(json.loads(stored.tobytes())) for stored in (names, texts))
         if values.shape != (len(texts), *shape):
-            raise ValueError(f"it has values {list(values.shape)} for {len(texts)} texts of {list(shape)}")
+            raise ValueError(
+                f"it has values {list(values.shape)} for {len(texts)} texts of {list(shape)}"
+            )
         groups = json.loads(kept[GROUPS].tobytes()) if GROUPS in kept else {}
         lengths = json.loads(kept[LENGTHS].tobytes()) if LENGTHS in kept else {}
         found = Statistic(shape, names)
@@ -187,7 +218,8 @@ def load_statistic(path: str | os.PathLike[str]) -> Statistic:
 
 
 def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """The arrays that `Statistic.save` was given beside a statistic, of a file that `load_statistic` could read.
+    """The arrays that `Statistic.save` was given beside a statistic, of a file that
+    `load_statistic` could read.
 
     Raises:
         FileError: where the file is not there, is cut, damaged, or none of ours.
@@ -198,12 +230,18 @@ def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         {'counts': array([1, 2])}
     """
     with reading(path, "statistic"):
-        return {name: array for name, array in read_npz(path).items() if name not in (*CONTENTS, GROUPS, LENGTHS)}
+        return {
+            name: array
+            for name, array in read_npz(path).items()
+            if name not in (*CONTENTS, GROUPS, LENGTHS)
+        }
 
 
 def _check_version(path: str | os.PathLike[str], version: int) -> None:
     if version > VERSION:
-        raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
+        raise FileError(
+            f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})"
+        )
 
 
 def _packed(words: Iterable[str]) -> np.ndarray:

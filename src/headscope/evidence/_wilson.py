@@ -17,14 +17,16 @@ def wilson(
 ) -> Float[np.ndarray, "head 2"]:
     """Wilson's interval of the share ``sum hits / sum counts``; see `headscope.evidence.interval`.
 
-    ``(p + z^2/2n -+ z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n)``. Of groups n is ``p (1 - p) / v``, v the variance
-    of the share over groups, but not more than there were questions; where all groups agree, the number of groups.
+    ``(p + z^2/2n -+ z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n)``. Of groups n is ``p (1 - p) /
+    v``, v the variance of the share over groups, but not more than there were questions; where all
+    groups agree, the number of groups.
 
     Args:
         hits: how many were right in each group.
         counts: of how many; 0 where a group has none.
         confidence: how often the interval should hold the true share.
-        grouped: whether groups are documents with several texts each; else each is one text, and z is normal.
+        grouped: whether groups are documents with several texts each; else each is one text, and z
+            is normal.
 
     Returns:
         Lower and upper end; NaN for fewer than two groups.
@@ -42,7 +44,9 @@ def wilson(
     z = np.full(whole.shape, ndtri(tail))
     if grouped:
         inner, variance = share * (1 - share), group_variance(hits, counts)
-        number = np.minimum(whole, np.divide(inner, variance, out=there.astype(float), where=variance > 0))
+        number = np.minimum(
+            whole, np.divide(inner, variance, out=there.astype(float), where=variance > 0)
+        )
         z = stdtrit(np.maximum(1.0, effective_groups(counts) - 1), tail)
     with np.errstate(invalid="ignore", divide="ignore"):
         middle = share + z**2 / (2 * number)

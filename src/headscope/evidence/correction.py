@@ -11,10 +11,11 @@ from headscope.errors import RecordError
 
 
 def holm(p: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """P values corrected after Holm 1979: below alpha with at most alpha chance of a single false one among all.
+    """P values corrected after Holm 1979: below alpha with at most alpha chance of a single false
+    one among all.
 
-    ``p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j))`` for the sorted p. NaN stays NaN and is not counted in m.
-    SciPy has no Holm (1.17), hence our own.
+    ``p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j))`` for the sorted p. NaN stays NaN and is not
+    counted in m. SciPy has no Holm (1.17), hence our own.
 
     Args:
         p: of all tests that were made, of any axes.
@@ -30,7 +31,8 @@ def holm(p: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
 
 
 def benjamini_hochberg(p: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """P values corrected after Benjamini and Hochberg 1995: among those below alpha at most a share alpha is false.
+    """P values corrected after Benjamini and Hochberg 1995: among those below alpha at most a share
+    alpha is false.
 
     That share is a mean over repetitions, for independent or positively dependent tests. SciPy's
     `false_discovery_control`; NaN stays NaN and is not counted.
@@ -66,7 +68,10 @@ def _adjusted(p: np.ndarray, adjust: Callable[[np.ndarray], np.ndarray]) -> np.n
     found = np.array(p, np.float64)
     known = ~np.isnan(found)
     if (found[known] < 0).any() or (found[known] > 1).any():
-        raise RecordError(f"A p value lies between 0 and 1; given were {found[known].min()} to {found[known].max()}")
+        raise RecordError(
+            f"A p value lies between 0 and 1; given were {found[known].min()} to "
+            f"{found[known].max()}"
+        )
     if known.any():
         found[known] = adjust(found[known])
     return found

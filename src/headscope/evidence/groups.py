@@ -1,4 +1,6 @@
-"""Which texts belong together: those of one document say much the same, and are drawn together or not at all."""
+"""Which texts belong together: those of one document say much the same, and are drawn together or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ from jaxtyping import Float, Int
 from headscope.errors import RecordError
 
 
-def parse_groups(groups: Iterable[Any] | None, count: int, what: str = "text") -> Int[np.ndarray, " text"] | None:
+def parse_groups(
+    groups: Iterable[Any] | None, count: int, what: str = "text"
+) -> Int[np.ndarray, " text"] | None:
     """The group of each text as a number from 0; None where none was given.
 
     Args:
-        groups: a name or number for each text, equal for texts of one document; a text whose group is None, empty or
-            NaN belongs to nobody and is a group of its own.
+        groups: a name or number for each text, equal for texts of one document; a text whose group
+            is None, empty or NaN belongs to nobody and is a group of its own.
         count: how many texts there are.
         what: a text is called, for messages.
 
@@ -32,9 +36,14 @@ def parse_groups(groups: Iterable[Any] | None, count: int, what: str = "text") -
         return None
     listed = [groups] if isinstance(groups, str) else list(groups)
     if len(listed) != count:
-        raise RecordError(f"{len(listed)} groups were given for {count} {what}s; give one for each {what}")
+        raise RecordError(
+            f"{len(listed)} groups were given for {count} {what}s; give one for each {what}"
+        )
     numbers: dict[Any, int] = {}
-    names = [("alone", place) if group_of(each) is None else group_of(each) for place, each in enumerate(listed)]
+    names = [
+        ("alone", place) if group_of(each) is None else group_of(each)
+        for place, each in enumerate(listed)
+    ]
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
 
 
@@ -53,7 +62,9 @@ def group_of(given: Any) -> str | None:
 def summed(
     values: Float[np.ndarray, "text head"], groups: Int[np.ndarray, " text"] | None
 ) -> tuple[Float[np.ndarray, "group head"], Float[np.ndarray, "group head"]]:
-    """Sum of the known values of each group, and how many they are; without groups every text is its own."""
+    """Sum of the known values of each group, and how many they are; without groups every text is
+    its own.
+    """
     there = (~np.isnan(values)).astype(np.float64)
     known = np.nan_to_num(values)
     if groups is None:
@@ -61,7 +72,9 @@ def summed(
     return added(known, groups), added(there, groups)
 
 
-def added(values: Float[np.ndarray, "text head"], groups: Int[np.ndarray, " text"]) -> Float[np.ndarray, "group head"]:
+def added(
+    values: Float[np.ndarray, "text head"], groups: Int[np.ndarray, " text"]
+) -> Float[np.ndarray, "group head"]:
     """Sums of the values of each group."""
     found = np.zeros((int(groups.max(initial=-1)) + 1, values.shape[1]))
     np.add.at(found, groups, values)
@@ -69,28 +82,35 @@ def added(values: Float[np.ndarray, "text head"], groups: Int[np.ndarray, " text
 
 
 def effective_groups(sizes: Float[np.ndarray, "group head"]) -> Float[np.ndarray, " head"]:
-    """How many groups of one size would say as much as these of various sizes: ``(sum n)^2 / sum n^2`` (Kish 1965).
+    """How many groups of one size would say as much as these of various sizes: ``(sum n)^2 / sum
+    n^2`` (Kish 1965).
 
     Example:
         >>> effective_groups(np.array([[10.0], [10.0], [1.0]])).round(2).tolist()
         [2.19]
     """
     squares = (sizes**2).sum(axis=0)
-    return np.divide(sizes.sum(axis=0) ** 2, squares, out=np.zeros(sizes.shape[1]), where=squares > 0)
+    return np.divide(
+        sizes.sum(axis=0) ** 2, squares, out=np.zeros(sizes.shape[1]), where=squares > 0
+    )
 
 
 def group_variance(
     sums: Float[np.ndarray, "group head"], sizes: Float[np.ndarray, "group head"]
 ) -> Float[np.ndarray, " head"]:
-    """Variance of ``sum sums / sum sizes``, by leaving out one group after the other (jackknife); NaN for one group.
+    """Variance of ``sum sums / sum sizes``, by leaving out one group after the other (jackknife);
+    NaN for one group.
 
-    ``(G - 1) / G sum_g (m_(g) - m)^2``; for groups of one size the usual variance of a mean of G values.
+    ``(G - 1) / G sum_g (m_(g) - m)^2``; for groups of one size the usual variance of a mean of G
+    values.
     """
     there = sizes > 0
     count = there.sum(axis=0)
     total, whole = sums.sum(axis=0), sizes.sum(axis=0)
     rest = whole - sizes
     mean = np.divide(total, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
-    without = np.divide(total - sums, rest, out=np.broadcast_to(mean, rest.shape).copy(), where=there & (rest > 0))
+    without = np.divide(
+        total - sums, rest, out=np.broadcast_to(mean, rest.shape).copy(), where=there & (rest > 0)
+    )
     squares = ((without - mean) ** 2).sum(axis=0)
     return np.where(count > 1, squares * (count - 1) / np.maximum(count, 1), np.nan)

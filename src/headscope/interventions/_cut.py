@@ -9,7 +9,13 @@ import torch
 
 from headscope.capturing.seam import At, Where, rows_of
 from headscope.errors import InterventionError
-from headscope.interventions._intervention import Intervention, Make, Numbers, needs_whole, parse_numbers
+from headscope.interventions._intervention import (
+    Intervention,
+    Make,
+    Numbers,
+    needs_whole,
+    parse_numbers,
+)
 from headscope.interventions.plan import Place
 
 
@@ -17,8 +23,9 @@ from headscope.interventions.plan import Place
 class Cut(Intervention):
     """The links from these queries to these keys carry nothing: ``A[q, k] = 0``.
 
-    With the rest renormalised this is what the head would compute if the key had been hidden before the softmax; a
-    row of which nothing is left is zero. Without, the rest stays as it is and the row sums to less than 1.
+    With the rest renormalised this is what the head would compute if the key had been hidden before
+    the softmax; a row of which nothing is left is zero. Without, the rest stays as it is and the
+    row sums to less than 1.
 
     Args:
         keys: positions of the tokens that are looked at.
@@ -29,7 +36,9 @@ class Cut(Intervention):
         InterventionError: where no key is given.
 
     Example:
-        >>> capture(model, tokenizer, text, interventions=[Cut(layer=5, heads=1, queries=4, keys=0)])
+        >>> capture(
+        ...     model, tokenizer, text, interventions=[Cut(layer=5, heads=1, queries=4, keys=0)]
+        ... )
     """
 
     keys: Numbers = None
@@ -41,7 +50,9 @@ class Cut(Intervention):
         super().__post_init__()
         object.__setattr__(self, "keys", parse_numbers(self.keys, "Cut: keys"))
         if self.keys is None:
-            raise InterventionError("Cut needs the keys that are no longer to be looked at: Cut(queries=4, keys=0)")
+            raise InterventionError(
+                "Cut needs the keys that are no longer to be looked at: Cut(queries=4, keys=0)"
+            )
 
     def check(self, place: Place) -> None:
         """See `Intervention`."""

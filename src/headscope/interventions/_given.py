@@ -22,22 +22,25 @@ HIDDEN_AT_MOST = 1e-6
 class Given(Intervention):
     """The heads attend as given.
 
-    Rows may sum to less than 1 (the rest goes nowhere), and must not put weight where the query may not look.
+    Rows may sum to less than 1 (the rest goes nowhere), and must not put weight where the query may
+    not look.
 
     Args:
-        weights: ``[head query key]`` of the heads that are changed, in their order, or ``[query key]`` for each of
-            them; over the text's own tokens, without padding. Or a list of these, one for each text of a batch. Or a
-            function that makes them of the heads' own weights, called once for each text. Tensors keep their
-            gradients.
+        weights: ``[head query key]`` of the heads that are changed, in their order, or ``[query
+            key]`` for each of them; over the text's own tokens, without padding. Or a list of
+            these, one for each text of a batch. Or a function that makes them of the heads' own
+            weights, called once for each text. Tensors keep their gradients.
         layer: see `Intervention`, as for the rest.
 
     Raises:
-        InterventionError: in the run, where weights have another shape than the text, are negative, sum to more than 1
-            or lie on hidden keys.
+        InterventionError: in the run, where weights have another shape than the text, are negative,
+            sum to more than 1 or lie on hidden keys.
 
     Example:
         >>> own = capture(model, tokenizer, text)["self"].weights(layer=3)
-        >>> capture(model, tokenizer, text, interventions=[Given(own[::-1].copy(), layer=3)])  # heads swapped
+        >>> capture(
+        ...     model, tokenizer, text, interventions=[Given(own[::-1].copy(), layer=3)]
+        ... )  # heads swapped
     """
 
     weights: Any
@@ -58,19 +61,23 @@ class Given(Intervention):
             given = given(own)
         elif isinstance(given, list | tuple):
             if len(given) != count:
-                raise InterventionError(f"Weights were given for {len(given)} texts, and the batch has {count}")
+                raise InterventionError(
+                    f"Weights were given for {len(given)} texts, and the batch has {count}"
+                )
             given = given[example]
         return given if isinstance(given, torch.Tensor) else torch.from_numpy(np.array(given))
 
 
 def laid(
-    given_for: Callable[[torch.Tensor, int, int], torch.Tensor], there: tuple[torch.Tensor, At], name: str
+    given_for: Callable[[torch.Tensor, int, int], torch.Tensor],
+    there: tuple[torch.Tensor, At],
+    name: str,
 ) -> torch.Tensor:
     """Weights given for each text, laid where its tokens are; rows of padding stay as they are.
 
     Args:
-        given_for: gives the weights ``[head query key]``, or ``[query key]``, of a text, from its own ones, its number
-            in the batch and the number of texts.
+        given_for: gives the weights ``[head query key]``, or ``[query key]``, of a text, from its
+            own ones, its number in the batch and the number of texts.
         there: weights as they are ``[batch head query key]``, and the tokens.
         name: of the layer.
 
@@ -85,11 +92,13 @@ def laid(
         shape = tuple(own.shape)
         if tuple(given.shape) not in (shape, shape[1:]):
             raise InterventionError(
-                f"{name}: weights of shape {list(given.shape)} were given for text {example}; wanted are "
-                f"[head query key] {list(shape)} or [query key] {list(shape[1:])}"
+                f"{name}: weights of shape {list(given.shape)} were given for text {example}; "
+                f"wanted are [head query key] {list(shape)} or [query key] {list(shape[1:])}"
             )
         given = given.expand(shape)
-        _check(given.detach(), visible[example][:, queries[:, None], keys], f"{name}, text {example}")
+        _check(
+            given.detach(), visible[example][:, queries[:, None], keys], f"{name}, text {example}"
+        )
         row = torch.zeros_like(old[example])
         row[:, queries[:, None], keys] = given
         padded = torch.ones(old.shape[2], dtype=torch.bool, device=old.device)
@@ -100,11 +109,13 @@ def laid(
 
 def _check(given: torch.Tensor, seen: torch.Tensor, name: str) -> None:
     if not torch.isfinite(given).all() or given.min() < 0 or given.sum(-1).max() > 1 + 1e-3:
-        raise InterventionError(f"{name}: given weights must be from 0 to 1, and rows sum to no more than 1")
+        raise InterventionError(
+            f"{name}: given weights must be from 0 to 1, and rows sum to no more than 1"
+        )
     hidden = given.masked_fill(seen, 0.0)
     if hidden.max() > HIDDEN_AT_MOST:
         head, query, key = (hidden == hidden.max()).nonzero()[0].tolist()
         raise InterventionError(
-            f"{name}: the weight {hidden.max().item():.3g} was given to row {head}, query {query}, key {key}, which "
-            "the query may not look at"
+            f"{name}: the weight {hidden.max().item():.3g} was given to row {head}, query "
+            f"{query}, key {key}, which the query may not look at"
         )

@@ -28,7 +28,8 @@ class Intervention(ABC):
     Args:
         layer: one layer or several.
         heads: one head or several.
-        kv_heads: one key/value head or several, meaning all heads that share them; instead of ``heads``.
+        kv_heads: one key/value head or several, meaning all heads that share them; instead of
+            ``heads``.
         queries: positions of the tokens that look; their rows alone are changed.
         stack: which stack; may be left out where the model has only one.
 
@@ -47,7 +48,9 @@ class Intervention(ABC):
 
     def __post_init__(self) -> None:
         for name in ("layer", "heads", "kv_heads", "queries"):
-            object.__setattr__(self, name, parse_numbers(getattr(self, name), f"{type(self).__name__}: {name}"))
+            object.__setattr__(
+                self, name, parse_numbers(getattr(self, name), f"{type(self).__name__}: {name}")
+            )
         if self.heads is not None and self.kv_heads is not None:
             raise InterventionError(f"{type(self).__name__} takes heads or kv_heads, not both")
 
@@ -61,13 +64,14 @@ class Intervention(ABC):
         """What is to be done in each layer of a model.
 
         Raises:
-            InterventionError: where a layer or head is not there, or a layer cannot carry the change.
+            InterventionError: where a layer or head is not there, or a layer cannot carry the
+                change.
         """
         for place in plan.chosen(self.stack, self.layer):  # ty: ignore[invalid-argument-type]
             if place.route == "outputs":
                 raise InterventionError(
-                    f"{place.name} ({place.module}) computes attention in pieces; it can be captured from what the "
-                    "model returns, but not changed"
+                    f"{place.name} ({place.module}) computes attention in pieces; it can be "
+                    "captured from what the model returns, but not changed"
                 )
             if place.refused:
                 raise InterventionError(f"{place.name} ({place.module}) {place.refused}")
@@ -126,8 +130,12 @@ def parse_numbers(given: Any, name: str) -> tuple[int, ...] | None:
     if given is None:
         return None
     several = [given] if isinstance(given, int | np.integer) else list(given)
-    if not several or any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in several):
-        raise InterventionError(f"{name} must be a whole number from 0 on, or several of them, not {given!r}")
+    if not several or any(
+        isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in several
+    ):
+        raise InterventionError(
+            f"{name} must be a whole number from 0 on, or several of them, not {given!r}"
+        )
     return tuple(sorted({int(number) for number in several}))
 
 
@@ -152,8 +160,8 @@ def needs_whole(place: Place, what: str) -> None:
     """
     if not place.whole:
         raise InterventionError(
-            f"{place.name} ({place.module}) attends within windows or to one picture after the other; heads can be "
-            f"changed there, but no single {what}"
+            f"{place.name} ({place.module}) attends within windows or to one picture after the "
+            f"other; heads can be changed there, but no single {what}"
         )
 
 

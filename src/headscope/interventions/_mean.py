@@ -29,7 +29,9 @@ class _OverTexts(Intervention):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.records or not all(isinstance(record, Record) for record in self.records):
-            raise InterventionError(f"{type(self).__name__} needs the records whose mean is to be taken")
+            raise InterventionError(
+                f"{type(self).__name__} needs the records whose mean is to be taken"
+            )
 
     def layers(self, place: Place) -> list[Layer]:
         """The layer in each of the records."""
@@ -38,12 +40,14 @@ class _OverTexts(Intervention):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mean(_OverTexts):
-    """The heads attend as they do on average over texts: what depends on position stays, what on content goes.
+    """The heads attend as they do on average over texts: what depends on position stays, what on
+    content goes.
 
-    ``A[q, k]`` is the mean over the records that have both tokens; the rows are renormalised to 1 over the keys that
-    the query may look at.
+    ``A[q, k]`` is the mean over the records that have both tokens; the rows are renormalised to 1
+    over the keys that the query may look at.
 
-    Source: ours. Positions are counted from the first token, so a text must not be longer than the longest record.
+    Source: ours. Positions are counted from the first token, so a text must not be longer than the
+    longest record.
 
     Args:
         records: of the same model on other texts.
@@ -66,7 +70,9 @@ class Mean(_OverTexts):
 
     def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        whole = torch.from_numpy(mean_map([layer.weights_of()[list(heads)] for layer in self.layers(place)]))
+        whole = torch.from_numpy(
+            mean_map([layer.weights_of()[list(heads)] for layer in self.layers(place)])
+        )
 
         def make(old: torch.Tensor, at: At) -> torch.Tensor:
             visible = visible_of(at).expand_as(old)
@@ -75,8 +81,9 @@ class Mean(_OverTexts):
                 _, queries, keys = own.shape
                 if queries > whole.shape[1] or keys > whole.shape[2]:
                     raise InterventionError(
-                        f"{place.name}: the text has {queries} x {keys} tokens and the longest record "
-                        f"{whole.shape[1]} x {whole.shape[2]}; take the mean over longer texts"
+                        f"{place.name}: the text has {queries} x {keys} tokens and the longest "
+                        f"record {whole.shape[1]} x {whole.shape[2]}; take the mean over longer "
+                        "texts"
                     )
                 seen = visible[example][:, at.queries[example][:, None], at.keys[example]]
                 rows = whole[:, :queries, :keys].to(own).masked_fill(~seen, 0.0)
@@ -90,10 +97,11 @@ class Mean(_OverTexts):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeanOutput(_OverTexts):
-    """The heads hand on what they do on average over texts and tokens, whatever they look at ("mean ablation").
+    """The heads hand on what they do on average over texts and tokens, whatever they look at ("mean
+    ablation").
 
-    ``Att_h = E[sum_k A[q, k] v_k]`` over the queries of all records, each counting the same. In the record the rows of
-    such a head are zero: nothing it looked at went further.
+    ``Att_h = E[sum_k A[q, k] v_k]`` over the queries of all records, each counting the same. In the
+    record the rows of such a head are zero: nothing it looked at went further.
 
     Source: ours in this form; Michel et al. 2019 put zeros in its place, see `Zero`.
 

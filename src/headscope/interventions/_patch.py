@@ -12,7 +12,14 @@ from jaxtyping import Float
 
 from headscope.capturing.seam import At, Part, within
 from headscope.errors import InterventionError, RecordError
-from headscope.interventions._intervention import Intervention, Make, Numbers, checked, needs_whole, parse_numbers
+from headscope.interventions._intervention import (
+    Intervention,
+    Make,
+    Numbers,
+    checked,
+    needs_whole,
+    parse_numbers,
+)
 from headscope.interventions.plan import Place
 from headscope.record import Layer, Record
 
@@ -24,26 +31,33 @@ WHERE = {"queries": "query", "keys": "key", "values": "value", "output": "output
 class Patch(Intervention):
     """What the heads compute on the way is taken from another run of the same model.
 
-    Queries and keys are those after positions were applied. The output of a head is ``sum_k A[q, k] v_k``, before the
-    projection; in the record its rows are zero, since nothing it looked at in this run went further.
+    Queries and keys are those after positions were applied. The output of a head is ``sum_k A[q, k]
+    v_k``, before the projection; in the record its rows are zero, since nothing it looked at in
+    this run went further.
 
     Args:
-        record: of the other run, with queries, keys and values kept (``keep="auto"``); or one for each text of a
-            batch.
+        record: of the other run, with queries, keys and values kept (``keep="auto"``); or one for
+            each text of a batch.
         what: ``"queries"``, ``"keys"``, ``"values"`` or ``"output"``.
-        positions: the tokens that are patched: queries for queries and output, keys for keys and values; all by
-            default, the text then having as many tokens as the record.
-        source: the positions in the record that are put there, in this order; by default the same ones.
-        layer: see `Intervention`, as for the rest. Keys and values are shared: their heads must be named as
-            ``kv_heads``, or be all that share them.
+        positions: the tokens that are patched: queries for queries and output, keys for keys and
+            values; all by default, the text then having as many tokens as the record.
+        source: the positions in the record that are put there, in this order; by default the same
+            ones.
+        layer: see `Intervention`, as for the rest. Keys and values are shared: their heads must be
+            named as ``kv_heads``, or be all that share them.
 
     Raises:
-        InterventionError: where record, model and text do not fit, or a layer's queries and keys cannot be told apart
-            from what is added to their product.
+        InterventionError: where record, model and text do not fit, or a layer's queries and keys
+            cannot be told apart from what is added to their product.
 
     Example:
         >>> other = capture(model, tokenizer, "The dog sat.")
-        >>> capture(model, tokenizer, "The cat sat.", interventions=[Patch(record=other, what="values", layer=1)])
+        >>> capture(
+        ...     model,
+        ...     tokenizer,
+        ...     "The cat sat.",
+        ...     interventions=[Patch(record=other, what="values", layer=1)],
+        ... )
     """
 
     record: Record | Sequence[Record]
@@ -53,20 +67,38 @@ class Patch(Intervention):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.records or self.what not in WHERE or not all(isinstance(one, Record) for one in self.records):
-            raise InterventionError(f"Patch needs a record and one of {', '.join(WHERE)}; not {self.what!r}")
+        if (
+            not self.records
+            or self.what not in WHERE
+            or not all(isinstance(one, Record) for one in self.records)
+        ):
+            raise InterventionError(
+                f"Patch needs a record and one of {', '.join(WHERE)}; not {self.what!r}"
+            )
         if self.queries is not None:
-            raise InterventionError("Patch takes positions=, the tokens that are patched, and not queries=")
-        source = self.source if self.source is None or isinstance(self.source, int) else list(self.source)
+            raise InterventionError(
+                "Patch takes positions=, the tokens that are patched, and not queries="
+            )
+        source = (
+            self.source
+            if self.source is None or isinstance(self.source, int)
+            else list(self.source)
+        )
         parsed = parse_numbers(self.positions, "Patch: positions")
         parse_numbers(source, "Patch: source")
         if source is None:
             source = parsed
         else:
             source = (source,) if isinstance(source, int) else tuple(source)
-        given = parsed if self.positions is None or isinstance(self.positions, int) else tuple(self.positions)
+        given = (
+            parsed
+            if self.positions is None or isinstance(self.positions, int)
+            else tuple(self.positions)
+        )
         if (given is None) != (source is None) or len(given or ()) != len(source or ()):
-            raise InterventionError(f"Patch: {source} cannot be put at the positions {given}; give as many of both")
+            raise InterventionError(
+                f"Patch: {source} cannot be put at the positions {given}; give as many of both"
+            )
         object.__setattr__(self, "positions", given)
         object.__setattr__(self, "source", given if self.source is None else source)
 
@@ -79,15 +111,20 @@ class Patch(Intervention):
         """See `Intervention`."""
         needs_whole(place, "token")
         expected = 1 if place.route == "operators" else 0
-        if self.what in ("queries", "keys") and (place.products > expected or not place.features[0] or place.exchanged):
+        if self.what in ("queries", "keys") and (
+            place.products > expected or not place.features[0] or place.exchanged
+        ):
             raise InterventionError(
-                f"{place.name} ({place.module}) makes its scores of more than queries times keys, or of keys times "
-                "queries; they cannot be patched there. Patch values or output, or give weights with headscope.Given"
+                f"{place.name} ({place.module}) makes its scores of more than queries times keys, "
+                "or of keys times queries; they cannot be patched there. Patch values or output, "
+                "or give weights with headscope.Given"
             )
 
     def part(self, place: Place) -> Part:
         """See `Intervention`."""
-        heads = self._kv_heads_of(place) if self.what in ("keys", "values") else self.heads_of(place)
+        heads = (
+            self._kv_heads_of(place) if self.what in ("keys", "values") else self.heads_of(place)
+        )
         number = ("queries", "keys", "values", "output").index(self.what)
         count = place.kv_heads if self.what in ("keys", "values") else place.heads
         kind = "key/value heads" if self.what in ("keys", "values") else "heads"
@@ -98,17 +135,24 @@ class Patch(Intervention):
 
     def maker(self, place: Place, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        arrays = [torch.from_numpy(np.array(self._array(layer_of(one, place), heads))) for one in self.records]
+        arrays = [
+            torch.from_numpy(np.array(self._array(layer_of(one, place), heads)))
+            for one in self.records
+        ]
 
         def make(old: torch.Tensor, at: At) -> torch.Tensor:
             if len(arrays) not in (1, len(at.queries)):
-                raise InterventionError(f"{len(arrays)} records were given, and the batch has {len(at.queries)} texts")
+                raise InterventionError(
+                    f"{len(arrays)} records were given, and the batch has {len(at.queries)} texts"
+                )
             new = old.clone()
             rows = new.transpose(1, 2) if self.what == "output" else new
             sides = at.keys if self.what in ("keys", "values") else at.queries
             for example, places in enumerate(sides):
                 found = arrays[example % len(arrays)]
-                to, of = self._positions(len(places), found.shape[1], f"{place.name}, text {example}")
+                to, of = self._positions(
+                    len(places), found.shape[1], f"{place.name}, text {example}"
+                )
                 rows[example, :, places[to]] = found[:, of].to(new)
             return new
 
@@ -121,7 +165,8 @@ class Patch(Intervention):
         found = getattr(layer, self.what)
         if found is None:
             raise InterventionError(
-                f"Layer {layer.layer} of the record holds no {self.what}; capture it with keep='auto'"
+                f"Layer {layer.layer} of the record holds no {self.what}; capture it with "
+                "keep='auto'"
             )
         return found[list(heads)]
 
@@ -129,8 +174,8 @@ class Patch(Intervention):
         if self.positions is None or self.source is None:
             if here != there:
                 raise InterventionError(
-                    f"{name} has {here} tokens, and the record {there}; say with positions= and source= which are to "
-                    "be put where"
+                    f"{name} has {here} tokens, and the record {there}; say with positions= and "
+                    "source= which are to be put where"
                 )
             return list(range(here)), list(range(there))
         to, of = list(self.positions), list(self.source)  # ty: ignore[invalid-argument-type]
@@ -147,7 +192,8 @@ class Patch(Intervention):
         if len(groups) * shared != len(heads):
             raise InterventionError(
                 f"{place.name}: heads {', '.join(map(str, heads))} share key/value heads "
-                f"{', '.join(map(str, groups))} with others; name the key/value heads with kv_heads="
+                f"{', '.join(map(str, groups))} with others; name the key/value heads with "
+                "kv_heads="
             )
         return tuple(groups)
 
@@ -164,8 +210,8 @@ def layer_of(record: Record, place: Place) -> Layer:
         raise InterventionError(f"The record does not fit the model: {error}") from None
     if (layer.heads, layer.kv_heads) != (place.heads, place.kv_heads):
         raise InterventionError(
-            f"{place.name} has {place.heads} heads and {place.kv_heads} key/value heads, but {layer.heads} and "
-            f"{layer.kv_heads} in the record; is it of this model?"
+            f"{place.name} has {place.heads} heads and {place.kv_heads} key/value heads, but "
+            f"{layer.heads} and {layer.kv_heads} in the record; is it of this model?"
         )
     return layer
 
@@ -177,6 +223,8 @@ def outputs_of(layer: Layer, heads: tuple[int, ...]) -> Float[np.ndarray, "head 
         InterventionError: where no values were kept.
     """
     if not layer.has("values"):
-        raise InterventionError(f"Layer {layer.layer} of the record holds no values; capture it with keep='auto'")
+        raise InterventionError(
+            f"Layer {layer.layer} of the record holds no values; capture it with keep='auto'"
+        )
     chosen = list(heads)
     return layer.weights_of()[chosen] @ np.asarray(layer.values)[layer.kv_head_of[chosen]]

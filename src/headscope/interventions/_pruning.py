@@ -50,8 +50,8 @@ def pruning_curve(
 ) -> PruningCurve:
     """The loss as heads are taken away in a given order, a share of all heads at each step.
 
-    Source: Michel et al. 2019, section 4: in the order of `gradient_importance`, the least important first, 10 % a
-    step.
+    Source: Michel et al. 2019, section 4: in the order of `gradient_importance`, the least
+    important first, 10 % a step.
 
     Args:
         model: in evaluation mode meanwhile.
@@ -78,11 +78,17 @@ def pruning_curve(
 
 
 def greedy_pruning(
-    model: nn.Module, objective: Objective, *, heads: int | None = None, by: Callable[..., Intervention] = Zero
+    model: nn.Module,
+    objective: Objective,
+    *,
+    heads: int | None = None,
+    by: Callable[..., Intervention] = Zero,
 ) -> PruningCurve:
-    """Take away at each step the head without which the loss is least, the ones before staying away.
+    """Take away at each step the head without which the loss is least, the ones before staying
+    away.
 
-    That is the best next step, not the best set; with H heads it takes up to H (H + 1) / 2 runs of the objective.
+    That is the best next step, not the best set; with H heads it takes up to H (H + 1) / 2 runs of
+    the objective.
 
     Args:
         model: in evaluation mode meanwhile.

@@ -14,13 +14,14 @@ from headscope.interventions.plan import Place
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Uniform(Intervention):
-    """The heads spread their attention evenly: ``A[q, k] = 1 / L`` over the ``L`` tokens that the query may look at.
+    """The heads spread their attention evenly: ``A[q, k] = 1 / L`` over the ``L`` tokens that the
+    query may look at.
 
-    Padding is none of them, nor is what a causal mask or a window hides; learned sinks get nothing. Over all heads of
-    a layer its output is the mean of the visible values, projected.
+    Padding is none of them, nor is what a causal mask or a window hides; learned sinks get nothing.
+    Over all heads of a layer its output is the mean of the visible values, projected.
 
-    Source: Kovaleva et al. 2019, section 4.4 ("disabling"), with ``L`` the non-padding tokens. Michel et al. 2019
-    disable heads otherwise: see `Zero`.
+    Source: Kovaleva et al. 2019, section 4.4 ("disabling"), with ``L`` the non-padding tokens.
+    Michel et al. 2019 disable heads otherwise: see `Zero`.
 
     Args:
         layer: see `Intervention`, as for the rest.

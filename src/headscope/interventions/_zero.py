@@ -14,11 +14,14 @@ from headscope.interventions.plan import Place
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Zero(Intervention):
-    """The heads hand on zeros: ``xi_h = 0`` in ``MHA = sum_h xi_h Att_h``, the same as zeros in the output projection.
+    """The heads hand on zeros: ``xi_h = 0`` in ``MHA = sum_h xi_h Att_h``, the same as zeros in the
+    output projection.
 
-    The projection's bias stays. In the record the rows of such a head are zero: nothing it looked at went further.
+    The projection's bias stays. In the record the rows of such a head are zero: nothing it looked
+    at went further.
 
-    Source: Michel et al. 2019, section 2.3. Kovaleva et al. 2019 disable heads otherwise: see `Uniform`.
+    Source: Michel et al. 2019, section 2.3. Kovaleva et al. 2019 disable heads otherwise: see
+    `Uniform`.
 
     Args:
         layer: see `Intervention`, as for the rest.

@@ -47,7 +47,9 @@ class Importance:
 
     @property
     def normalised(self) -> Float[np.ndarray, " cell"]:
-        """Mean over the examples, divided by the l2 norm of its layer (Michel et al. 2019, section 4)."""
+        """Mean over the examples, divided by the l2 norm of its layer (Michel et al. 2019, section
+        4).
+        """
         mean, found = self.mean, np.zeros(len(self.cells))
         layers = [cell[:2] for cell in self.cells]
         for layer in dict.fromkeys(layers):
@@ -61,7 +63,9 @@ class Importance:
         return tuple(self.cells[at] for at in np.argsort(self.mean, kind="stable"))
 
     def intervals(self, **options: Any) -> Float[np.ndarray, "cell 2"]:
-        """Bootstrap intervals of the means over examples; options as of `headscope.evidence.interval`."""
+        """Bootstrap intervals of the means over examples; options as of
+        `headscope.evidence.interval`.
+        """
         return interval(self.values, **options)
 
     def grid(self, stack: str | None = None) -> Float[np.ndarray, "layer head"]:
@@ -85,8 +89,9 @@ class Importance:
 def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
     """Expected sensitivity of the loss to a head: ``I_h = E_x |dL(x)/dxi_h|`` at ``xi = 1``.
 
-    ``MHA = sum_h xi_h Att_h``; by the chain rule ``dL/dxi_h = <Att_h, dL/dAtt_h>``, so that one forward and one
-    backward pass give all heads. The absolute value is taken for each example, before the mean.
+    ``MHA = sum_h xi_h Att_h``; by the chain rule ``dL/dxi_h = <Att_h, dL/dAtt_h>``, so that one
+    forward and one backward pass give all heads. The absolute value is taken for each example,
+    before the mean.
 
     Source: Michel et al. 2019, section 4, equation 2.
 
@@ -120,7 +125,9 @@ def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
                     for slope, xi in zip(slopes, made.values(), strict=True)
                 ]
                 found.append(torch.cat(slopes, dim=1).abs().double().cpu().numpy())
-                cells = tuple((*place, head) for place, xi in made.items() for head in range(xi.shape[1]))
+                cells = tuple(
+                    (*place, head) for place, xi in made.items() for head in range(xi.shape[1])
+                )
     return Importance(cells, np.concatenate(found), f"|d {objective.name} / d xi|")
 
 
@@ -131,14 +138,17 @@ def leave_one_out(
     by: Callable[..., Intervention] = Zero,
     layers: bool = False,
 ) -> Importance:
-    """Change of the loss when one head is disabled, the others left as they are: ``L(without h) - L``.
+    """Change of the loss when one head is disabled, the others left as they are: ``L(without h) -
+    L``.
 
-    Source: Michel et al. 2019, section 3 (by zero); Kovaleva et al. 2019, section 4.4 (by uniform attention).
+    Source: Michel et al. 2019, section 3 (by zero); Kovaleva et al. 2019, section 4.4 (by uniform
+    attention).
 
     Args:
         model: in evaluation mode meanwhile.
         objective: the loss.
-        by: how heads are disabled: `Zero` or `Uniform`, or whatever makes an intervention of stack, layer and heads.
+        by: how heads are disabled: `Zero` or `Uniform`, or whatever makes an intervention of stack,
+            layer and heads.
         layers: disable whole layers instead, one at a time.
 
     Returns:
@@ -153,16 +163,20 @@ def leave_one_out(
         intact = losses_of(model, objective)
         places = plan_on(model, objective.probe(model)).places
         cells = [
-            (place.stack, place.layer, head) for place in places for head in ([-1] if layers else range(place.heads))
+            (place.stack, place.layer, head)
+            for place in places
+            for head in ([-1] if layers else range(place.heads))
         ]
         changes = [losses_of(model, objective, [one_of(cell, by)]) - intact for cell in cells]
     return Importance(tuple(cells), np.stack(changes, axis=1), f"change of {objective.name}")
 
 
 def confidence_importance(records: Iterable[Record]) -> Importance:
-    """Confidence of each head on each text: mean over its queries of the largest weight, special tokens left out.
+    """Confidence of each head on each text: mean over its queries of the largest weight, special
+    tokens left out.
 
-    Source: Voita et al. 2019, section 4, who leave out the end-of-sentence token; see `headscope.measures.confidence`.
+    Source: Voita et al. 2019, section 4, who leave out the end-of-sentence token; see
+    `headscope.measures.confidence`.
 
     Args:
         records: of one model.
@@ -177,7 +191,9 @@ def confidence_importance(records: Iterable[Record]) -> Importance:
         for name, stack in record.stacks.items():
             words = ~np.array([bool(mark) for mark in stack.query.special])
             if not words.any():
-                raise InterventionError(f"Text {len(rows)} has nothing but special tokens; leave it out")
+                raise InterventionError(
+                    f"Text {len(rows)} has nothing but special tokens; leave it out"
+                )
             for layer in stack:
                 values += confidence(layer.weights_of(), queries=words).tolist()
                 found += [(name, layer.layer, head) for head in range(layer.heads)]
@@ -218,7 +234,9 @@ class _Gate(Intervention):
         """See `Intervention`."""
 
         def gated(old: torch.Tensor, at: At) -> torch.Tensor:
-            xi = torch.ones(old.shape[0], old.shape[2], device=old.device, dtype=old.dtype, requires_grad=True)
+            xi = torch.ones(
+                old.shape[0], old.shape[2], device=old.device, dtype=old.dtype, requires_grad=True
+            )
             self.made[place.stack, place.layer] = xi
             return old * xi[:, None, :, None]
 

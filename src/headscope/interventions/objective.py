@@ -30,12 +30,15 @@ class Objective:
         batches: arguments of the model's forward, and whatever else the loss reads.
         loss: gives the loss of each example ``[example]`` from the model and a batch.
         name: of the loss, for tables.
-        asks: what it needs the model's head for: ``"next word"``, ``"masked word"`` or ``"class"``; empty where that is
-            not known.
-        allow_unfit: whether a model whose head was not trained, or that sees the word it is to predict, is taken.
+        asks: what it needs the model's head for: ``"next word"``, ``"masked word"`` or ``"class"``;
+            empty where that is not known.
+        allow_unfit: whether a model whose head was not trained, or that sees the word it is to
+            predict, is taken.
 
     Example:
-        >>> objective = Objective(batches, lambda model, batch: 1 - cosine(model(**batch)), "distance")
+        >>> objective = Objective(
+        ...     batches, lambda model, batch: 1 - cosine(model(**batch)), "distance"
+        ... )
     """
 
     batches: Sequence[Batch]
@@ -60,10 +63,16 @@ class Objective:
             InterventionError: where the loss is not one number for each example.
         """
         for batch in self.batches:
-            found = self.loss(model, {name: tensor.to(_device(model)) for name, tensor in batch.items()})
+            found = self.loss(
+                model, {name: tensor.to(_device(model)) for name, tensor in batch.items()}
+            )
             if not isinstance(found, torch.Tensor) or found.ndim != 1:
-                shape = list(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
-                raise InterventionError(f"The loss gave {shape}; wanted is a tensor with one number for each example")
+                shape = (
+                    list(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+                )
+                raise InterventionError(
+                    f"The loss gave {shape}; wanted is a tensor with one number for each example"
+                )
             yield found
 
     def probe(self, model: nn.Module) -> Callable[[], Any]:
@@ -80,10 +89,12 @@ def next_word(tokenizer: Any, texts: Sequence[Any], *, batch: int = BATCH) -> Ob
         batch: how many at once.
 
     Raises:
-        TextError: where there is no text that can be read. One of a single token, or that the tokenizer cannot take,
-            is left out with a warning.
+        TextError: where there is no text that can be read. One of a single token, or that the
+            tokenizer cannot take, is left out with a warning.
     """
-    return Objective(tuple(_padded(_read(tokenizer, texts), batch)), _next_word, "next-word loss", NEXT)
+    return Objective(
+        tuple(_padded(_read(tokenizer, texts), batch)), _next_word, "next-word loss", NEXT
+    )
 
 
 def masked_word(
@@ -100,8 +111,8 @@ def masked_word(
 
     Raises:
         InterventionError: where the tokenizer has no mask token.
-        TextError: where there is no text that can be read. One of special tokens only, or that the tokenizer cannot
-            take, is left out with a warning.
+        TextError: where there is no text that can be read. One of special tokens only, or that the
+            tokenizer cannot take, is left out with a warning.
     """
     generator, special = masking(tokenizer, seed), set(tokenizer.all_special_ids)
     rows = _read(tokenizer, texts, nothing_but=special)
@@ -116,11 +127,15 @@ def masking(tokenizer: Any, seed: int) -> torch.Generator:
         InterventionError: where the tokenizer has nothing to hide them behind.
     """
     if tokenizer.mask_token_id is None:
-        raise InterventionError(f"{type(tokenizer).__name__} has no mask token; use next_word with causal models")
+        raise InterventionError(
+            f"{type(tokenizer).__name__} has no mask token; use next_word with causal models"
+        )
     return torch.Generator().manual_seed(seed)
 
 
-def classification(tokenizer: Any, texts: Sequence[Any], labels: Sequence[int], *, batch: int = BATCH) -> Objective:
+def classification(
+    tokenizer: Any, texts: Sequence[Any], labels: Sequence[int], *, batch: int = BATCH
+) -> Objective:
     """Cross-entropy, in nats, of the right class under a model with a classification head.
 
     Args:
@@ -130,11 +145,13 @@ def classification(tokenizer: Any, texts: Sequence[Any], labels: Sequence[int], 
         batch: how many at once.
 
     Raises:
-        TextError: where there are not as many labels as texts, or no text can be read. One that the tokenizer cannot
-            take is left out with a warning.
+        TextError: where there are not as many labels as texts, or no text can be read. One that the
+            tokenizer cannot take is left out with a warning.
     """
     if len(texts) != len(labels):
-        raise TextError(f"{len(texts)} texts and {len(labels)} labels were given; give one label for each text")
+        raise TextError(
+            f"{len(texts)} texts and {len(labels)} labels were given; give one label for each text"
+        )
     batches = []
     rows = _read(tokenizer, texts)
     kept = [labels[number] for number in rows]
@@ -165,12 +182,17 @@ def _classified(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 def mean_loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean over the labelled tokens of each example."""
-    losses = functional.cross_entropy(scores.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+    losses = functional.cross_entropy(
+        scores.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+    )
     return losses.sum(1) / (labels != IGNORED).sum(1)
 
 
-def _read(tokenizer: Any, texts: Sequence[Any], nothing_but: Collection[int] = ()) -> dict[int, Any]:
-    """What the tokenizer makes of each text, by its number; a text that cannot be read costs itself alone.
+def _read(
+    tokenizer: Any, texts: Sequence[Any], nothing_but: Collection[int] = ()
+) -> dict[int, Any]:
+    """What the tokenizer makes of each text, by its number; a text that cannot be read costs itself
+    alone.
 
     Args:
         tokenizer: of the model.
@@ -199,7 +221,11 @@ def _read(tokenizer: Any, texts: Sequence[Any], nothing_but: Collection[int] = (
             rows[number] = row
     if not rows:
         first = next(iter(failed.values()))
-        raise first if len(texts) == 1 else TextError(f"None of the {len(texts)} texts can be read: {first}")
+        raise (
+            first
+            if len(texts) == 1
+            else TextError(f"None of the {len(texts)} texts can be read: {first}")
+        )
     for number, error in failed.items():
         warnings.warn(f"text {number} was left out: {error}", stacklevel=3)
     return rows
@@ -210,19 +236,29 @@ def _padded(rows: Mapping[int, Any], batch: int) -> Iterator[dict[str, torch.Ten
     for first in range(0, len(every), batch):
         part = every[first : first + batch]
         longest = max(len(one["input_ids"]) for one in part)
-        # padding goes to the right, where no model counts positions from it; its ids are never looked at
-        batched = {name: [[*one[name], *[0] * (longest - len(one[name]))] for one in part] for name in part[0]}
+        # padding goes to the right, where no model counts positions from it; its ids are never
+        # looked at
+        batched = {
+            name: [[*one[name], *[0] * (longest - len(one[name]))] for one in part]
+            for name in part[0]
+        }
         batched["attention_mask"] = [
             [1] * len(one["input_ids"]) + [0] * (longest - len(one["input_ids"])) for one in part
         ]
         yield {name: torch.tensor(numbers) for name, numbers in batched.items()}
 
 
-def masked_batch(tokenizer: Any, batch: Batch, share: float, generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """A batch with a share of its words masked, and ``labels``: what stood there, `IGNORED` everywhere else."""
+def masked_batch(
+    tokenizer: Any, batch: Batch, share: float, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """A batch with a share of its words masked, and ``labels``: what stood there, `IGNORED`
+    everywhere else.
+    """
     ids = batch["input_ids"].clone()
     labels = torch.full_like(ids, IGNORED)
-    special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | (batch["attention_mask"] == 0)
+    special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | (
+        batch["attention_mask"] == 0
+    )
     for row, (own, hidden) in enumerate(zip(ids, special, strict=True)):
         places = (~hidden).nonzero()[:, 0]
         count = max(1, round(share * len(places)))

@@ -40,8 +40,10 @@ class Place:
         route: how it was seen.
         roles: whether queries and keys are of the source or of the target; empty where of neither.
         features: of queries, keys and values; 0 where not known.
-        products: how many products of activations went into the scores, or were made beside the interface.
-        whole: whether the layer works on each example at once, and not on windows or one picture after the other.
+        products: how many products of activations went into the scores, or were made beside the
+            interface.
+        whole: whether the layer works on each example at once, and not on windows or one picture
+            after the other.
         exchanged: whether keys come before queries in their product, or values before weights.
         refused: why the layer cannot be changed; empty where it can.
     """
@@ -63,7 +65,11 @@ class Place:
     @property
     def name(self) -> str:
         """Of the layer, for messages."""
-        return f"Layer {self.layer}" if self.stack == "self" else f"Layer {self.layer} of {self.stack!r}"
+        return (
+            f"Layer {self.layer}"
+            if self.stack == "self"
+            else f"Layer {self.layer} of {self.stack!r}"
+        )
 
 
 @dataclass(frozen=True)
@@ -85,38 +91,49 @@ class Plan:
 
     @property
     def depends_on_batch(self) -> bool:
-        """Whether other places may be found with another number of texts: where torch's operators are seen."""
+        """Whether other places may be found with another number of texts: where torch's operators
+        are seen.
+        """
         return any(place.route == "operators" for place in self.places)
 
     def chosen(self, stack: str | None, layers: tuple[int, ...] | None) -> list[Place]:
         """The places of these layers, of all where None.
 
         Raises:
-            InterventionError: where there is no such stack or layer, or the stack is left open and there are several.
+            InterventionError: where there is no such stack or layer, or the stack is left open and
+                there are several.
         """
         if stack is None and len(self.stacks) > 1:
             names = ", ".join(map(repr, self.stacks))
-            raise InterventionError(f"This model has the stacks {names}; say which is meant with stack=")
+            raise InterventionError(
+                f"This model has the stacks {names}; say which is meant with stack="
+            )
         stack = self.stacks[0] if stack is None else stack
         if stack not in self.stacks:
-            raise InterventionError(f"This model has the stacks {', '.join(map(repr, self.stacks))}, not {stack!r}")
+            raise InterventionError(
+                f"This model has the stacks {', '.join(map(repr, self.stacks))}, not {stack!r}"
+            )
         found = {place.layer: place for place in self.places if place.stack == stack}
         for layer in layers or ():
             if layer not in found:
                 what = self.others.get(stack, {}).get(layer)
-                reason = "there is none" if what is None else f"it computes no softmax attention: {what}"
+                reason = (
+                    "there is none" if what is None else f"it computes no softmax attention: {what}"
+                )
                 if what is not None and what.startswith("unseen"):
                     reason = f"its attention was not seen: {what}"
                 raise InterventionError(
-                    f"Layer {layer} of stack {stack!r} cannot be changed: {reason}; there are layers "
-                    f"{', '.join(map(str, found))}"
+                    f"Layer {layer} of stack {stack!r} cannot be changed: {reason}; there are "
+                    f"layers {', '.join(map(str, found))}"
                 )
         return [place for number, place in found.items() if layers is None or number in layers]
 
 
 @dataclass(frozen=True)
 class _Note:
-    """What is remembered of a call as the model made it; its layout is known once its projection was seen."""
+    """What is remembered of a call as the model made it; its layout is known once its projection
+    was seen.
+    """
 
     module: str
     roles: tuple[str, str]
@@ -126,7 +143,8 @@ class _Note:
 
 
 def plan_of(model: Any, inputs: Inputs) -> Plan:
-    """The places of a model that is run on these inputs; it is run once, unchanged and checked as by `capture`.
+    """The places of a model that is run on these inputs; it is run once, unchanged and checked as
+    by `capture`.
 
     Raises:
         CaptureError: where its attention cannot be captured exactly.
@@ -138,10 +156,17 @@ def plan_of(model: Any, inputs: Inputs) -> Plan:
             notes.clear()
         group = group_of(call)
         roles = ROLES.get(role_of(group.path, group.cross)) if inputs.target else None
-        notes.append(_Note(call.name, roles or ("source", "source"), call.products, call.size, call.layout))
+        notes.append(
+            _Note(call.name, roles or ("source", "source"), call.products, call.size, call.layout)
+        )
 
     keeping = Keeping(frozenset({"qk", "values"}), auto=False)
-    with one_at_a_time(model), intact(), at_rest(model), same_random_numbers(device=device_of(model)):
+    with (
+        one_at_a_time(model),
+        intact(),
+        at_rest(model),
+        same_random_numbers(device=device_of(model)),
+    ):
         record = run(model, inputs, keeping, note=note)[0]
     by_module: dict[str, list[_Note]] = {}
     for entry in notes:
@@ -149,7 +174,9 @@ def plan_of(model: Any, inputs: Inputs) -> Plan:
     layers = [(stack.name, layer) for stack in record.stacks.values() for layer in stack]
     uses = Counter(layer.module for _, layer in layers)
     places = tuple(
-        _place(stack, layer, visit, (by_module.get(layer.module, []), uses[layer.module], inputs.count))
+        _place(
+            stack, layer, visit, (by_module.get(layer.module, []), uses[layer.module], inputs.count)
+        )
         for stack, layer, visit in _visited(layers)
     )
     return Plan(places, {stack.name: dict(stack.others) for stack in record.stacks.values()})
@@ -185,7 +212,10 @@ def _refused(notes: list[_Note]) -> str:
     if not notes or any(note.layout.one_by_one for note in notes):
         return "computes its heads one by one; it can be captured, but not changed"
     if any(note.layout.heads_first == "folded" for note in notes):
-        return "puts its heads before the texts of a batch, and cannot be changed there; run it on one text at a time"
+        return (
+            "puts its heads before the texts of a batch, and cannot be changed there; run it on "
+            "one text at a time"
+        )
     if any(note.layout.heads_first for note in notes):
         return "puts its heads before the texts; it can be captured, but not changed"
     return ""

@@ -17,7 +17,13 @@ from headscope.capturing.calls.sight import sight_of
 from headscope.capturing.device import device_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.media.origins import ARGUMENTS, AUDIO, VISION, has_more_than_text, origins_of
+from headscope.capturing.media.origins import (
+    ARGUMENTS,
+    AUDIO,
+    VISION,
+    has_more_than_text,
+    origins_of,
+)
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import Part, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
@@ -29,7 +35,10 @@ from headscope.interventions.plan import Place, Plan, plan_of
 from headscope.record import Tokens
 
 MASKS = {"source": "attention_mask", "target": "decoder_attention_mask"}
-IDS = {"source": ("input_ids", "inputs_embeds"), "target": ("decoder_input_ids", "decoder_inputs_embeds")}
+IDS = {
+    "source": ("input_ids", "inputs_embeds"),
+    "target": ("decoder_input_ids", "decoder_inputs_embeds"),
+}
 
 _plans: WeakKeyDictionary[nn.Module, dict[tuple, Plan]] = WeakKeyDictionary()
 
@@ -38,11 +47,11 @@ _plans: WeakKeyDictionary[nn.Module, dict[tuple, Plan]] = WeakKeyDictionary()
 def intervene(model: nn.Module, *interventions: Intervention) -> Generator[ModelSession]:
     """Change a model's attention while the block is open, however the model is called.
 
-    The first call within the block runs the model once more beforehand, as it is: to find its layers and to check
-    that their attention is understood (once for each model and kind of input). What cannot be changed is refused then,
-    before anything is run changed. Blocks nest: those further out come first. Within a layer queries, keys and values
-    are changed first, then weights, then outputs. The model comes back as it was, also after an error. Gradients flow
-    as usual.
+    The first call within the block runs the model once more beforehand, as it is: to find its
+    layers and to check that their attention is understood (once for each model and kind of input).
+    What cannot be changed is refused then, before anything is run changed. Blocks nest: those
+    further out come first. Within a layer queries, keys and values are changed first, then weights,
+    then outputs. The model comes back as it was, also after an error. Gradients flow as usual.
 
     Args:
         model: a transformers model, or any other torch model with one batch axis, the first.
@@ -52,7 +61,8 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         What is known of the block; its ``plan`` names the layers of the model once this was called.
 
     Raises:
-        InterventionError: in the first call, where a layer, head or token is not there or a change cannot be made.
+        InterventionError: in the first call, where a layer, head or token is not there or a change
+            cannot be made.
         CaptureError: in the first call, where the model's attention cannot be captured exactly.
 
     Example:
@@ -63,7 +73,9 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
     session = ModelSession(model, interventions)
     with ExitStack() as undo:
         undo.enter_context(uncompiled(model))
-        if not any(isinstance(other, ModelSession) and other.model is model for other in sessions()):
+        if not any(
+            isinstance(other, ModelSession) and other.model is model for other in sessions()
+        ):
             trail = undo.enter_context(Trail(model))
             operators = OperatorWatch(trail, None, 1)
             operators.idle = True  # until there is something to change on this route
@@ -84,7 +96,9 @@ def plan_on(model: nn.Module, act: Callable[[], Any]) -> Plan:
     with intervene(model) as session, torch.no_grad():
         act()
     if session.plan is None:
-        raise InterventionError(f"The loss does not run {type(model).__name__}; give the model that it runs")
+        raise InterventionError(
+            f"The loss does not run {type(model).__name__}; give the model that it runs"
+        )
     return session.plan
 
 
@@ -100,7 +114,8 @@ class ModelSession:
         for intervention in interventions:
             if not isinstance(intervention, Intervention):
                 raise InterventionError(
-                    f"intervene takes interventions such as headscope.Zero(layer=0, heads=[1]), not {intervention!r}"
+                    "intervene takes interventions such as headscope.Zero(layer=0, heads=[1]), "
+                    f"not {intervention!r}"
                 )
         self.model: nn.Module = model
         self.done: set[Any] = set()
@@ -140,7 +155,10 @@ class ModelSession:
         """See `headscope.capturing.seam.Session`."""
         if model is not self.model:
             return
-        if getattr(getattr(model, "config", None), "is_encoder_decoder", False) and not inputs.target:
+        if (
+            getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+            and not inputs.target
+        ):
             self._learn(_inputs_of(model, inputs.arguments, whole=False))
         else:
             self._learn(inputs)
@@ -153,7 +171,9 @@ class ModelSession:
         visit = (self._visits[name] - 1) % self._uses[name] if self._uses[name] else 0
         return self._parts.get((name, visit), ())
 
-    def positions(self, module: nn.Module, call: Call) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+    def positions(
+        self, module: nn.Module, call: Call
+    ) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
         """See `headscope.capturing.seam.Session`."""
         batch, _, queries, keys = call.size
         roles = self._places[self._names[id(module)]].roles
@@ -194,13 +214,15 @@ class ModelSession:
         self._visits[self._names[id(module)]] += 1
 
     def _learn(self, inputs: Inputs | None) -> None:
-        """Find the places of the model, once for each kind of input, and what is to be done in each."""
+        """Find the places of the model, once for each kind of input, and what is to be done in
+        each.
+        """
         plans = _plans.setdefault(self.model, {})
         if inputs is None:
             if self._bound is None:
                 raise InterventionError(
-                    f"{type(self.model).__name__} was run on less than its own inputs; run it once as a whole inside "
-                    "the block before its parts"
+                    f"{type(self.model).__name__} was run on less than its own inputs; run it "
+                    "once as a whole inside the block before its parts"
                 )
             return
         plan = self._planned(plans, inputs)
@@ -210,7 +232,8 @@ class ModelSession:
     def _planned(self, plans: dict[tuple, Plan], inputs: Inputs) -> Plan:
         """What is known of the model for such inputs.
 
-        One text does not show where torch's operators are given several texts: that is found out with several.
+        One text does not show where torch's operators are given several texts: that is found out
+        with several.
         """
         kind, several = _kind(self.model, inputs.arguments), inputs.count > 1
         if (kind, several) in plans:
@@ -233,7 +256,11 @@ class ModelSession:
 
     def _wake(self) -> None:
         for other in sessions():
-            if isinstance(other, ModelSession) and other.model is self.model and other.operators is not None:
+            if (
+                isinstance(other, ModelSession)
+                and other.model is self.model
+                and other.operators is not None
+            ):
                 other.operators.idle = False
 
 
@@ -245,7 +272,9 @@ def _looked_at(call: Call) -> torch.Tensor | None:
 
 def _encoders(model: Any) -> list[nn.Module]:
     """The encoder that generation runs by itself."""
-    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False) or not hasattr(model, "get_encoder"):
+    if not getattr(getattr(model, "config", None), "is_encoder_decoder", False) or not hasattr(
+        model, "get_encoder"
+    ):
         return []
     encoder = model.get_encoder()
     return [encoder] if isinstance(encoder, nn.Module) and encoder is not model else []
@@ -257,12 +286,22 @@ def _named(module: nn.Module, args: tuple, options: dict) -> dict[str, Any]:
         bound = inspect.signature(module.forward).bind_partial(*args, **options).arguments
     except TypeError:
         return dict(options)
-    return {name: value for name, value in (bound | bound.get("kwargs", {})).items() if value is not None}
+    return {
+        name: value
+        for name, value in (bound | bound.get("kwargs", {})).items()
+        if value is not None
+    }
 
 
 def _count(arguments: Mapping[str, Any]) -> int:
-    """Number of examples: the length of the first argument that is text, else of the first tensor."""
-    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor) and value.ndim}
+    """Number of examples: the length of the first argument that is text, else of the first
+    tensor.
+    """
+    tensors = {
+        name: value
+        for name, value in arguments.items()
+        if isinstance(value, torch.Tensor) and value.ndim
+    }
     named = [tensors[name] for names in IDS.values() for name in names if name in tensors]
     return len(next(iter((*named, *tensors.values())), ())) or 1
 
@@ -274,8 +313,14 @@ def _kind(model: Any, arguments: Mapping[str, Any]) -> tuple:
 
 
 def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inputs | None:
-    """What a model can be run on to find its places; None for a step of a generation, or a part of the model."""
-    tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor) and name != "labels"}
+    """What a model can be run on to find its places; None for a step of a generation, or a part of
+    the model.
+    """
+    tensors = {
+        name: value
+        for name, value in arguments.items()
+        if isinstance(value, torch.Tensor) and name != "labels"
+    }
     if arguments.get("encoder_outputs") is not None or _is_filled(arguments.get("past_key_values")):
         return None
     if not hasattr(model, "config"):
@@ -283,7 +328,9 @@ def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inpu
         return Inputs(tensors, (Tokens(pieces=()),) * count, sides=())
     if not whole:
         start = getattr(model.config, "decoder_start_token_id", None) or 0
-        tensors["decoder_input_ids"] = torch.full((_count(tensors), 2), start, device=device_of(model))
+        tensors["decoder_input_ids"] = torch.full(
+            (_count(tensors), 2), start, device=device_of(model)
+        )
     more = has_more_than_text(tensors)
     source, target = (_tokens(tensors, role) for role in ("source", "target"))
     if not (source or more):

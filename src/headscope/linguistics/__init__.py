@@ -5,7 +5,12 @@ Treebanks are read by the library conllu, from the extra ``linguistics``.
 
 from headscope.linguistics._coreference_files import read_coreference, source_name
 from headscope.linguistics._probe_controls import control_heads, control_labels, control_tree
-from headscope.linguistics._probe_tree import power2_embedding, spanning_tree, tree_depths, tree_distances
+from headscope.linguistics._probe_tree import (
+    power2_embedding,
+    spanning_tree,
+    tree_depths,
+    tree_distances,
+)
 from headscope.linguistics._tree import decode_tree
 from headscope.linguistics._treebank import Sentence, Treebank, read_treebank
 from headscope.linguistics.dependencies import (

@@ -14,10 +14,24 @@ from headscope.linguistics.words import Span
 from headscope.storage import reading
 
 LITBANK_KINDS = {"PRON": "pronoun", "PROP": "proper", "NOM": "nominal"}
-GAP_FIELDS = ("ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
+GAP_FIELDS = (
+    "ID",
+    "Text",
+    "Pronoun",
+    "Pronoun-offset",
+    "A",
+    "A-offset",
+    "A-coref",
+    "B",
+    "B-offset",
+    "B-coref",
+)
 WORD = re.compile(r"\w+|[^\w\s]")
 BRACKETS = re.compile(r"\[([^\[\]]+)\]")
-FORMATS = "LitBank (.ann beside .txt, or their folder), GAP and Winogender (.tsv), WinoBias (.txt with [brackets])"
+FORMATS = (
+    "LitBank (.ann beside .txt, or their folder), GAP and Winogender (.tsv), WinoBias (.txt with "
+    "[brackets])"
+)
 
 
 def read_coreference(
@@ -25,11 +39,12 @@ def read_coreference(
 ) -> tuple[Passage, ...]:
     """Read texts with mentions; the format is told from the file.
 
-    LitBank: documents are cut into windows, mentions that leave their window are left out; mentions without an entity
-    (appositions and the like) are candidates, too. GAP: pronoun, A and B; questions without an answer are left out.
-    WinoBias: the candidates are a bracketed entity and every other noun that is bracketed elsewhere in the file.
-    Winogender: occupation and participant. Sentences of one
-    pair (WinoBias), or of one occupation (Winogender), are one document: they are no independent evidence.
+    LitBank: documents are cut into windows, mentions that leave their window are left out; mentions
+    without an entity (appositions and the like) are candidates, too. GAP: pronoun, A and B;
+    questions without an answer are left out. WinoBias: the candidates are a bracketed entity and
+    every other noun that is bracketed elsewhere in the file. Winogender: occupation and
+    participant. Sentences of one pair (WinoBias), or of one occupation (Winogender), are one
+    document: they are no independent evidence.
 
     Args:
         path: a file, or a folder of LitBank's.
@@ -49,7 +64,9 @@ def read_coreference(
     if path.is_dir():
         files = sorted(path.glob("*.ann"))
         if not files:
-            raise FileError(f"The folder {path} has no .ann files; texts with mentions are {FORMATS}")
+            raise FileError(
+                f"The folder {path} has no .ann files; texts with mentions are {FORMATS}"
+            )
         return tuple(each for file in files for each in _annotated(file, window, every_window))
     if path.suffix == ".ann":
         return _annotated(path, window, every_window)
@@ -97,7 +114,9 @@ def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
     for sentence in sentences:
         starts.append(starts[-1] + len(sentence))
     words = [word for sentence in sentences for word in sentence]
-    rows = [(number, line.split("\t")) for number, line in enumerate(_lines(path), 1) if line.strip()]
+    rows = [
+        (number, line.split("\t")) for number, line in enumerate(_lines(path), 1) if line.strip()
+    ]
     entities = {row[1]: row[2] for _, row in rows if row[0] == "COREF" and len(row) > 2}
     mentions = []
     for number, row in rows:
@@ -106,7 +125,12 @@ def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
         try:
             first, last = (starts[int(row[place])] + int(row[place + 1]) for place in (2, 4))
             mentions.append(
-                Mention(start=first, stop=last + 1, entity=entities.get(row[1]), kind=LITBANK_KINDS[row[8]])
+                Mention(
+                    start=first,
+                    stop=last + 1,
+                    entity=entities.get(row[1]),
+                    kind=LITBANK_KINDS[row[8]],
+                )
             )
         except (HeadscopeError, ValueError, IndexError, KeyError) as error:
             raise FileError(f"{path}, line {number}: no mention of LitBank's, {error!r}") from None
@@ -114,7 +138,9 @@ def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
         end = min(begin + window, len(words))
         inside = [each for each in mentions if begin <= each.start and each.stop <= end]
         moved = [
-            Mention(start=each.start - begin, stop=each.stop - begin, entity=each.entity, kind=each.kind)
+            Mention(
+                start=each.start - begin, stop=each.stop - begin, entity=each.entity, kind=each.kind
+            )
             for each in inside
         ]
         text, spans = _joined(words[begin:end])
@@ -125,7 +151,9 @@ def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
 def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
     for number, row in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 2):
         if any(row.get(name) is None for name in GAP_FIELDS):
-            raise FileError(f"{path}, line {number}: wanted are the columns {', '.join(GAP_FIELDS)}")
+            raise FileError(
+                f"{path}, line {number}: wanted are the columns {', '.join(GAP_FIELDS)}"
+            )
         text, right = row["Text"], {side: row[f"{side}-coref"] == "TRUE" for side in "AB"}
         if not any(right.values()):
             continue
@@ -133,7 +161,10 @@ def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
         for name in ("Pronoun", "A", "B"):
             start = int(row[f"{name}-offset"]) if row[f"{name}-offset"].isdigit() else -1
             if start < 0 or not text.startswith(row[name], start):
-                raise FileError(f"{path}, line {number}: {row[name]!r} is not at character {row[f'{name}-offset']}")
+                raise FileError(
+                    f"{path}, line {number}: {row[name]!r} is not at character "
+                    f"{row[f'{name}-offset']}"
+                )
             places[name] = (start, start + len(row[name]))
         yield _asking(row["ID"], text, places, right, kind="proper")
 
@@ -144,7 +175,8 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
         facts = parts[0].split(".")
         if len(parts) != 2 or len(facts) != 5 or facts[2] not in ("0", "1"):
             raise FileError(
-                f"{path}, line {number}: wanted are occupation.participant.answer.gender.txt, a tab and the sentence"
+                f"{path}, line {number}: wanted are occupation.participant.answer.gender.txt, a "
+                "tab and the sentence"
             )
         text = parts[1]
         found = [match.span() for match in WORD.finditer(text) if match.group().lower() in PRONOUNS]
@@ -152,7 +184,8 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
         first, second = (_noun(text, name) for name in facts[:2])
         if len(pronouns) != 1 or first is None or second is None:
             raise FileError(
-                f"{path}, line {number}: {facts[0]!r}, {facts[1]!r} and one pronoun are not all in {text!r}"
+                f"{path}, line {number}: {facts[0]!r}, {facts[1]!r} and one pronoun are not all "
+                f"in {text!r}"
             )
         places = {"Pronoun": pronouns[0], "A": first, "B": second}
         right = {"A": facts[2] == "0", "B": facts[2] == "1"}
@@ -163,27 +196,41 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
 def _winobias(path: Path, lines: list[str]) -> Iterator[Passage]:
     lines = [re.sub(r"^\d+ ", "", line) for line in lines]
     marked = [list(BRACKETS.finditer(line)) for line in lines]
-    nouns = {_bare(each.group(1)) for matches in marked for each in matches if each.group(1).lower() not in PRONOUNS}
+    nouns = {
+        _bare(each.group(1))
+        for matches in marked
+        for each in matches
+        if each.group(1).lower() not in PRONOUNS
+    }
     for number, (line, matches) in enumerate(zip(lines, marked, strict=True), 1):
         if not line.strip():
             continue
         text = BRACKETS.sub(r"\1", line)
         # every bracket before a place moves it one to the left
-        places = [(each.start(1) - 1 - 2 * turn, each.end(1) - 1 - 2 * turn) for turn, each in enumerate(matches)]
+        places = [
+            (each.start(1) - 1 - 2 * turn, each.end(1) - 1 - 2 * turn)
+            for turn, each in enumerate(matches)
+        ]
         pronouns = [span for span in places if text[slice(*span)].lower() in PRONOUNS]
         bracketed = [span for span in places if span not in pronouns]
         others = [span for noun in nouns if (span := _noun(text, noun)) is not None]
         others = [span for span in others if not any(_overlap(span, each) for each in places)]
-        others = [span for span in others if not any(_within(span, each) for each in others if each != span)]
+        others = [
+            span
+            for span in others
+            if not any(_within(span, each) for each in others if each != span)
+        ]
         if not pronouns or len(bracketed) != 1 or not others:
             raise FileError(
-                f"{path}, line {number}: wanted are one entity and a pronoun in brackets and another entity, given is "
-                f"{line!r}"
+                f"{path}, line {number}: wanted are one entity and a pronoun in brackets and "
+                f"another entity, given is {line!r}"
             )
         candidates = [(bracketed[0], True), *((span, False) for span in others)]
         # two lines make a pair that differs in what the pronoun means
         pair = f"{path.stem}, pair {(number + 1) // 2}"
-        yield _passage(f"{path.stem} {number}", text, pronouns, candidates, kind="nominal", document=pair)
+        yield _passage(
+            f"{path.stem} {number}", text, pronouns, candidates, kind="nominal", document=pair
+        )
 
 
 def _asking(
@@ -195,14 +242,24 @@ def _asking(
 
 
 def _passage(
-    name: str, text: str, pronouns: list[Span], candidates: list[tuple[Span, bool]], *, kind: str, **known: str
+    name: str,
+    text: str,
+    pronouns: list[Span],
+    candidates: list[tuple[Span, bool]],
+    *,
+    kind: str,
+    **known: str,
 ) -> Passage:
     every = [*pronouns, *(span for span, _ in candidates)]
     cuts = {place for span in every for place in span}
     spans = tuple(part for match in WORD.finditer(text) for part in _cut(match.span(), cuts))
 
     def mention(span: Span, entity: str | None, kind: str) -> Mention:
-        inside = [number for number, (start, stop) in enumerate(spans) if start >= span[0] and stop <= span[1]]
+        inside = [
+            number
+            for number, (start, stop) in enumerate(spans)
+            if start >= span[0] and stop <= span[1]
+        ]
         return Mention(start=inside[0], stop=inside[-1] + 1, entity=entity, kind=kind)
 
     told = [(mention(span, "asked" if right else None, kind), right) for span, right in candidates]
@@ -219,7 +276,9 @@ def _passage(
         for each in asking
     )
     mentions = (*(other for other, _ in told), *asking)
-    return Passage(name=name, text=text, spans=spans, mentions=mentions, questions=questions, **known)
+    return Passage(
+        name=name, text=text, spans=spans, mentions=mentions, questions=questions, **known
+    )
 
 
 def _cut(span: Span, cuts: set[int]) -> Iterator[Span]:

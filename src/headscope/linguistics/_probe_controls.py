@@ -1,4 +1,6 @@
-"""Control tasks: labels that say nothing of language, and that only a probe with a memory of its own can learn."""
+"""Control tasks: labels that say nothing of language, and that only a probe with a memory of its
+own can learn.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ TREE_BEHAVIOURS = ("previous", "one before", "first")
 
 
 def drawn_of(name: str, seed: int = 0) -> float:
-    """A number from 0 to 1 that belongs to a word type, the same in every sentence and on every machine.
+    """A number from 0 to 1 that belongs to a word type, the same in every sentence and on every
+    machine.
 
     Example:
         >>> drawn_of("the") == drawn_of("the"), drawn_of("the") == drawn_of("cat")
@@ -23,7 +26,8 @@ def drawn_of(name: str, seed: int = 0) -> float:
 
 
 def control_heads(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " word"]:
-    """Heads of the control task: each word type has itself, the first or the last word for its head.
+    """Heads of the control task: each word type has itself, the first or the last word for its
+    head.
 
     Source: Hewitt and Liang 2019, section 2.2 (dependency edge prediction).
 
@@ -42,10 +46,11 @@ def control_heads(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " w
 
 
 def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " word"]:
-    """Heads of a control tree: each word type hangs from the word before it, the one before that, or the first.
+    """Heads of a control tree: each word type hangs from the word before it, the one before that,
+    or the first.
 
-    The first word is the root. Hewitt and Liang 2019 have no control task for trees; this is ours, after theirs: what
-    a word hangs from says nothing but which word it is.
+    The first word is the root. Hewitt and Liang 2019 have no control task for trees; this is ours,
+    after theirs: what a word hangs from says nothing but which word it is.
 
     Args:
         forms: the words of a sentence.
@@ -62,7 +67,9 @@ def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " wo
     return np.array(found[: len(forms)], int)
 
 
-def control_labels(names: Sequence[str], shares: Float[np.ndarray, " label"], *, seed: int = 0) -> np.ndarray:
+def control_labels(
+    names: Sequence[str], shares: Float[np.ndarray, " label"], *, seed: int = 0
+) -> np.ndarray:
     """Labels of the control task: each type has one, drawn by how often the true labels are.
 
     Source: Hewitt and Liang 2019, section 2.1 (part-of-speech tagging).

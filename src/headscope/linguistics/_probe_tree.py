@@ -1,4 +1,6 @@
-"""Trees of words: distances, depths, spanning trees, and points whose squared distances are those of a tree."""
+"""Trees of words: distances, depths, spanning trees, and points whose squared distances are those
+of a tree.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ def tree_depths(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " word"]:
     """
     words = len(heads)
     if words and not (heads.min() >= -1 and heads.max() < words):
-        raise RecordError(f"Heads are numbers of words from 0 to {words - 1}, or -1 at the root, not {heads.tolist()}")
+        raise RecordError(
+            f"Heads are numbers of words from 0 to {words - 1}, or -1 at the root, not "
+            f"{heads.tolist()}"
+        )
     depths = np.zeros(words, int)
     at = heads.copy()
     for _ in range(words):
@@ -36,7 +41,9 @@ def tree_depths(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " word"]:
         depths[on] += 1
         at[on] = heads[at[on]]
     if (at >= 0).any():
-        raise RecordError(f"The heads {heads.tolist()} go round in a circle; every word must lead to a root (-1)")
+        raise RecordError(
+            f"The heads {heads.tolist()} go round in a circle; every word must lead to a root (-1)"
+        )
     return depths
 
 
@@ -69,9 +76,11 @@ def tree_distances(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, "word wor
 def power2_embedding(heads: Int[np.ndarray, " word"]) -> Float[np.ndarray, "word feature"]:
     """Points whose squared Euclidean distances are the distances in the tree.
 
-    ``f(root) = 0``, ``f(child) = f(parent) + e_child``, with a unit vector of its own for each word.
+    ``f(root) = 0``, ``f(child) = f(parent) + e_child``, with a unit vector of its own for each
+    word.
 
-    Source: Coenen et al. 2019, theorem 1 (power-2 embedding); one dimension more than theirs, the root's.
+    Source: Coenen et al. 2019, theorem 1 (power-2 embedding); one dimension more than theirs, the
+    root's.
 
     Args:
         heads: number of each word's head, from 0; -1 at the root.

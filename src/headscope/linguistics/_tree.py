@@ -10,17 +10,23 @@ from headscope.errors import RecordError
 NOWHERE = -1
 
 
-def decode_tree(scores: Float[np.ndarray, "head word other_word"], root: int) -> Int[np.ndarray, "head word"]:
-    """The head of each word in the tree with the largest sum of scores that hangs from a given root.
+def decode_tree(
+    scores: Float[np.ndarray, "head word other_word"], root: int
+) -> Int[np.ndarray, "head word"]:
+    """The head of each word in the tree with the largest sum of scores that hangs from a given
+    root.
 
-    ``argmax_T sum_w S[w, T(w)]`` over all directed trees of the words, for each of the matrices (Chu and Liu 1965,
-    Edmonds 1967). All cycles are contracted at once, round by round, for all matrices together.
+    ``argmax_T sum_w S[w, T(w)]`` over all directed trees of the words, for each of the matrices
+    (Chu and Liu 1965, Edmonds 1967). All cycles are contracted at once, round by round, for all
+    matrices together.
 
-    Source: Htut et al. 2019, section 3, who take the root of the gold tree and let an edge go from the word that looks
-    to the word that is looked at: give the transposed attention for that, ``S[w, h] = A[h, w]``.
+    Source: Htut et al. 2019, section 3, who take the root of the gold tree and let an edge go from
+    the word that looks to the word that is looked at: give the transposed attention for that,
+    ``S[w, h] = A[h, w]``.
 
     Args:
-        scores: ``S[word, head]`` of each matrix; the diagonal is not looked at, nor is the root's row.
+        scores: ``S[word, head]`` of each matrix; the diagonal is not looked at, nor is the root's
+            row.
         root: the word that has no head, from 0.
 
     Returns:
@@ -36,13 +42,17 @@ def decode_tree(scores: Float[np.ndarray, "head word other_word"], root: int) ->
     scores = np.asarray(scores, np.float64)
     size = scores.shape[-1]
     if scores.ndim != 3 or scores.shape[1] != size or not np.isfinite(scores).all():
-        raise RecordError(f"Scores of trees are finite and have the axes head, word, word; given was {scores.shape}")
+        raise RecordError(
+            "Scores of trees are finite and have the axes head, word, word; given was "
+            f"{scores.shape}"
+        )
     if not 0 <= root < size:
         raise RecordError(f"The root is word {root}; there are words 0 to {size - 1}")
     found = np.full(scores.shape[:2], NOWHERE)
     if size == 1 or not len(scores):
         return found
-    # an edge goes from a head to a word: left[matrix, head, word] is what taking it costs less than the best
+    # an edge goes from a head to a word: left[matrix, head, word] is what taking it costs less than
+    # the best
     left = scores.transpose(0, 2, 1).copy()
     groups = np.tile(np.arange(size), (len(scores), 1))
     at_work = np.arange(len(scores))
@@ -60,7 +70,9 @@ def decode_tree(scores: Float[np.ndarray, "head word other_word"], root: int) ->
 def _entering(
     left: Float[np.ndarray, "matrix head word"], groups: Int[np.ndarray, "matrix word"], root: int
 ) -> Int[np.ndarray, "2 matrix group"]:
-    """The best edge into each group, as head and word; its score is taken off all edges into that group, in place."""
+    """The best edge into each group, as head and word; its score is taken off all edges into that
+    group, in place.
+    """
     size = left.shape[-1]
     left[groups[:, :, None] == groups[:, None, :]] = -np.inf
     heads_of_words = left.argmax(axis=1)

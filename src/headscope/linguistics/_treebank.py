@@ -20,10 +20,12 @@ MISSING = "Reading treebanks needs conllu: pip install 'headscope[linguistics]'"
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """A sentence with its dependency tree. Every list but ``contractions`` has one entry for each word.
+    """A sentence with its dependency tree. Every list but ``contractions`` has one entry for each
+    word.
 
-    A model reads `text`, the words with a space between them, as in Clark et al. 2019 words are tokenised one by one;
-    or `written`, the text as it was, where "don't" may be cut otherwise than into the words "do" and "n't".
+    A model reads `text`, the words with a space between them, as in Clark et al. 2019 words are
+    tokenised one by one; or `written`, the text as it was, where "don't" may be cut otherwise than
+    into the words "do" and "n't".
 
     Args:
         words: the words (in a treebank, its syntactic words).
@@ -38,7 +40,8 @@ class Sentence:
         document: what it is part of, such as a text of a newspaper; empty where nobody says.
 
     Raises:
-        TextError: where there is no word, lists differ in length, a head is not there, or heads are no tree.
+        TextError: where there is no word, lists differ in length, a head is not there, or heads are
+            no tree.
 
     Example:
         >>> sentence = Sentence(words=("Cats", "sleep"), heads=(2, 0), relations=("nsubj", "root"))
@@ -73,7 +76,9 @@ class Sentence:
             raise TextError(f"Word {empty[0]} of sentence {self.name!r} has no letters")
         roots = sum(head == 0 for head in self.heads)
         if roots != 1:
-            raise TextError(f"Sentence {self.name!r} has {roots} roots (words whose head is 0); wanted is one")
+            raise TextError(
+                f"Sentence {self.name!r} has {roots} roots (words whose head is 0); wanted is one"
+            )
         object.__setattr__(self, "depths", _depths(self.heads, self.name))
 
     def __len__(self) -> int:
@@ -113,8 +118,9 @@ class Sentence:
                 place += 1
             if not self.written.startswith(surface, place):
                 raise TextError(
-                    f"Sentence {self.name!r}: {surface!r}, word {len(found) + 1}, is not at character {place} of the "
-                    f"text, where {self.written[place : place + 20]!r} stands"
+                    f"Sentence {self.name!r}: {surface!r}, word {len(found) + 1}, is not at "
+                    f"character {place} of the text, where {self.written[place : place + 20]!r} "
+                    "stands"
                 )
             for word in words:
                 found.append((place, place + len(word)))
@@ -130,8 +136,8 @@ class Sentence:
             words = self.words[number:stop]
             if "".join(words) != form:
                 raise TextError(
-                    f"Sentence {self.name!r}: the words {', '.join(map(repr, words))} are written as one, {form!r}, "
-                    "and have no characters of their own"
+                    f"Sentence {self.name!r}: the words {', '.join(map(repr, words))} are written "
+                    f"as one, {form!r}, and have no characters of their own"
                 )
             yield form, words
             number = stop
@@ -159,7 +165,9 @@ class Treebank:
         seen: set[str] = set()
         for sentence in self.sentences:
             if sentence.name in seen:
-                raise TextError(f"Two sentences of the treebank {self.name!r} are called {sentence.name!r}")
+                raise TextError(
+                    f"Two sentences of the treebank {self.name!r} are called {sentence.name!r}"
+                )
             seen.add(sentence.name)
 
     def __len__(self) -> int:
@@ -184,10 +192,12 @@ class Treebank:
 def read_treebank(path: str | os.PathLike[str]) -> Treebank:
     """Read a treebank in CoNLL-U.
 
-    Lines of multi-word tokens and empty nodes are no words; the former tell how words are written. A sentence is called
-    by its ``sent_id``, or else by its line. Documents begin at ``# newdoc``; sentences before the first have none.
+    Lines of multi-word tokens and empty nodes are no words; the former tell how words are written.
+    A sentence is called by its ``sent_id``, or else by its line. Documents begin at ``# newdoc``;
+    sentences before the first have none.
 
-    Source: the format of Universal Dependencies (universaldependencies.org/format.html), read by the library conllu.
+    Source: the format of Universal Dependencies (universaldependencies.org/format.html), read by
+    the library conllu.
 
     Args:
         path: a file, UTF-8.
@@ -236,7 +246,9 @@ def _blocks(lines: list[str]) -> Iterator[list[Line]]:
 
 
 def _document(block: list[Line]) -> str:
-    """The name of the document that begins with a sentence, or the line where none is given; empty for none."""
+    """The name of the document that begins with a sentence, or the line where none is given; empty
+    for none.
+    """
     for number, line in block:
         mark, _, name = line.lstrip("#").partition("=")
         if line.startswith("#") and mark.split() in (["newdoc"], ["newdoc", "id"]):
@@ -246,7 +258,9 @@ def _document(block: list[Line]) -> str:
 
 def _sentence(path: Path, block: list[Line], document: str) -> Sentence:
     comments = "\n".join(line for _, line in block if line.startswith("#"))
-    rows = [(number, _row(path, number, line)) for number, line in block if not line.startswith("#")]
+    rows = [
+        (number, _row(path, number, line)) for number, line in block if not line.startswith("#")
+    ]
     words, contractions = _words(path, rows)
     known = _metadata(comments)
     first = block[0][0]
@@ -280,13 +294,15 @@ def _row(path: Path, number: int, line: str) -> Any:
         raise FileError(f"{path}, line {number}: {error}") from None
     if len(row) != len(FIELDS) or line.count("\t") >= len(FIELDS):
         raise FileError(
-            f"{path}, line {number}: {line.count(chr(9)) + 1} columns where CoNLL-U has {len(FIELDS)}, with tabs "
-            "between them"
+            f"{path}, line {number}: {line.count(chr(9)) + 1} columns where CoNLL-U has "
+            f"{len(FIELDS)}, with tabs between them"
         )
     return row
 
 
-def _words(path: Path, rows: list[tuple[int, Any]]) -> tuple[list[Any], tuple[tuple[int, int, str], ...]]:
+def _words(
+    path: Path, rows: list[tuple[int, Any]]
+) -> tuple[list[Any], tuple[tuple[int, int, str], ...]]:
     """The words, and which of them are written as one."""
     words, contractions = [], []
     for number, row in rows:
@@ -296,17 +312,23 @@ def _words(path: Path, rows: list[tuple[int, Any]]) -> tuple[list[Any], tuple[tu
                 contractions.append((number, place[0] - 1, place[2], row["form"]))
             continue
         if place != len(words) + 1:
-            raise FileError(f"{path}, line {number}: the word has number {place}, wanted is {len(words) + 1}")
+            raise FileError(
+                f"{path}, line {number}: the word has number {place}, wanted is {len(words) + 1}"
+            )
         words.append(row)
     size = len(words)
     for number, row in rows:
         head = row["head"]
         if not isinstance(row["id"], tuple) and (head is None or not 0 <= head <= size):
-            raise FileError(f"{path}, line {number}: the head is {head}; wanted is a number from 0 to {size}")
+            raise FileError(
+                f"{path}, line {number}: the head is {head}; wanted is a number from 0 to {size}"
+            )
     last = 0
     for number, first, stop, _ in contractions:
         if not last <= first < stop <= size:
-            raise FileError(f"{path}, line {number}: words {first + 1} to {stop} cannot be written as one here")
+            raise FileError(
+                f"{path}, line {number}: words {first + 1} to {stop} cannot be written as one here"
+            )
         last = stop
     return words, tuple((first, stop, form) for _, first, stop, form in contractions)
 
@@ -332,7 +354,10 @@ def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
                 raise TextError(f"Sentence {name!r} is no tree: word {word + 1} is above itself")
             place = heads[place] - 1
             if not 0 <= place < len(heads):
-                raise TextError(f"Sentence {name!r}: the head {place + 1} is not there; it has {len(heads)} words")
+                raise TextError(
+                    f"Sentence {name!r}: the head {place + 1} is not there; it has {len(heads)} "
+                    "words"
+                )
         depth = found[place] if found[place] >= 0 else 0
         found[place] = depth
         for step, each in enumerate(reversed(path), 1):

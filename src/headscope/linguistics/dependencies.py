@@ -12,12 +12,31 @@ from headscope.errors import RecordError
 from headscope.linguistics._treebank import Sentence
 
 OFFSETS = (-3, -2, -1, 1, 2)
-"""Those of Clark et al. 2019, who go from -3 to 2; 0 would make a word its own head, which none is."""
+"""Those of Clark et al. 2019, who go from -3 to 2; 0 would make a word its own head, which none
+is.
+"""
 DIRECTIONS = ("dep->head", "head->dep")
-"""Which word looks at the other: the dependent at its head (rows of the map), or the head at it (columns)."""
+"""Which word looks at the other: the dependent at its head (rows of the map), or the head at it
+(columns).
+"""
 ALL, NO_PUNCT, NO_ROOT = "all", "all but punct", "all but punct and root"
 NEAREST_STANFORD: Mapping[str, str] = {
-    **{name: name for name in ("det", "amod", "advmod", "ccomp", "xcomp", "cc", "conj", "mark", "aux", "nsubj", "cop")},
+    **{
+        name: name
+        for name in (
+            "det",
+            "amod",
+            "advmod",
+            "ccomp",
+            "xcomp",
+            "cc",
+            "conj",
+            "mark",
+            "aux",
+            "nsubj",
+            "cop",
+        )
+    },
     "compound": "nn",
     "obj": "dobj",
     "aux:pass": "auxpass",
@@ -25,7 +44,9 @@ NEAREST_STANFORD: Mapping[str, str] = {
     "compound:prt": "prt",
     "nsubj:pass": "nsubjpass",
 }
-"""The Stanford relation (Penn Treebank) that is next to a universal one; ``prep`` and ``pobj`` have no counterpart."""
+"""The Stanford relation (Penn Treebank) that is next to a universal one; ``prep`` and ``pobj`` have
+no counterpart.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,10 +66,13 @@ class OffsetBaseline:
     accuracy: float
 
 
-def predicted_heads(maps: Float[np.ndarray, "head word other_word"]) -> Int[np.ndarray, "direction head word"]:
+def predicted_heads(
+    maps: Float[np.ndarray, "head word other_word"],
+) -> Int[np.ndarray, "direction head word"]:
     """The head that attention predicts for each word: the other word with the largest value.
 
-    ``argmax_{j != i} A[i, j]`` where the dependent looks, ``argmax_{j != i} A[j, i]`` where the head does.
+    ``argmax_{j != i} A[i, j]`` where the dependent looks, ``argmax_{j != i} A[j, i]`` where the
+    head does.
 
     Source: Clark et al. 2019, section 4.2.
 
@@ -56,10 +80,13 @@ def predicted_heads(maps: Float[np.ndarray, "head word other_word"]) -> Int[np.n
         maps: attention between the words of a sentence, special tokens cut off.
 
     Returns:
-        Numbers of words from 0, of equal ones the first, for both of `DIRECTIONS`; -1 where a word looks at no other.
+        Numbers of words from 0, of equal ones the first, for both of `DIRECTIONS`; -1 where a word
+        looks at no other.
 
     Example:
-        >>> predicted_heads(np.array([[[0.9, 0.1, 0.0], [0.3, 0.1, 0.6], [0.2, 0.8, 0.0]]])).tolist()
+        >>> predicted_heads(
+        ...     np.array([[[0.9, 0.1, 0.0], [0.3, 0.1, 0.6], [0.2, 0.8, 0.0]]])
+        ... ).tolist()
         [[[1, 2, 1]], [[1, 2, 1]]]
     """
     maps = np.asarray(maps, np.float64)
@@ -74,7 +101,8 @@ def predicted_heads(maps: Float[np.ndarray, "head word other_word"]) -> Int[np.n
 def offset_heads(size: int, offset: int) -> Int[np.ndarray, " word"]:
     """The head of each word if it were always at one offset: its number from 1, 0 for the root.
 
-    ``clamp(i + o + 1, 0, n)`` for the i-th word from 0: so the ends may hit the root, and the last word itself.
+    ``clamp(i + o + 1, 0, n)`` for the i-th word from 0: so the ends may hit the root, and the last
+    word itself.
 
     Source: Clark et al. 2019, released code.
 
@@ -88,7 +116,8 @@ def offset_heads(size: int, offset: int) -> Int[np.ndarray, " word"]:
 def offset_baseline(
     sentences: Iterable[Sentence], *, offsets: tuple[int, ...] = OFFSETS, universal: bool = False
 ) -> dict[str, OffsetBaseline]:
-    """What position alone gives for every relation: the best of a few fixed offsets, best on the same data.
+    """What position alone gives for every relation: the best of a few fixed offsets, best on the
+    same data.
 
     Source: Clark et al. 2019, section 4.2 and released code.
 
@@ -98,14 +127,16 @@ def offset_baseline(
         universal: whether to leave off subtypes, ``nsubj`` for ``nsubj:pass``.
 
     Returns:
-        Of all words, of those that are no punctuation, of those with a head among them, and of every relation, in order
-        of how many words have it.
+        Of all words, of those that are no punctuation, of those with a head among them, and of
+        every relation, in order of how many words have it.
 
     Raises:
         RecordError: where there is no sentence or no offset.
 
     Example:
-        >>> cats = Sentence(words=("Big", "cats", "sleep"), heads=(2, 3, 0), relations=("amod", "nsubj", "root"))
+        >>> cats = Sentence(
+        ...     words=("Big", "cats", "sleep"), heads=(2, 3, 0), relations=("amod", "nsubj", "root")
+        ... )
         >>> offset_baseline([cats])["amod"]
         OffsetBaseline(relation='amod', count=1, offset=1, accuracy=1.0)
     """
@@ -115,7 +146,10 @@ def offset_baseline(
     gold = np.concatenate([sentence.heads for sentence in listed])
     names = np.array([name for sentence in listed for name in sentence.relations])
     hits = np.stack(
-        [np.concatenate([offset_heads(len(each), offset) for each in listed]) == gold for offset in offsets]
+        [
+            np.concatenate([offset_heads(len(each), offset) for each in listed]) == gold
+            for offset in offsets
+        ]
     )
     found = {}
     for relation, words in groups_of(names, universal=universal).items():
@@ -125,8 +159,12 @@ def offset_baseline(
     return found
 
 
-def groups_of(relations: np.ndarray, *, universal: bool = False) -> dict[str, Int[np.ndarray, " member"]]:
-    """Which words belong to `ALL`, `NO_PUNCT`, `NO_ROOT` and each relation, the most frequent first."""
+def groups_of(
+    relations: np.ndarray, *, universal: bool = False
+) -> dict[str, Int[np.ndarray, " member"]]:
+    """Which words belong to `ALL`, `NO_PUNCT`, `NO_ROOT` and each relation, the most frequent
+    first.
+    """
     whole = np.array([universal_name(name) for name in relations.tolist()])
     names = whole if universal else relations
     found = {
@@ -135,7 +173,10 @@ def groups_of(relations: np.ndarray, *, universal: bool = False) -> dict[str, In
         NO_ROOT: np.flatnonzero((whole != "punct") & (whole != "root")),
     }
     kinds, counts = np.unique(names, return_counts=True)
-    found |= {str(kinds[place]): np.flatnonzero(names == kinds[place]) for place in np.argsort(-counts, kind="stable")}
+    found |= {
+        str(kinds[place]): np.flatnonzero(names == kinds[place])
+        for place in np.argsort(-counts, kind="stable")
+    }
     return {name: words for name, words in found.items() if len(words)}
 
 

@@ -1,4 +1,6 @@
-"""Mentions of people and things, and which earlier one each means: what rules that look at no attention answer."""
+"""Mentions of people and things, and which earlier one each means: what rules that look at no
+attention answer.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,46 @@ PRONOUNS: Mapping[str, tuple[str | None, str | None, int]] = {
     **dict.fromkeys(("they", "them", "their", "theirs", "themselves"), (None, None, 3)),
 }
 """Number, gender and person; None where a pronoun does not tell. ``they`` may be one or many."""
-MALE = ("mr", "sir", "lord", "king", "prince", "duke", "count", "baron", "uncle", "father", "brother", "son", "husband")
+MALE = (
+    "mr",
+    "sir",
+    "lord",
+    "king",
+    "prince",
+    "duke",
+    "count",
+    "baron",
+    "uncle",
+    "father",
+    "brother",
+    "son",
+    "husband",
+)
 MALE += ("man", "boy", "gentleman", "nephew", "grandfather", "widower", "monsieur")
-FEMALE = ("mrs", "miss", "ms", "lady", "queen", "princess", "duchess", "countess", "aunt", "mother", "sister")
-FEMALE += ("daughter", "wife", "woman", "girl", "gentlewoman", "niece", "grandmother", "widow", "madame")
+FEMALE = (
+    "mrs",
+    "miss",
+    "ms",
+    "lady",
+    "queen",
+    "princess",
+    "duchess",
+    "countess",
+    "aunt",
+    "mother",
+    "sister",
+)
+FEMALE += (
+    "daughter",
+    "wife",
+    "woman",
+    "girl",
+    "gentlewoman",
+    "niece",
+    "grandmother",
+    "widow",
+    "madame",
+)
 GENDERS: Mapping[str, str] = {**dict.fromkeys(MALE, "male"), **dict.fromkeys(FEMALE, "female")}
 
 
@@ -69,10 +107,11 @@ class Question:
 
     Args:
         mention: that which asks.
-        candidates: those to choose among; in the order of `order_of`, so that of equal ones the last is taken.
+        candidates: those to choose among; in the order of `order_of`, so that of equal ones the
+            last is taken.
         right: which of them are right.
-        by_start: whether the nearest is the one that starts the fewest characters away, as in GAP, where a candidate
-            may follow; by default it is the one that ends last.
+        by_start: whether the nearest is the one that starts the fewest characters away, as in GAP,
+            where a candidate may follow; by default it is the one that ends last.
     """
 
     mention: Mention
@@ -90,8 +129,8 @@ class Passage:
         text: what a model reads.
         spans: where each word is in it, in characters.
         mentions: those that are annotated.
-        questions: which mentions are asked for; by default every one that has an antecedent, candidates being those
-            that end before it does.
+        questions: which mentions are asked for; by default every one that has an antecedent,
+            candidates being those that end before it does.
         document: what it is part of; passages of one document are not independent.
         group: of which questions are counted apart, too.
 
@@ -113,8 +152,8 @@ class Passage:
         for mention in self.mentions:
             if mention.stop > len(self.spans):
                 raise TextError(
-                    f"Passage {self.name!r} has {len(self.spans)} words, and a mention of words {mention.start} to "
-                    f"{mention.stop}"
+                    f"Passage {self.name!r} has {len(self.spans)} words, and a mention of words "
+                    f"{mention.start} to {mention.stop}"
                 )
         if self.questions is None:
             asked = (self._question(mention) for mention in self.mentions)
@@ -131,7 +170,9 @@ class Passage:
 
     def _question(self, mention: Mention) -> Question:
         before = tuple(each for each in self.mentions if each.head < mention.head)
-        right = tuple(mention.entity is not None and each.entity == mention.entity for each in before)
+        right = tuple(
+            mention.entity is not None and each.entity == mention.entity for each in before
+        )
         return Question(mention=mention, candidates=before, right=right)
 
 
@@ -140,8 +181,11 @@ def order_of(mention: Mention) -> tuple[int, int]:
     return mention.head, mention.start
 
 
-def nearest(passage: Passage, question: Question, among: Bool[np.ndarray, " candidate"] | None = None) -> int | None:
-    """The candidate that ends last, or starts the fewest characters away (``by_start``), of equal ones the later.
+def nearest(
+    passage: Passage, question: Question, among: Bool[np.ndarray, " candidate"] | None = None
+) -> int | None:
+    """The candidate that ends last, or starts the fewest characters away (``by_start``), of equal
+    ones the later.
 
     Args:
         passage: what they are in.
@@ -152,8 +196,12 @@ def nearest(passage: Passage, question: Question, among: Bool[np.ndarray, " cand
         Its number; None where there is none.
 
     Example:
-        >>> ann, bo, she = (Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2))
-        >>> passage = Passage(name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=())
+        >>> ann, bo, she = (
+        ...     Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2)
+        ... )
+        >>> passage = Passage(
+        ...     name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=()
+        ... )
         >>> nearest(passage, Question(mention=she, candidates=(ann, bo), right=(True, False)))
         1
     """
@@ -173,8 +221,12 @@ def head_match(passage: Passage, question: Question) -> int | None:
     Source: Clark et al. 2019, section 4.2.
 
     Example:
-        >>> ann, bo, she = (Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2))
-        >>> passage = Passage(name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=())
+        >>> ann, bo, she = (
+        ...     Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2)
+        ... )
+        >>> passage = Passage(
+        ...     name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=()
+        ... )
         >>> head_match(passage, Question(mention=she, candidates=(ann, bo), right=(True, False)))
         1
     """
@@ -185,13 +237,17 @@ def head_match(passage: Passage, question: Question) -> int | None:
 def sieves(passage: Passage, question: Question) -> int | None:
     """The nearest candidate of the first of four sieves that lets any through.
 
-    Same words; same head word; same number, gender and person as far as they are known; any (Clark et al. 2019, section
-    4.2, after Lee et al. 2011). Ours know pronouns, a plural ending and some forty words such as "Mrs" and "son";
-    theirs are not released.
+    Same words; same head word; same number, gender and person as far as they are known; any (Clark
+    et al. 2019, section 4.2, after Lee et al. 2011). Ours know pronouns, a plural ending and some
+    forty words such as "Mrs" and "son"; theirs are not released.
 
     Example:
-        >>> ann, bo, she = (Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2))
-        >>> passage = Passage(name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=())
+        >>> ann, bo, she = (
+        ...     Mention(start=n, stop=n + 1, entity=None, kind="proper") for n in (0, 1, 2)
+        ... )
+        >>> passage = Passage(
+        ...     name="p", text="Ann Bo she", spans=((0, 3), (4, 6), (7, 10)), mentions=()
+        ... )
         >>> sieves(passage, Question(mention=she, candidates=(ann, bo), right=(True, False)))
         1
     """
@@ -225,7 +281,9 @@ def rule_hits(passage: Passage) -> Bool[np.ndarray, "rule question"]:
 
 
 def mention_answers(values: np.ndarray, question: Question) -> Int[np.ndarray, " head"]:
-    """The candidate whose head word gets the largest value, of equal ones the last; values ``[head word]``."""
+    """The candidate whose head word gets the largest value, of equal ones the last; values ``[head
+    word]``.
+    """
     places = [each.head for each in question.candidates]
     turned = values[:, places[::-1]]
     return len(places) - 1 - turned.argmax(axis=1)

@@ -14,10 +14,11 @@ FARTHEST = 10
 
 
 def head_distances(words: int) -> Float[np.ndarray, "candidate word feature"]:
-    """Clark's eight distance features of every candidate for a head; the first is the root, the others the words.
+    """Clark's eight distance features of every candidate for a head; the first is the root, the
+    others the words.
 
-    How far the candidate lies before and behind the word by the number of words (0 on the other side), whether it lies
-    at 0, -1, +1, -2, +2, and whether it is the root, which has no distance.
+    How far the candidate lies before and behind the word by the number of words (0 on the other
+    side), whether it lies at 0, -1, +1, -2, +2, and whether it is the root, which has no distance.
 
     Source: Clark et al. 2019, released notebook (distances + GloVe baseline).
 
@@ -44,14 +45,20 @@ def best_offset(heads: Sequence[np.ndarray]) -> int:
         >>> best_offset([np.array([1, 2, -1]), np.array([-1, 0, 3, 1])])
         1
     """
-    hits = [sum(int((offset_heads(len(each), offset) - 1 == each).sum()) for each in heads) for offset in OFFSETS]
+    hits = [
+        sum(int((offset_heads(len(each), offset) - 1 == each).sum()) for each in heads)
+        for offset in OFFSETS
+    ]
     return OFFSETS[int(np.argmax(hits))]
 
 
 def pair_distances(
-    first: Int[np.ndarray, " pair"], second: Int[np.ndarray, " pair"], words: Int[np.ndarray, " pair"]
+    first: Int[np.ndarray, " pair"],
+    second: Int[np.ndarray, " pair"],
+    words: Int[np.ndarray, " pair"],
 ) -> Float[np.ndarray, "pair feature"]:
-    """Distance features of pairs: which of -10 .. 10 the offset is, cut off there, and the distance by the words.
+    """Distance features of pairs: which of -10 .. 10 the offset is, cut off there, and the distance
+    by the words.
 
     Args:
         first: where one word stands.
@@ -100,7 +107,8 @@ def unrelated_pairs(
 
 
 def read_vectors(lines: Iterable[str], wanted: frozenset[str] | set[str]) -> dict[str, np.ndarray]:
-    """Word vectors of GloVe's text format, a word and its numbers on each line; a line of two counts first may be.
+    """Word vectors of GloVe's text format, a word and its numbers on each line; a line of two
+    counts first may be.
 
     Args:
         lines: of the file.
@@ -128,7 +136,8 @@ def read_vectors(lines: Iterable[str], wanted: frozenset[str] | set[str]) -> dic
             vector = np.zeros(0, np.float32)
         if not size or len(vector) != size:
             raise RecordError(
-                f"Line {number + 1} of the word vectors should hold a word and {size} numbers, as GloVe's text files do"
+                f"Line {number + 1} of the word vectors should hold a word and {size} numbers, as "
+                "GloVe's text files do"
             )
         found[word] = vector
     return found

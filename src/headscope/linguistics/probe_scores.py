@@ -12,7 +12,9 @@ Hits = tuple[float, float]
 """The sum of what was hit, and how much there was to hit."""
 
 LENGTHS = (5, 50)
-"""The sentence lengths that rank correlations are averaged over, both included (Hewitt and Manning 2019)."""
+"""The sentence lengths that rank correlations are averaged over, both included (Hewitt and Manning
+2019).
+"""
 
 
 def attached(
@@ -20,12 +22,14 @@ def attached(
     heads: Int[np.ndarray, " word"],
     counted: Bool[np.ndarray, " word"] | None = None,
 ) -> Hits:
-    """How many words have their highest score at their head: the parts of the unlabelled attachment score (UAS).
+    """How many words have their highest score at their head: the parts of the unlabelled attachment
+    score (UAS).
 
     Source: Clark et al. 2019, section 5 (without punctuation).
 
     Args:
-        scores: of every candidate for each word's head; the first candidate is the root, the others the words.
+        scores: of every candidate for each word's head; the first candidate is the root, the others
+            the words.
         heads: number of each word's head, from 0; -1 at the root.
         counted: the words that count; by default all.
 
@@ -63,8 +67,11 @@ def edges_hit(
     return float(len(wanted & spanning_tree(distances, counted))), float(len(wanted))
 
 
-def distance_ranks(distances: Float[np.ndarray, "word word"], gold: Float[np.ndarray, "word word"]) -> Hits:
-    """Sum over words of Spearman's rho of the distances to all words, and the number of words: the parts of DSpr.
+def distance_ranks(
+    distances: Float[np.ndarray, "word word"], gold: Float[np.ndarray, "word word"]
+) -> Hits:
+    """Sum over words of Spearman's rho of the distances to all words, and the number of words: the
+    parts of DSpr.
 
     DSpr is the mean over words of one sentence length, then over the lengths 5 to 50.
 
@@ -93,7 +100,10 @@ def depth_ranks(depths: Float[np.ndarray, " word"], gold: Float[np.ndarray, " wo
         gold: of the tree.
 
     Example:
-        >>> [round(part, 6) for part in depth_ranks(np.array([0.0, 3.0, 1.0]), np.array([0.0, 2.0, 1.0]))]
+        >>> [
+        ...     round(part, 6)
+        ...     for part in depth_ranks(np.array([0.0, 3.0, 1.0]), np.array([0.0, 2.0, 1.0]))
+        ... ]
         [1.0, 1.0]
     """
     return _known(np.array([spearman(depths, gold)]))
@@ -106,7 +116,8 @@ def root_hit(
 ) -> Hits:
     """Whether the least deep word is the root, and 1.
 
-    Source: Hewitt and Manning 2019, section 3.2; the word is sought among those that count, as in their release.
+    Source: Hewitt and Manning 2019, section 3.2; the word is sought among those that count, as in
+    their release.
 
     Args:
         depths: that a probe says.
@@ -122,7 +133,8 @@ def root_hit(
 
 
 def centre_of_gravity(weights: Float[np.ndarray, " layer"]) -> float:
-    """The mean layer that a scalar mix looks at, ``sum_l l s_l`` with layers numbered from 0, the embeddings.
+    """The mean layer that a scalar mix looks at, ``sum_l l s_l`` with layers numbered from 0, the
+    embeddings.
 
     Source: Tenney et al. 2019 (BERT Rediscovers the Classical NLP Pipeline), equation 2.
 
@@ -137,10 +149,12 @@ def centre_of_gravity(weights: Float[np.ndarray, " layer"]) -> float:
 
 
 def expected_layer(scores: Float[np.ndarray, " layer"]) -> float:
-    """The layer at which a label is found, ``sum_l l D_l / sum_l D_l`` over l >= 1, ``D_l = score_l - score_(l-1)``.
+    """The layer at which a label is found, ``sum_l l D_l / sum_l D_l`` over l >= 1, ``D_l = score_l
+    - score_(l-1)``.
 
-    Source: Tenney et al. 2019 (BERT Rediscovers the Classical NLP Pipeline), equation 4. Scores that fall make some
-    ``D_l`` negative, so that it may leave the range of layers; NaN where the last score is the first.
+    Source: Tenney et al. 2019 (BERT Rediscovers the Classical NLP Pipeline), equation 4. Scores
+    that fall make some ``D_l`` negative, so that it may leave the range of layers; NaN where the
+    last score is the first.
 
     Args:
         scores: of probes that may look at the layers 0 to l.

@@ -33,8 +33,14 @@ class Words:
 
     @property
     def units(self) -> tuple[tuple[int, ...], ...]:
-        """Words and tokens that belong to none, in the order of the text: the axes of `word_attention`."""
-        return tuple(sorted([*(tokens for tokens in self.tokens if tokens), *((place,) for place in self.rest)]))
+        """Words and tokens that belong to none, in the order of the text: the axes of
+        `word_attention`.
+        """
+        return tuple(
+            sorted(
+                [*(tokens for tokens in self.tokens if tokens), *((place,) for place in self.rest)]
+            )
+        )
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -53,35 +59,45 @@ class Words:
         Raises:
             RecordError: with the words.
         """
-        lost = [f"{number} ({self.names[number]!r})" for number, tokens in enumerate(self.tokens) if not tokens]
+        lost = [
+            f"{number} ({self.names[number]!r})"
+            for number, tokens in enumerate(self.tokens)
+            if not tokens
+        ]
         if lost:
             raise RecordError(
-                f"No token stands for word {', '.join(lost)}; the tokenizer dropped it, or the text was cut before it"
+                f"No token stands for word {', '.join(lost)}; the tokenizer dropped it, or the "
+                "text was cut before it"
             )
 
 
 def words_at(tokens: Tokens, spans: Sequence[Span]) -> Words:
-    """The tokens of each word of a text, by character offsets: any tokenizer that gives them will do.
+    """The tokens of each word of a text, by character offsets: any tokenizer that gives them will
+    do.
 
-    A token belongs to the word that its characters lie in, white space at its ends apart; one that is nothing but white
-    space belongs to the word after it. A token outside all words stands alone, as special tokens do.
+    A token belongs to the word that its characters lie in, white space at its ends apart; one that
+    is nothing but white space belongs to the word after it. A token outside all words stands alone,
+    as special tokens do.
 
     Args:
         tokens: of the text, with offsets; those of a second text belong to no word.
         spans: where each word starts and stops, in order.
 
     Raises:
-        RecordError: where there are no offsets, spans overlap or leave the text, or a token is part of several words.
+        RecordError: where there are no offsets, spans overlap or leave the text, or a token is part
+            of several words.
 
     Example:
-        >>> tokens = Tokens(pieces=("a", "b", "##c"), offsets=((0, 1), (2, 3), (3, 4)), texts=("a bc",))
+        >>> tokens = Tokens(
+        ...     pieces=("a", "b", "##c"), offsets=((0, 1), (2, 3), (3, 4)), texts=("a bc",)
+        ... )
         >>> words_at(tokens, [(0, 1), (2, 4)]).tokens
         ((0,), (1, 2))
     """
     if not tokens.texts or tokens.offsets is None:
         raise RecordError(
-            f"The tokens {' '.join(tokens.pieces[:4])} ... have no character offsets, so nothing tells the words they "
-            "are part of; wanted is a fast tokenizer"
+            f"The tokens {' '.join(tokens.pieces[:4])} ... have no character offsets, so nothing "
+            "tells the words they are part of; wanted is a fast tokenizer"
         )
     text = tokens.texts[0]
     _check_spans(spans, len(text))
@@ -93,7 +109,8 @@ def words_at(tokens: Tokens, spans: Sequence[Span]) -> Words:
 def words_of_spans(
     tokens: Tokens, spans: Sequence[tuple[int, int, int]]
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """The tokens of each span ``(text, start, stop)``, sorted and apart, and those of none; see `words_at`.
+    """The tokens of each span ``(text, start, stop)``, sorted and apart, and those of none; see
+    `words_at`.
 
     Raises:
         RecordError: where a token is part of several spans.
@@ -110,19 +127,21 @@ def words_of_spans(
 def word_attention(
     weights: Float[np.ndarray, "head query key"], words: Words, *, rows: str = "mean"
 ) -> Float[np.ndarray, "head unit unit"]:
-    """Attention between words: what goes to a word is summed over its tokens, what comes from one is averaged.
+    """Attention between words: what goes to a word is summed over its tokens, what comes from one
+    is averaged.
 
-    ``A'[i, w] = sum_{j in T(w)} A[i, j]``, ``A''[v, w] = (1 / |T(v)|) sum_{i in T(v)} A'[i, w]``. A token that belongs
-    to no word, such as ``[CLS]``, stays as a word of one token, so rows still sum to 1.
+    ``A'[i, w] = sum_{j in T(w)} A[i, j]``, ``A''[v, w] = (1 / |T(v)|) sum_{i in T(v)} A'[i, w]``. A
+    token that belongs to no word, such as ``[CLS]``, stays as a word of one token, so rows still
+    sum to 1.
 
-    Source: Clark et al. 2019, section 4.1. Their released extractor takes the first token's row where the paper takes
-    the mean.
+    Source: Clark et al. 2019, section 4.1. Their released extractor takes the first token's row
+    where the paper takes the mean.
 
     Args:
         weights: attention of tokens to tokens of the same text.
         words: see `words_at`.
-        rows: how the rows of a word's tokens become one: ``"mean"``, ``"first"``, or ``"max"``, the largest value of
-            each column, scaled to the sum that their mean has.
+        rows: how the rows of a word's tokens become one: ``"mean"``, ``"first"``, or ``"max"``, the
+            largest value of each column, scaled to the sum that their mean has.
 
     Returns:
         Both axes are ``words.units``; ``words.places`` tells where the words are.
@@ -132,7 +151,9 @@ def word_attention(
 
     Example:
         >>> words = Words(("a", "bc"), ((0,), (1, 2)), ())
-        >>> word_attention(np.array([[[0.5, 0.25, 0.25], [0.2, 0.4, 0.4], [0.4, 0.5, 0.1]]]), words).round(2).tolist()
+        >>> word_attention(
+        ...     np.array([[[0.5, 0.25, 0.25], [0.2, 0.4, 0.4], [0.4, 0.5, 0.1]]]), words
+        ... ).round(2).tolist()
         [[[0.5, 0.5], [0.3, 0.7]]]
     """
     words.check()
@@ -140,7 +161,10 @@ def word_attention(
 
 
 def _word_at(
-    tokens: Tokens, position: int, spans: Sequence[tuple[int, int, int]], ends: Sequence[tuple[int, int]]
+    tokens: Tokens,
+    position: int,
+    spans: Sequence[tuple[int, int, int]],
+    ends: Sequence[tuple[int, int]],
 ) -> int | None:
     """Which of the spans a token is part of; None for no span."""
     segment, (start, stop) = tokens.segments[position], (tokens.offsets or ())[position] or (0, 0)
@@ -156,7 +180,8 @@ def _word_at(
     if number + 1 < len(spans) and spans[number + 1][:2] < (segment, last):
         parts = " and ".join(repr(text[slice(*spans[each][1:])]) for each in (number, number + 1))
         raise RecordError(
-            f"Token {position}, {written.strip()!r}, is part of several words, {parts}; these cannot be aligned apart"
+            f"Token {position}, {written.strip()!r}, is part of several words, {parts}; these "
+            "cannot be aligned apart"
         )
     return number if spans[number][1] < last else None
 
@@ -166,7 +191,7 @@ def _check_spans(spans: Sequence[Span], size: int) -> None:
     for number, (start, stop) in enumerate(spans):
         if not last <= start < stop <= size:
             raise RecordError(
-                f"Word {number} is at the characters {start} to {stop}; words follow each other within the "
-                f"{size} characters of the text"
+                f"Word {number} is at the characters {start} to {stop}; words follow each other "
+                f"within the {size} characters of the text"
             )
         last = stop

@@ -1,7 +1,7 @@
 """Per-head statistics of attention weights: pure functions of arrays.
 
-Weights are ``A[head, query, key]``, row = the token that looks; values come in float64, NaN where a measure does not
-apply to a text. The weights of a layer are ``record["self"].weights(layer)``.
+Weights are ``A[head, query, key]``, row = the token that looks; values come in float64, NaN where a
+measure does not apply to a text. The weights of a layer are ``record["self"].weights(layer)``.
 """
 
 from headscope.measures._carriers import carriers, chance_overlap, neuron_scores, set_overlap
@@ -16,14 +16,27 @@ from headscope.measures._head_map import head_map, stress
 from headscope.measures._induction import prefix_matching, prefix_targets, repeated_tokens
 from headscope.measures._mass import mass_on, mass_on_pairs, property_share, strongest_column
 from headscope.measures._offsets import OFFSETS, mass_at_offsets, peak_at_offset
-from headscope.measures._pairs import form, other_segment, related, same_form, same_segment, same_token, words
+from headscope.measures._pairs import (
+    form,
+    other_segment,
+    related,
+    same_form,
+    same_segment,
+    same_token,
+    words,
+)
 from headscope.measures._rank import kendall, spearman
 from headscope.measures._rows import with_missing_mass
 from headscope.measures._sink import sink_rate, sink_strength
 from headscope.measures._token_class import TokenClass, token_class
 from headscope.measures._variability import first_tokens, variability
 from headscope.measures._word_class import word_classes
-from headscope.measures.alignment import aligned_words, alignment_counts, alignment_error_rate, word_maps
+from headscope.measures.alignment import (
+    aligned_words,
+    alignment_counts,
+    alignment_error_rate,
+    word_maps,
+)
 
 __all__ = [
     "CLARK_SMOOTHING",

@@ -22,10 +22,10 @@ def neuron_scores(
 ) -> Float[np.ndarray, "head query feature"]:
     """What each neuron adds to the score of what a query looks at.
 
-    ``c_f(q) = scale * q_f * sum_k t_qk k_f``: with a row t that is 1 at one key, the products of the neuron view,
-    which sum to the score; with the weights themselves, the products met on average; with a row that sums to 0 (what
-    is looked at, less all there is), what sets these keys apart. What all keys share cancels there, as it does in the
-    softmax.
+    ``c_f(q) = scale * q_f * sum_k t_qk k_f``: with a row t that is 1 at one key, the products of
+    the neuron view, which sum to the score; with the weights themselves, the products met on
+    average; with a row that sums to 0 (what is looked at, less all there is), what sets these keys
+    apart. What all keys share cancels there, as it does in the softmax.
 
     Source: Vig 2019, part 2 (q x k of the neuron view); the mean over targets is ours.
 
@@ -46,18 +46,20 @@ def neuron_scores(
     wanted = (queries.shape[0], queries.shape[1], keys.shape[1])
     if targets.shape != wanted or keys.shape[::2] != queries.shape[::2]:
         raise RecordError(
-            f"queries {queries.shape}, keys {keys.shape} and targets {targets.shape} do not fit: [head query feature], "
-            "[head key feature] and [head query key] are wanted"
+            f"queries {queries.shape}, keys {keys.shape} and targets {targets.shape} do not fit: "
+            "[head query feature], [head key feature] and [head query key] are wanted"
         )
     meant = np.asarray(targets, np.float64) @ np.asarray(keys, np.float64)
     return scale * np.asarray(queries, np.float64) * meant
 
 
-def carriers(scores: Float[np.ndarray, "*axes unit"], *, share: float = SHARE) -> Bool[np.ndarray, "*axes unit"]:
+def carriers(
+    scores: Float[np.ndarray, "*axes unit"], *, share: float = SHARE
+) -> Bool[np.ndarray, "*axes unit"]:
     """The fewest neurons that together make up a share of the positive score: True for those.
 
-    They are taken from the largest on until their sum reaches ``share * sum_f max(0, c_f)``; none where nothing is
-    positive. Of equal ones the first are taken.
+    They are taken from the largest on until their sum reaches ``share * sum_f max(0, c_f)``; none
+    where nothing is positive. Of equal ones the first are taken.
 
     Source: Vig 2019, part 2, speaks of few or many neurons; the share of 90 % is ours.
 
@@ -87,10 +89,11 @@ def carriers(scores: Float[np.ndarray, "*axes unit"], *, share: float = SHARE) -
 
 
 def set_overlap(sets: Bool[np.ndarray, "query unit"]) -> tuple[float, float]:
-    """How alike the sets of different queries are: mean Jaccard index of all pairs, and what chance would give.
+    """How alike the sets of different queries are: mean Jaccard index of all pairs, and what chance
+    would give.
 
-    ``J = |S & S'| / |S | S'|``; chance draws sets of the same sizes from all neurons alike, and its mean is exact.
-    Empty sets do not count; both are NaN for fewer than two.
+    ``J = |S & S'| / |S | S'|``; chance draws sets of the same sizes from all neurons alike, and its
+    mean is exact. Empty sets do not count; both are NaN for fewer than two.
 
     Source: Jaccard 1912; ours for the question how much the neurons shift with the position.
 
@@ -116,7 +119,8 @@ def set_overlap(sets: Bool[np.ndarray, "query unit"]) -> tuple[float, float]:
 
 @lru_cache(maxsize=100_000)
 def chance_overlap(first: int, second: int, units: int) -> float:
-    """Mean Jaccard index of two sets of these sizes that are drawn from so many neurons by chance, exactly.
+    """Mean Jaccard index of two sets of these sizes that are drawn from so many neurons by chance,
+    exactly.
 
     ``sum_x x / (a + b - x) C(a, x) C(n - a, b - x) / C(n, b)``.
 
@@ -133,7 +137,13 @@ def chance_overlap(first: int, second: int, units: int) -> float:
         (1.0, 0.1)
     """
     if not 0 < min(first, second) <= max(first, second) <= units:
-        raise RecordError(f"Sets of {first} and {second} cannot be drawn from {units}; give sizes from 1 to {units}")
+        raise RecordError(
+            f"Sets of {first} and {second} cannot be drawn from {units}; give sizes from 1 to "
+            f"{units}"
+        )
     ways = comb(units, second)
     shared = range(max(0, first + second - units), min(first, second) + 1)
-    return sum(comb(first, x) * comb(units - first, second - x) / ways * x / (first + second - x) for x in shared)
+    return sum(
+        comb(first, x) * comb(units - first, second - x) / ways * x / (first + second - x)
+        for x in shared
+    )

@@ -18,8 +18,9 @@ def confidence(
 
     ``mean_q max_k A[q, k]``.
 
-    Source: Voita et al. 2019, section 4, "excluding the end of sentence symbol": they do not say whether as a token
-    that looks or that is looked at; leave it out of ``queries``, of ``keys``, or of both.
+    Source: Voita et al. 2019, section 4, "excluding the end of sentence symbol": they do not say
+    whether as a token that looks or that is looked at; leave it out of ``queries``, of ``keys``, or
+    of both.
 
     Args:
         weights: attention, axes head, query, key.

@@ -10,21 +10,24 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 
 
-def copying(effects: Float[np.ndarray, "head token vocabulary"], places: Sequence[int]) -> Float[np.ndarray, " head"]:
+def copying(
+    effects: Float[np.ndarray, "head token vocabulary"], places: Sequence[int]
+) -> Float[np.ndarray, " head"]:
     """How much a head raises the very token it looks at: 1 that one alone, -1 not at all.
 
-    ``4 r - 1`` with ``r = mean_t relu(e[t, id_t]) / sum_v |e[t, v]|`` and ``e`` the effects minus their mean over the
-    vocabulary; r lies in 0..0.5, since what e raises equals what it lowers.
+    ``4 r - 1`` with ``r = mean_t relu(e[t, id_t]) / sum_v |e[t, v]|`` and ``e`` the effects minus
+    their mean over the vocabulary; r lies in 0..0.5, since what e raises equals what it lowers.
 
-    Source: Olsson et al. 2022, appendix ("share that falls on the attended token, in 0..0.5"): that range is reached
-    with the absolute sum below the line, which is how we read it. Tokens without any effect are left out; NaN where
-    none has one.
+    Source: Olsson et al. 2022, appendix ("share that falls on the attended token, in 0..0.5"): that
+    range is reached with the absolute sum below the line, which is how we read it. Tokens without
+    any effect are left out; NaN where none has one.
 
     Args:
-        effects: what looking at each token adds to the logits: its vector through the values, the head's part of the
-            output projection and the unembedding. The vocabulary may be a part of the model's. Nothing in headscope
-            makes these yet; of a layer captured with values and the model's own matrices they are
-            ``layer.values[head] @ W_O[head] @ W_U`` (without the norm before the unembedding).
+        effects: what looking at each token adds to the logits: its vector through the values, the
+            head's part of the output projection and the unembedding. The vocabulary may be a part
+            of the model's. Nothing in headscope makes these yet; of a layer captured with values
+            and the model's own matrices they are ``layer.values[head] @ W_O[head] @ W_U`` (without
+            the norm before the unembedding).
         places: where in that vocabulary each token is.
 
     Raises:
@@ -38,7 +41,8 @@ def copying(effects: Float[np.ndarray, "head token vocabulary"], places: Sequenc
     _, tokens, size = effects.shape
     if len(places) != tokens or not all(0 <= place < size for place in places):
         raise RecordError(
-            f"{len(places)} places were given for {tokens} tokens in a vocabulary of {size}; give one for each, from 0"
+            f"{len(places)} places were given for {tokens} tokens in a vocabulary of {size}; give "
+            "one for each, from 0"
         )
     centred = effects - effects.mean(axis=-1, keepdims=True)
     raised = np.maximum(0.0, centred[:, np.arange(tokens), list(places)])

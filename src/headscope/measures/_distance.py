@@ -19,8 +19,9 @@ def mean_distance(
 
     ``D = sum_qk A[q, k] (q - k) / sum_qk A[q, k]``; NaN where the head looks at none of the keys.
 
-    Source: Vig and Belinkov 2019, section 4.4, for GPT-2, which only looks back; they leave the first token out of
-    both sums (``keys``). For models that look both ways take ``signed=False``, which averages ``|q - k|`` (ours).
+    Source: Vig and Belinkov 2019, section 4.4, for GPT-2, which only looks back; they leave the
+    first token out of both sums (``keys``). For models that look both ways take ``signed=False``,
+    which averages ``|q - k|`` (ours).
 
     Args:
         weights: attention, axes head, query, key.

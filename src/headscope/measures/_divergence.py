@@ -17,7 +17,8 @@ def jensen_shannon(
     *,
     smoothing: float = 0.0,
 ) -> Float[np.ndarray, "head query"]:
-    """Jensen-Shannon divergence of two heads' rows, in nats: 0 where they are equal, at most ``ln 2 = 0.6931``.
+    """Jensen-Shannon divergence of two heads' rows, in nats: 0 where they are equal, at most ``ln 2
+    = 0.6931``.
 
     ``JS(p, q) = KL(p|m) / 2 + KL(q|m) / 2 = H(m) - (H(p) + H(q)) / 2`` with ``m = (p + q) / 2``.
 
@@ -40,18 +41,21 @@ def jensen_shannon(
 def jensen_shannon_parts(
     first: Float[np.ndarray, "head query key"], second: Float[np.ndarray, "head query key"]
 ) -> Float[np.ndarray, "head query key"]:
-    """What each key adds to the Jensen-Shannon divergence of two heads' rows, in nats; never below 0.
+    """What each key adds to the Jensen-Shannon divergence of two heads' rows, in nats; never below
+    0.
 
-    ``(p ln(p / m) + q ln(q / m)) / 2`` with ``m = (p + q) / 2``: each term is at least 0, as ``x ln x`` is convex, and
-    their sum over keys is `jensen_shannon`. Exactly 0 where both weights are the same. (Ours; the divergence is that of
-    Clark et al. 2019, section 6.)
+    ``(p ln(p / m) + q ln(q / m)) / 2`` with ``m = (p + q) / 2``: each term is at least 0, as ``x ln
+    x`` is convex, and their sum over keys is `jensen_shannon`. Exactly 0 where both weights are the
+    same. (Ours; the divergence is that of Clark et al. 2019, section 6.)
 
     Args:
         first: attention, axes head, query, key; rows may sum to less than 1.
         second: attention of the heads that these are compared with, one by one.
 
     Example:
-        >>> jensen_shannon_parts(np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]])).round(4).tolist()
+        >>> jensen_shannon_parts(np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]])).round(
+        ...     4
+        ... ).tolist()
         [[[0.3466, 0.3466]]]
     """
     first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
@@ -60,7 +64,9 @@ def jensen_shannon_parts(
 
 
 def _times_log(part: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    """``p ln(p / m)``, 0 where p is 0; where p is near m as ``p ln(1 + (p - m) / m)``, so that nothing is lost."""
+    """``p ln(p / m)``, 0 where p is 0; where p is near m as ``p ln(1 + (p - m) / m)``, so that
+    nothing is lost.
+    """
     apart = np.divide(part - middle, middle, out=np.zeros_like(middle), where=middle > 0)
     near = apart > -0.5
     far = (part > 0) & ~near
@@ -75,11 +81,13 @@ def head_distances(
 ) -> Float[np.ndarray, "head other_head"]:
     """Distance of every two heads on one text, in nats: the sum of `jensen_shannon` over all rows.
 
-    Source: Clark et al. 2019, section 6, and their released code: smoothed with 0.001, summed, not averaged. Add the
-    matrices of several texts for their distance over a corpus; `head_map` draws them.
+    Source: Clark et al. 2019, section 6, and their released code: smoothed with 0.001, summed, not
+    averaged. Add the matrices of several texts for their distance over a corpus; `head_map` draws
+    them.
 
     Args:
-        weights: attention of all heads, those of all layers one after the other; axes head, query, key.
+        weights: attention of all heads, those of all layers one after the other; axes head, query,
+            key.
         smoothing: share of the uniform row that is mixed in.
 
     Raises:

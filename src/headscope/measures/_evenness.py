@@ -14,11 +14,12 @@ def evenness(
 ) -> Float[np.ndarray, " head"]:
     """How evenly attention spreads over the pairs of each query: 0 all on one, 1 all alike.
 
-    ``mean_{q in Q} H(B[q]) / ln n_q``, where B is A on the n_q pairs of q, its rows made to sum to 1, H the entropy,
-    and Q the queries with two pairs or more that look at any; NaN where there are none.
+    ``mean_{q in Q} H(B[q]) / ln n_q``, where B is A on the n_q pairs of q, its rows made to sum to
+    1, H the entropy, and Q the queries with two pairs or more that look at any; NaN where there are
+    none.
 
-    Source: ours, for Vig's bag of words ("evenly over the words of the same sentence"): pairs are `same_segment`.
-    How much of the attention lies on the pairs at all is `mass_on_pairs`.
+    Source: ours, for Vig's bag of words ("evenly over the words of the same sentence"): pairs are
+    `same_segment`. How much of the attention lies on the pairs at all is `mass_on_pairs`.
 
     Args:
         weights: attention, axes head, query, key.

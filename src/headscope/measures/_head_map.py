@@ -8,14 +8,17 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 
 
-def head_map(distances: Float[np.ndarray, "head other_head"], *, seed: int = 0) -> Float[np.ndarray, "head 2"]:
+def head_map(
+    distances: Float[np.ndarray, "head other_head"], *, seed: int = 0
+) -> Float[np.ndarray, "head 2"]:
     """Heads as points of a plane, like heads close together: metric multidimensional scaling.
 
     The places minimise ``sum_{a<b} (|x_a - x_b| - d_ab)^2`` (SMACOF, from 5 random starts).
 
-    Source: Clark et al. 2019, section 6: scikit-learn's MDS with n_init 5, max_iter 1000 and eps 1e-10, as here. Ours
-    then turns the map to its principal axes, so that it does not depend on how the random start happened to lie;
-    directions and axes have no meaning. `stress` says how far the map can be trusted.
+    Source: Clark et al. 2019, section 6: scikit-learn's MDS with n_init 5, max_iter 1000 and eps
+    1e-10, as here. Ours then turns the map to its principal axes, so that it does not depend on how
+    the random start happened to lie; directions and axes have no meaning. `stress` says how far the
+    map can be trusted.
 
     Args:
         distances: of every two heads, such as `head_distances` of one text or their sum over many.
@@ -32,7 +35,13 @@ def head_map(distances: Float[np.ndarray, "head other_head"], *, seed: int = 0) 
 
     distances = np.asarray(distances, np.float64)
     _check(distances)
-    options = {"n_init": 5, "init": "random", "max_iter": 1000, "eps": 1e-10, "normalized_stress": False}
+    options = {
+        "n_init": 5,
+        "init": "random",
+        "max_iter": 1000,
+        "eps": 1e-10,
+        "normalized_stress": False,
+    }
     places = MDS(2, metric="precomputed", random_state=seed, **options).fit_transform(distances)
     places = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(places, full_matrices=False)
@@ -41,12 +50,16 @@ def head_map(distances: Float[np.ndarray, "head other_head"], *, seed: int = 0) 
     return places * np.where(signs == 0, 1.0, signs)
 
 
-def stress(distances: Float[np.ndarray, "head other_head"], places: Float[np.ndarray, "head 2"]) -> float:
-    """How badly a map keeps the distances (Kruskal's stress-1): 0 exactly; above 0.2 a map is held to be poor.
+def stress(
+    distances: Float[np.ndarray, "head other_head"], places: Float[np.ndarray, "head 2"]
+) -> float:
+    """How badly a map keeps the distances (Kruskal's stress-1): 0 exactly; above 0.2 a map is held
+    to be poor.
 
     ``sqrt(sum_{a<b} (|x_a - x_b| - d_ab)^2 / sum_{a<b} d_ab^2)``.
 
-    Source: Kruskal 1964, with the distances themselves in the denominator. Clark et al. give none for their map.
+    Source: Kruskal 1964, with the distances themselves in the denominator. Clark et al. give none
+    for their map.
 
     Args:
         distances: what the map should keep.
@@ -77,4 +90,7 @@ def _check(distances: np.ndarray) -> None:
     if not wrong and (not np.allclose(distances, distances.T) or np.diag(distances).any()):
         wrong = "not symmetric with 0 on the diagonal"
     if wrong:
-        raise RecordError(f"The distances are {wrong}; give those of every two heads, as head_distances returns them")
+        raise RecordError(
+            f"The distances are {wrong}; give those of every two heads, as head_distances returns "
+            "them"
+        )

@@ -14,14 +14,16 @@ from headscope.measures._mass import mass_on_pairs
 Target = Literal["followed", "preceded"]
 
 
-def prefix_targets(names: Sequence[int | str], target: Target = "followed") -> Bool[np.ndarray, "query key"]:
+def prefix_targets(
+    names: Sequence[int | str], target: Target = "followed"
+) -> Bool[np.ndarray, "query key"]:
     """Where an induction head should look from each token.
 
-    For query q these are the keys ``p + 1`` (``"followed"``) or ``p - 1`` (``"preceded"``) of every earlier place
-    ``p < q`` of the same token.
+    For query q these are the keys ``p + 1`` (``"followed"``) or ``p - 1`` (``"preceded"``) of every
+    earlier place ``p < q`` of the same token.
 
-    Source: Olsson et al. 2022. Their appendix says "preceded"; their erratum and every replication take the tokens
-    that followed.
+    Source: Olsson et al. 2022. Their appendix says "preceded"; their erratum and every replication
+    take the tokens that followed.
 
     Args:
         names: the tokens, by number or piece.
@@ -53,14 +55,15 @@ def prefix_matching(
     *,
     target: Target = "followed",
 ) -> Float[np.ndarray, " head"]:
-    """Mean attention to the tokens that followed earlier places of the same token: near 1 for induction heads.
+    """Mean attention to the tokens that followed earlier places of the same token: near 1 for
+    induction heads.
 
-    ``mean_{q in Q} sum_{k in T(q)} A[q, k]``, T from `prefix_targets`, Q the queries that have a target; NaN where
-    none has.
+    ``mean_{q in Q} sum_{k in T(q)} A[q, k]``, T from `prefix_targets`, Q the queries that have a
+    target; NaN where none has.
 
-    Source: Olsson et al. 2022, appendix, on random tokens that are repeated (`repeated_tokens`). They take the mean of
-    the entries; ours sums the mass over the repeats, which does not fall as these grow in number (up to 3 times as
-    large with 4 repeats).
+    Source: Olsson et al. 2022, appendix, on random tokens that are repeated (`repeated_tokens`).
+    They take the mean of the entries; ours sums the mass over the repeats, which does not fall as
+    these grow in number (up to 3 times as large with 4 repeats).
 
     Args:
         weights: attention, axes head, query, key; as many queries as keys.
@@ -71,7 +74,9 @@ def prefix_matching(
         RecordError: where tokens and weights do not fit.
 
     Example:
-        >>> prefix_matching(np.array([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.1, 0.8, 0.1]]]), ["a", "b", "a"]).tolist()
+        >>> prefix_matching(
+        ...     np.array([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.1, 0.8, 0.1]]]), ["a", "b", "a"]
+        ... ).tolist()
         [0.8]
     """
     return mass_on_pairs(weights, prefix_targets(names, target))
@@ -87,9 +92,9 @@ def repeated_tokens(
 ) -> Int[np.ndarray, " token"]:
     """Random tokens, said again and again, to try `prefix_matching` on.
 
-    Source: Olsson et al. 2022, appendix: 25 tokens, 4 times, a start token in front, 10 such sequences. They leave
-    the most and the least common tokens out of the candidates. Ours draws each token once a run, so that a place in
-    the run has one answer.
+    Source: Olsson et al. 2022, appendix: 25 tokens, 4 times, a start token in front, 10 such
+    sequences. They leave the most and the least common tokens out of the candidates. Ours draws
+    each token once a run, so that a place in the run has one answer.
 
     Args:
         rng: where the randomness comes from.
@@ -106,6 +111,9 @@ def repeated_tokens(
         [0, 7, 7, 7]
     """
     if len(candidates) < length:
-        raise RecordError(f"A run of {length} tokens was asked for, with {len(candidates)} to draw from; shorten it")
+        raise RecordError(
+            f"A run of {length} tokens was asked for, with {len(candidates)} to draw from; "
+            "shorten it"
+        )
     run = rng.choice(np.asarray(candidates), size=length, replace=False)
     return np.concatenate([[] if start is None else [start], np.tile(run, repeats)]).astype(int)

@@ -18,7 +18,8 @@ def mass_on(
 
     ``mean_q sum_{k in C} A[q, k]``.
 
-    Source: Clark et al. 2019, section 3.2. [SEP] to [SEP] is the same with the [SEP] as ``queries``.
+    Source: Clark et al. 2019, section 3.2. [SEP] to [SEP] is the same with the [SEP] as
+    ``queries``.
 
     Args:
         weights: attention, axes head, query, key.
@@ -33,7 +34,9 @@ def mass_on(
         [0.625]
     """
     weights = np.asarray(weights, np.float64)
-    return mean_over_queries(weights[:, :, mask_of(keys, weights.shape[2], "keys")].sum(axis=-1), queries)
+    return mean_over_queries(
+        weights[:, :, mask_of(keys, weights.shape[2], "keys")].sum(axis=-1), queries
+    )
 
 
 def mass_on_pairs(
@@ -46,7 +49,8 @@ def mass_on_pairs(
 
     ``mean_{q in Q} sum_k A[q, k] f(q, k)``, Q the queries with at least one pair.
 
-    Source: ours, for the patterns that Vig 2019 describes in words (same word, same word in the other sentence).
+    Source: ours, for the patterns that Vig 2019 describes in words (same word, same word in the
+    other sentence).
 
     Args:
         weights: attention, axes head, query, key.
@@ -57,7 +61,9 @@ def mass_on_pairs(
         RecordError: where a mask does not fit the weights.
 
     Example:
-        >>> mass_on_pairs(np.array([[[0.5, 0.5], [0.75, 0.25]]]), np.array([[False, False], [True, False]])).tolist()
+        >>> mass_on_pairs(
+        ...     np.array([[[0.5, 0.5], [0.75, 0.25]]]), np.array([[False, False], [True, False]])
+        ... ).tolist()
         [0.75]
     """
     weights = np.asarray(weights, np.float64)
@@ -74,13 +80,14 @@ def property_share(
     *,
     among: Bool[np.ndarray, "query key"] | None = None,
 ) -> Float[np.ndarray, " head"]:
-    """Share of a head's attention that falls on pairs with a property; NaN where there is no attention at all.
+    """Share of a head's attention that falls on pairs with a property; NaN where there is no
+    attention at all.
 
     ``p(f) = sum_qk A[q, k] f(q, k) / sum_qk A[q, k]``, both sums over ``among``.
 
-    Source: Vig and Belinkov 2019, section 4.2. Theirs pools both sums over all texts; for that, add up
-    ``(A * f).sum()`` and ``A.sum()`` text by text. They leave the attention to the first token out: give it as
-    ``among``.
+    Source: Vig and Belinkov 2019, section 4.2. Theirs pools both sums over all texts; for that, add
+    up ``(A * f).sum()`` and ``A.sum()`` text by text. They leave the attention to the first token
+    out: give it as ``among``.
 
     Args:
         weights: attention, axes head, query, key.
@@ -108,7 +115,8 @@ def strongest_column(
 
     ``max_{k in C} mean_q A[q, k]``.
 
-    Source: Kovaleva et al. 2019, section 4.3, as their released notebook computes it: a maximum, not a sum.
+    Source: Kovaleva et al. 2019, section 4.3, as their released notebook computes it: a maximum,
+    not a sum.
 
     Args:
         weights: attention, axes head, query, key.
@@ -118,7 +126,9 @@ def strongest_column(
         RecordError: where the mask does not fit the weights.
 
     Example:
-        >>> strongest_column(np.array([[[0.5, 0.25, 0.25], [0.75, 0.0, 0.25]]]), np.array([True, True, False])).tolist()
+        >>> strongest_column(
+        ...     np.array([[[0.5, 0.25, 0.25], [0.75, 0.0, 0.25]]]), np.array([True, True, False])
+        ... ).tolist()
         [0.625]
     """
     weights = np.asarray(weights, np.float64)

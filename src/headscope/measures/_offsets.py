@@ -20,12 +20,14 @@ def mass_at_offsets(
     over_all: bool = False,
     start: int = 0,
 ) -> Float[np.ndarray, "head offset"]:
-    """Mean attention to the token at each offset: -1 is the one before, 0 the token itself, +1 the next.
+    """Mean attention to the token at each offset: -1 is the one before, 0 the token itself, +1 the
+    next.
 
     ``mean_{q in Q} A[q, q + o]``, Q the queries that have such a key; NaN where none has.
 
-    Source: Clark et al. 2019, section 3.1, who divide by all n queries (``over_all=True``), although the last has no
-    next token. Vig's patterns are the same with ``pairs`` inside one sentence and no special tokens (`same_segment`).
+    Source: Clark et al. 2019, section 3.1, who divide by all n queries (``over_all=True``),
+    although the last has no next token. Vig's patterns are the same with ``pairs`` inside one
+    sentence and no special tokens (`same_segment`).
 
     Args:
         weights: attention, axes head, query, key.
@@ -59,12 +61,14 @@ def peak_at_offset(
     pairs: Bool[np.ndarray, "query key"] | None = None,
     start: int = 0,
 ) -> Float[np.ndarray, " head"]:
-    """Share of queries whose largest weight lies at an offset, over the queries that have such a key.
+    """Share of queries whose largest weight lies at an offset, over the queries that have such a
+    key.
 
-    ``mean_{q in Q} [argmax_k A[q, k] = q + o]``; of m keys that share the largest weight each counts 1/m, so that an
-    even row scores what chance would.
+    ``mean_{q in Q} [argmax_k A[q, k] = q + o]``; of m keys that share the largest weight each
+    counts 1/m, so that an even row scores what chance would.
 
-    Source: Voita et al. 2019, section 4: a head is positional where this is at least 0.9 for -1 or +1. Ties are ours.
+    Source: Voita et al. 2019, section 4: a head is positional where this is at least 0.9 for -1 or
+    +1. Ties are ours.
 
     Args:
         weights: attention, axes head, query, key.

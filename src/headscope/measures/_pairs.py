@@ -17,7 +17,8 @@ VOWELS = "aeiouy"
 
 
 def same_segment(query: Tokens, key: Tokens) -> Bool[np.ndarray, "query key"]:
-    """Pairs of words of the same text of a pair, the word itself included; special tokens belong to none.
+    """Pairs of words of the same text of a pair, the word itself included; special tokens belong to
+    none.
 
     Example:
         >>> tokens = Tokens(pieces=("a", "b", "[SEP]", "c"), segments=(0, 0, 0, 1))
@@ -42,7 +43,9 @@ def words(query: Tokens, key: Tokens) -> Bool[np.ndarray, "query key"]:
     """Pairs of tokens that both stand for text.
 
     Example:
-        >>> words(Tokens(pieces=("[CLS]", "a")), Tokens(pieces=("b", "[SEP]", "c"))).astype(int).tolist()
+        >>> words(Tokens(pieces=("[CLS]", "a")), Tokens(pieces=("b", "[SEP]", "c"))).astype(
+        ...     int
+        ... ).tolist()
         [[0, 0, 0], [1, 0, 1]]
     """
     return ~np.array(query.special, bool)[:, None] & ~np.array(key.special, bool)
@@ -72,10 +75,11 @@ def same_token(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.nd
 def same_form(query: Tokens, key: Tokens, *, itself: bool = True) -> Bool[np.ndarray, "query key"]:
     """Pairs of tokens whose words have the same `form`: store and Stores, carry and carried.
 
-    Pieces count with the whole word they belong to; two pieces of one and the same word are no pair. Patches and frames
-    are no words.
+    Pieces count with the whole word they belong to; two pieces of one and the same word are no
+    pair. Patches and frames are no words.
 
-    Source: Vig 2019, patterns 3 and 4 ("identical or related words"). The form is ours: a rule, not a dictionary.
+    Source: Vig 2019, patterns 3 and 4 ("identical or related words"). The form is ours: a rule, not
+    a dictionary.
 
     Args:
         query: tokens that look.
@@ -107,8 +111,9 @@ def related(
 ) -> Bool[np.ndarray, "query key"]:
     """Pairs of different words whose vectors point the same way: cosine of at least a threshold.
 
-    Source: ours, for "related words" of Vig 2019, patterns 3 and 4: vectors are the model's input embeddings. No
-    threshold holds for every model or word; `headscope.patterns.related_patterns` takes one for each word.
+    Source: ours, for "related words" of Vig 2019, patterns 3 and 4: vectors are the model's input
+    embeddings. No threshold holds for every model or word; `headscope.patterns.related_patterns`
+    takes one for each word.
 
     Args:
         query: tokens that look.
@@ -128,11 +133,12 @@ def related(
     """
     if len(query_vectors) != len(query) or len(key_vectors) != len(key):
         raise RecordError(
-            f"{len(query_vectors)} and {len(key_vectors)} vectors were given for {len(query)} query and {len(key)} key "
-            "tokens; give one for each"
+            f"{len(query_vectors)} and {len(key_vectors)} vectors were given for {len(query)} "
+            f"query and {len(key)} key tokens; give one for each"
         )
     units = [
-        each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-300) for each in (query_vectors, key_vectors)
+        each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-300)
+        for each in (query_vectors, key_vectors)
     ]
     least = np.broadcast_to(threshold, len(query))[:, None]
     return words(query, key) & ~same_token(query, key) & (units[0] @ units[1].T >= least)
@@ -142,18 +148,24 @@ def related(
 def form(word: str) -> str:
     """A word without case, accents and its English ending: what stands in for a lemma.
 
-    Rules, the first that leaves three letters with a vowel: -'s; -ies, -ied -> -y; -sses -> -ss; -es after s, x, z,
-    ch, sh; -s but not -ss, -us, -is; -ing, -ed, with a doubled last letter made single (not l, s, z); a last -e is
-    dropped. Irregular forms stay apart (go, went) and some different words meet (pine, pining -> pin).
+    Rules, the first that leaves three letters with a vowel: -'s; -ies, -ied -> -y; -sses -> -ss;
+    -es after s, x, z, ch, sh; -s but not -ss, -us, -is; -ing, -ed, with a doubled last letter made
+    single (not l, s, z); a last -e is dropped. Irregular forms stay apart (go, went) and some
+    different words meet (pine, pining -> pin).
 
     Source: ours; the rules are those of the first steps of Porter 1980, shortened.
 
     Example:
-        >>> [form(word) for word in ("Stores", "store", "carried", "carry", "running", "run", "bus", "Café")]
+        >>> [
+        ...     form(word)
+        ...     for word in ("Stores", "store", "carried", "carry", "running", "run", "bus", "Café")
+        ... ]
         ['stor', 'stor', 'carry', 'carry', 'run', 'run', 'bus', 'cafe']
     """
     letters = unicodedata.normalize("NFKD", word.strip().casefold())
-    stem = re.sub("['\u2019]s?$", "", "".join(each for each in letters if not unicodedata.combining(each)))
+    stem = re.sub(
+        "['\u2019]s?$", "", "".join(each for each in letters if not unicodedata.combining(each))
+    )
     for ending, instead in ENDINGS:
         shorter = re.sub(ending, instead, stem)
         if shorter != stem and len(shorter) > 2 and any(vowel in shorter for vowel in VOWELS):
@@ -178,8 +190,12 @@ ENDINGS = (
 def _equal(
     query: Tokens, key: Tokens, query_names: Sequence[str], key_names: Sequence[str]
 ) -> Bool[np.ndarray, "query key"]:
-    numbers = {name: number for number, name in enumerate(dict.fromkeys([*query_names, *key_names]))}
-    rows, columns = (np.array([numbers[name] for name in names], int) for names in (query_names, key_names))
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys([*query_names, *key_names]))
+    }
+    rows, columns = (
+        np.array([numbers[name] for name in names], int) for names in (query_names, key_names)
+    )
     return words(query, key) & (rows[:, None] == columns)
 
 

@@ -8,11 +8,13 @@ from jaxtyping import Bool, Float
 from headscope.errors import RecordError
 
 
-def with_missing_mass(weights: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head query key_and_none"]:
+def with_missing_mass(
+    weights: Float[np.ndarray, "head query key"],
+) -> Float[np.ndarray, "head query key_and_none"]:
     """Weights with one more key at the end: the mass that went to no token.
 
-    ``A[q, n] = max(0, 1 - sum_k A[q, k])``. Ours, for rows with a learned sink, whose weights sum to less than 1:
-    give the result to `entropy` where "nowhere" is to count as a place.
+    ``A[q, n] = max(0, 1 - sum_k A[q, k])``. Ours, for rows with a learned sink, whose weights sum
+    to less than 1: give the result to `entropy` where "nowhere" is to count as a place.
 
     Args:
         weights: attention, axes head, query, key.
@@ -53,7 +55,9 @@ def mask_of(mask: np.ndarray, size: int, name: str) -> Bool[np.ndarray, " size"]
     return _checked(mask, (size,), name, {"queries": "query", "keys": "key"}[name])
 
 
-def pairs_of(pairs: np.ndarray, weights: Float[np.ndarray, "head query key"]) -> Bool[np.ndarray, "query key"]:
+def pairs_of(
+    pairs: np.ndarray, weights: Float[np.ndarray, "head query key"]
+) -> Bool[np.ndarray, "query key"]:
     """The pairs, if they have one truth value for each query and key of the weights.
 
     Raises:
@@ -66,6 +70,7 @@ def _checked(mask: np.ndarray, shape: tuple[int, ...], name: str, axes: str) -> 
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
         raise RecordError(
-            f"{name} has shape {mask.shape} and type {mask.dtype}; wanted are truth values [{axes}] of shape {shape}"
+            f"{name} has shape {mask.shape} and type {mask.dtype}; wanted are truth values "
+            f"[{axes}] of shape {shape}"
         )
     return mask

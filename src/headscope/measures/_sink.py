@@ -10,13 +10,16 @@ from headscope.errors import RecordError
 GU_THRESHOLD, GU_LENGTH = 0.3, 64
 
 
-def sink_strength(weights: Float[np.ndarray, "head query key"], *, position: int = 0) -> Float[np.ndarray, " head"]:
+def sink_strength(
+    weights: Float[np.ndarray, "head query key"], *, position: int = 0
+) -> Float[np.ndarray, " head"]:
     """Mean attention to one position from all queries that come after it, itself included.
 
     ``alpha_k = 1 / (T - k) sum_{q >= k} A[q, k]``, positions from 0.
 
-    Source: Gu et al. 2025, section 3, who count from 1 and take T = 64 tokens: cut the weights of a model that only
-    looks back to the first 64. In models that look both ways earlier queries are left out all the same.
+    Source: Gu et al. 2025, section 3, who count from 1 and take T = 64 tokens: cut the weights of a
+    model that only looks back to the first 64. In models that look both ways earlier queries are
+    left out all the same.
 
     Args:
         weights: attention, axes head, query, key; as many queries as keys.
@@ -31,7 +34,9 @@ def sink_strength(weights: Float[np.ndarray, "head query key"], *, position: int
     """
     queries, keys = weights.shape[1:]
     if not 0 <= position < min(queries, keys):
-        raise RecordError(f"There is no query and key at position {position}; there are {queries} and {keys}")
+        raise RecordError(
+            f"There is no query and key at position {position}; there are {queries} and {keys}"
+        )
     return np.asarray(weights, np.float64)[:, position:, position].mean(axis=1)
 
 

@@ -13,7 +13,11 @@ from headscope.errors import RecordError
 from headscope.record import Tokens
 
 TokenClass = Literal["cls", "sep", "delimiter", "special", "first", "punctuation", "stop"]
-CLASS_ROLES = {"cls": ("cls", "bos"), "sep": ("sep", "eos"), "delimiter": ("cls", "bos", "sep", "eos")}
+CLASS_ROLES = {
+    "cls": ("cls", "bos"),
+    "sep": ("sep", "eos"),
+    "delimiter": ("cls", "bos", "sep", "eos"),
+}
 CLS = frozenset({"[cls]", "<cls>", "<s>", "<bos>", "<|begin_of_text|>", "<|startoftext|>"})
 SEP = frozenset({"[sep]", "<sep>", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"})
 
@@ -21,16 +25,19 @@ SEP = frozenset({"[sep]", "<sep>", "</s>", "<eos>", "<|end_of_text|>", "<|endoft
 def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
     """The tokens of a class.
 
-    ``cls``: what the tokenizer has for classifying or beginning a text (its cls and bos tokens: [CLS], <s>,
-    <|begin_of_text|>). ``sep``: what it has for parting or ending texts (sep, eos: [SEP], </s>). ``delimiter``: both.
-    ``special``: all that stand for no text. ``first``: the first token, whatever it is. ``punctuation``: every
-    character of its label is punctuation or a symbol. ``stop``: exactly "." and ",".
+    ``cls``: what the tokenizer has for classifying or beginning a text (its cls and bos tokens:
+    [CLS], <s>, <|begin_of_text|>). ``sep``: what it has for parting or ending texts (sep, eos:
+    [SEP], </s>). ``delimiter``: both. ``special``: all that stand for no text. ``first``: the first
+    token, whatever it is. ``punctuation``: every character of its label is punctuation or a symbol.
+    ``stop``: exactly "." and ",".
 
-    Tokens that do not know their roles (`Tokens.roles`) are told by their names: [CLS], <cls>, <s>, <bos>,
-    <|begin_of_text|>, <|startoftext|>; [SEP], <sep>, </s>, <eos>, <|end_of_text|>, <|endoftext|>.
+    Tokens that do not know their roles (`Tokens.roles`) are told by their names: [CLS], <cls>, <s>,
+    <bos>, <|begin_of_text|>, <|startoftext|>; [SEP], <sep>, </s>, <eos>, <|end_of_text|>,
+    <|endoftext|>.
 
-    Source: Clark et al. 2019, section 3.2: [CLS], [SEP] and, as punctuation, what we call ``stop``. The others are
-    ours. In decoders the first is the token a text begins with, which nothing classifies.
+    Source: Clark et al. 2019, section 3.2: [CLS], [SEP] and, as punctuation, what we call ``stop``.
+    The others are ours. In decoders the first is the token a text begins with, which nothing
+    classifies.
 
     Args:
         tokens: of the side that is looked at.
@@ -44,7 +51,9 @@ def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
         [False, False, True, False]
     """
     if name not in get_args(TokenClass):
-        raise RecordError(f"There is no token class {name!r}; there are {', '.join(get_args(TokenClass))}")
+        raise RecordError(
+            f"There is no token class {name!r}; there are {', '.join(get_args(TokenClass))}"
+        )
     special = np.array(tokens.special, bool)
     if name == "special":
         return special

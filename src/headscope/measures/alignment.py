@@ -1,4 +1,6 @@
-"""Word alignment: which source word a target word was translated from, read off attention, and how wrong that is."""
+"""Word alignment: which source word a target word was translated from, read off attention, and how
+wrong that is.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +24,28 @@ def word_maps(
     *,
     rows: str = "mean",
 ) -> Float[np.ndarray, "head query_word key_word"]:
-    """Maps of tokens made maps of words: the sum over a key word's tokens, the mean over a query word's tokens.
+    """Maps of tokens made maps of words: the sum over a key word's tokens, the mean over a query
+    word's tokens.
 
     ``B[v, w] = (1 / |T(v)|) sum_{i in T(v)} sum_{j in T(w)} A[i, j]``; 0 for a word without tokens.
 
-    Source: Clark et al. 2019, section 4.1 (their released extractor takes the first token's row); for translation
-    Kobayashi et al. 2020, section 5.
+    Source: Clark et al. 2019, section 4.1 (their released extractor takes the first token's row);
+    for translation Kobayashi et al. 2020, section 5.
 
     Args:
         maps: attention, or norms of what is added; axes head, query, key.
         query_words: the tokens of each query word.
         key_words: the tokens of each key word.
-        rows: how the rows of a query word's tokens become one: ``"mean"``, ``"first"``, or ``"max"``, the largest value
-            for each key word, scaled to the sum that their mean has.
+        rows: how the rows of a query word's tokens become one: ``"mean"``, ``"first"``, or
+            ``"max"``, the largest value for each key word, scaled to the sum that their mean has.
 
     Raises:
         RecordError: where a token is not there, or ``rows`` is not what it may be.
 
     Example:
-        >>> word_maps(np.array([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]]), [[0, 1]], [[0], [1, 2]]).round(2).tolist()
+        >>> word_maps(
+        ...     np.array([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]]), [[0, 1]], [[0], [1, 2]]
+        ... ).round(2).tolist()
         [[[0.3, 0.7]]]
     """
     if rows not in ROWS:
@@ -56,7 +61,10 @@ def word_maps(
             largest = summed[:, list(positions)].max(axis=1)
             sums = largest.sum(axis=1, keepdims=True)
             scale = np.divide(
-                found[:, number].sum(axis=1, keepdims=True), sums, out=np.zeros_like(sums), where=sums > 0
+                found[:, number].sum(axis=1, keepdims=True),
+                sums,
+                out=np.zeros_like(sums),
+                where=sums > 0,
             )
             found[:, number] = largest * scale
     return found
@@ -65,17 +73,19 @@ def word_maps(
 def aligned_words(
     maps: Float[np.ndarray, "head query_word key_word"], *, words: int | None = None
 ) -> tuple[frozenset[Link], ...]:
-    """For each head the links ``(source, target)``, source the key word with the largest value in target's row.
+    """For each head the links ``(source, target)``, source the key word with the largest value in
+    target's row.
 
     Of equal ones the first is taken. A row of zeros gives no link.
 
-    Source: Kobayashi et al. 2020, section 5; in their release the token that ends the source may be looked at
-    most, and gives no link.
+    Source: Kobayashi et al. 2020, section 5; in their release the token that ends the source may be
+    looked at most, and gives no link.
 
     Args:
         maps: see `word_maps`.
-        words: how many of the key words are words; those after them, which stand for special tokens, may have the
-            largest value too, and a row that does so gives no link. By default all.
+        words: how many of the key words are words; those after them, which stand for special
+            tokens, may have the largest value too, and a row that does so gives no link. By default
+            all.
 
     Example:
         >>> [sorted(links) for links in aligned_words(np.array([[[0.2, 0.8], [0.7, 0.3]]]))]
@@ -86,15 +96,22 @@ def aligned_words(
     count = maps.shape[2] if words is None else words
     best, most = maps.argmax(axis=-1), maps.max(axis=-1)
     return tuple(
-        frozenset((int(best[head, row]), int(row)) for row in np.flatnonzero((most[head] > 0) & (best[head] < count)))
+        frozenset(
+            (int(best[head, row]), int(row))
+            for row in np.flatnonzero((most[head] > 0) & (best[head] < count))
+        )
         for head in range(len(maps))
     )
 
 
-def alignment_counts(sure: AbstractSet[Link], possible: AbstractSet[Link], found: AbstractSet[Link]) -> tuple[int, int]:
-    """What the alignment error rate is made of: ``|A & P| + |A & S|`` and ``|A| + |S|``, to be summed over sentences.
+def alignment_counts(
+    sure: AbstractSet[Link], possible: AbstractSet[Link], found: AbstractSet[Link]
+) -> tuple[int, int]:
+    """What the alignment error rate is made of: ``|A & P| + |A & S|`` and ``|A| + |S|``, to be
+    summed over sentences.
 
-    Source: Och and Ney 2003, section 5. Sure links are possible, whether they are named there or not.
+    Source: Och and Ney 2003, section 5. Sure links are possible, whether they are named there or
+    not.
 
     Args:
         sure: S, links that must be found.
@@ -108,11 +125,14 @@ def alignment_counts(sure: AbstractSet[Link], possible: AbstractSet[Link], found
     return len(found & (possible | sure)) + len(found & sure), len(found) + len(sure)
 
 
-def alignment_error_rate(sure: AbstractSet[Link], possible: AbstractSet[Link], found: AbstractSet[Link]) -> float:
-    """``AER = 1 - (|A & P| + |A & S|) / (|A| + |S|)``: 0 where all is found and nothing wrong, 1 where all is wrong.
+def alignment_error_rate(
+    sure: AbstractSet[Link], possible: AbstractSet[Link], found: AbstractSet[Link]
+) -> float:
+    """``AER = 1 - (|A & P| + |A & S|) / (|A| + |S|)``: 0 where all is found and nothing wrong, 1
+    where all is wrong.
 
-    Source: Och and Ney 2003, section 5; Kobayashi et al. 2020, section 5. Of many sentences the counts are summed
-    before they are divided (`alignment_counts`).
+    Source: Och and Ney 2003, section 5; Kobayashi et al. 2020, section 5. Of many sentences the
+    counts are summed before they are divided (`alignment_counts`).
 
     Args:
         sure: S, links that must be found.
@@ -130,12 +150,17 @@ def alignment_error_rate(sure: AbstractSet[Link], possible: AbstractSet[Link], f
     return 1 - hits / size if size else float("nan")
 
 
-def _members(words: Sequence[Sequence[int]], tokens: int, side: str) -> Float[np.ndarray, "word token"]:
+def _members(
+    words: Sequence[Sequence[int]], tokens: int, side: str
+) -> Float[np.ndarray, "word token"]:
     """1 where a token belongs to a word."""
     found = np.zeros((len(words), tokens))
     for number, positions in enumerate(words):
         for position in positions:
             if not 0 <= position < tokens:
-                raise RecordError(f"The {side} word {number} has token {position}; there are tokens 0 to {tokens - 1}")
+                raise RecordError(
+                    f"The {side} word {number} has token {position}; there are tokens 0 to "
+                    f"{tokens - 1}"
+                )
             found[number, position] = 1
     return found

@@ -1,7 +1,7 @@
 """What also needs values: how much each token adds, and where it comes from through the layers.
 
-Pure functions of arrays, in float64. A `Block` holds what one attention block computes with; `headscope.capture` with
-``keep="norms"`` finds all of it in the running model and keeps the maps.
+Pure functions of arrays, in float64. A `Block` holds what one attention block computes with;
+`headscope.capture` with ``keep="norms"`` finds all of it in the running model and keeps the maps.
 """
 
 from headscope.norms._alti import alti
@@ -21,7 +21,13 @@ from headscope.norms._expansion import expansion_rate
 from headscope.norms._flow import flow
 from headscope.norms._maps import Quantity
 from headscope.norms._norm import Norm
-from headscope.norms._pieces import Pieces, attention_pieces, globenc_pieces, output_pieces, residual_pieces
+from headscope.norms._pieces import (
+    Pieces,
+    attention_pieces,
+    globenc_pieces,
+    output_pieces,
+    residual_pieces,
+)
 from headscope.norms._rollout import rollout
 
 __all__ = [

@@ -12,13 +12,15 @@ from headscope.norms._pieces import output_pieces, residual_pieces
 def alti(block: Block) -> Float[np.ndarray, "query key"]:
     """ALTI: ``c_ij = max(0, ||y_i||_1 - ||y_i - T_ij||_1)``, rows divided by their sum.
 
-    y_i is the norm's output, shift and b_O included as in the release, T_ij the pieces of `output_norms`; where no norm
-    follows, the residual stream and the pieces of `residual_norms` (ours). The deviation is that of the norm itself;
-    the release takes ``(p + eps).std()`` with n - 1, off by ``sqrt((d - 1) / d)``. A row in which no piece comes nearer
-    to the whole than nothing does is all zero; so where queries and keys are different tokens, rows sum to less than
-    1: the rest is the residual's.
+    y_i is the norm's output, shift and b_O included as in the release, T_ij the pieces of
+    `output_norms`; where no norm follows, the residual stream and the pieces of `residual_norms`
+    (ours). The deviation is that of the norm itself; the release takes ``(p + eps).std()`` with n -
+    1, off by ``sqrt((d - 1) / d)``. A row in which no piece comes nearer to the whole than nothing
+    does is all zero; so where queries and keys are different tokens, rows sum to less than 1: the
+    rest is the residual's.
 
-    Source: Ferrando et al. 2022, section 3.2; for cross-attention Ferrando et al. 2022 (ALTI+), section 3.
+    Source: Ferrando et al. 2022, section 3.2; for cross-attention Ferrando et al. 2022 (ALTI+),
+    section 3.
 
     Raises:
         RecordError: where the block has no residual.

@@ -16,20 +16,23 @@ BYTES_AT_ONCE = 2**25
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
-    """Weights, values and output projection of an attention, and what is done to its output, in float64.
+    """Weights, values and output projection of an attention, and what is done to its output, in
+    float64.
 
-    ``output = sum_h weights_h (values_h projection_h) + bias``; ``stream = residual + before(output) + beside``;
-    ``normed = after(stream)``; ``normed_again = second(stream_again)``.
+    ``output = sum_h weights_h (values_h projection_h) + bias``; ``stream = residual +
+    before(output) + beside``; ``normed = after(stream)``; ``normed_again = second(stream_again)``.
 
     Args:
         weights: ``[head query key]``.
-        values: ``[kv_head key feature]``, with the bias of values in them; several heads may share one.
+        values: ``[kv_head key feature]``, with the bias of values in them; several heads may share
+            one.
         projection: ``[head feature model]``, each head's part of W_O.
         bias: ``[model]``, b_O.
         residual: ``[query model]``, what the block's input adds to the attention's output.
         same: whether queries and keys are the same tokens, so that the residual is key ``i``'s own.
         before: norm or scale of the attention's output, before the residual is added.
-        beside: ``[query model]``, what else is added in the same place (a feed-forward part that runs in parallel).
+        beside: ``[query model]``, what else is added in the same place (a feed-forward part that
+            runs in parallel).
         after: the norm that takes the sum.
         second: in post-norm models the norm after the feed-forward part.
         stream_again: ``[query model]``, what the second norm takes.
@@ -51,7 +54,15 @@ class Block:
     stream_again: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("weights", "values", "projection", "bias", "residual", "beside", "stream_again"):
+        for name in (
+            "weights",
+            "values",
+            "projection",
+            "bias",
+            "residual",
+            "beside",
+            "stream_again",
+        ):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
         self._check()
@@ -97,7 +108,9 @@ class Block:
 
     def _transform(self, keys: slice) -> Float[np.ndarray, "head key model"]:
         values = self.values[:, keys]
-        return np.stack([values[self._shared(head)] @ part for head, part in enumerate(self.projection)])
+        return np.stack(
+            [values[self._shared(head)] @ part for head, part in enumerate(self.projection)]
+        )
 
     def tiles(self, bytes_of_key: int) -> list[slice]:
         """Keys, as many at a time as fit in the memory allowed."""
@@ -111,12 +124,14 @@ class Block:
         axes = {"weights": 3, "values": 3, "projection": 3}
         for name, count in axes.items():
             if getattr(self, name).ndim != count:
-                raise RecordError(f"{name} of a block has {getattr(self, name).ndim} axes, wanted are {count}")
+                raise RecordError(
+                    f"{name} of a block has {getattr(self, name).ndim} axes, wanted are {count}"
+                )
         heads, queries, keys, model = self.size
         if len(self.projection) != heads or not len(self.values) or heads % len(self.values):
             raise RecordError(
-                f"A block with {heads} heads cannot use {len(self.values)} heads of values and {len(self.projection)} "
-                "of the output projection"
+                f"A block with {heads} heads cannot use {len(self.values)} heads of values and "
+                f"{len(self.projection)} of the output projection"
             )
         wanted = {
             "values": (len(self.values), keys, self.projection.shape[1]),
@@ -130,4 +145,7 @@ class Block:
             if array is not None and array.shape != shape:
                 raise RecordError(f"{name} of a block has shape {array.shape}; wanted is {shape}")
         if self.same and queries != keys:
-            raise RecordError(f"A block of {queries} queries and {keys} keys cannot have the same tokens on both sides")
+            raise RecordError(
+                f"A block of {queries} queries and {keys} keys cannot have the same tokens on "
+                "both sides"
+            )

@@ -6,11 +6,18 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.norms._block import Block
-from headscope.norms._pieces import Pieces, attention_pieces, globenc_pieces, output_pieces, residual_pieces
+from headscope.norms._pieces import (
+    Pieces,
+    attention_pieces,
+    globenc_pieces,
+    output_pieces,
+    residual_pieces,
+)
 
 
 def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
-    """``||f(x_j)||`` of each head, ``f(x) = (x W_V + b_V) W_O`` with the head's slices; b_O belongs to no token.
+    """``||f(x_j)||`` of each head, ``f(x) = (x W_V + b_V) W_O`` with the head's slices; b_O belongs
+    to no token.
 
     Source: Kobayashi et al. 2020, section 2.2.
 
@@ -18,7 +25,11 @@ def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
         block: see `Block`.
 
     Example:
-        >>> block = Block(weights=np.ones((1, 1, 1)), values=np.array([[[3.0]]]), projection=np.array([[[1.0, 0.0]]]))
+        >>> block = Block(
+        ...     weights=np.ones((1, 1, 1)),
+        ...     values=np.array([[[3.0]]]),
+        ...     projection=np.array([[[1.0, 0.0]]]),
+        ... )
         >>> value_norms(block).tolist()
         [[3.0]]
     """
@@ -30,7 +41,8 @@ def value_norms(block: Block) -> Float[np.ndarray, "head key"]:
 
 
 def head_norms(block: Block) -> Float[np.ndarray, "head query key"]:
-    """``||a f(x_j)|| = a ||f(x_j)||`` of each head: quadratic in the length once `value_norms` are known.
+    """``||a f(x_j)|| = a ||f(x_j)||`` of each head: quadratic in the length once `value_norms` are
+    known.
 
     Source: Kobayashi et al. 2020, section 2.2. Not normalised.
     """
@@ -48,9 +60,9 @@ def attention_norms(block: Block) -> Float[np.ndarray, "query key"]:
 def residual_norms(block: Block) -> Float[np.ndarray, "query key"]:
     """AttnRes-N: ``|| sum_h a f_h(x_j) + [i = j] x_i ||``.
 
-    Where the attention's output goes through a norm or a scale of its own before the residual is added (Gemma 2, layer
-    scale), that is applied to the pieces, with the deviation of the whole (ours). Where queries and keys are different
-    tokens, the residual is no key's; see `own_norms`.
+    Where the attention's output goes through a norm or a scale of its own before the residual is
+    added (Gemma 2, layer scale), that is applied to the pieces, with the deviation of the whole
+    (ours). Where queries and keys are different tokens, the residual is no key's; see `own_norms`.
 
     Source: Kobayashi et al. 2021, section 3.1.
 
@@ -61,10 +73,11 @@ def residual_norms(block: Block) -> Float[np.ndarray, "query key"]:
 
 
 def output_norms(block: Block) -> Float[np.ndarray, "query key"]:
-    """AttnResLn-N: ``||T_ij||``, ``T_ij = gain * (R_ij - mean(R_ij)) / deviation(p_i)``, p_i the whole before the norm.
+    """AttnResLn-N: ``||T_ij||``, ``T_ij = gain * (R_ij - mean(R_ij)) / deviation(p_i)``, p_i the
+    whole before the norm.
 
-    The pieces, the same of b_O (and of what stands beside), and the norm's shift sum to the norm's output exactly:
-    population variance, eps under the root. RMSNorm takes no mean off.
+    The pieces, the same of b_O (and of what stands beside), and the norm's shift sum to the norm's
+    output exactly: population variance, eps under the root. RMSNorm takes no mean off.
 
     Source: Kobayashi et al. 2021, section 3.2.
 
@@ -75,7 +88,8 @@ def output_norms(block: Block) -> Float[np.ndarray, "query key"]:
 
 
 def globenc_norms(block: Block) -> Float[np.ndarray, "query key"]:
-    """GlobEnc: AttnResLn-N's pieces through the second norm's linear part, the feed-forward part in the deviation only.
+    """GlobEnc: AttnResLn-N's pieces through the second norm's linear part, the feed-forward part in
+    the deviation only.
 
     ``U_ij = gain2 * (T_ij - mean(T_ij)) / deviation(p2_i)``.
 
@@ -88,7 +102,8 @@ def globenc_norms(block: Block) -> Float[np.ndarray, "query key"]:
 
 
 def own_norms(block: Block) -> Float[np.ndarray, " query"]:
-    """Norm of what a query's residual adds to the norm's output, or to the stream where there is no norm.
+    """Norm of what a query's residual adds to the norm's output, or to the stream where there is no
+    norm.
 
     For blocks whose queries and keys are different tokens (cross attention), where it is no key's.
 
@@ -100,15 +115,17 @@ def own_norms(block: Block) -> Float[np.ndarray, " query"]:
 
 
 def mixing(pieces: Pieces) -> Float[np.ndarray, " query"]:
-    """Mixing ratio: the share of the other tokens, ``||sum_{j != i} P_ij|| / (||sum_{j != i} P_ij|| + ||P_ii||)``.
+    """Mixing ratio: the share of the other tokens, ``||sum_{j != i} P_ij|| / (||sum_{j != i} P_ij||
+    + ||P_ii||)``.
 
-    Where queries and keys are different tokens, all keys are others, and the residual is the token itself. 0 where
-    nothing is added at all.
+    Where queries and keys are different tokens, all keys are others, and the residual is the token
+    itself. 0 where nothing is added at all.
 
     Source: Kobayashi et al. 2021, section 4.
 
     Args:
-        pieces: of `attention_pieces` (Attn-N), `residual_pieces` (AttnRes-N) or `output_pieces` (AttnResLn-N).
+        pieces: of `attention_pieces` (Attn-N), `residual_pieces` (AttnRes-N) or `output_pieces`
+            (AttnResLn-N).
 
     Raises:
         RecordError: where the block's tokens differ and the pieces hold no residual.

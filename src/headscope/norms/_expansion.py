@@ -16,12 +16,14 @@ def expansion_rate(
     *,
     released: bool = False,
 ) -> float:
-    """``||M||_F / sqrt(d + 1)``: the root mean square of the singular values of f, all heads together.
+    """``||M||_F / sqrt(d + 1)``: the root mean square of the singular values of f, all heads
+    together.
 
-    ``M = [[W_V, 0], [b_V, 1]] [[W_O, 0], [b_O, 1]]`` for row vectors ``[x, 1]``, d the width of the input.
+    ``M = [[W_V, 0], [b_V, 1]] [[W_O, 0], [b_O, 1]]`` for row vectors ``[x, 1]``, d the width of the
+    input.
 
-    Source: Kobayashi et al. 2021, section 5. Their released code puts b_O into the last column of the second factor;
-    ``released=True`` does so, for their published numbers.
+    Source: Kobayashi et al. 2021, section 5. Their released code puts b_O into the last column of
+    the second factor; ``released=True`` does so, for their published numbers.
 
     Args:
         value: W_V, all heads side by side.
@@ -39,9 +41,13 @@ def expansion_rate(
     """
     inner, out = projection.shape
     if value.shape[1] != inner:
-        raise RecordError(f"W_V of shape {value.shape} and W_O of shape {projection.shape} do not fit")
+        raise RecordError(
+            f"W_V of shape {value.shape} and W_O of shape {projection.shape} do not fit"
+        )
     if released and bias is not None and len(bias) != inner:
-        raise RecordError("The released form puts b_O beside W_O's rows, which needs as many features as outputs")
+        raise RecordError(
+            "The released form puts b_O beside W_O's rows, which needs as many features as outputs"
+        )
     first = np.zeros((len(value) + 1, inner + 1))
     first[:-1, :-1], first[-1, -1] = value, 1.0
     second = np.zeros((inner + 1, out + 1))

@@ -23,14 +23,16 @@ def flow(
     queries: Iterable[int] | None = None,
     residual: bool | None = None,
 ) -> Float[np.ndarray, "query key"]:
-    """The most that could flow from each token after a layer back to each input token, rows divided by their sums.
+    """The most that could flow from each token after a layer back to each input token, rows divided
+    by their sums.
 
-    Nodes are the tokens after each layer, and capacities ``B_l[query, key]`` as in `rollout`; each value is a maximum
-    flow of its own. After the first layer it equals B_0. Time grows with layers squared and the fourth power of the
-    length: seconds for 20 tokens, minutes for 50.
+    Nodes are the tokens after each layer, and capacities ``B_l[query, key]`` as in `rollout`; each
+    value is a maximum flow of its own. After the first layer it equals B_0. Time grows with layers
+    squared and the fourth power of the length: seconds for 20 tokens, minutes for 50.
 
-    NetworkX computes it (it comes with torch): capacities become whole numbers, 2^52 for 1, of which Python has no
-    largest, so each flow is exact but for that rounding. SciPy's `maximum_flow` has 32 bits only.
+    NetworkX computes it (it comes with torch): capacities become whole numbers, 2^52 for 1, of
+    which Python has no largest, so each flow is exact but for that rounding. SciPy's `maximum_flow`
+    has 32 bits only.
 
     Source: Abnar and Zuidema 2020, section 3.
 
@@ -54,7 +56,10 @@ def flow(
     last = layer + layers if layer < 0 else layer
     chosen = list(range(size)) if queries is None else list(queries)
     if not 0 <= last < layers or not all(0 <= query < size for query in chosen):
-        raise RecordError(f"There are layers 0 to {layers - 1} and tokens 0 to {size - 1}; not {layer} and {chosen}")
+        raise RecordError(
+            f"There are layers 0 to {layers - 1} and tokens 0 to {size - 1}; not {layer} and "
+            f"{chosen}"
+        )
     network = _network(steps[: last + 1])
     found = np.zeros((len(chosen), size))
     for row, query in enumerate(chosen):
@@ -71,9 +76,13 @@ def _network(steps: Float[np.ndarray, "layer query key"]) -> Any:
         raise HeadscopeError("flow needs NetworkX: pip install 'headscope[statistics]'") from None
     network = DiGraph()
     capacities = np.rint(steps * WHOLE).astype(np.int64)
-    network.add_nodes_from((layer, token) for layer in range(len(steps) + 1) for token in range(steps.shape[1]))
+    network.add_nodes_from(
+        (layer, token) for layer in range(len(steps) + 1) for token in range(steps.shape[1])
+    )
     for layer, query, key in np.argwhere(capacities > 0).tolist():
-        network.add_edge((layer + 1, query), (layer, key), capacity=int(capacities[layer, query, key]))
+        network.add_edge(
+            (layer + 1, query), (layer, key), capacity=int(capacities[layer, query, key])
+        )
     return network
 
 

@@ -15,8 +15,11 @@ RESIDUAL_INSIDE = ("residual", "output", "alti", "globenc")
 """Quantities whose diagonal holds the residual already."""
 
 
-def steps_of(source: Any, quantity: Quantity, residual: bool | None) -> Float[np.ndarray, "layer query key"]:
-    """What each layer passes on, rows summing to 1: ``A + I`` or ``A``, divided by the sums of rows.
+def steps_of(
+    source: Any, quantity: Quantity, residual: bool | None
+) -> Float[np.ndarray, "layer query key"]:
+    """What each layer passes on, rows summing to 1: ``A + I`` or ``A``, divided by the sums of
+    rows.
 
     Args:
         source: a record with one stack, a stack, or an array ``[layer query key]``.
@@ -27,14 +30,27 @@ def steps_of(source: Any, quantity: Quantity, residual: bool | None) -> Float[np
         RecordError: where there is no map for each layer, or queries and keys are different tokens.
     """
     if quantity not in get_args(Quantity):
-        raise RecordError(f"There is no quantity {quantity!r}; there are {', '.join(get_args(Quantity))}")
-    maps = _maps_of(_stack_of(source), quantity) if isinstance(source, Record | Stack) else np.array(source, np.float64)
+        raise RecordError(
+            f"There is no quantity {quantity!r}; there are {', '.join(get_args(Quantity))}"
+        )
+    maps = (
+        _maps_of(_stack_of(source), quantity)
+        if isinstance(source, Record | Stack)
+        else np.array(source, np.float64)
+    )
     if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
-        raise RecordError(f"Wanted are maps [layer query key] with the same tokens on both sides, not {maps.shape}")
+        raise RecordError(
+            "Wanted are maps [layer query key] with the same tokens on both sides, not "
+            f"{maps.shape}"
+        )
     if not np.isfinite(maps).all() or maps.min(initial=0.0) < 0:
         raise RecordError("Maps must be finite and not negative")
     if residual if residual is not None else quantity not in RESIDUAL_INSIDE:
-        maps = _even(maps) + np.eye(maps.shape[1]) if quantity == "attention" else maps + np.eye(maps.shape[1])
+        maps = (
+            _even(maps) + np.eye(maps.shape[1])
+            if quantity == "attention"
+            else maps + np.eye(maps.shape[1])
+        )
     return _even(maps)
 
 
@@ -48,18 +64,25 @@ def _stack_of(source: Record | Stack) -> Stack:
     if isinstance(source, Stack):
         return source
     if len(source.stacks) > 1:
-        raise RecordError(f"This record has the stacks {', '.join(map(repr, source.stacks))}; give one: record[...]")
+        raise RecordError(
+            f"This record has the stacks {', '.join(map(repr, source.stacks))}; give one: "
+            "record[...]"
+        )
     return next(iter(source.stacks.values()))
 
 
 def _maps_of(stack: Stack, quantity: Quantity) -> np.ndarray:
     if stack.query != stack.key:
-        raise RecordError(f"Stack {stack.name!r} looks at other tokens; what flows through it cannot be followed back")
+        raise RecordError(
+            f"Stack {stack.name!r} looks at other tokens; what flows through it cannot be "
+            "followed back"
+        )
     numbers = [layer.layer for layer in stack]
     if numbers != list(range(len(numbers))):
         gaps = sorted(set(range(numbers[-1])) - set(numbers))
         raise RecordError(
-            f"Stack {stack.name!r} has no attention in layers {gaps}; nothing is known of what flows there"
+            f"Stack {stack.name!r} has no attention in layers {gaps}; nothing is known of what "
+            "flows there"
         )
     if quantity == "weights":
         return np.stack([layer.weights_of().mean(axis=0, dtype=np.float64) for layer in stack])

@@ -14,10 +14,12 @@ from headscope.errors import RecordError
 class Norm:
     """``y = gain * (x - mean(x)) / deviation(x) + shift``, token by token, in float64.
 
-    LayerNorm: centred, ``deviation = sqrt(var + eps)`` with the population variance. RMSNorm: not centred, ``deviation
-    = sqrt(mean(x^2) + eps)``. A mere scale (layer scale, MobileBERT's norm): not centred, not divided.
+    LayerNorm: centred, ``deviation = sqrt(var + eps)`` with the population variance. RMSNorm: not
+    centred, ``deviation = sqrt(mean(x^2) + eps)``. A mere scale (layer scale, MobileBERT's norm):
+    not centred, not divided.
 
-    Source: Ba et al. 2016; Zhang and Sennrich 2019; the linear part as Kobayashi et al. 2021, section 3.
+    Source: Ba et al. 2016; Zhang and Sennrich 2019; the linear part as Kobayashi et al. 2021,
+    section 3.
 
     Args:
         gain: ``[model]``.
@@ -45,7 +47,10 @@ class Norm:
         for name in ("gain", "shift"):
             object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
         if self.gain.ndim != 1 or self.gain.shape != self.shift.shape:
-            raise RecordError(f"gain and shift must be [model], not of shapes {self.gain.shape} and {self.shift.shape}")
+            raise RecordError(
+                f"gain and shift must be [model], not of shapes {self.gain.shape} and "
+                f"{self.shift.shape}"
+            )
 
     @property
     def kind(self) -> str:
@@ -68,6 +73,8 @@ class Norm:
             vectors = vectors - vectors.mean(axis=-1, keepdims=True)
         return np.sqrt((vectors**2).mean(axis=-1) + self.eps)
 
-    def __call__(self, vectors: Float[np.ndarray, "token model"]) -> Float[np.ndarray, "token model"]:
+    def __call__(
+        self, vectors: Float[np.ndarray, "token model"]
+    ) -> Float[np.ndarray, "token model"]:
         """The norm itself."""
         return self.linear(vectors) / self.deviation(vectors)[:, None] + self.shift

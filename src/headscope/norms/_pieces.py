@@ -32,8 +32,8 @@ class Pieces:
     def lengths(self) -> Float[np.ndarray, "query key"]:
         """Norms of all pieces: ``||R_j a_ij||``, R_j from QR of the key's vectors, head by head.
 
-        R_j is the root of the Gram matrix ``[head head]`` of key j's vectors, and keeps the digits that the matrix
-        itself loses where heads cancel.
+        R_j is the root of the Gram matrix ``[head head]`` of key j's vectors, and keeps the digits
+        that the matrix itself loses where heads cancel.
         """
         heads, queries, keys, model = self.block.size
         found = np.empty((queries, keys))
@@ -56,12 +56,16 @@ class Pieces:
         found = np.empty((queries, model))
         for tile in self.block.tiles(8 * heads * model):
             weights = self.block.weights[:, tile, tile].diagonal(axis1=1, axis2=2)  # [head key]
-            found[tile] = np.einsum("hj,hjd->jd", weights, self.linear(self.block.transformed(tile)))
+            found[tile] = np.einsum(
+                "hj,hjd->jd", weights, self.linear(self.block.transformed(tile))
+            )
         return self._with_own(found)
 
     def total(self) -> Float[np.ndarray, "query model"]:
         """``sum_j P_ij``, the residual included."""
-        without_bias = self.block.output if self.block.bias is None else self.block.output - self.block.bias
+        without_bias = (
+            self.block.output if self.block.bias is None else self.block.output - self.block.bias
+        )
         return self._with_own(self.linear(without_bias))
 
     def vectors(self, tile: slice) -> Float[np.ndarray, "key query model"]:
@@ -92,7 +96,9 @@ def residual_pieces(block: Block) -> Pieces:
         raise RecordError("This block has no residual; give Block(residual=...)")
     if block.before is None:
         return Pieces(block, own=block.residual)
-    return Pieces(block, block.before.linear, 1 / block.before.deviation(block.output), block.residual)
+    return Pieces(
+        block, block.before.linear, 1 / block.before.deviation(block.output), block.residual
+    )
 
 
 def output_pieces(block: Block) -> Pieces:
@@ -103,7 +109,9 @@ def output_pieces(block: Block) -> Pieces:
 
 
 def globenc_pieces(block: Block) -> Pieces:
-    """Of the second norm's output, feed-forward part left out: ``U_ij = second(T_ij)``, deviation of the whole."""
+    """Of the second norm's output, feed-forward part left out: ``U_ij = second(T_ij)``, deviation
+    of the whole.
+    """
     if block.second is None or block.stream_again is None:
         raise RecordError("This block has no second norm; give Block(second=..., stream_again=...)")
     return _through(output_pieces(block), block.second, block.stream_again)

@@ -13,19 +13,23 @@ from headscope.norms._maps import Quantity, steps_of
 def rollout(
     source: Any, quantity: Quantity = "weights", *, residual: bool | None = None
 ) -> Float[np.ndarray, "layer query key"]:
-    """How much of each input token is in each token after every layer, if layers pass on what they look at.
+    """How much of each input token is in each token after every layer, if layers pass on what they
+    look at.
 
-    ``R_0 = B_0``, ``R_l = B_l R_{l-1}`` with ``B_l = A_l + I``, rows divided by their sums; A_l is the mean over heads.
-    Rows sum to 1. Of ``output`` with no I added it is what Kobayashi's norms give rolled out; of ``globenc`` it is
-    GlobEnc, of ``alti`` it is ALTI: their maps hold the residual already.
+    ``R_0 = B_0``, ``R_l = B_l R_{l-1}`` with ``B_l = A_l + I``, rows divided by their sums; A_l is
+    the mean over heads. Rows sum to 1. Of ``output`` with no I added it is what Kobayashi's norms
+    give rolled out; of ``globenc`` it is GlobEnc, of ``alti`` it is ALTI: their maps hold the
+    residual already.
 
     Source: Abnar and Zuidema 2020, section 3; Modarressi et al. 2022; Ferrando et al. 2022.
 
     Args:
         source: a record with one stack, a stack, or maps ``[layer query key]``.
-        quantity: ``"weights"``, or a kind of contributions, for which the record was captured with ``keep="norms"``.
-        residual: whether I is added; by default where the quantity does not hold the residual. Norms (``attention``)
-            are first divided by the sums of rows then, so that I weighs as much as all of them.
+        quantity: ``"weights"``, or a kind of contributions, for which the record was captured with
+            ``keep="norms"``.
+        residual: whether I is added; by default where the quantity does not hold the residual.
+            Norms (``attention``) are first divided by the sums of rows then, so that I weighs as
+            much as all of them.
 
     Raises:
         RecordError: where there is no map for each layer, or queries and keys are different tokens.

@@ -1,10 +1,20 @@
-"""Heads that do something: patterns by definition, found over many texts, with evidence for each label."""
+"""Heads that do something: patterns by definition, found over many texts, with evidence for each
+label.
+"""
 
 from headscope.patterns._card import HeadCard
 from headscope.patterns._change import Change, Changes
 from headscope.patterns._heads import Heads, heads
 from headscope.patterns._heads_file import load_heads
-from headscope.patterns._kinds import COLUMNS, KINDS, HeadKinds, TextFacts, head_kinds, head_numbers, text_facts
+from headscope.patterns._kinds import (
+    COLUMNS,
+    KINDS,
+    HeadKinds,
+    TextFacts,
+    head_kinds,
+    head_numbers,
+    text_facts,
+)
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._mechanism import Group, Groups, Mechanism, Neuron, mechanism

@@ -12,7 +12,8 @@ WIDTH = 80
 
 @dataclass(frozen=True, kw_only=True)
 class HeadCard:
-    """One head: labels with their evidence, measures, classes, and the texts that show each label best.
+    """One head: labels with their evidence, measures, classes, and the texts that show each label
+    best.
 
     Args:
         layer: number of the layer, from 0.
@@ -39,7 +40,14 @@ class HeadCard:
         told = [label for label in self.labels if label.holds or label.candidate]
         lines += [f"  {label}" for label in told] or ["  no label"]
         for label in told:
-            lines += [f"  {label.pattern} {score:.2f}: {text[:WIDTH]}" for text, score in self.examples(label.pattern)]
-        lines.append("  " + ", ".join(f"{name} {value:.2f}" for name, value in self.measures.items()))
-        lines.append("  " + ", ".join(f"{name} {share:.0%}" for name, share in self.classes.items() if share))
+            lines += [
+                f"  {label.pattern} {score:.2f}: {text[:WIDTH]}"
+                for text, score in self.examples(label.pattern)
+            ]
+        lines.append(
+            "  " + ", ".join(f"{name} {value:.2f}" for name, value in self.measures.items())
+        )
+        lines.append(
+            "  " + ", ".join(f"{name} {share:.0%}" for name, share in self.classes.items() if share)
+        )
         return "\n".join(lines)

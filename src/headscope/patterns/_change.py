@@ -88,13 +88,21 @@ class Changes(Result):
 
     def __post_init__(self) -> None:
         mine, theirs = self.before.tally, self.after.tally
-        if mine.rows != theirs.rows or mine.cells != theirs.cells or mine.statistic.texts != theirs.statistic.texts:
-            raise RecordError("Before and after are not of the same texts, heads and patterns; capture both alike")
+        if (
+            mine.rows != theirs.rows
+            or mine.cells != theirs.cells
+            or mine.statistic.texts != theirs.statistic.texts
+        ):
+            raise RecordError(
+                "Before and after are not of the same texts, heads and patterns; capture both alike"
+            )
 
     @cached_property
     def all(self) -> tuple[Change, ...]:
         """Every pattern of every head that some text can show."""
-        return tuple(change for pattern in self.before.tally.patterns for change in self._of(pattern))
+        return tuple(
+            change for pattern in self.before.tally.patterns for change in self._of(pattern)
+        )
 
     @property
     def held(self) -> tuple[Change, ...]:
@@ -103,18 +111,27 @@ class Changes(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """Every pattern of every head as a table, one list for each column."""
-        return {field.name: [getattr(each, field.name) for each in self.all] for field in fields(Change)}
+        return {
+            field.name: [getattr(each, field.name) for each in self.all] for field in fields(Change)
+        }
 
     def __repr__(self) -> str:
         gone = sum(each.gone for each in self.held)
-        return f"<Changes: {len(self.held)} labels held, {gone} are gone, {self.before.texts} texts, {self.what}>"
+        return (
+            f"<Changes: {len(self.held)} labels held, {gone} are gone, {self.before.texts} texts, "
+            f"{self.what}>"
+        )
 
     def summary(self) -> str:
         """How many of the labels that held before are gone."""
         return f"{self.before.tally.model or 'a model'}, {self.what}: {self._count()}"
 
     def _blocks(self) -> list[TextTable | str]:
-        beside = [] if self.control is None else [f"The same with random weights: {self.control._count()}"]
+        beside = (
+            []
+            if self.control is None
+            else [f"The same with random weights: {self.control._count()}"]
+        )
         if not self.held:
             return ["\n".join([*self._notes(), *beside])]
         rows = [
@@ -128,13 +145,22 @@ class Changes(Result):
             )
             for each in self.held
         ]
-        note = f"[{self.before.confidence:.0%} bootstrap interval over texts]; gone: all of it below the threshold"
-        table = TextTable.of_rows([("head", "pattern", "before", "after", "change", ""), *rows], says=SAYS)
+        note = (
+            f"[{self.before.confidence:.0%} bootstrap interval over texts]; gone: all of it below "
+            "the threshold"
+        )
+        table = TextTable.of_rows(
+            [("head", "pattern", "before", "after", "change", ""), *rows], says=SAYS
+        )
         return [table, "\n".join([note, *self._notes(), *beside])]
 
     def _notes(self) -> list[str]:
         """How long the texts are, and what keeps labels from being told."""
-        length = [] if np.isnan(self.before.tokens) else [f"Texts of {self.before.tokens:.0f} tokens (median)"]
+        length = (
+            []
+            if np.isnan(self.before.tokens)
+            else [f"Texts of {self.before.tokens:.0f} tokens (median)"]
+        )
         return [*length, *([self.before.caution] if self.before.caution else [])]
 
     def _count(self) -> str:
@@ -149,11 +175,17 @@ class Changes(Result):
         groups = self.before.tally.statistic.groups
         values = {"before": before, "after": after, "change": after - before}
         ends = {
-            name: interval(each, groups=groups, method="expanded", confidence=self.before.confidence)
+            name: interval(
+                each, groups=groups, method="expanded", confidence=self.before.confidence
+            )
             for name, each in values.items()
         }
         effects = effect_size(after, before)
-        held = {(label.layer, label.head) for label in self.before.labels if label.pattern == pattern.name}
+        held = {
+            (label.layer, label.head)
+            for label in self.before.labels
+            if label.pattern == pattern.name
+        }
         for place, (layer, head) in enumerate(self.before.cells):
             on = known[:, place]
             if not on.any():
@@ -161,7 +193,11 @@ class Changes(Result):
             numbers: dict[str, float] = {}
             for name, each in values.items():
                 low, high = ends[name][place]
-                numbers |= {name: float(each[on, place].mean()), f"{name}_low": float(low), f"{name}_high": float(high)}
+                numbers |= {
+                    name: float(each[on, place].mean()),
+                    f"{name}_low": float(low),
+                    f"{name}_high": float(high),
+                }
             yield Change(
                 layer=layer,
                 head=head,

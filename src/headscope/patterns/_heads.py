@@ -32,9 +32,11 @@ class Heads(Result):
         tally: what was counted.
         confidence: of the intervals.
         alpha: chance of a false label that is accepted, over all heads and patterns tried.
-        correction: for trying many: ``"holm"`` (any false label at all) or ``"benjamini-hochberg"`` (their share).
+        correction: for trying many: ``"holm"`` (any false label at all) or ``"benjamini-hochberg"``
+            (their share).
         levels: mean score of each pattern on a model with random weights, where there is one.
-        margin: what the lower end of the interval of score less baseline must lie above for a label.
+        margin: what the lower end of the interval of score less baseline must lie above for a
+            label.
 
     Raises:
         RecordError: where margin is not from 0 to 1.
@@ -51,7 +53,10 @@ class Heads(Result):
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 1:
-            raise RecordError(f"margin is {self.margin}; give what the excess over the baseline must be above, 0..1")
+            raise RecordError(
+                f"margin is {self.margin}; give what the excess over the baseline must be above, "
+                "0..1"
+            )
 
     @property
     def texts(self) -> int:
@@ -87,14 +92,18 @@ class Heads(Result):
 
     @property
     def tokens(self) -> float:
-        """Median length of the texts in tokens; NaN for a tally that was kept before lengths were."""
+        """Median length of the texts in tokens; NaN for a tally that was kept before lengths
+        were.
+        """
         lengths = self.tally.lengths
         known = lengths[~np.isnan(lengths)]
         return float(np.median(known)) if len(known) else float("nan")
 
     @property
     def summary(self) -> Summary:
-        """How many heads hold each label, of how many, on texts of which length; call it as of every result."""
+        """How many heads hold each label, of how many, on texts of which length; call it as of
+        every result.
+        """
         told = _counted(self.labels) or "no label"
         if self.candidates:
             told += f" (candidates: {_counted(self.candidates)})"
@@ -129,7 +138,10 @@ class Heads(Result):
         """Share of maps of each class in every layer: Kovaleva's bar chart, layer by layer."""
         layers = np.array([layer for layer, _ in self.cells])
         return {
-            int(number): {name: float(shares[layers == number].mean()) for name, shares in self.classes.items()}
+            int(number): {
+                name: float(shares[layers == number].mean())
+                for name, shares in self.classes.items()
+            }
             for number in np.unique(layers)
         }
 
@@ -141,15 +153,21 @@ class Heads(Result):
         """
         if (layer, head) not in self.cells:
             last = self.cells[-1]
-            raise RecordError(f"There is no head {layer}-{head}; heads go from 0-0 to {last[0]}-{last[1]}")
+            raise RecordError(
+                f"There is no head {layer}-{head}; heads go from 0-0 to {last[0]}-{last[1]}"
+            )
         cell = self.cells.index((layer, head))
         return HeadCard(
             layer=layer,
             head=head,
-            labels=tuple(label for label in self.all_labels if (label.layer, label.head) == (layer, head)),
+            labels=tuple(
+                label for label in self.all_labels if (label.layer, label.head) == (layer, head)
+            ),
             measures={name: float(values[cell]) for name, values in self.measures.items()},
             classes={name: float(values[cell]) for name, values in self.classes.items()},
-            scores={pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns},
+            scores={
+                pattern.name: self._scores(pattern.name, cell) for pattern in self.tally.patterns
+            },
         )
 
     @property
@@ -159,13 +177,16 @@ class Heads(Result):
 
     @cached_property
     def distances(self) -> Float[np.ndarray, "head other_head"]:
-        """Distance of every two heads: Jensen-Shannon divergence summed over rows, mean over texts (Clark et al. 2019).
+        """Distance of every two heads: Jensen-Shannon divergence summed over rows, mean over texts
+        (Clark et al. 2019).
 
         Raises:
             RecordError: where they were not added up.
         """
         if self.tally.distances is None or not self.has_distances:
-            raise RecordError("The distances of heads were not added up; give heads(..., distances=True)")
+            raise RecordError(
+                "The distances of heads were not added up; give heads(..., distances=True)"
+            )
         return self.tally.distances.mean[0]
 
     @cached_property
@@ -190,10 +211,12 @@ class Heads(Result):
         return sorted(found, key=lambda label: -label.score)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every label as a table, one list for each column; `to_pandas` and its like are made of it.
+        """Every label as a table, one list for each column; `to_pandas` and its like are made of
+        it.
 
-        Beside each label stand the measures of its head (``entropy``, ``confidence``, ``distance``, ``self``,
-        ``special``) and the share of texts on which the head's map is of each class (``class vertical`` ...).
+        Beside each label stand the measures of its head (``entropy``, ``confidence``, ``distance``,
+        ``self``, ``special``) and the share of texts on which the head's map is of each class
+        (``class vertical`` ...).
         """
         found = {name: [getattr(label, name) for label in self.all_labels] for name in FIELDS}
         places = [self.cells.index((label.layer, label.head)) for label in self.all_labels]
@@ -232,7 +255,9 @@ class Heads(Result):
 
     @property
     def caution(self) -> str:
-        """What keeps anything from being told: one text only, or too few; empty where nothing does."""
+        """What keeps anything from being told: one text only, or too few; empty where nothing
+        does.
+        """
         if self.texts == 1:
             return "Seen on one text only: nothing can be said of others"
         return "".join(self._too_few())
@@ -242,12 +267,17 @@ class Heads(Result):
         if self.texts == 1 and not self.labels:
             return []
         lines = [
-            f"Labels: score [{self.confidence:.0%} interval over {self._over}], more than {self.margin:g} above the "
-            f"baseline, {self.correction} over all heads and patterns"
+            f"Labels: score [{self.confidence:.0%} interval over {self._over}], more than "
+            f"{self.margin:g} above the baseline, {self.correction} over all heads and patterns"
         ]
-        by_battery = [pattern.name for pattern in self.tally.patterns if self.tally.is_by_battery(pattern)]
+        by_battery = [
+            pattern.name for pattern in self.tally.patterns if self.tally.is_by_battery(pattern)
+        ]
         if by_battery and self.tally.battery is not None:
-            lines.append(f"{', '.join(by_battery)}: of {len(self.tally.battery.statistic)} {RUNS}, not of the texts")
+            lines.append(
+                f"{', '.join(by_battery)}: of {len(self.tally.battery.statistic)} {RUNS}, not of "
+                "the texts"
+            )
         if self.candidates:
             lines.append("Candidates: scores as high, on too few texts to tell them from chance")
         return lines
@@ -261,7 +291,10 @@ class Heads(Result):
                 told.append(f"{pattern.name} on {count}")
         if not told:
             return []
-        return [f"Not judged, since even rows reach half the threshold: {', '.join(told)} of {self.texts} texts"]
+        return [
+            f"Not judged, since even rows reach half the threshold: {', '.join(told)} of "
+            f"{self.texts} texts"
+        ]
 
     def _too_few(self) -> list[str]:
         """Say so where there are too few texts for any label."""
@@ -269,7 +302,10 @@ class Heads(Result):
         wanted = texts_needed(tests, self.alpha, self.correction)
         if self.texts == 1 or not tests or self.documents >= wanted:
             return []
-        return [f"{self.documents} {self._over} are too few to tell {tests} scores from chance; give {wanted} or more"]
+        return [
+            f"{self.documents} {self._over} are too few to tell {tests} scores from chance; give "
+            f"{wanted} or more"
+        ]
 
     @property
     def _over(self) -> str:
@@ -299,7 +335,9 @@ class Heads(Result):
         """Score of each text that can show the pattern, the highest first."""
         column = self.tally.statistic.values[:, self.tally.rows.index(row), cell]
         named = zip(self.tally.statistic.texts, column, strict=True)
-        known = [(self.tally.shown[text], float(score)) for text, score in named if not np.isnan(score)]
+        known = [
+            (self.tally.shown[text], float(score)) for text, score in named if not np.isnan(score)
+        ]
         return sorted(known, key=lambda entry: -entry[1])
 
 
@@ -334,20 +372,24 @@ def heads(
 ) -> Heads:
     """What kind of heads a model has, over some texts, and how sure that is.
 
-    For one text, ``heads(capture(...))``; for many, ``heads(capture_many(model, tokenizer, texts))``: records are
-    read once and not kept. A label holds where the mean score over texts reaches the pattern's threshold and lies
-    above its baselines by a margin (lower end of the interval over texts), beyond chance (t-test over texts, corrected
-    for all heads and patterns). A pattern is not judged on a text where even rows alone reach half its threshold. What
-    scores as high on too few texts is a candidate; one text alone gives no label.
+    For one text, ``heads(capture(...))``; for many, ``heads(capture_many(model, tokenizer,
+    texts))``: records are read once and not kept. A label holds where the mean score over texts
+    reaches the pattern's threshold and lies above its baselines by a margin (lower end of the
+    interval over texts), beyond chance (t-test over texts, corrected for all heads and patterns). A
+    pattern is not judged on a text where even rows alone reach half its threshold. What scores as
+    high on too few texts is a candidate; one text alone gives no label.
 
     Args:
         records: one record, or one for each text, all of one model.
-        groups: the document that each text is of, by name or number: intervals and tests are then over documents.
+        groups: the document that each text is of, by name or number: intervals and tests are then
+            over documents.
         patterns: what to look for.
         stack: which stack of the records, such as ``"decoder"``; by default the first.
         position_mean: the average map, for one baseline more; see `Tally`.
-        random_weights: `heads` of the same texts on the same architecture with random weights, for one baseline more.
-        distances: whether to add up how unlike every two heads are, for `Heads.map`; takes a while for many heads.
+        random_weights: `heads` of the same texts on the same architecture with random weights, for
+            one baseline more.
+        distances: whether to add up how unlike every two heads are, for `Heads.map`; takes a while
+            for many heads.
         **options: ``confidence``, ``alpha``, ``correction`` and ``margin`` of `Heads`.
 
     Raises:
@@ -366,7 +408,9 @@ def heads(
             f"({', '.join(CORRECTIONS)})"
         )
     if find_spec("scipy") is None:
-        raise HeadscopeError("heads needs SciPy, which is not installed: pip install 'headscope[statistics]'")
+        raise HeadscopeError(
+            "heads needs SciPy, which is not installed: pip install 'headscope[statistics]'"
+        )
     tally = Tally(patterns, stack=stack, position_mean=position_mean, distances=distances)
     for number, (record, group) in enumerate(with_groups(records, groups, "heads")):
         tally.update(f"{number:06}", record, group=group)
@@ -377,9 +421,16 @@ def heads(
 
 
 def levels_of(random_weights: Heads) -> dict[str, float]:
-    """Mean score of each pattern over all heads and texts of a model with random weights, whose heads are alike."""
+    """Mean score of each pattern over all heads and texts of a model with random weights, whose
+    heads are alike.
+    """
     tally = random_weights.tally
-    means = {pattern.name: tally.statistic.mean[tally.rows.index(pattern.name)] for pattern in tally.patterns}
+    means = {
+        pattern.name: tally.statistic.mean[tally.rows.index(pattern.name)]
+        for pattern in tally.patterns
+    }
     return {
-        name: float(values[~np.isnan(values)].mean()) for name, values in means.items() if not np.isnan(values).all()
+        name: float(values[~np.isnan(values)].mean())
+        for name, values in means.items()
+        if not np.isnan(values).all()
     }

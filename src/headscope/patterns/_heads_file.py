@@ -51,7 +51,9 @@ def kept_of(found: Heads) -> Kept:
         "stack": tally.stack,
         "cells": tally.cells,
         "rows": tally.rows,
-        "patterns": [{name: getattr(pattern, name) for name in FACTS} for pattern in tally.patterns],
+        "patterns": [
+            {name: getattr(pattern, name) for name in FACTS} for pattern in tally.patterns
+        ],
         "texts": tally.statistic.texts,
         "groups": tally.statistic.groups,
         "battery": None,
@@ -69,7 +71,8 @@ def kept_of(found: Heads) -> Kept:
 def load_heads(path: str | os.PathLike[str]) -> Heads:
     """Heads that were kept by `Heads.save`.
 
-    Patterns of one's own come back without their functions: what was counted is there, more texts cannot be counted.
+    Patterns of one's own come back without their functions: what was counted is there, more texts
+    cannot be counted.
 
     Raises:
         FileError: where the file is not there, is cut, or is none of ours.
@@ -92,14 +95,25 @@ def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     tally.model, tally.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
     texts = said["texts"]
     tally.shown = {text: text for text in texts}
-    tally.statistic = _statistic(tally, array_of(arrays, "values", "f", (len(texts), *_size(tally))), said)
+    tally.statistic = _statistic(
+        tally, array_of(arrays, "values", "f", (len(texts), *_size(tally))), said
+    )
     if said["battery"] is not None:
         tally.battery = _battery(tally, said["battery"], arrays)
-    distances = {name.removeprefix(DISTANCES): array for name, array in arrays.items() if name.startswith(DISTANCES)}
+    distances = {
+        name.removeprefix(DISTANCES): array
+        for name, array in arrays.items()
+        if name.startswith(DISTANCES)
+    }
     if distances:
-        tally.distances, tally.adds_distances = MapSum.of_arrays(distances, tally.statistic.texts), True
+        tally.distances, tally.adds_distances = (
+            MapSum.of_arrays(distances, tally.statistic.texts),
+            True,
+        )
         if tally.distances.mean.shape != (1, len(tally.cells), len(tally.cells)):
-            raise ValueError(f"it has distances {list(tally.distances.mean.shape)} of {len(tally.cells)} heads")
+            raise ValueError(
+                f"it has distances {list(tally.distances.mean.shape)} of {len(tally.cells)} heads"
+            )
     return tally
 
 

@@ -1,6 +1,7 @@
 """What each head does on one text: ten numbers, and the first of seven kinds whose rule holds.
 
-A kind is a description of one text, not a label: labels need many texts, baselines and intervals (`heads`).
+A kind is a description of one text, not a label: labels need many texts, baselines and intervals
+(`heads`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,21 @@ from jaxtyping import Bool, Float, Int
 
 from headscope.record import Layer, Mask, Stack, Tokens
 
-NUMBERS = ("next", "previous", "itself", "same", "special", "top", "own", "near", "keys", "sharpness")
-"""Means over the queries that are words. Shares of the weight, but for ``keys``, which counts keys."""
+NUMBERS = (
+    "next",
+    "previous",
+    "itself",
+    "same",
+    "special",
+    "top",
+    "own",
+    "near",
+    "keys",
+    "sharpness",
+)
+"""Means over the queries that are words. Shares of the weight, but for ``keys``, which counts
+keys.
+"""
 
 KINDS = ("next", "previous", "same", "own", "near", "broad", "resting", "none")
 """In the order in which they are listed; the rules are tried in the order of `kind_of`."""
@@ -30,11 +44,14 @@ PLACES = (
     "leaver_query",
     "leaver_key",
 )
-"""Positions of tokens that a sentence about the head names, -1 where there is none; ``rest_key`` and ``rest_other`` are
-where it rests."""
+"""Positions of tokens that a sentence about the head names, -1 where there is none; ``rest_key``
+and ``rest_other`` are where it rests.
+"""
 
 REST = ("link", "same_link", "leaver", "own_by_distance", "own_even", "seen")
-"""Weights of these links, what ``own`` would be by distance alone and by chance, and how many keys a query sees."""
+"""Weights of these links, what ``own`` would be by distance alone and by chance, and how many keys
+a query sees.
+"""
 
 COLUMNS = (*NUMBERS, *PLACES, *REST, "kind", "score")
 """All that is known of one head on one text."""
@@ -42,21 +59,28 @@ COLUMNS = (*NUMBERS, *PLACES, *REST, "kind", "score")
 WINDOW = 2
 """Tokens on either side that are near."""
 BLOCK = 256
-"""Queries that are measured at a time, so that nothing but the weights grows with the square of the tokens."""
+"""Queries that are measured at a time, so that nothing but the weights grows with the square of the
+tokens.
+"""
 
 PATTERN = 0.3
 """A pattern is named from this mean weight on."""
 PATTERN_BESIDE_REST = 0.15
-"""Or from this on, where it is at least half of what does not rest on special tokens: such a head idles else."""
+"""Or from this on, where it is at least half of what does not rest on special tokens: such a head
+idles else.
+"""
 TIMES_EVEN = 3.0
 """And it has at least so many times what even attention would give."""
 BY_CHANCE = 0.01
-"""Chance of a kind in random order that is accepted, over all that was tried for it: short texts have patterns by
-chance."""
+"""Chance of a kind in random order that is accepted, over all that was tried for it: short texts
+have patterns by chance.
+"""
 RESTING = 0.5
 RESTING_ON_ONE = 0.3
 BEYOND_EVEN = 0.2
-"""Resting and near must lie this far above what even attention would give: texts of a few tokens are half special."""
+"""Resting and near must lie this far above what even attention would give: texts of a few tokens
+are half special.
+"""
 OWN = 0.8
 OWN_BEYOND_DISTANCE = 0.1
 """Neighbours mostly share a sentence, so a local head stays inside without knowing of sentences."""
@@ -76,7 +100,8 @@ class TextFacts:
     Args:
         query: the tokens of the queries.
         key: the tokens of the keys.
-        causal: True where a query sees no later key; then the first token counts as special, as it takes the rest.
+        causal: True where a query sees no later key; then the first token counts as special, as it
+            takes the rest.
         alone: True where both sides are the same tokens; else positions cannot be compared.
     """
 
@@ -108,13 +133,18 @@ class TextFacts:
 
     @cached_property
     def names(self) -> tuple[Int[np.ndarray, " query"], Int[np.ndarray, " key"]]:
-        """A number for each token, equal where the tokens are, letter case ignored; -1 where it stands for no text."""
+        """A number for each token, equal where the tokens are, letter case ignored; -1 where it
+        stands for no text.
+        """
         numbers: dict[str, int] = {}
         sides = []
         for tokens, words in ((self.query, self.words), (self.key, self.key_words)):
             counts = np.array(tokens.worded, bool) & words
             labels = [label.strip().lower() for label in tokens.labels]
-            side = [numbers.setdefault(label, len(numbers)) if counts[at] else -1 for at, label in enumerate(labels)]
+            side = [
+                numbers.setdefault(label, len(numbers)) if counts[at] else -1
+                for at, label in enumerate(labels)
+            ]
             sides.append(np.array(side, int))
         return sides[0], sides[1]
 
@@ -145,7 +175,9 @@ def text_facts(stack: Stack) -> TextFacts:
 
 
 def _is_causal(layer: Layer) -> bool:
-    """Whether no query sees a later key: by the mask, or by the weights where there are only weights."""
+    """Whether no query sees a later key: by the mask, or by the weights where there are only
+    weights.
+    """
     if layer.visible is not None and not layer.visible.is_full:
         queries = np.repeat(np.arange(layer.visible.shape[0]), np.diff(layer.visible.firsts))
         return len(queries) > 0 and bool((layer.visible.runs[:, 1] <= queries + 1).all())
@@ -158,8 +190,9 @@ def _is_causal(layer: Layer) -> bool:
 class _Target:
     """How much of each row goes to some of the keys, and how much would by chance.
 
-    By chance means: the weights of a row lie in any order on the keys that it could look at. Then what falls on ``k``
-    of ``K`` keys has mean ``k`` times that of the row and the variance of drawing without replacement.
+    By chance means: the weights of a row lie in any order on the keys that it could look at. Then
+    what falls on ``k`` of ``K`` keys has mean ``k`` times that of the row and the variance of
+    drawing without replacement.
     """
 
     def __init__(self) -> None:
@@ -168,14 +201,18 @@ class _Target:
         self.rows = 0
 
     def add(self, row: _Rows, got: np.ndarray, keys: np.ndarray) -> None:
-        """Add rows: what goes to the target, and how many keys of each row it has; rows without any do not count."""
+        """Add rows: what goes to the target, and how many keys of each row it has; rows without any
+        do not count.
+        """
         used = (keys > 0) & (keys < row.count)
         keys, count, mean = keys[used], row.count[used], row.mean[used]
         self.rows += int((keys > 0).sum())
         self.got += float(got[used].sum())
         self.mass += float(row.mass[used].sum())
         self.expected += float((keys * mean).sum())
-        self.variance += float((keys * (count - keys) / np.maximum(1, count - 1) * row.variance[used]).sum())
+        self.variance += float(
+            (keys * (count - keys) / np.maximum(1, count - 1) * row.variance[used]).sum()
+        )
         if used.any():
             self.reach = max(self.reach, float((row.mass[used] - keys * mean).max()))
 
@@ -205,7 +242,9 @@ class _Target:
 
     @property
     def surprise(self) -> float:
-        """``-ln`` of a bound on the chance of as much in random order (Bennett 1962), rows taken as independent."""
+        """``-ln`` of a bound on the chance of as much in random order (Bennett 1962), rows taken as
+        independent.
+        """
         above = self.got - self.expected
         if above <= 0 or self.reach <= 0:
             return 0.0
@@ -224,7 +263,9 @@ class _Rows:
     variance: Float[np.ndarray, " query"]
 
     @classmethod
-    def of(cls, weights: Float[np.ndarray, "query key"], keys: Float[np.ndarray, "query key"]) -> _Rows:
+    def of(
+        cls, weights: Float[np.ndarray, "query key"], keys: Float[np.ndarray, "query key"]
+    ) -> _Rows:
         """Of the keys that are 1; all else must weigh nothing."""
         count = keys.sum(axis=1)
         least = np.maximum(1, count)
@@ -247,7 +288,12 @@ class _Sums:
         self.targets = {name: _Target() for name in TARGETS}
         self.links = {"link": (-1, -1, -1.0), "same_link": (-1, -1, -1.0), "leaver": (-1, -1, -1.0)}
 
-    def add(self, weights: Float[np.ndarray, "query key"], visible: Bool[np.ndarray, "query key"], first: int) -> None:
+    def add(
+        self,
+        weights: Float[np.ndarray, "query key"],
+        visible: Bool[np.ndarray, "query key"],
+        first: int,
+    ) -> None:
         """Add the rows of the queries from ``first`` on."""
         facts = self.facts
         queries = np.arange(first, first + len(weights))
@@ -268,9 +314,11 @@ class _Sums:
         row = _Rows.of(weights, visible)
         special = (~facts.key_words).astype(float)
         self.targets["special"].add(row, weights @ special, visible @ special)
-        # Which key gets most is known at the end only; any one key has the same mean and variance by chance.
+        # Which key gets most is known at the end only; any one key has the same mean and variance
+        # by chance.
         self.targets["top"].add(row, np.zeros(len(queries)), np.ones(len(queries)))
-        # Patterns are compared with other words alone: what rests on a special token says nothing of them.
+        # Patterns are compared with other words alone: what rests on a special token says nothing
+        # of them.
         words = visible * facts.key_words
         row = _Rows.of(weights * facts.key_words, words)
         self._same(weights, words, queries, row)
@@ -280,17 +328,25 @@ class _Sums:
             words[np.arange(len(queries)), queries] = 0.0
         self._strongest("link", np.where(words > 0, weights, -1.0), queries)
 
-    def _same(self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: _Rows) -> None:
+    def _same(
+        self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: _Rows
+    ) -> None:
         """Other places of the same word that a query sees."""
         of_query, of_key = self.facts.names
-        same = (of_query[queries][:, None] == of_key[None, :]) & (of_query[queries] >= 0)[:, None] & (visible > 0)
+        same = (
+            (of_query[queries][:, None] == of_key[None, :])
+            & (of_query[queries] >= 0)[:, None]
+            & (visible > 0)
+        )
         if self.facts.alone:
             same[np.arange(len(queries)), queries] = False
         if same.any():
             self.targets["same"].add(row, (weights * same).sum(axis=1), same.sum(axis=1))
             self._strongest("same_link", np.where(same, weights, -1.0), queries)
 
-    def _neighbours(self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: _Rows) -> None:
+    def _neighbours(
+        self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: _Rows
+    ) -> None:
         """The token itself and those beside it, inside one text."""
         neighbours = np.append(self.facts.neighbours, False)
         beside = {"next": neighbours[queries], "previous": (queries > 0) & neighbours[queries - 1]}
@@ -301,7 +357,9 @@ class _Sums:
             got = np.where(there, weights[np.arange(len(queries)), at], 0.0)
             self.targets[name].add(row, got, there.astype(float))
 
-    def _between_words(self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: _Rows) -> None:
+    def _between_words(
+        self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: _Rows
+    ) -> None:
         """Of the weight between words: what stays near, and what stays in one text."""
         facts = self.facts
         near, near_keys = np.zeros(len(queries)), np.zeros(len(queries))
@@ -315,7 +373,9 @@ class _Sums:
         if facts.pair:
             segments = np.array(facts.query.segments)
             inside = (segments[queries][:, None] == segments[None, :]).astype(float)
-            self.targets["own"].add(row, (weights * inside).sum(axis=1), (visible * inside).sum(axis=1))
+            self.targets["own"].add(
+                row, (weights * inside).sum(axis=1), (visible * inside).sum(axis=1)
+            )
             distance = np.abs(queries[:, None] - np.arange(weights.shape[1])[None, :])
             self.sums["by_distance"] += float((weights * facts.own_at[distance]).sum())
 
@@ -325,7 +385,9 @@ class _Sums:
             self.links[name] = (int(queries[row]), int(key), float(values[row, key]))
 
 
-def head_numbers(weights: Float[np.ndarray, "query key"], visible: Mask | None, facts: TextFacts) -> dict[str, float]:
+def head_numbers(
+    weights: Float[np.ndarray, "query key"], visible: Mask | None, facts: TextFacts
+) -> dict[str, float]:
     """What one head does with one text.
 
     Args:
@@ -334,9 +396,9 @@ def head_numbers(weights: Float[np.ndarray, "query key"], visible: Mask | None, 
         facts: of the stack, by `text_facts`.
 
     Returns:
-        For each name of `COLUMNS` a number; NaN where it has no meaning on this text (``same`` where no word comes
-        twice, positions where queries and keys are other tokens, ``own`` where there is one text), -1 for places
-        that there are not.
+        For each name of `COLUMNS` a number; NaN where it has no meaning on this text (``same``
+        where no word comes twice, positions where queries and keys are other tokens, ``own`` where
+        there is one text), -1 for places that there are not.
     """
     sums = _Sums(facts, weights.shape[1])
     if facts.causal and (visible is None or visible.is_full):  # bare weights, without a mask
@@ -344,7 +406,9 @@ def head_numbers(weights: Float[np.ndarray, "query key"], visible: Mask | None, 
     for first in range(0, len(weights), BLOCK):
         rows = slice(first, first + BLOCK)
         block = np.asarray(weights[rows], np.float64)
-        sums.add(block, np.ones(block.shape, bool) if visible is None else visible.dense(rows), first)
+        sums.add(
+            block, np.ones(block.shape, bool) if visible is None else visible.dense(rows), first
+        )
     return _numbers(sums)
 
 
@@ -372,7 +436,9 @@ def _numbers(sums: _Sums) -> dict[str, float]:
 
 
 def _resting_places(sums: _Sums) -> tuple[int, int]:
-    """The first place of the special token with most of the weight, all of its places together, and of the second."""
+    """The first place of the special token with most of the weight, all of its places together, and
+    of the second.
+    """
     labels = sums.facts.key.labels
     weight: dict[str, float] = {}
     place: dict[str, int] = {}
@@ -391,7 +457,9 @@ def _part(amount: float, of: float | int) -> float:
     return amount / of if of else np.nan
 
 
-def _kind_of(numbers: dict[str, float], targets: dict[str, _Target], *, top_special: bool) -> tuple[int, float]:
+def _kind_of(
+    numbers: dict[str, float], targets: dict[str, _Target], *, top_special: bool
+) -> tuple[int, float]:
     """The first kind whose rule holds, as place in `KINDS`, and how clearly."""
     kind, score = _pattern(numbers, targets)
     if kind is None:
@@ -419,7 +487,9 @@ def _pattern(numbers: dict[str, float], targets: dict[str, _Target]) -> tuple[st
     return None, np.nan
 
 
-def _resting(numbers: dict[str, float], targets: dict[str, _Target], *, top_special: bool) -> tuple[str | None, float]:
+def _resting(
+    numbers: dict[str, float], targets: dict[str, _Target], *, top_special: bool
+) -> tuple[str | None, float]:
     special, top = targets["special"], targets["top"]
     least = max(RESTING, special.even + BEYOND_EVEN) if special.rows else np.inf
     if _over(numbers["special"], least) and special.is_clear(1):
@@ -454,7 +524,8 @@ class HeadKinds:
 
     Args:
         layers: numbers of the layers.
-        values: axes layer, head, column of `COLUMNS`; NaN in all columns for heads that a layer does not have.
+        values: axes layer, head, column of `COLUMNS`; NaN in all columns for heads that a layer
+            does not have.
     """
 
     layers: tuple[int, ...]
@@ -476,7 +547,9 @@ class HeadKinds:
 
     @property
     def clearest(self) -> tuple[int, int]:
-        """Layer and head with the clearest pattern: the highest score among next, previous and same, else among all."""
+        """Layer and head with the clearest pattern: the highest score among next, previous and
+        same, else among all.
+        """
         kinds, scores = self.number("kind"), np.nan_to_num(self.number("score"), nan=-1.0)
         patterns = kinds <= KINDS.index("same")
         chosen = np.where(patterns, scores, -1.0) if patterns.any() else scores
@@ -511,5 +584,7 @@ def head_kinds(stack: Stack) -> HeadKinds:
     facts = text_facts(stack)
     for row, layer in enumerate(layers):
         for head in layer.head_numbers:
-            values[row, head] = list(head_numbers(layer.weights_of(head), layer.visible, facts).values())
+            values[row, head] = list(
+                head_numbers(layer.weights_of(head), layer.visible, facts).values()
+            )
     return HeadKinds(tuple(layer.layer for layer in layers), values)

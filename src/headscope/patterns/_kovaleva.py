@@ -16,16 +16,18 @@ def kovaleva_class(
 ) -> Int[np.ndarray, " head"]:
     """Which of the five classes each map belongs to: numbers into `CLASSES`.
 
-    In this order, with v, d and b of `strengths` and t the threshold: vertical + diagonal where v >= t/2 and
-    d >= t/2; vertical where v >= t; diagonal where d >= t; block where b is above its threshold; heterogeneous else.
+    In this order, with v, d and b of `strengths` and t the threshold: vertical + diagonal where v
+    >= t/2 and d >= t/2; vertical where v >= t; diagonal where d >= t; block where b is above its
+    threshold; heterogeneous else.
 
-    Source: Kovaleva et al. 2019, section 4.1, who trained a CNN on about 400 maps labelled by hand and released
-    neither. The rules are ours; t = 0.5 follows the thresholds of Clark et al. 2019.
+    Source: Kovaleva et al. 2019, section 4.1, who trained a CNN on about 400 maps labelled by hand
+    and released neither. The rules are ours; t = 0.5 follows the thresholds of Clark et al. 2019.
 
     Args:
         maps: attention of one layer on one text.
         threshold: t.
-        block_threshold: from where on b makes a block; half of what two equally long sentences can reach.
+        block_threshold: from where on b makes a block; half of what two equally long sentences can
+            reach.
 
     Example:
         >>> from headscope.patterns import Sides
@@ -42,7 +44,9 @@ def kovaleva_class(
         diagonal >= threshold,
         block > block_threshold,
     ]
-    numbers = [CLASSES.index(name) for name in ("vertical + diagonal", "vertical", "diagonal", "block")]
+    numbers = [
+        CLASSES.index(name) for name in ("vertical + diagonal", "vertical", "diagonal", "block")
+    ]
     return np.select(rules, numbers, CLASSES.index("heterogeneous"))
 
 
@@ -51,16 +55,19 @@ def strengths(
 ) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
     """Vertical, diagonal and block strength of every head, each up to 1.
 
-    v: sum of the m largest column means, m the number of special tokens, at least 1. d: largest over the offsets -1,
-    0 and +1 of the mean of A[i, i+o]; 0 in cross-attention. b: share of the mass on words that stays inside the
-    sentence, mean over words, minus ``sum_s (n_s / n)^2``, what even rows would give; -1 without a second sentence.
+    v: sum of the m largest column means, m the number of special tokens, at least 1. d: largest
+    over the offsets -1, 0 and +1 of the mean of A[i, i+o]; 0 in cross-attention. b: share of the
+    mass on words that stays inside the sentence, mean over words, minus ``sum_s (n_s / n)^2``, what
+    even rows would give; -1 without a second sentence.
 
     Args:
         maps: attention of one layer on one text.
     """
     weights, sides = maps.weights[:, maps.seeing], maps.sides
     count = max(1, int((~sides.key_words).sum()))
-    columns = np.sort(weights.mean(axis=1), axis=1) if weights.shape[1] else np.zeros((len(weights), 1))
+    columns = (
+        np.sort(weights.mean(axis=1), axis=1) if weights.shape[1] else np.zeros((len(weights), 1))
+    )
     vertical = columns[:, -count:].sum(axis=1)
     return vertical, _diagonal(maps), _block(maps)
 

@@ -9,7 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.evidence import shuffled_tokens
-from headscope.measures import other_segment, same_form, same_segment, token_class, word_classes, words
+from headscope.measures import (
+    other_segment,
+    same_form,
+    same_segment,
+    token_class,
+    word_classes,
+    words,
+)
 from headscope.record import Layer, Stack, Tokens
 
 
@@ -52,13 +59,17 @@ class Sides:
 
     @cached_property
     def later_sinks(self) -> Bool[np.ndarray, " key"]:
-        """Where sinks are seen beside the first token: the first full stop, the first line break, [SEP] and its like.
+        """Where sinks are seen beside the first token: the first full stop, the first line break,
+        [SEP] and its like.
 
-        Source: Sun et al. 2024 (Massive Activations in Large Language Models), section 2; Clark et al. 2019 for [SEP].
+        Source: Sun et al. 2024 (Massive Activations in Large Language Models), section 2; Clark et
+        al. 2019 for [SEP].
         """
         places = token_class(self.key, "sep").copy()
         for mark in (".", "\n"):
-            at = [number for number, label in enumerate(self.key.labels) if label.strip(" ") == mark]
+            at = [
+                number for number, label in enumerate(self.key.labels) if label.strip(" ") == mark
+            ]
             places[at[:1]] = True
         places[0] = False
         return places
@@ -80,7 +91,9 @@ class Sides:
 
     @cached_property
     def same_word(self) -> Bool[np.ndarray, "query key"]:
-        """Pairs of words of the same form, the word itself included, for the words that occur more than once."""
+        """Pairs of words of the same form, the word itself included, for the words that occur more
+        than once.
+        """
         others = same_form(self.query, self.key, itself=False)
         return same_form(self.query, self.key) & others.any(axis=1, keepdims=True)
 
@@ -91,7 +104,8 @@ class Sides:
         return query, query if self.is_self else word_classes(self.key)
 
     def shuffled(self, rng: np.random.Generator, *, alike: bool = False) -> Sides:
-        """The tokens after the words of each sentence changed places, on both sides alike where both are the same.
+        """The tokens after the words of each sentence changed places, on both sides alike where
+        both are the same.
 
         Args:
             rng: where the randomness comes from.
@@ -118,7 +132,9 @@ class Maps:
 
     @cached_property
     def seeing(self) -> Bool[np.ndarray, " query"]:
-        """Queries that may look at anything at all; the rows of the others are all zero and do not count."""
+        """Queries that may look at anything at all; the rows of the others are all zero and do not
+        count.
+        """
         return np.asarray(self.visible.any(axis=1))
 
 

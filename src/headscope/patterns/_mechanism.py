@@ -1,4 +1,6 @@
-"""How a head does what it does: the neurons that carry its scores, over many texts (Vig 2019, part 2)."""
+"""How a head does what it does: the neurons that carry its scores, over many texts (Vig 2019, part
+2).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Neuron:
         share: of the positive part of the mean score.
         carries: mean share of queries whose carrying set it is in.
         stable: share of texts in whose mean it is among those that carry the score.
-        holds: whether the interval lies above 0, and it is among the fewest that carry the mean score.
+        holds: whether the interval lies above 0, and it is among the fewest that carry the mean
+            score.
     """
 
     layer: int
@@ -54,10 +57,15 @@ class Neuron:
     holds: bool
 
     def __str__(self) -> str:
-        name = f"neuron {self.features[0]}" if len(self.features) == 1 else f"pair {self.unit} {self.features}"
+        name = (
+            f"neuron {self.features[0]}"
+            if len(self.features) == 1
+            else f"pair {self.unit} {self.features}"
+        )
         return (
-            f"{name} adds {self.adds:+.2f} [{self.low:+.2f}, {self.high:+.2f}], {self.share:.0%} of what is positive, "
-            f"carries it for {self.carries:.0%} of queries and in {self.stable:.0%} of texts"
+            f"{name} adds {self.adds:+.2f} [{self.low:+.2f}, {self.high:+.2f}], {self.share:.0%} "
+            f"of what is positive, carries it for {self.carries:.0%} of queries and in "
+            f"{self.stable:.0%} of texts"
         )
 
 
@@ -71,8 +79,8 @@ class Group:
         neurons: mean over heads and texts of how many neurons carry the score of a query.
         neurons_low: lower end of its interval over texts, or over their documents.
         neurons_high: upper end.
-        fixed: mean Jaccard index of the sets of two positions above chance, where 0 is chance and 1 the same set:
-            ``(J - J_chance) / (1 - J_chance)``.
+        fixed: mean Jaccard index of the sets of two positions above chance, where 0 is chance and 1
+            the same set: ``(J - J_chance) / (1 - J_chance)``.
         fixed_low: lower end.
         fixed_high: upper end.
     """
@@ -105,16 +113,28 @@ class Groups(Result):
         for group in self.all:
             if group.label == label:
                 return group
-        raise RecordError(f"No head holds {label!r}; labels held are {', '.join(group.label for group in self.all)}")
+        raise RecordError(
+            f"No head holds {label!r}; labels held are "
+            f"{', '.join(group.label for group in self.all)}"
+        )
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each label."""
-        return {field.name: [getattr(group, field.name) for group in self.all] for field in fields(Group)}
+        return {
+            field.name: [getattr(group, field.name) for group in self.all]
+            for field in fields(Group)
+        }
 
     def summary(self) -> str:
         """How many neurons carry the heads of each label, and how fixed these are."""
-        told = [f"{group.label} ({group.heads} heads): {group.neurons:.1f} neurons" for group in self.all]
-        return f"Neurons that carry a query's score, by label: {', '.join(told) or 'no head holds a label'}"
+        told = [
+            f"{group.label} ({group.heads} heads): {group.neurons:.1f} neurons"
+            for group in self.all
+        ]
+        return (
+            "Neurons that carry a query's score, by label: "
+            f"{', '.join(told) or 'no head holds a label'}"
+        )
 
     def _blocks(self) -> list[TextTable | str]:
         rows = [
@@ -129,7 +149,10 @@ class Groups(Result):
         says = {
             "heads": "how many hold the label",
             "neurons": "the fewest that carry the score of a query, mean",
-            "fixed": f"Jaccard above chance, 1 the same neurons at all positions [{self.confidence:.0%} over texts]",
+            "fixed": (
+                "Jaccard above chance, 1 the same neurons at all positions "
+                f"[{self.confidence:.0%} over texts]"
+            ),
         }
         return [TextTable.of_rows([("label", "heads", "neurons", "fixed"), *rows], says=says)]
 
@@ -138,8 +161,9 @@ class Groups(Result):
 class Mechanism(Result):
     """Which neurons carry what heads look at; prints itself as a table.
 
-    There are two readings. ``"margin"``: what a neuron adds to the score of what is looked at, less what it adds to
-    all keys alike: only this reaches the softmax. ``"score"``: what it adds to the score itself, Vig's neuron view.
+    There are two readings. ``"margin"``: what a neuron adds to the score of what is looked at, less
+    what it adds to all keys alike: only this reaches the softmax. ``"score"``: what it adds to the
+    score itself, Vig's neuron view.
 
     Args:
         tally: what was counted.
@@ -164,7 +188,8 @@ class Mechanism(Result):
         return self.tally.cells
 
     def columns(self) -> dict[str, list[Any]]:
-        """One row for each head and reading: mass, neurons, overlap of their sets and chance, with intervals.
+        """One row for each head and reading: mass, neurons, overlap of their sets and chance, with
+        intervals.
 
         ``texts`` is how many could say anything; ``low`` and ``high`` are of the mean before them.
         """
@@ -195,7 +220,10 @@ class Mechanism(Result):
         ends = interval(texts, groups=groups, method="expanded", confidence=self.confidence)
         positive = np.maximum(mean, 0).sum()
         carries = _mean(self.tally.by_unit("carries", of)[:, cell, : len(units)])
-        carrying, stable = carriers(mean, share=self.tally.share), carriers(texts, share=self.tally.share).mean(axis=0)
+        carrying, stable = (
+            carriers(mean, share=self.tally.share),
+            carriers(texts, share=self.tally.share).mean(axis=0),
+        )
         found = [
             Neuron(
                 layer=layer,
@@ -215,19 +243,24 @@ class Mechanism(Result):
         ]
         return tuple(sorted(found, key=lambda neuron: -neuron.adds))
 
-    def carried_at(self, layer: int, head: int, *, of: Reading = "margin") -> Float[np.ndarray, "position unit"]:
-        """Share of texts in which a neuron carries the score of the query at a position, for the first 64.
+    def carried_at(
+        self, layer: int, head: int, *, of: Reading = "margin"
+    ) -> Float[np.ndarray, "position unit"]:
+        """Share of texts in which a neuron carries the score of the query at a position, for the
+        first 64.
 
         Raises:
             RecordError: where the head was not looked into, or there is no such reading.
         """
         return self.tally.carried_at(self._cell(layer, head), _parse_reading(of))
 
-    def grouped(self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: Reading = "margin") -> Groups:
+    def grouped(
+        self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: Reading = "margin"
+    ) -> Groups:
         """Heads by their labels: how many neurons carry each kind, and how fixed these are.
 
-        Vig's claim is that few fixed neurons make delimiter and sentence patterns, and many that shift with the
-        position make the next word's: this is where it can be seen to hold, or not.
+        Vig's claim is that few fixed neurons make delimiter and sentence patterns, and many that
+        shift with the position make the next word's: this is where it can be seen to hold, or not.
 
         Args:
             labels: layer and head of those that hold each label, as of `Heads.by_label`.
@@ -246,18 +279,25 @@ class Mechanism(Result):
         return kept_of(self)
 
     def __repr__(self) -> str:
-        return f"<Mechanism: {len(self.cells)} heads, {self.texts} texts, looking at {self._looks_at}>"
+        return (
+            f"<Mechanism: {len(self.cells)} heads, {self.texts} texts, looking at {self._looks_at}>"
+        )
 
     def summary(self) -> str:
         """How many neurons carry what the heads look at, of how many."""
         model = self.tally.model or "a model"
-        texts = f"{self.texts} text{'s' * (self.texts != 1)} ({length_said(self.tally.statistic.lengths)})"
+        texts = (
+            f"{self.texts} text{'s' * (self.texts != 1)} "
+            f"({length_said(self.tally.statistic.lengths)})"
+        )
         rows = self._rows("margin")
         known = [row["neurons"] for row in rows if not np.isnan(row["neurons"])]
         carried = ""
         if known:
             units = max(row["units"] for row in rows)
-            carried = f"; {np.mean(known):.1f} of {units} neurons carry a query's margin, mean over heads"
+            carried = (
+                f"; {np.mean(known):.1f} of {units} neurons carry a query's margin, mean over heads"
+            )
         return f"{model}: {len(self.cells)} heads, {texts}, {self._looks_at}{carried}"
 
     @property
@@ -266,7 +306,11 @@ class Mechanism(Result):
         return self.tally.model
 
     def _blocks(self) -> list[TextTable | str]:
-        cards = [line for cell in self.cells for line in self._card(*cell)] if len(self.cells) <= SHOWN else []
+        cards = (
+            [line for cell in self.cells for line in self._card(*cell)]
+            if len(self.cells) <= SHOWN
+            else []
+        )
         blocks: list[TextTable | str] = [self._table(), "\n".join(cards)]
         if self.control is not None:
             blocks.append(replace(self.control._table(), title="The same with random weights:"))
@@ -296,8 +340,10 @@ class Mechanism(Result):
                 text
                 for row in (margin, score)
                 for text in (
-                    f"{row['neurons']:.1f} [{row['neurons_low']:.1f}, {row['neurons_high']:.1f}] of {row['units']}",
-                    f"{row['overlap']:.2f} [{row['overlap_low']:.2f}, {row['overlap_high']:.2f}] ({row['chance']:.2f})",
+                    f"{row['neurons']:.1f} [{row['neurons_low']:.1f}, {row['neurons_high']:.1f}] "
+                    f"of {row['units']}",
+                    f"{row['overlap']:.2f} [{row['overlap_low']:.2f}, {row['overlap_high']:.2f}] "
+                    f"({row['chance']:.2f})",
                 )
             ),
         )
@@ -326,7 +372,9 @@ class Mechanism(Result):
 
     def _group(self, label: str, chosen: list[int], of: Reading) -> Group:
         neurons, overlap, chance = (self.tally.row(name, of)[:, chosen] for name in SUMMARY)
-        fixed = np.divide(overlap - chance, 1 - chance, out=np.full(overlap.shape, np.nan), where=chance < 1)
+        fixed = np.divide(
+            overlap - chance, 1 - chance, out=np.full(overlap.shape, np.nan), where=chance < 1
+        )
         means = {"neurons": _mean(neurons.T), "fixed": _mean(fixed.T)}
         found: dict[str, float] = {}
         for name, texts in means.items():
@@ -349,19 +397,31 @@ class Mechanism(Result):
         if (layer, head) not in self.cells:
             there = ", ".join(f"{layer}-{head}" for layer, head in self.cells[:12])
             raise RecordError(
-                f"Head {layer}-{head} was not looked into; there are {there}{' ...' * (len(self.cells) > 12)}"
+                f"Head {layer}-{head} was not looked into; there are "
+                f"{there}{' ...' * (len(self.cells) > 12)}"
             )
         return self.cells.index((layer, head))
 
 
-HEADER = ("head", "mass", "neurons (margin)", "Jaccard (chance)", "neurons (score)", "Jaccard (chance) by score")
+HEADER = (
+    "head",
+    "mass",
+    "neurons (margin)",
+    "Jaccard (chance)",
+    "neurons (score)",
+    "Jaccard (chance) by score",
+)
 SAYS = {
     "head": "layer-head, both from 0",
     "mass": "weight on what is looked at",
-    "neurons (margin)": "the fewest that make up most of the positive score of a query, mean over queries and texts "
-    "[interval], where the margin is the score less its mean over all keys",
-    "Jaccard (chance)": "how alike their sets are at two positions of a text, and how alike sets of that size are by "
-    "chance",
+    "neurons (margin)": (
+        "the fewest that make up most of the positive score of a query, mean over queries and "
+        "texts [interval], where the margin is the score less its mean over all keys"
+    ),
+    "Jaccard (chance)": (
+        "how alike their sets are at two positions of a text, and how alike sets of that size "
+        "are by chance"
+    ),
     "neurons (score)": "the same of the score itself",
 }
 """The legend of the table."""
@@ -379,18 +439,19 @@ def mechanism(
 ) -> Mechanism:
     """Which neurons carry what heads look at, over many texts.
 
-    For each word that looks: the fewest neurons that together make up 90 % of the positive score of what it looks
-    at; how many these are, and how alike they are at different positions of a text. Rotary models have frequency
-    pairs instead of neurons.
+    For each word that looks: the fewest neurons that together make up 90 % of the positive score of
+    what it looks at; how many these are, and how alike they are at different positions of a text.
+    Rotary models have frequency pairs instead of neurons.
 
     Source: Vig 2019, part 2 (neuron view); the statistics are ours.
 
     Args:
         records: one record, or one for each text, all of one model, with queries and keys.
         at: layer and head of those to look into, such as ``[(2, 0), (7, 3)]``; all by default.
-        groups: the document that each text is of, by name or number: intervals are then over documents.
-        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of `sketch`; by
-            default whatever they do look at, key by key as much as they do.
+        groups: the document that each text is of, by name or number: intervals are then over
+            documents.
+        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of
+            `sketch`; by default whatever they do look at, key by key as much as they do.
         stack: which stack of the records; by default the first.
         share: of the positive score that is to be carried.
         confidence: of the intervals.
@@ -402,7 +463,9 @@ def mechanism(
         >>> from headscope.record import Layer, Record, Stack, Tokens
         >>> layer = Layer(layer=0, queries=np.eye(3, 4)[None], keys=np.eye(3, 4)[None])
         >>> tokens = Tokens(pieces=("the", "cat", "sat"))
-        >>> record = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
+        >>> record = Record(
+        ...     stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))}
+        ... )
         >>> mechanism(record)
         <Mechanism: 1 heads, 1 texts, looking at what each query looks at>
     """
@@ -420,7 +483,9 @@ def _parse_reading(of: str) -> Reading:
     return of
 
 
-def _with_ends(name: str, means: dict[str, np.ndarray], ends: dict[str, np.ndarray], cell: int) -> dict[str, float]:
+def _with_ends(
+    name: str, means: dict[str, np.ndarray], ends: dict[str, np.ndarray], cell: int
+) -> dict[str, float]:
     """The mean of one number of a head, and the ends of its interval."""
     low, high = ends[name][cell]
     return {name: float(means[name][cell]), f"{name}_low": float(low), f"{name}_high": float(high)}

@@ -60,7 +60,9 @@ def _kept_tally(tally: MechanismTally) -> Kept:
         "names": tally.statistic.names,
         "texts": tally.statistic.texts,
         "groups": tally.statistic.groups,
-        "lengths": [None if np.isnan(length) else int(length) for length in tally.statistic.lengths],
+        "lengths": [
+            None if np.isnan(length) else int(length) for length in tally.statistic.lengths
+        ],
     }
     return said, {"values": tally.statistic.values, "carried": tally._carried, "seen": tally._seen}
 
@@ -71,7 +73,8 @@ def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = No
 
     Args:
         path: of the file.
-        pattern: the one it was made with, where that was a `Pattern` of one's own: a file keeps its name alone.
+        pattern: the one it was made with, where that was a `Pattern` of one's own: a file keeps its
+            name alone.
 
     Raises:
         FileError: where the file is not there, is cut, or is none of ours.
@@ -84,7 +87,11 @@ def load_mechanism(path: str | os.PathLike[str], *, pattern: Pattern | None = No
         if not 0 < confidence < 1:
             raise ValueError(f"its confidence is {confidence}")
         if said["control"] is not None:
-            theirs = {name.removeprefix(CONTROL): array for name, array in arrays.items() if name.startswith(CONTROL)}
+            theirs = {
+                name.removeprefix(CONTROL): array
+                for name, array in arrays.items()
+                if name.startswith(CONTROL)
+            }
             control = Mechanism(_tally(path, said["control"], theirs, pattern), confidence)
     return Mechanism(_tally(path, said, arrays, pattern), confidence, control)
 
@@ -95,12 +102,15 @@ def mechanism_of_tally(path: str | os.PathLike[str]) -> Mechanism:
     return Mechanism(load_mechanism_tally(path))
 
 
-def load_mechanism_tally(path: str | os.PathLike[str], *, pattern: Pattern | None = None) -> MechanismTally:
+def load_mechanism_tally(
+    path: str | os.PathLike[str], *, pattern: Pattern | None = None
+) -> MechanismTally:
     """A tally that was kept, to go on with, or to add to others.
 
     Args:
         path: of the file.
-        pattern: the one it was made with, where that was a `Pattern` of one's own: a file keeps its name alone.
+        pattern: the one it was made with, where that was a `Pattern` of one's own: a file keeps its
+            name alone.
 
     Raises:
         FileError: where the file is not there, is cut, or is none of ours.
@@ -110,32 +120,53 @@ def load_mechanism_tally(path: str | os.PathLike[str], *, pattern: Pattern | Non
 
 
 def _tally(
-    path: str | os.PathLike[str], said: dict[str, Any], arrays: dict[str, np.ndarray], pattern: Pattern | None
+    path: str | os.PathLike[str],
+    said: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    pattern: Pattern | None,
 ) -> MechanismTally:
     with reading(path, KIND):
         _check(said, arrays)
     name = said["pattern"]
     if pattern is not None and pattern.name != name:
-        raise RecordError(f"{path} was made with the pattern {name!r}, and given is {pattern.name!r}")
+        raise RecordError(
+            f"{path} was made with the pattern {name!r}, and given is {pattern.name!r}"
+        )
     try:
         wanted = parse_pattern(name if pattern is None else pattern)
     except RecordError:
-        raise RecordError(f"{path} was made with a pattern of one's own, {name!r}; give it as pattern=") from None
+        raise RecordError(
+            f"{path} was made with a pattern of one's own, {name!r}; give it as pattern="
+        ) from None
     at = said["at"] and [(layer, head) for layer, head in said["at"]]
     with reading(path, KIND):
-        return _made(said, arrays, MechanismTally(at, pattern=wanted, stack=said["stack"], share=said["share"]))
+        return _made(
+            said,
+            arrays,
+            MechanismTally(at, pattern=wanted, stack=said["stack"], share=said["share"]),
+        )
 
 
-def _made(said: dict[str, Any], arrays: dict[str, np.ndarray], found: MechanismTally) -> MechanismTally:
+def _made(
+    said: dict[str, Any], arrays: dict[str, np.ndarray], found: MechanismTally
+) -> MechanismTally:
     found.model, found.cells = said["model"], [(layer, head) for layer, head in said["cells"]]
     found.units = {
-        layer: Units(tuple(map(tuple, members)), tuple(None if each is None else float(each) for each in frequencies))
+        layer: Units(
+            tuple(map(tuple, members)),
+            tuple(None if each is None else float(each) for each in frequencies),
+        )
         for layer, members, frequencies in said["units"]
     }
     found.statistic = Statistic(arrays["values"].shape[1:], tuple(said["names"]))
     # files of headscope 0.1 know neither lengths nor documents
     nothing = [None] * len(said["texts"])
-    facts = (said["texts"], arrays["values"], said.get("lengths") or nothing, said.get("groups") or nothing)
+    facts = (
+        said["texts"],
+        arrays["values"],
+        said.get("lengths") or nothing,
+        said.get("groups") or nothing,
+    )
     for text, values, length, group in zip(*facts, strict=True):
         found.statistic.update(text, values, length=length, group=group)
     found._carried, found._seen = arrays["carried"], arrays["seen"]
@@ -148,10 +179,17 @@ def _check(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     missing = SAID.keys() - said.keys()
     if missing:
         raise ValueError(f"it does not say its {', '.join(sorted(missing))}")
-    cells, units = [tuple(cell) for cell in said["cells"]], {layer: members for layer, members, _ in said["units"]}
+    cells, units = (
+        [tuple(cell) for cell in said["cells"]],
+        {layer: members for layer, members, _ in said["units"]},
+    )
     width = max((len(members) for members in units.values()), default=0)
     names = [*row_names(width), *(f"head {layer}-{head}" for layer, head in cells)] if cells else []
-    if said["names"] != names or {layer for layer, _ in cells} != set(units) or not 0 < said["share"] <= 1:
+    if (
+        said["names"] != names
+        or {layer for layer, _ in cells} != set(units)
+        or not 0 < said["share"] <= 1
+    ):
         raise ValueError("its rows, heads and units are not of one tally")
     for _, members, frequencies in said["units"]:
         if len(members) != len(frequencies) or not all(1 <= len(member) <= 2 for member in members):

@@ -49,8 +49,8 @@ class MechanismTally(OneModel):
 
     Args:
         at: layer and head of those that are looked into; all by default.
-        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of `sketch`; by
-            default whatever they do look at, key by key as much as they do.
+        pattern: what they look at: a `Pattern`, the name of one, ``"sep"``, ``"cls"``, or a rule of
+            `sketch`; by default whatever they do look at, key by key as much as they do.
         stack: which stack of the records; by default the first.
         share: of the positive score that is to be carried.
 
@@ -95,26 +95,39 @@ class MechanismTally(OneModel):
         Args:
             text: what tells it from all others.
             record: its queries and keys.
-            group: the document that it is of, for intervals; None for a text that belongs to no other.
+            group: the document that it is of, for intervals; None for a text that belongs to no
+                other.
 
         Raises:
-            RecordError: where the text was counted before, the record has no such heads or others than the texts
-                before it, or queries and keys were not kept.
+            RecordError: where the text was counted before, the record has no such heads or others
+                than the texts before it, or queries and keys were not kept.
         """
         stack = record[self.stack or next(iter(record.stacks))]
-        cells = self._chosen([(layer.layer, head) for layer in stack for head in range(layer.heads)])
-        layers = {layer.layer: layer for layer in stack if layer.layer in {number for number, _ in cells}}
+        cells = self._chosen(
+            [(layer.layer, head) for layer in stack for head in range(layer.heads)]
+        )
+        layers = {
+            layer.layer: layer for layer in stack if layer.layer in {number for number, _ in cells}
+        }
         units = {number: _checked_units(layer) for number, layer in layers.items()}
         if self.cells and (cells != self.cells or _members(units) != _members(self.units)):
-            raise RecordError(f"Text {text!r} has other heads or neurons than those before it; one model at a time")
+            raise RecordError(
+                f"Text {text!r} has other heads or neurons than those before it; one model at a "
+                "time"
+            )
         self._check_model(text, record, stack)
         if text in self.statistic:
-            raise RecordError(f"Text {text!r} was counted before; give every text a name of its own, and each one once")
+            raise RecordError(
+                f"Text {text!r} was counted before; give every text a name of its own, and each "
+                "one once"
+            )
         if not self.cells:
             self._begin(cells, units, record.model.name)
         sides = Sides(stack.query, stack.key)
         wanted = None if self.pattern is None else self.pattern.wanted(sides)
-        rows = [self._values(maps_of(stack, layer, sides), layer, wanted) for layer in layers.values()]
+        rows = [
+            self._values(maps_of(stack, layer, sides), layer, wanted) for layer in layers.values()
+        ]
         self.statistic.update(text, np.concatenate(rows), group=group, length=len(stack.query))
 
     def __add__(self, other: MechanismTally) -> MechanismTally:
@@ -128,9 +141,18 @@ class MechanismTally(OneModel):
         if not other.cells or not self.cells:
             return self if self.cells else other
         self._check_models(other)
-        mine, theirs = ((each.at, each.pattern and each.pattern.name, each.stack, each.share) for each in (self, other))
-        if mine != theirs or self.cells != other.cells or _members(self.units) != _members(other.units):
-            raise RecordError("These tallies looked into other heads or patterns, and cannot be added up")
+        mine, theirs = (
+            (each.at, each.pattern and each.pattern.name, each.stack, each.share)
+            for each in (self, other)
+        )
+        if (
+            mine != theirs
+            or self.cells != other.cells
+            or _members(self.units) != _members(other.units)
+        ):
+            raise RecordError(
+                "These tallies looked into other heads or patterns, and cannot be added up"
+            )
         found = MechanismTally(self.at, pattern=self.pattern, stack=self.stack, share=self.share)
         found.statistic = self.statistic + other.statistic
         found.cells, found.units, found.model = self.cells, self.units, self.model
@@ -138,7 +160,8 @@ class MechanismTally(OneModel):
         return found
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep what was counted as one .npz file, for `load_mechanism_tally`; texts themselves are not kept.
+        """Keep what was counted as one .npz file, for `load_mechanism_tally`; texts themselves are
+        not kept.
 
         Raises:
             FileError: where the file cannot be written.
@@ -149,15 +172,23 @@ class MechanismTally(OneModel):
 
     def row(self, name: str, of: Reading) -> Float[np.ndarray, "text head"]:
         """One value of `SUMMARY`, or ``"mass"``, for each text and head."""
-        return self.statistic.values[:, :, self._rows.index(name if name == "mass" else f"{name} {of}")]
+        return self.statistic.values[
+            :, :, self._rows.index(name if name == "mass" else f"{name} {of}")
+        ]
 
-    def by_unit(self, name: Literal["adds", "carries"], of: Reading) -> Float[np.ndarray, "text head unit"]:
-        """What each unit adds to the score, or for which share of the queries it is among those that carry it."""
+    def by_unit(
+        self, name: Literal["adds", "carries"], of: Reading
+    ) -> Float[np.ndarray, "text head unit"]:
+        """What each unit adds to the score, or for which share of the queries it is among those
+        that carry it.
+        """
         first = self._rows.index(f"{name} {of} 0")
         return self.statistic.values[:, :, first : first + self.width]
 
     def carried_at(self, cell: int, of: Reading) -> Float[np.ndarray, "position unit"]:
-        """Share of texts in which a unit carries the score of the query at a position; NaN where none has one."""
+        """Share of texts in which a unit carries the score of the query at a position; NaN where
+        none has one.
+        """
         counts = self._seen[cell][:, None]
         carried = self._carried[READINGS.index(of), cell, :, : len(self.units[self.cells[cell][0]])]
         return np.divide(carried, counts, out=np.full(carried.shape, np.nan), where=counts > 0)
@@ -170,7 +201,10 @@ class MechanismTally(OneModel):
     def _chosen(self, there: list[tuple[int, int]]) -> list[tuple[int, int]]:
         gone = sorted(set(self.at or ()) - set(there))
         if gone:
-            (layer, head), (first, last) = gone[0], (f"{cell[0]}-{cell[1]}" for cell in (there[0], there[-1]))
+            (layer, head), (first, last) = (
+                gone[0],
+                (f"{cell[0]}-{cell[1]}" for cell in (there[0], there[-1])),
+            )
             raise RecordError(f"There is no head {layer}-{head}; heads go from {first} to {last}")
         return there if self.at is None else [cell for cell in there if cell in self.at]
 
@@ -191,7 +225,10 @@ class MechanismTally(OneModel):
         if not layer.has("queries") or not layer.has("keys") or not asked.any():
             return np.full((len(heads), len(self._rows)), np.nan)
         units = self.units[layer.layer]
-        queries, keys = layer.part("queries", heads)[:, asked], layer.part("keys", layer.kv_head_of[heads])
+        queries, keys = (
+            layer.part("queries", heads)[:, asked],
+            layer.part("keys", layer.kv_head_of[heads]),
+        )
         seen = maps.visible[asked] / maps.visible[asked].sum(axis=1, keepdims=True)
         places = np.flatnonzero(asked)
         early = places < POSITIONS
@@ -204,12 +241,16 @@ class MechanismTally(OneModel):
             self._carried[number, part][:, places[early], : len(units)] += carried[:, early]
             sizes = carried.sum(axis=2)
             known = (sizes > 0).sum(axis=1)
-            mean = np.divide(sizes.sum(axis=1), known, out=np.full(len(heads), np.nan), where=known > 0)
+            mean = np.divide(
+                sizes.sum(axis=1), known, out=np.full(len(heads), np.nan), where=known > 0
+            )
             alike = np.array([set_overlap(each) for each in carried])
             summary += [mean, alike[:, 0], alike[:, 1]]
             of_units["adds"].append(self._filled(scores.mean(axis=1)))
             of_units["carries"].append(self._filled(carried.mean(axis=1)))
-        return np.concatenate([np.stack(summary, axis=1), *of_units["adds"], *of_units["carries"]], axis=1)
+        return np.concatenate(
+            [np.stack(summary, axis=1), *of_units["adds"], *of_units["carries"]], axis=1
+        )
 
     def _filled(self, values: Float[np.ndarray, "head unit"]) -> Float[np.ndarray, "head width"]:
         found = np.full((len(values), self.width), np.nan)
@@ -234,14 +275,22 @@ def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:
     if pattern is None:
         return None
     if isinstance(pattern, str):
-        named = next((each for each in PATTERNS if each.name == pattern and each.pairs is not None), None)
+        named = next(
+            (each for each in PATTERNS if each.name == pattern and each.pairs is not None), None
+        )
         return named or sketch(RULES.get(pattern, pattern), name=pattern)
-    return pattern if pattern.pairs is not None or pattern.name not in RULES else parse_pattern(pattern.name)
+    return (
+        pattern
+        if pattern.pairs is not None or pattern.name not in RULES
+        else parse_pattern(pattern.name)
+    )
 
 
 def _targets(
     maps: Maps, heads: list[int], wanted: Bool[np.ndarray, "query key"] | None
-) -> tuple[Float[np.ndarray, "head asked key"], Float[np.ndarray, " head"], Bool[np.ndarray, " query"]]:
+) -> tuple[
+    Float[np.ndarray, "head asked key"], Float[np.ndarray, " head"], Bool[np.ndarray, " query"]
+]:
     """How much each key counts, rows summing to 1; mass on them; and which queries have any."""
     weights = maps.weights[heads]
     if wanted is None:
@@ -261,7 +310,8 @@ def _targets(
 def _checked_units(layer: Layer) -> Units:
     if not layer.has("queries") or not layer.has("keys"):
         raise RecordError(
-            f"Queries and keys of layer {layer.layer} were not kept, and neurons are theirs; capture with keep='qk'"
+            f"Queries and keys of layer {layer.layer} were not kept, and neurons are theirs; "
+            "capture with keep='qk'"
         )
     return units_of(layer)
 

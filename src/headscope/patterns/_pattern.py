@@ -25,19 +25,21 @@ from headscope.patterns._maps import Maps, Sides
 
 SINK_LENGTH = 64
 LEAST_PEAKS = 4
-"""Words that must have a neighbour for a share of peaks: of one or two it is 0 or 1, and heads with random weights hold
-the label on texts of 4 tokens."""
+"""Words that must have a neighbour for a share of peaks: of one or two it is 0 or 1, and heads with
+random weights hold the label on texts of 4 tokens.
+"""
 LEAST_LOOKING = 8
-"""Queries that must be able to look at a token for it to count as a sink: the last tokens of a causal text are seen by
-few, and a mean over few rows is high by chance."""
+"""Queries that must be able to look at a token for it to count as a sink: the last tokens of a
+causal text are seen by few, and a mean over few rows is high by chance.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
     """Something that a head may do: a score from 0 to 1 for each text, and from where on it counts.
 
-    Give either ``score``, or ``pairs`` for patterns of content, whose score is `mass_on_pairs` of these: they are
-    compared with the same pairs after the words changed places, too.
+    Give either ``score``, or ``pairs`` for patterns of content, whose score is `mass_on_pairs` of
+    these: they are compared with the same pairs after the words changed places, too.
 
     Args:
         name: in tables and labels.
@@ -46,11 +48,12 @@ class Pattern:
         threshold: least mean score over texts for the label.
         score: one value for each head of some maps; NaN where the text cannot show the pattern.
         pairs: True where a head of this pattern should look.
-        by_position: what a habit of looking at places alone would score on some maps, for the baseline of that name;
-            for patterns with a score of their own.
-        by_place: whether pairs are the same whatever the words are; shuffled words then say nothing.
-        by_word: whether it is about single words, not kinds of words: it is then compared with words that changed
-            places among their kind, too.
+        by_position: what a habit of looking at places alone would score on some maps, for the
+            baseline of that name; for patterns with a score of their own.
+        by_place: whether pairs are the same whatever the words are; shuffled words then say
+            nothing.
+        by_word: whether it is about single words, not kinds of words: it is then compared with
+            words that changed places among their kind, too.
 
     Raises:
         RecordError: unless one of score and pairs is given and the threshold lies within 0..1.
@@ -70,13 +73,17 @@ class Pattern:
         if (self.score is None) == (self.pairs is None):
             raise RecordError(f"Pattern {self.name!r} needs score or pairs, one of them")
         if not 0 < self.threshold < 1:
-            raise RecordError(f"Pattern {self.name!r} has the threshold {self.threshold}; give one within 0..1")
+            raise RecordError(
+                f"Pattern {self.name!r} has the threshold {self.threshold}; give one within 0..1"
+            )
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Pattern:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Ours by name; of others, functions that cannot be pickled come back as ones that say so when asked."""
+        """Ours by name; of others, functions that cannot be pickled come back as ones that say so
+        when asked.
+        """
         if any(self is each for each in PATTERNS):
             return _by_name, (self.name,)
         values = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -105,18 +112,27 @@ class Pattern:
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """Stands for a function of a pattern that could not be pickled; results that were counted do not need it."""
+    """Stands for a function of a pattern that could not be pickled; results that were counted do
+    not need it.
+    """
 
     name: str
 
     def __call__(self, *_: Any) -> Any:
-        raise RecordError(f"Pattern {self.name!r} was kept without its functions; make it again to count more texts")
+        raise RecordError(
+            f"Pattern {self.name!r} was kept without its functions; make it again to count more "
+            "texts"
+        )
 
 
 def _can_be_pickled(function: Any) -> bool:
     try:
         pickle.dumps(function)
-    except (pickle.PicklingError, AttributeError, TypeError):  # what a lambda or a function in a function gives
+    except (
+        pickle.PicklingError,
+        AttributeError,
+        TypeError,
+    ):  # what a lambda or a function in a function gives
         return False
     return True
 
@@ -162,9 +178,13 @@ def _bag(maps: Maps) -> np.ndarray:
         return _none(maps)
     own = maps.sides.own_sentence & maps.visible
     even = mass_on_pairs(uniform_map(maps.visible), own)
-    # even rows have half of their mass inside the sentence already, so what counts is how far a head goes beyond them
-    beyond = (mass_on_pairs(maps.weights, own) - even) / np.maximum(1 - even, np.finfo(np.float64).eps)
-    # below zero where a head prefers the other sentence: cut off there, heads of chance would score above even rows
+    # even rows have half of their mass inside the sentence already, so what counts is how far a
+    # head goes beyond them
+    beyond = (mass_on_pairs(maps.weights, own) - even) / np.maximum(
+        1 - even, np.finfo(np.float64).eps
+    )
+    # below zero where a head prefers the other sentence: cut off there, heads of chance would score
+    # above even rows
     return beyond * evenness(maps.weights, own)
 
 
@@ -194,7 +214,10 @@ def _induction(sides: Sides) -> np.ndarray:
         return np.zeros_like(sides.words)
     query = sides.query
     named = enumerate(zip(query.pieces, query.worded, strict=True))
-    return prefix_targets([piece if worded else number for number, (piece, worded) in named]) & sides.words
+    return (
+        prefix_targets([piece if worded else number for number, (piece, worded) in named])
+        & sides.words
+    )
 
 
 def _none(maps: Maps) -> np.ndarray:
@@ -244,7 +267,9 @@ PATTERNS = (
     Pattern(
         name="bag",
         says="looks evenly at the words of the same sentence",
-        source=f"{VIG}: mass inside the sentence beyond even rows, times its evenness; threshold ours",
+        source=(
+            f"{VIG}: mass inside the sentence beyond even rows, times its evenness; threshold ours"
+        ),
         threshold=0.3,
         score=_bag,
     ),
@@ -272,7 +297,10 @@ PATTERNS = (
     Pattern(
         name="sink",
         says="rests on the first token, in texts of 64 tokens or more",
-        source="Gu et al. 2025: mean mass on it of the first 64 queries; theirs compares with > 0.3 text by text",
+        source=(
+            "Gu et al. 2025: mean mass on it of the first 64 queries; theirs compares with > 0.3 "
+            "text by text"
+        ),
         threshold=0.3,
         score=_sink,
     ),
@@ -286,7 +314,9 @@ PATTERNS = (
     Pattern(
         name="induction",
         says="looks at what followed the same token before",
-        source="Olsson et al. 2022: prefix matching, mass summed over earlier places; threshold ours",
+        source=(
+            "Olsson et al. 2022: prefix matching, mass summed over earlier places; threshold ours"
+        ),
         threshold=0.3,
         pairs=_induction,
         by_word=True,
@@ -294,7 +324,10 @@ PATTERNS = (
     Pattern(
         name="previous-token",
         says="looks back one token",
-        source="Olsson et al. 2022: mean of A[i, i-1] over all tokens; threshold ours, lower than Clark's",
+        source=(
+            "Olsson et al. 2022: mean of A[i, i-1] over all tokens; threshold ours, lower than "
+            "Clark's"
+        ),
         threshold=0.3,
         score=_at(-1, inside=False),
     ),

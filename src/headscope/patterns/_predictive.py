@@ -21,19 +21,22 @@ def predictive(
     *,
     pairs: Bool[np.ndarray, "query key"] | None = None,
 ) -> Float[np.ndarray, " head"]:
-    """Whether a head looks at the words from which the model predicts the word: rank correlation, -1..1.
+    """Whether a head looks at the words from which the model predicts the word: rank correlation,
+    -1..1.
 
     ``mean_q spearman_k(A[q, k], drops[q, k])`` over keys other than q, with
     ``drops[q, k] = log p(x_q | q masked) - log p(x_q | q and k masked)``.
 
     The drops come from a live model with a masked-word head: `headscope.capturing.masking_drops`.
 
-    Source: Vig 2019, pattern 5; the statistic is ours. Rows with fewer than three keys, or where masking any of them
-    costs the same, do not count, NaN where none counts; a head that looks at all keys alike has 0 there.
+    Source: Vig 2019, pattern 5; the statistic is ours. Rows with fewer than three keys, or where
+    masking any of them costs the same, do not count, NaN where none counts; a head that looks at
+    all keys alike has 0 there.
 
     Args:
         weights: attention, axes head, query, key; as many queries as keys.
-        drops: how much masking the key as well costs the query, in nats; NaN where that is not known.
+        drops: how much masking the key as well costs the query, in nats; NaN where that is not
+            known.
         pairs: True for the pairs that count; all but the token itself by default.
 
     Raises:
@@ -55,7 +58,10 @@ def predictive(
         costs = drops[query, on].astype(np.float64)
         if len(costs) < LEAST_KEYS or (costs == costs[0]).all():
             continue
-        rows, cost = rankdata(np.asarray(weights[:, query, on], np.float64), axis=1), rankdata(costs)
+        rows, cost = (
+            rankdata(np.asarray(weights[:, query, on], np.float64), axis=1),
+            rankdata(costs),
+        )
         rows, cost = rows - rows.mean(axis=1, keepdims=True), cost - cost.mean()
         spread = np.sqrt((rows**2).sum(axis=1) * (cost**2).sum())
         found.append(np.divide(rows @ cost, spread, out=np.zeros(len(rows)), where=spread > 0))
@@ -65,11 +71,12 @@ def predictive(
 def predictive_pattern(drops: Callable[[Tokens], np.ndarray], *, threshold: float = 0.3) -> Pattern:
     """Vig's fifth pattern, to be looked for like the others.
 
-    Words near by help most, and many heads look near by: the pattern is compared with looking at the nearest words,
-    too.
+    Words near by help most, and many heads look near by: the pattern is compared with looking at
+    the nearest words, too.
 
     Args:
-        drops: gives ``[query key]`` of `predictive` for the tokens of a text: a `Masking` of `headscope.capturing`.
+        drops: gives ``[query key]`` of `predictive` for the tokens of a text: a `Masking` of
+            `headscope.capturing`.
         threshold: least mean rank correlation for the label; ours.
 
     Example:
@@ -80,17 +87,24 @@ def predictive_pattern(drops: Callable[[Tokens], np.ndarray], *, threshold: floa
     def score(maps: Maps) -> np.ndarray:
         if not maps.sides.is_self:
             return np.full(len(maps.weights), np.nan)
-        return predictive(maps.weights, drops(maps.sides.query), pairs=maps.sides.words & maps.visible)
+        return predictive(
+            maps.weights, drops(maps.sides.query), pairs=maps.sides.words & maps.visible
+        )
 
     def nearest(maps: Maps) -> np.ndarray:
         places = np.arange(len(maps.sides.query))
         near = -np.abs(places[:, None] - np.arange(len(maps.sides.key))).astype(np.float64)
-        return np.broadcast_to(score(Maps(near[None], maps.sides, maps.visible)), (len(maps.weights),))
+        return np.broadcast_to(
+            score(Maps(near[None], maps.sides, maps.visible)), (len(maps.weights),)
+        )
 
     return Pattern(
         name="predictive",
         says="looks at the words that the word can be predicted from",
-        source="Vig 2019; statistic ours: rank correlation of attention with what masking the key costs the query",
+        source=(
+            "Vig 2019; statistic ours: rank correlation of attention with what masking the key "
+            "costs the query"
+        ),
         threshold=threshold,
         score=score,
         by_position=nearest,

@@ -15,17 +15,24 @@ from headscope.record import Tokens
 
 NEAREST = 20
 CACHED_WORDS = 20_000
-SOURCE = "Vig 2019; ours: by the cosine of input embeddings, as near as the {} nearest of the vocabulary"
+SOURCE = (
+    "Vig 2019; ours: by the cosine of input embeddings, as near as the {} nearest of the vocabulary"
+)
 
 
 def related_patterns(
-    embeddings: Float[np.ndarray, "vocabulary feature"], *, nearest: int = NEAREST, threshold: float = 0.3
+    embeddings: Float[np.ndarray, "vocabulary feature"],
+    *,
+    nearest: int = NEAREST,
+    threshold: float = 0.3,
 ) -> tuple[Pattern, Pattern]:
-    """Vig's related words, anywhere (`related`) and in the other sentence (`related-other`), to be looked for.
+    """Vig's related words, anywhere (`related`) and in the other sentence (`related-other`), to be
+    looked for.
 
-    A word is related to another form whose embedding is at least as near to its own, by cosine, as that of the
-    ``nearest``-th nearest token of the vocabulary: cat and kitten, bought and purchased. A word of several pieces has
-    their mean. The same form again is left to the pattern `same`.
+    A word is related to another form whose embedding is at least as near to its own, by cosine, as
+    that of the ``nearest``-th nearest token of the vocabulary: cat and kitten, bought and
+    purchased. A word of several pieces has their mean. The same form again is left to the pattern
+    `same`.
 
     Source: Vig 2019, patterns 3 and 4 ("identical or related words"); what is related is ours.
 
@@ -35,8 +42,8 @@ def related_patterns(
         threshold: least mean mass on related words for the label; ours.
 
     Raises:
-        RecordError: where the vocabulary has no more tokens than that; on a text whose record keeps no vocabulary
-            numbers, or has numbers beyond the embeddings.
+        RecordError: where the vocabulary has no more tokens than that; on a text whose record keeps
+            no vocabulary numbers, or has numbers beyond the embeddings.
 
     Example:
         >>> vocabulary = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
@@ -45,7 +52,8 @@ def related_patterns(
     """
     if not 0 < nearest < len(embeddings):
         raise RecordError(
-            f"The {nearest} nearest of {len(embeddings)} tokens were asked for; ask for fewer, at least 1"
+            f"The {nearest} nearest of {len(embeddings)} tokens were asked for; ask for fewer, at "
+            "least 1"
         )
     pairs = _Related(embeddings, nearest)
     source = SOURCE.format(nearest)
@@ -70,13 +78,17 @@ def related_patterns(
 class _Related:
     def __init__(self, embeddings: Float[np.ndarray, "vocabulary feature"], nearest: int) -> None:
         self.embeddings, self.nearest = embeddings, nearest
-        self.lengths = np.maximum(np.linalg.norm(embeddings, axis=1), np.finfo(embeddings.dtype).tiny)
+        self.lengths = np.maximum(
+            np.linalg.norm(embeddings, axis=1), np.finfo(embeddings.dtype).tiny
+        )
         self.least = lru_cache(maxsize=CACHED_WORDS)(self._least)
 
     def __call__(self, sides: Sides) -> Bool[np.ndarray, "query key"]:
         queries, keys = self._words(sides.query), self._words(sides.key)
         least = np.array([self.least(word) for word in queries])
-        found = related(sides.query, sides.key, self._vectors(queries), self._vectors(keys), threshold=least)
+        found = related(
+            sides.query, sides.key, self._vectors(queries), self._vectors(keys), threshold=least
+        )
         if sides.is_self:
             occurrence = np.cumsum(~np.array(sides.query.continues, bool))
             found &= occurrence[:, None] != occurrence
@@ -86,11 +98,13 @@ class _Related:
         """The vocabulary numbers of the whole word of each token."""
         if tokens.ids is None:
             raise RecordError(
-                "Related words need the vocabulary numbers of the tokens, which this record does not keep"
+                "Related words need the vocabulary numbers of the tokens, which this record does "
+                "not keep"
             )
         if tokens.ids and max(tokens.ids) >= len(self.embeddings):
             raise RecordError(
-                f"Token {max(tokens.ids)} has no embedding: {len(self.embeddings)} were given; give those of the model"
+                f"Token {max(tokens.ids)} has no embedding: {len(self.embeddings)} were given; "
+                "give those of the model"
             )
         starts = ~np.array(tokens.continues, bool)
         numbers = np.cumsum(starts) - 1
@@ -108,6 +122,8 @@ class _Related:
     def _least(self, word: tuple[int, ...]) -> float:
         """The cosine that a related word has at least; rounding below it is forgiven."""
         vector = self._vector(word)
-        cosines = self.embeddings @ vector / (self.lengths * max(float(np.linalg.norm(vector)), 1e-30))
+        cosines = (
+            self.embeddings @ vector / (self.lengths * max(float(np.linalg.norm(vector)), 1e-30))
+        )
         cosines[list(word)] = -np.inf
         return float(np.partition(cosines, -self.nearest)[-self.nearest]) - 1e-6

@@ -15,7 +15,9 @@ from headscope.patterns._maps import Sides
 from headscope.patterns._pattern import Pattern
 from headscope.record import Tokens
 
-RULE = re.compile(r"""\s*(?P<query>".+?"|\S+)\s*->\s*(?P<key>".+?"|\S+)(?:\s+in\s+(?P<where>own|other))?\s*""")
+RULE = re.compile(
+    r"""\s*(?P<query>".+?"|\S+)\s*->\s*(?P<key>".+?"|\S+)(?:\s+in\s+(?P<where>own|other))?\s*"""
+)
 TOKENS = ("any", "word", *get_args(TokenClass))
 OF_WORDS = ("same", "punctuation", "stop")
 PLACES = ("self", "same", "next", "previous")
@@ -24,10 +26,10 @@ PLACES = ("self", "same", "next", "previous")
 def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
     """A pattern in words: who looks at what.
 
-    ``QUERY -> KEY``, with ``in own`` or ``in other`` behind it to stay within the sentence or leave it. Both sides may
-    be ``any``, ``word``, a class of `token_class` (``sep``, ``punctuation`` ...) or a ``"word"`` in quotes, whatever
-    its case. The key may also be said from the query: ``self``, ``same`` (the same form, elsewhere), ``next``,
-    ``previous``, or an offset such as ``+2``.
+    ``QUERY -> KEY``, with ``in own`` or ``in other`` behind it to stay within the sentence or leave
+    it. Both sides may be ``any``, ``word``, a class of `token_class` (``sep``, ``punctuation`` ...)
+    or a ``"word"`` in quotes, whatever its case. The key may also be said from the query: ``self``,
+    ``same`` (the same form, elsewhere), ``next``, ``previous``, or an offset such as ``+2``.
 
     Args:
         rule: such as ``'word -> sep'``, ``'"it" -> word in other'`` or ``'punctuation -> -2'``.
@@ -45,12 +47,15 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
     """
     read = RULE.fullmatch(rule)
     if read is None:
-        raise RecordError(f"The rule {rule!r} cannot be read; write QUERY -> KEY, such as 'word -> sep in own'")
+        raise RecordError(
+            f"The rule {rule!r} cannot be read; write QUERY -> KEY, such as 'word -> sep in own'"
+        )
     query, key, where = read["query"], read["key"], read["where"]
     for side, text, more in (("query", query, ()), ("key", key, (*PLACES, "+1", "-1"))):
         if not _is_known(text, more):
             raise RecordError(
-                f'The {side} {text} is not known; give {", ".join((*TOKENS, *more))} or a "word" in quotes'
+                f"The {side} {text} is not known; give {', '.join((*TOKENS, *more))} "
+                'or a "word" in quotes'
             )
 
     def pairs(sides: Sides) -> np.ndarray:
@@ -69,7 +74,9 @@ def sketch(rule: str, *, threshold: float = 0.3, name: str = "") -> Pattern:
     )
 
 
-def painted(cells: Shaped[np.ndarray, "row column"], *, name: str, threshold: float = 0.3) -> Pattern:
+def painted(
+    cells: Shaped[np.ndarray, "row column"], *, name: str, threshold: float = 0.3
+) -> Pattern:
     """A pattern as a painted map, laid over the map of each text and stretched to its size.
 
     Args:
@@ -89,7 +96,8 @@ def painted(cells: Shaped[np.ndarray, "row column"], *, name: str, threshold: fl
     cells = np.asarray(cells)
     if cells.ndim != 2 or not cells.any():
         raise RecordError(
-            f"Painted was an array of shape {cells.shape} with nothing in it; paint some cells [row column]"
+            f"Painted was an array of shape {cells.shape} with nothing in it; paint some cells "
+            "[row column]"
         )
 
     def pairs(sides: Sides) -> np.ndarray:
@@ -110,7 +118,12 @@ def painted(cells: Shaped[np.ndarray, "row column"], *, name: str, threshold: fl
 
 
 def _is_known(text: str, more: tuple[str, ...]) -> bool:
-    return text in TOKENS or text in more or text.startswith('"') or (bool(more) and _offset(text) is not None)
+    return (
+        text in TOKENS
+        or text in more
+        or text.startswith('"')
+        or (bool(more) and _offset(text) is not None)
+    )
 
 
 def _offset(text: str) -> int | None:

@@ -11,8 +11,23 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence import MapSum, Statistic, load_beside, load_statistic, position_map, rng_of, uniform_map
-from headscope.measures import confidence, entropy, head_distances, mass_at_offsets, mass_on, mean_distance
+from headscope.evidence import (
+    MapSum,
+    Statistic,
+    load_beside,
+    load_statistic,
+    position_map,
+    rng_of,
+    uniform_map,
+)
+from headscope.measures import (
+    confidence,
+    entropy,
+    head_distances,
+    mass_at_offsets,
+    mass_on,
+    mean_distance,
+)
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class
 from headscope.patterns._maps import Maps, Sides, maps_of
 from headscope.patterns._pattern import PATTERNS, Pattern
@@ -27,12 +42,18 @@ LIKE_WORDS = 1
 MEASURES: Mapping[str, Callable[[Maps], np.ndarray]] = {
     "entropy": lambda maps: entropy(maps.weights, queries=maps.seeing),
     "confidence": lambda maps: confidence(maps.weights, queries=maps.seeing),
-    "distance": lambda maps: mean_distance(maps.weights, signed=False) if maps.sides.is_self else _none(maps),
-    "self": lambda maps: mass_at_offsets(maps.weights, [0])[:, 0] if maps.sides.is_self else _none(maps),
+    "distance": lambda maps: (
+        mean_distance(maps.weights, signed=False) if maps.sides.is_self else _none(maps)
+    ),
+    "self": lambda maps: (
+        mass_at_offsets(maps.weights, [0])[:, 0] if maps.sides.is_self else _none(maps)
+    ),
     "special": lambda maps: mass_on(maps.weights, ~maps.sides.key_words, queries=maps.seeing),
 }
 BATTERY = "battery "
-"""What the array of the runs of repeated tokens is called in a file, before the names of their patterns."""
+"""What the array of the runs of repeated tokens is called in a file, before the names of their
+patterns.
+"""
 TOKENS = "tokens"
 """The row that holds the length of each text."""
 ADDED_PATTERNS, ADDED_BASELINES = ("sink", "sink-elsewhere"), ("like words",)
@@ -40,15 +61,16 @@ ADDED_PATTERNS, ADDED_BASELINES = ("sink", "sink-elsewhere"), ("like words",)
 
 
 class Tally(OneModel):
-    """What `heads` counts: update it with records, add tallies of other machines, keep it and go on later.
+    """What `heads` counts: update it with records, add tallies of other machines, keep it and go on
+    later.
 
     Values do not depend on the order of texts or on how they were shared out.
 
     Args:
         patterns: what to look for.
         stack: which stack of the records; by default the first.
-        position_mean: `MapSum.mean` over heads of all layers, for the position-only baseline of patterns of content;
-            without it that baseline is not made.
+        position_mean: `MapSum.mean` over heads of all layers, for the position-only baseline of
+            patterns of content; without it that baseline is not made.
         distances: whether to add up how unlike the heads are, for their map.
 
     Example:
@@ -86,27 +108,34 @@ class Tally(OneModel):
         Args:
             text: what tells it from all others.
             record: its attention.
-            group: the document that it is of, for intervals and tests; None for a text that belongs to no other.
+            group: the document that it is of, for intervals and tests; None for a text that belongs
+                to no other.
 
         Raises:
-            RecordError: where the text was counted before, or the record has other layers and heads.
+            RecordError: where the text was counted before, or the record has other layers and
+                heads.
         """
         stack = record[self.stack or next(iter(record.stacks))]
         cells = list(stack.held_heads)
         if self.cells and cells != self.cells:
             raise RecordError(
-                f"Text {text!r} has {len(cells)} heads, the texts before it {len(self.cells)}; heads of one model are "
-                "counted together"
+                f"Text {text!r} has {len(cells)} heads, the texts before it {len(self.cells)}; "
+                "heads of one model are counted together"
             )
         self._check_model(text, record, stack)
         values = self._values(text, stack)
         if not self.cells:
             self.cells, self.model = cells, record.model.name
-            self.statistic = Statistic((len(self.rows), len(cells)), rows_and_heads(self.rows, cells))
+            self.statistic = Statistic(
+                (len(self.rows), len(cells)), rows_and_heads(self.rows, cells)
+            )
         if self.adds_distances:
             # a matrix of heads by heads is added up as exactly as a map of tokens by tokens
             self.distances = self.distances or MapSum(1, len(cells))
-            self.distances.update(text, head_distances(np.concatenate([layer.held_weights() for layer in stack]))[None])
+            self.distances.update(
+                text,
+                head_distances(np.concatenate([layer.held_weights() for layer in stack]))[None],
+            )
         self.statistic.update(text, values, group=group)
         self.shown[text] = " / ".join(record.texts) or " ".join(stack.query.labels)
 
@@ -121,7 +150,12 @@ class Tally(OneModel):
         if not other.cells or not self.cells:
             return self if self.cells else other
         self._check_models(other)
-        found = Tally(self.patterns, stack=self.stack, position_mean=self.position_mean, distances=self.adds_distances)
+        found = Tally(
+            self.patterns,
+            stack=self.stack,
+            position_mean=self.position_mean,
+            distances=self.adds_distances,
+        )
         if self.distances is not None and other.distances is not None:
             found.distances = self.distances + other.distances
         found.statistic = self.statistic + other.statistic
@@ -138,8 +172,14 @@ class Tally(OneModel):
         return self._by_battery.lengths if self.is_by_battery(pattern) else self.lengths
 
     def groups_for(self, pattern: Pattern) -> tuple[str | None, ...] | None:
-        """The document of each text that decides a pattern; every run of repeated tokens stands for itself."""
-        return self._by_battery.statistic.groups if self.is_by_battery(pattern) else self.statistic.groups
+        """The document of each text that decides a pattern; every run of repeated tokens stands for
+        itself.
+        """
+        return (
+            self._by_battery.statistic.groups
+            if self.is_by_battery(pattern)
+            else self.statistic.groups
+        )
 
     @property
     def _by_battery(self) -> Tally:
@@ -149,16 +189,20 @@ class Tally(OneModel):
 
     @property
     def lengths(self) -> Float[np.ndarray, " text"]:
-        """Number of tokens that look, of every text; NaN in tallies that were kept before this was counted."""
+        """Number of tokens that look, of every text; NaN in tallies that were kept before this was
+        counted.
+        """
         return self.statistic.values[:, self.rows.index(TOKENS), 0]
 
     def judged(
         self, pattern: Pattern
     ) -> tuple[Float[np.ndarray, "text head"], dict[str, Float[np.ndarray, "text head"]]]:
-        """Scores and baselines of a pattern; NaN on texts that cannot show it, or on which it is not judged.
+        """Scores and baselines of a pattern; NaN on texts that cannot show it, or on which it is
+        not judged.
 
-        A pattern is not judged on a text where even rows alone reach more than half its threshold: nearly any head
-        would come near it there. So it is on short texts, above all of models that only look back.
+        A pattern is not judged on a text where even rows alone reach more than half its threshold:
+        nearly any head would come near it there. So it is on short texts, above all of models that
+        only look back.
         """
         if self.is_by_battery(pattern):
             return self._by_battery.judged(pattern)
@@ -175,7 +219,8 @@ class Tally(OneModel):
         return int((shown & np.isnan(self.judged(pattern)[0]).all(axis=1)).sum())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep the values as one .npz file, to be resumed with `load_tally`; texts themselves are not kept.
+        """Keep the values as one .npz file, to be resumed with `load_tally`; texts themselves are
+        not kept.
 
         Raises:
             FileError: where the file cannot be written.
@@ -188,10 +233,16 @@ class Tally(OneModel):
 
     def _values(self, text: str, stack: Stack) -> Float[np.ndarray, "row head"]:
         sides = Sides(stack.query, stack.key)
-        wanted = {pattern.name: pattern.wanted(sides) for pattern in self.patterns if pattern.pairs is not None}
+        wanted = {
+            pattern.name: pattern.wanted(sides)
+            for pattern in self.patterns
+            if pattern.pairs is not None
+        }
         rng = rng_of(text)
         drawn = [sides.shuffled(rng) for _ in range(SHUFFLES)] if wanted else []
-        heeding = [pattern for pattern in self.patterns if pattern.name in wanted and not pattern.by_place]
+        heeding = [
+            pattern for pattern in self.patterns if pattern.name in wanted and not pattern.by_place
+        ]
         shuffled = {pattern.name: [pattern.wanted(each) for each in drawn] for pattern in heeding}
         by_word = [pattern for pattern in heeding if pattern.by_word]
         rng = rng_of(text, LIKE_WORDS)
@@ -212,17 +263,28 @@ class Tally(OneModel):
     ) -> Float[np.ndarray, "row head"]:
         heads = len(maps.weights)
         even = Maps(uniform_map(maps.visible), maps.sides, maps.visible)
-        placed = None if mean is None else Maps(position_map(mean, maps.visible), maps.sides, maps.visible)
+        placed = (
+            None
+            if mean is None
+            else Maps(position_map(mean, maps.visible), maps.sides, maps.visible)
+        )
         found = []
         for pattern in self.patterns:
             pairs = wanted.get(pattern.name)
             found += [pattern.of(maps), np.broadcast_to(pattern.of(even), (heads,))]
             if pairs is None or pattern.by_place:
-                found += [_none(maps), _none(maps) if pattern.by_position is None else pattern.by_position(maps)]
+                found += [
+                    _none(maps),
+                    _none(maps) if pattern.by_position is None else pattern.by_position(maps),
+                ]
                 found.append(_none(maps))
                 continue
             shuffled, alike = (_on_drawn(pattern, maps, each) for each in drawn)
-            found += [shuffled, _none(maps) if placed is None else pattern.on_pairs(placed, pairs), alike]
+            found += [
+                shuffled,
+                _none(maps) if placed is None else pattern.on_pairs(placed, pairs),
+                alike,
+            ]
         classes = kovaleva_class(maps)
         found += [(classes == number).astype(np.float64) for number in range(len(CLASSES))]
         found += [measure(maps) for measure in MEASURES.values()]
@@ -231,12 +293,15 @@ class Tally(OneModel):
 
 
 def load_tally(
-    path: str | os.PathLike[str], patterns: tuple[Pattern, ...] = PATTERNS, *, stack: str | None = None
+    path: str | os.PathLike[str],
+    patterns: tuple[Pattern, ...] = PATTERNS,
+    *,
+    stack: str | None = None,
 ) -> Tally:
     """A tally that was kept, to go on with.
 
-    One of headscope 0.1 has no lengths, and what was called `sink` then is `first-token`: it was taken of texts of any
-    length. `bag` had another score then and is not judged.
+    One of headscope 0.1 has no lengths, and what was called `sink` then is `first-token`: it was
+    taken of texts of any length. `bag` had another score then and is not judged.
 
     Raises:
         FileError: where the file is not there or is none of ours.
@@ -244,7 +309,9 @@ def load_tally(
     """
     found = Tally(patterns, stack=stack)
     kept = load_statistic(path)
-    heads = [name.removeprefix("head ").split("-") for name in kept.names if name.startswith("head ")]
+    heads = [
+        name.removeprefix("head ").split("-") for name in kept.names if name.startswith("head ")
+    ]
     with reading(path, "tally"):
         found.cells = [(int(layer), int(head)) for layer, head in heads]
         if kept.shape != (len(kept.names) - len(heads), len(heads)):
@@ -253,18 +320,25 @@ def load_tally(
     found.shown = {text: text for text in statistic.texts}
     beside = load_beside(path)
     for name in [name for name in beside if name.startswith(BATTERY)]:
-        found.battery = _kept_battery(name.removeprefix(BATTERY).split("+"), beside.pop(name), found)
+        found.battery = _kept_battery(
+            name.removeprefix(BATTERY).split("+"), beside.pop(name), found
+        )
     if beside:
         with reading(path, "tally"):
             found.distances = MapSum.of_arrays(beside, statistic.texts)
             if found.distances.mean.shape != (1, *2 * (len(found.cells),)):
-                raise ValueError(f"it has distances {list(found.distances.mean.shape)} of {len(found.cells)} heads")
+                raise ValueError(
+                    f"it has distances {list(found.distances.mean.shape)} of {len(found.cells)} "
+                    "heads"
+                )
         found.adds_distances = True
     return found
 
 
 def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally | None:
-    """The runs of repeated tokens that were kept with a tally; None where its patterns were other ones then."""
+    """The runs of repeated tokens that were kept with a tally; None where its patterns were other
+    ones then.
+    """
     battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
     if values.shape[1:] != (len(battery.rows), len(tally.cells)):
         return None
@@ -285,7 +359,9 @@ def _with_rows(kept: Statistic, tally: Tally, path: str | os.PathLike[str]) -> S
     later = {row for row in tally.rows if TOKENS not in rows and _was_added(row)}
     if set(rows) - set(tally.rows) or set(tally.rows) - set(rows) - later:
         raise RecordError(f"{path} was made of other patterns; give those it was made of")
-    statistic = Statistic((len(tally.rows), len(tally.cells)), rows_and_heads(tally.rows, tally.cells))
+    statistic = Statistic(
+        (len(tally.rows), len(tally.cells)), rows_and_heads(tally.rows, tally.cells)
+    )
     for text, values in zip(kept.texts, kept.values, strict=True):
         known = dict(zip(rows, values, strict=True))
         nothing = np.full(len(tally.cells), np.nan)
@@ -310,7 +386,12 @@ def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
         raise RecordError(f"Patterns need names of their own; given were {', '.join(names)}")
     kinds = ["", *(f":{baseline}" for baseline in BASELINES)]
     scores = [f"{name}{kind}" for name in names for kind in kinds]
-    return (*scores, *(f"class {name}" for name in CLASSES), *(f"measure {name}" for name in MEASURES), TOKENS)
+    return (
+        *scores,
+        *(f"class {name}" for name in CLASSES),
+        *(f"measure {name}" for name in MEASURES),
+        TOKENS,
+    )
 
 
 def rows_and_heads(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple[str, ...]:
@@ -321,7 +402,9 @@ def _on_drawn(pattern: Pattern, maps: Maps, drawn: Mapping) -> Float[np.ndarray,
     """Mean score of a pattern over the places that were drawn for it; NaN where none were."""
     if pattern.name not in drawn:
         return _none(maps)
-    return _mean_of_known(np.stack([pattern.on_pairs(maps, pairs) for pairs in drawn[pattern.name]]))
+    return _mean_of_known(
+        np.stack([pattern.on_pairs(maps, pairs) for pairs in drawn[pattern.name]])
+    )
 
 
 def _mean_of_known(drawn: Float[np.ndarray, "draw head"]) -> Float[np.ndarray, " head"]:

@@ -12,7 +12,8 @@ from headscope.record import Layer
 
 @dataclass(frozen=True)
 class Units:
-    """The parts that add up to a score, one neuron each but where rotary positions turn two of them together.
+    """The parts that add up to a score, one neuron each but where rotary positions turn two of them
+    together.
 
     Args:
         members: the features of each unit, numbered within the head.
@@ -25,10 +26,14 @@ class Units:
     def __len__(self) -> int:
         return len(self.members)
 
-    def summed(self, scores: Float[np.ndarray, "head query feature"]) -> Float[np.ndarray, "head query unit"]:
+    def summed(
+        self, scores: Float[np.ndarray, "head query feature"]
+    ) -> Float[np.ndarray, "head query unit"]:
         """What each unit adds, from what each feature adds."""
         first = scores[..., [member[0] for member in self.members]]
-        second = [(number, member[1]) for number, member in enumerate(self.members) if len(member) == 2]
+        second = [
+            (number, member[1]) for number, member in enumerate(self.members) if len(member) == 2
+        ]
         if second:
             numbers, features = zip(*second, strict=True)
             first[..., list(numbers)] += scores[..., list(features)]
@@ -37,14 +42,19 @@ class Units:
     def name(self, unit: int) -> str:
         """``"neuron 5"``, or ``"pair 3 (features 3, 19)"``."""
         member = self.members[unit]
-        return f"neuron {member[0]}" if len(member) == 1 else f"pair {unit} (features {member[0]}, {member[1]})"
+        return (
+            f"neuron {member[0]}"
+            if len(member) == 1
+            else f"pair {unit} (features {member[0]}, {member[1]})"
+        )
 
 
 def units_of(layer: Layer) -> Units:
-    """The units of a layer's heads; pairs first where positions are rotary, then what they leave alone.
+    """The units of a layer's heads; pairs first where positions are rotary, then what they leave
+    alone.
 
-    Two features that are turned together have no share of their own in a score: which of them carries it depends on
-    the position, their sum on the distance alone.
+    Two features that are turned together have no share of their own in a score: which of them
+    carries it depends on the position, their sum on the distance alone.
 
     Example:
         >>> units_of(Layer(layer=0, queries=np.ones((1, 2, 3)), keys=np.ones((1, 2, 3)))).members

@@ -28,7 +28,9 @@ NUMBERS = (
     "longer_tokens",
 )
 MARGIN = 0.1
-"""Least excess over the baseline; ours. What heads with random weights reach: benchmarks/false_labels.py."""
+"""Least excess over the baseline; ours. What heads with random weights reach:
+benchmarks/false_labels.py.
+"""
 RUNS = "runs of repeated tokens"
 FACTOR = 1.5
 """How much longer the longer half of the texts must be for a score at two lengths."""
@@ -50,23 +52,27 @@ class Label:
         baseline: mean of the strongest baseline, chosen text by text.
         against: the baselines it was compared with.
         excess: mean over texts of score less baseline.
-        excess_low: lower end of its bootstrap interval, score and baseline paired by text; NaN for one text.
+        excess_low: lower end of its bootstrap interval, score and baseline paired by text; NaN for
+            one text.
         excess_high: upper end.
-        effect: Cohen's d of score and baseline, paired by text; infinite where all texts differ alike.
+        effect: Cohen's d of score and baseline, paired by text; infinite where all texts differ
+            alike.
         texts: how many texts can show the pattern.
         threshold: what the score must reach.
-        p: of scores that far above the baseline by chance; NaN for one text. Read anything below 0.001 as that: see
-            `headscope.evidence.p_above`.
+        p: of scores that far above the baseline by chance; NaN for one text. Read anything below
+            0.001 as that: see `headscope.evidence.p_above`.
         corrected: p corrected for all heads and patterns tried.
-        shorter: mean score on the shorter half of the texts; NaN where the halves are of about one length.
+        shorter: mean score on the shorter half of the texts; NaN where the halves are of about one
+            length.
         shorter_tokens: their median length in tokens.
         longer: mean score on the longer half.
         longer_tokens: their median length in tokens.
-        holds: whether the label is given: score at the threshold or above, lower end of the excess above the margin,
-            corrected p below alpha.
-        candidate: whether score and excess are high enough, but on too few texts to tell; in a study of several texts
-            on two at least.
-        only_one_text: whether it is a candidate in a study of one text, of which nothing can be said.
+        holds: whether the label is given: score at the threshold or above, lower end of the excess
+            above the margin, corrected p below alpha.
+        candidate: whether score and excess are high enough, but on too few texts to tell; in a
+            study of several texts on two at least.
+        only_one_text: whether it is a candidate in a study of one text, of which nothing can be
+            said.
     """
 
     layer: int
@@ -96,20 +102,33 @@ class Label:
 
     @property
     def short(self) -> str:
-        """Name and score with its interval; and the length at which it stays below the threshold, if any."""
+        """Name and score with its interval; and the length at which it stays below the threshold,
+        if any.
+        """
         sure = "" if np.isnan(self.low) else f" [{self.low:.2f}, {self.high:.2f}]"
         halves = ((self.shorter, self.shorter_tokens), (self.longer, self.longer_tokens))
-        below = [f"{score:.2f} at {tokens:.0f} tokens" for score, tokens in halves if score < self.threshold]
+        below = [
+            f"{score:.2f} at {tokens:.0f} tokens"
+            for score, tokens in halves
+            if score < self.threshold
+        ]
         lost = f" ({', '.join(below)})" if below and self.score >= self.threshold else ""
         return f"{self.pattern} {self.score:.2f}{sure}{lost}"
 
     def __str__(self) -> str:
         sure = "" if np.isnan(self.low) else f" [{self.low:.2f}, {self.high:.2f}]"
-        excess = "" if np.isnan(self.excess_low) else f", {self.excess:+.2f} [{self.excess_low:.2f}, "
+        excess = (
+            "" if np.isnan(self.excess_low) else f", {self.excess:+.2f} [{self.excess_low:.2f}, "
+        )
         excess += f"{self.excess_high:.2f}]" if excess else ""
-        effect = "" if np.isnan(self.effect) else f", d {self.effect:.1f}, p {p_shown(self.corrected)}"
+        effect = (
+            "" if np.isnan(self.effect) else f", d {self.effect:.1f}, p {p_shown(self.corrected)}"
+        )
         seen = "seen on one text only" if self.texts == 1 else f"{self.texts} {self.on}"
-        told = f"{self.pattern} {self.score:.2f}{sure} against {self.baseline:.2f}{excess}{effect}, {seen}"
+        told = (
+            f"{self.pattern} {self.score:.2f}{sure} against {self.baseline:.2f}{excess}{effect}, "
+            f"{seen}"
+        )
         return f"{told}{self._lengths}{self._mark}"
 
     @property
@@ -130,9 +149,17 @@ FIELDS = tuple(field.name for field in fields(Label))
 
 
 def labels_of(
-    tally: Tally, *, confidence: float, alpha: float, correction: str, margin: float, levels: dict[str, float]
+    tally: Tally,
+    *,
+    confidence: float,
+    alpha: float,
+    correction: str,
+    margin: float,
+    levels: dict[str, float],
 ) -> tuple[Label, ...]:
-    """The label of every pattern and head that some text can show, in the order of patterns and heads."""
+    """The label of every pattern and head that some text can show, in the order of patterns and
+    heads.
+    """
     evidence = []
     for pattern in tally.patterns:
         scores, against = tally.judged(pattern)
@@ -143,7 +170,12 @@ def labels_of(
     if not evidence:
         return ()
     p = CORRECTIONS[correction](np.stack([each["p"] for each in evidence]))
-    rule = _Rule(alpha, margin, texts_needed(int((~np.isnan(p)).sum()), alpha, correction), tally.statistic.documents)
+    rule = _Rule(
+        alpha,
+        margin,
+        texts_needed(int((~np.isnan(p)).sum()), alpha, correction),
+        tally.statistic.documents,
+    )
     labels = []
     for pattern, each, corrected in zip(tally.patterns, evidence, p, strict=True):
         columns = each | {"corrected": corrected}
@@ -156,10 +188,11 @@ def labels_of(
 
 
 def texts_needed(tests: int, alpha: float, correction: str) -> int:
-    """How many texts any label needs: the least p of n texts is 2^-n, before the correction for so many tests.
+    """How many texts any label needs: the least p of n texts is 2^-n, before the correction for so
+    many tests.
 
-    After Holm the smallest p is multiplied by the number of tests; after Benjamini and Hochberg, where all are as small
-    as can be, by nothing.
+    After Holm the smallest p is multiplied by the number of tests; after Benjamini and Hochberg,
+    where all are as small as can be, by nothing.
     """
     factor = max(tests, 1) if correction == "holm" else 1
     return int(np.floor(np.log2(factor / alpha))) + 1
@@ -183,7 +216,10 @@ class _Rule:
 
 
 def _evidence(
-    scores: np.ndarray, against: dict[str, np.ndarray], confidence: float, groups: tuple[str | None, ...] | None
+    scores: np.ndarray,
+    against: dict[str, np.ndarray],
+    confidence: float,
+    groups: tuple[str | None, ...] | None,
 ) -> dict:
     known = {name: values for name, values in against.items() if not np.isnan(values).all()}
     highest = np.full(scores.shape, -np.inf)
@@ -208,7 +244,9 @@ def _evidence(
 
 
 def _at_two_lengths(scores: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean scores of the shorter and the longer half of the texts that show a pattern; NaN where they are alike."""
+    """Mean scores of the shorter and the longer half of the texts that show a pattern; NaN where
+    they are alike.
+    """
     nothing = np.full(scores.shape[1], np.nan)
     parts = dict.fromkeys(("shorter", "shorter_tokens", "longer", "longer_tokens"), nothing)
     shown = ~np.isnan(scores).all(axis=1) & ~np.isnan(lengths)
@@ -231,7 +269,8 @@ def _label(cell: tuple[int, int], pattern: Pattern, each: dict, rule: _Rule) -> 
     texts = int(each["texts"])
     reached = bool(each["score"] >= pattern.threshold and each["excess"] > rule.margin)
     sure = bool(each["excess_low"] > rule.margin and each["corrected"] < rule.alpha)
-    # texts of one document count once, so no label can rest on more of them than there are documents
+    # texts of one document count once, so no label can rest on more of them than there are
+    # documents
     independent = texts if each["on"] == RUNS else min(texts, rule.texts)
     candidate = reached and not sure and independent < rule.needed and texts >= min(2, rule.texts)
     return Label(

@@ -8,7 +8,9 @@ from typing import Any
 from headscope.errors import RecordError
 from headscope.record import Record, Stack
 
-WANTED = "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
+WANTED = (
+    "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
+)
 
 
 def parse_records(records: Any, name: str) -> Iterator[Record]:
@@ -27,16 +29,21 @@ def parse_records(records: Any, name: str) -> Iterator[Record]:
         raise RecordError(f"{name} was given a {type(records).__name__}; {WANTED}")
     for record in records:
         if not isinstance(record, Record):
-            raise RecordError(f"{name} was given a {type(record).__name__} among the records; {WANTED}")
+            raise RecordError(
+                f"{name} was given a {type(record).__name__} among the records; {WANTED}"
+            )
         yield record
 
 
-def with_groups(records: Any, groups: Iterable[Any] | None, name: str) -> Iterator[tuple[Record, Any]]:
+def with_groups(
+    records: Any, groups: Iterable[Any] | None, name: str
+) -> Iterator[tuple[Record, Any]]:
     """Each record with the document that its text is of; None where none is given.
 
     Args:
         records: one record, or several.
-        groups: as many documents, by name or number; may be a generator that is asked after each record.
+        groups: as many documents, by name or number; may be a generator that is asked after each
+            record.
         name: of the function they were given to.
 
     Raises:
@@ -50,14 +57,20 @@ def with_groups(records: Any, groups: Iterable[Any] | None, name: str) -> Iterat
         count += 1
         group = next(rest, rest)
         if group is rest:
-            raise RecordError(f"{name} was given {count - 1} groups, and more records; give one for each record")
+            raise RecordError(
+                f"{name} was given {count - 1} groups, and more records; give one for each record"
+            )
         yield record, group
     if next(rest, rest) is not rest:
-        raise RecordError(f"{name} was given more groups than its {count} records; give one for each record")
+        raise RecordError(
+            f"{name} was given more groups than its {count} records; give one for each record"
+        )
 
 
 class OneModel:
-    """Studies that count records one by one: those of one model and stack, however alike the heads of others are."""
+    """Studies that count records one by one: those of one model and stack, however alike the heads
+    of others are.
+    """
 
     model: str
     """Name of the model; empty where nobody knows."""
@@ -76,14 +89,15 @@ class OneModel:
         before = self._source or (self.model, "", stack.name)
         if source != before:
             raise RecordError(
-                f"Text {text!r} is of {_said(source)}, the texts before it of {_said(before)}; records of one "
-                "model and one stack are counted together"
+                f"Text {text!r} is of {_said(source)}, the texts before it of {_said(before)}; "
+                "records of one model and one stack are counted together"
             )
         # records of bare weights, and of earlier versions, do not say which weights theirs are
         if record.model.weights and self._weights and record.model.weights != self._weights:
             raise RecordError(
-                f"Text {text!r} is of {_said(source)}, but of other weights than the texts before it (another "
-                "checkpoint, or the model was changed meanwhile); records of one model are counted together"
+                f"Text {text!r} is of {_said(source)}, but of other weights than the texts before "
+                "it (another checkpoint, or the model was changed meanwhile); records of one "
+                "model are counted together"
             )
         self._weights = self._weights or record.model.weights
 
@@ -94,9 +108,14 @@ class OneModel:
             RecordError: naming both.
         """
         if self.model and other.model and self.model != other.model:
-            raise RecordError(f"One was counted of {self.model}, the other of {other.model}; they cannot be added up")
+            raise RecordError(
+                f"One was counted of {self.model}, the other of {other.model}; they cannot be "
+                "added up"
+            )
         if self._weights and other._weights and self._weights != other._weights:
-            raise RecordError(f"Both were counted of {self.model}, but of other weights; they cannot be added up")
+            raise RecordError(
+                f"Both were counted of {self.model}, but of other weights; they cannot be added up"
+            )
 
 
 def _said(source: tuple[str, str, str]) -> str:

@@ -1,7 +1,12 @@
 """What attention is here: the data, frozen and checked; NumPy only."""
 
 from headscope.record._checks import check_finite
-from headscope.record._contributions import CONTRIBUTION_KINDS, CONTRIBUTIONS, ContributionKind, Contributions
+from headscope.record._contributions import (
+    CONTRIBUTION_KINDS,
+    CONTRIBUTIONS,
+    ContributionKind,
+    Contributions,
+)
 from headscope.record._facts import ModelFacts
 from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens

@@ -18,12 +18,15 @@ TOLERANCE = 1e-4
 HALF_TOLERANCE = 3e-2
 """As `headscope.capture` allows: of a weight, or of the largest output."""
 FAR = 10
-"""How many times nearer a fitted scale or a mask with holes must come than a likely one, so as not to follow noise."""
+"""How many times nearer a fitted scale or a mask with holes must come than a likely one, so as not
+to follow noise.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kept:
-    """What a library kept of one layer: axes already ours, the parts not yet compared with each other.
+    """What a library kept of one layer: axes already ours, the parts not yet compared with each
+    other.
 
     Args:
         name: what to call the layer in messages.
@@ -34,7 +37,8 @@ class Kept:
         keys: ``[kv_head key feature]``, after positions are applied.
         values: ``[kv_head key feature]``.
         output: ``[head query feature]``, weights times values, before the output projection.
-        scores: ``[head query key]``, what is said to have gone into the softmax; believed only if it gives the weights.
+        scores: ``[head query key]``, what is said to have gone into the softmax; believed only if
+            it gives the weights.
         scales: what scores may have been multiplied by; the first that fits best is taken.
         soft_cap: as in `Layer`.
         bias: as in `Layer`.
@@ -66,7 +70,8 @@ class Kept:
 
 
 def layer_of(kept: Kept) -> Layer:
-    """The layer, after its parts were found to agree: queries and keys with weights, weights and values with output.
+    """The layer, after its parts were found to agree: queries and keys with weights, weights and
+    values with output.
 
     Raises:
         RecordError: where they do not, naming the difference.
@@ -79,7 +84,9 @@ def layer_of(kept: Kept) -> Layer:
     elif kept.weights is not None:
         kept = replace(kept, queries=None, keys=None, visible=_likeliest_mask(kept))
     else:
-        raise RecordError(f"{kept.name} holds neither weights nor queries and keys; save the attention weights")
+        raise RecordError(
+            f"{kept.name} holds neither weights nor queries and keys; save the attention weights"
+        )
     return Layer(
         layer=kept.layer,
         weights=kept.weights,
@@ -98,7 +105,9 @@ def layer_of(kept: Kept) -> Layer:
 
 
 def _explained(kept: Kept) -> Kept:
-    """With the scale, the mask and, if needed, the bias under which queries and keys give the weights."""
+    """With the scale, the mask and, if needed, the bias under which queries and keys give the
+    weights.
+    """
     found, difference, least = kept, np.inf, np.inf
     for trial, unlikely in _trials(kept):
         away = _difference(trial)
@@ -115,10 +124,11 @@ def _explained(kept: Kept) -> Kept:
         return found
     what = "weights" if kept.weights is not None else "output"
     raise RecordError(
-        f"{kept.name}: softmax(queries . keys) differs from the {what} kept with them by {difference:.2g} (allowed "
-        f"{kept.tolerance:.0g}). Either the values were changed on the way, or the model does something to queries, "
-        "keys or scores that the library did not keep (positions, norms, a bias, a sink); leave queries and keys out "
-        "to keep the weights alone"
+        f"{kept.name}: softmax(queries . keys) differs from the {what} kept with them by "
+        f"{difference:.2g} (allowed {kept.tolerance:.0g}). Either the values were changed on the "
+        "way, or the model does something to queries, keys or scores that the library did not "
+        "keep (positions, norms, a bias, a sink); leave queries and keys out to keep the weights "
+        "alone"
     )
 
 
@@ -134,7 +144,9 @@ def _trials(kept: Kept) -> Iterator[tuple[Kept, int]]:
 
 
 def _with_sinks(kept: Kept) -> Kept:
-    """With the one logit of each head that makes its rows fall short of 1 as they do, if they do."""
+    """With the one logit of each head that makes its rows fall short of 1 as they do, if they
+    do.
+    """
     if kept.weights is None or kept.sinks is not None:
         return kept
     total = kept.weights.sum(axis=-1, dtype=np.float64)
@@ -146,12 +158,16 @@ def _with_sinks(kept: Kept) -> Kept:
     logits = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
     missing = np.maximum(1 - total, 1e-12)
     clearest = np.argmax(total * missing, axis=-1)[:, None]
-    found = np.take_along_axis(logits + np.log(missing / np.maximum(total, 1e-12)), clearest, axis=-1)[:, 0]
+    found = np.take_along_axis(
+        logits + np.log(missing / np.maximum(total, 1e-12)), clearest, axis=-1
+    )[:, 0]
     return replace(kept, sinks=found.astype(np.float32))
 
 
 def _masks(kept: Kept) -> list[np.ndarray | None]:
-    """The masks that the weights allow; a weight may be zero because it is masked, or because it is too small."""
+    """The masks that the weights allow; a weight may be zero because it is masked, or because it is
+    too small.
+    """
     if kept.visible is not None:
         return [kept.visible]
     shape = _size(kept)
@@ -162,8 +178,8 @@ def _masks(kept: Kept) -> list[np.ndarray | None]:
     if not seen.any(axis=1).all():
         query = int(np.argmin(seen.any(axis=1)))
         raise RecordError(
-            f"{kept.name}: query {query} gives weight to no key at all; for padding, say where the tokens are, such as "
-            "positions=slice(2, None) after two of padding"
+            f"{kept.name}: query {query} gives weight to no key at all; for padding, say where "
+            "the tokens are, such as positions=slice(2, None) after two of padding"
         )
     if seen.all():
         return [None]
@@ -173,7 +189,9 @@ def _masks(kept: Kept) -> list[np.ndarray | None]:
 
 
 def _likeliest_mask(kept: Kept) -> np.ndarray | None:
-    """The mask, where there are no queries and keys to try it on: stray zeros are taken for small weights."""
+    """The mask, where there are no queries and keys to try it on: stray zeros are taken for small
+    weights.
+    """
     widest, *others = _masks(kept)
     for mask in others:
         alone = Layer(layer=kept.layer, weights=kept.weights, visible=mask, sinks=kept.sinks)
@@ -186,12 +204,16 @@ def _size(kept: Kept) -> tuple[int, int]:
     if kept.weights is not None:
         return kept.weights.shape[1], kept.weights.shape[2]
     if kept.queries is None or kept.keys is None:
-        raise RecordError(f"{kept.name} holds neither weights nor queries and keys; save the attention weights")
+        raise RecordError(
+            f"{kept.name} holds neither weights nor queries and keys; save the attention weights"
+        )
     return kept.queries.shape[1], kept.keys.shape[1]
 
 
 def _fitted(kept: Kept) -> tuple[float, ...]:
-    """The scale by which ``q . k`` comes nearest to the kept scores, for models with one of their own (Gemma 2)."""
+    """The scale by which ``q . k`` comes nearest to the kept scores, for models with one of their
+    own (Gemma 2).
+    """
     if kept.scores is None or kept.weights is None:
         return ()
     products = _capped(replace(kept, scales=(1.0,), soft_cap=None))
@@ -207,18 +229,27 @@ def _fitted(kept: Kept) -> tuple[float, ...]:
 def _capped(kept: Kept) -> np.ndarray:
     """Scores from queries and keys before bias and mask, ``[head query key]``."""
     queries, keys = kept.queries, kept.keys
-    if queries is None or keys is None or queries.shape[0] % keys.shape[0] or queries.shape[2] != keys.shape[2]:
+    if (
+        queries is None
+        or keys is None
+        or queries.shape[0] % keys.shape[0]
+        or queries.shape[2] != keys.shape[2]
+    ):
         shapes = [None if array is None else array.shape for array in (queries, keys)]
         raise RecordError(
-            f"{kept.name}: queries {shapes[0]} and keys {shapes[1]} do not fit together; wanted are "
-            "[head query feature] and [kv_head key feature]"
+            f"{kept.name}: queries {shapes[0]} and keys {shapes[1]} do not fit together; wanted "
+            "are [head query feature] and [kv_head key feature]"
         )
-    scores = scores_of(queries, _shared(keys, queries.shape[0]), scale=kept.scales[0], soft_cap=kept.soft_cap)
+    scores = scores_of(
+        queries, _shared(keys, queries.shape[0]), scale=kept.scales[0], soft_cap=kept.soft_cap
+    )
     for name in ("weights", "scores", "visible"):
         array = getattr(kept, name)
         if array is not None:
             ours = scores.shape[-array.ndim :]
-            _check_same(ours, array.shape, f"{kept.name}: queries and keys give", f"{name} were kept")
+            _check_same(
+                ours, array.shape, f"{kept.name}: queries and keys give", f"{name} were kept"
+            )
     return scores
 
 
@@ -230,28 +261,33 @@ def _recomputed(kept: Kept) -> np.ndarray:
 
 
 def _difference(kept: Kept) -> float:
-    """Largest difference of the recomputed weights from the kept ones, or else of the output in units of its size."""
+    """Largest difference of the recomputed weights from the kept ones, or else of the output in
+    units of its size.
+    """
     weights = _recomputed(kept)
     if kept.weights is not None:
         return float(np.abs(weights - kept.weights).max())
     if kept.values is None or kept.output is None:
         raise RecordError(
-            f"{kept.name} holds queries and keys, but nothing to check them against; save the attention weights, or "
-            "values and the output of the heads"
+            f"{kept.name} holds queries and keys, but nothing to check them against; save the "
+            "attention weights, or values and the output of the heads"
         )
     return _away(replace(kept, weights=weights)) / max(float(np.abs(kept.output).max()), 1e-30)
 
 
 def _verified(kept: Kept) -> dict[str, Any]:
-    """Largest difference of weights times values from the output, where they were kept, as arguments of a `Layer`."""
+    """Largest difference of weights times values from the output, where they were kept, as
+    arguments of a `Layer`.
+    """
     if kept.values is None or kept.output is None:
         return {}
     away, largest = _away(kept), float(np.abs(kept.output).max())
     if not away <= kept.tolerance * largest:
         raise RecordError(
-            f"{kept.name}: weights times values differ from the output of the heads by {away:.2g} (allowed "
-            f"{kept.tolerance * largest:.1g}). Either the values were changed on the way, or the model does something "
-            "to them afterwards (a gate, a norm); leave the output out to keep the weights unverified"
+            f"{kept.name}: weights times values differ from the output of the heads by {away:.2g} "
+            f"(allowed {kept.tolerance * largest:.1g}). Either the values were changed on the "
+            "way, or the model does something to them afterwards (a gate, a norm); leave the "
+            "output out to keep the weights unverified"
         )
     limit = kept.tolerance * largest
     return {"verified": away, "verified_against": "attention output", "verified_limit": limit}
@@ -264,13 +300,17 @@ def _away(kept: Kept) -> float:
         raise RecordError(f"{kept.name}: weights {weights.shape} do not fit values {values.shape}")
     ours = weights.astype(np.float64) @ _shared(values, weights.shape[0])
     output = np.asarray(kept.output)
-    _check_same(ours.shape, output.shape, f"{kept.name}: weights times values are", "outputs were kept")
+    _check_same(
+        ours.shape, output.shape, f"{kept.name}: weights times values are", "outputs were kept"
+    )
     return float(np.abs(ours - output).max())
 
 
 def _check_same(ours: tuple[int, ...], theirs: tuple[int, ...], before: str, after: str) -> None:
     if ours != theirs:
-        raise RecordError(f"{before} {ours}, but {theirs} {after}; are they of the same layer and text?")
+        raise RecordError(
+            f"{before} {ours}, but {theirs} {after}; are they of the same layer and text?"
+        )
 
 
 def _shared(array: np.ndarray, heads: int) -> np.ndarray:

@@ -11,7 +11,9 @@ from headscope.errors import RecordError
 from headscope.record._stored import Stored
 
 ROW_SUM_TOLERANCE = 5e-3
-"""How far a row may be from 1; weights that a model computed in bfloat16 are off by up to 2.5e-3."""
+"""How far a row may be from 1; weights that a model computed in bfloat16 are off by up to
+2.5e-3.
+"""
 
 BLOCK = 2**17
 """Weights that are looked at together."""
@@ -29,7 +31,9 @@ def frozen(array: np.ndarray | Stored) -> Any:
 
 
 def is_on_disk(array: np.ndarray | Stored) -> bool:
-    """Whether the array is in a file (or a window on one), so that its values are checked when they are read."""
+    """Whether the array is in a file (or a window on one), so that its values are checked when they
+    are read.
+    """
     if isinstance(array, Stored):
         return True
     while not isinstance(array, np.memmap):
@@ -50,7 +54,8 @@ def check_floats(array: np.ndarray | Stored, name: str, shape: tuple[int, ...], 
         raise RecordError(f"{name} must be a NumPy array of floating point, not {given}")
     if array.shape != shape:
         raise RecordError(
-            f"{name} has shape {array.shape}, but [{axes}] is {shape}; do the tokens belong to this array?"
+            f"{name} has shape {array.shape}, but [{axes}] is {shape}; do the tokens belong to "
+            "this array?"
         )
 
 
@@ -58,7 +63,9 @@ def check_finite(array: np.ndarray, name: str) -> None:
     """Raise where a value is NaN or infinite."""
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise RecordError(f"{name} holds {array[where]} at {list(where)}; every value must be finite")
+        raise RecordError(
+            f"{name} holds {array[where]} at {list(where)}; every value must be finite"
+        )
 
 
 def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarray) -> None:
@@ -71,12 +78,15 @@ def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarr
         dead: axes query; True where a query may look at nothing and its row is all zero.
     """
     sums, smallest = _sums_and_smallest(weights)
-    if not np.isfinite(sums).all():  # what is not finite makes its row so; no array of the same size is needed
+    if not np.isfinite(
+        sums
+    ).all():  # what is not finite makes its row so; no array of the same size is needed
         check_finite(weights, name)
     if smallest < 0:
         where = tuple(int(i) for i in np.argwhere(weights < 0)[0])
         raise RecordError(
-            f"{name} holds the negative weight {weights[where]:.3g} at {list(where)}; are these scores before softmax?"
+            f"{name} holds the negative weight {weights[where]:.3g} at {list(where)}; are these "
+            "scores before softmax?"
         )
     low, high = (0.0 if sinks else 1 - ROW_SUM_TOLERANCE), 1 + ROW_SUM_TOLERANCE
     wrong = ~dead[None, :] & ((sums < low) | (sums > high))
@@ -85,14 +95,20 @@ def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarr
         hint = (
             "the axes must be [head query key]"
             if abs(weights[head, :, query].sum() - 1) < ROW_SUM_TOLERANCE
-            else "rows must sum to 1 over the keys; for padding, cut the padded tokens off; where only part of each "
-            "row was kept, give from_weights(..., partial=True)"
+            else (
+                "rows must sum to 1 over the keys; for padding, cut the padded tokens off; where "
+                "only part of each row was kept, give from_weights(..., partial=True)"
+            )
         )
-        raise RecordError(f"{name}: head {head}, query {query} sums to {sums[head, query]:.4g}; {hint}")
+        raise RecordError(
+            f"{name}: head {head}, query {query} sums to {sums[head, query]:.4g}; {hint}"
+        )
 
 
 def _sums_and_smallest(weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Sums of the rows ``[head query]`` and the smallest weight, in blocks that stay in the processor's cache."""
+    """Sums of the rows ``[head query]`` and the smallest weight, in blocks that stay in the
+    processor's cache.
+    """
     heads, queries, keys = weights.shape
     sums, smallest = np.empty((heads, queries), np.promote_types(weights.dtype, np.float32)), 0.0
     rows = max(1, BLOCK // max(1, keys))
@@ -107,8 +123,9 @@ def _sums_and_smallest(weights: np.ndarray) -> tuple[np.ndarray, float]:
 def _widened(block: np.ndarray) -> np.ndarray:
     """The numbers in single precision or better.
 
-    NumPy widens half precision number by number. Where none is negative, infinite or NaN, their bits, shifted, are
-    those of the single-precision numbers 2^112 times smaller: exact, and five times faster.
+    NumPy widens half precision number by number. Where none is negative, infinite or NaN, their
+    bits, shifted, are those of the single-precision numbers 2^112 times smaller: exact, and five
+    times faster.
     """
     if block.dtype == np.float16:
         bits = block.view(np.uint16)
@@ -124,4 +141,6 @@ def check_number(what: str, given: Any) -> None:
         RecordError: with what was given.
     """
     if isinstance(given, bool | np.bool_) or not isinstance(given, Integral):
-        raise RecordError(f"{what} is {given!r}; give one whole number from 0, or none at all for all of them")
+        raise RecordError(
+            f"{what} is {given!r}; give one whole number from 0, or none at all for all of them"
+        )

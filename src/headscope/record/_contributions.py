@@ -18,27 +18,33 @@ from headscope.record._stored import Array, array_field, held
 ContributionKind = Literal["attention", "residual", "output", "alti", "globenc"]
 CONTRIBUTION_KINDS: tuple[ContributionKind, ...] = get_args(ContributionKind)
 MIXING = ("mixing_attention", "mixing_residual", "mixing_output")
-CONTRIBUTIONS = dict.fromkeys(CONTRIBUTION_KINDS, "query key") | dict.fromkeys((*MIXING, "own"), "query")
+CONTRIBUTIONS = dict.fromkeys(CONTRIBUTION_KINDS, "query key") | dict.fromkeys(
+    (*MIXING, "own"), "query"
+)
 """The arrays that contributions may hold, and their axes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Contributions(Copied):
-    """Norms of the vectors that the keys of a layer add to its queries, all heads together; see `headscope.norms`.
+    """Norms of the vectors that the keys of a layer add to its queries, all heads together; see
+    `headscope.norms`.
 
     Args:
         attention: ``[query key]``, Attn-N: norms of ``sum_h a f(x_j)``.
-        residual: ``[query key]``, AttnRes-N: the same, with the residual added where a token looks at itself.
+        residual: ``[query key]``, AttnRes-N: the same, with the residual added where a token looks
+            at itself.
         output: ``[query key]``, AttnResLn-N: the same after the norm that follows.
         alti: ``[query key]``, shares by the distance to the whole (rows sum to 1).
         globenc: ``[query key]``, ``output`` after the second norm of a post-norm layer.
-        own: ``[query]``, norm of what a query's own residual adds to ``output``, where queries are not the keys (cross
-            attention); None where it is in the diagonal.
-        mixing_attention: ``[query]``, share that the other tokens have in ``attention``, by vectors.
+        own: ``[query]``, norm of what a query's own residual adds to ``output``, where queries are
+            not the keys (cross attention); None where it is in the diagonal.
+        mixing_attention: ``[query]``, share that the other tokens have in ``attention``, by
+            vectors.
         mixing_residual: ``[query]``, in ``residual``.
         mixing_output: ``[query]``, in ``output``.
         expansion: rate at which f stretches vectors, from the weights of the model alone.
-        decomposes: which vector of the model the pieces of ``output`` (or ``residual``) sum to, in a sentence.
+        decomposes: which vector of the model the pieces of ``output`` (or ``residual``) sum to, in
+            a sentence.
         verified: largest difference between the sum of the pieces and the model's own vector.
         missing: why a kind is not there, by kind.
 
@@ -62,7 +68,9 @@ class Contributions(Copied):
 
     def __post_init__(self) -> None:
         given = {name: held(self, name) for name in CONTRIBUTIONS if held(self, name) is not None}
-        size = next((array.shape for name, array in given.items() if name in CONTRIBUTION_KINDS), None)
+        size = next(
+            (array.shape for name, array in given.items() if name in CONTRIBUTION_KINDS), None
+        )
         for name, array in given.items():
             shape = array.shape
             if size is not None:
@@ -71,12 +79,15 @@ class Contributions(Copied):
             if not is_on_disk(array):
                 check_finite(array, f"{name} of contributions")
                 if array.min(initial=0.0) < 0:
-                    raise RecordError(f"{name} of contributions holds {array.min():.3g}; norms are not negative")
+                    raise RecordError(
+                        f"{name} of contributions holds {array.min():.3g}; norms are not negative"
+                    )
             object.__setattr__(self, name, frozen(array))
         unknown = set(self.missing) - set(CONTRIBUTION_KINDS)
         if unknown:
             raise RecordError(
-                f"Contributions are {', '.join(CONTRIBUTION_KINDS)}; nothing called {sorted(unknown)} can be missing"
+                f"Contributions are {', '.join(CONTRIBUTION_KINDS)}; nothing called "
+                f"{sorted(unknown)} can be missing"
             )
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
@@ -96,8 +107,12 @@ class Contributions(Copied):
             RecordError: where there is no such kind, or it is not there; the message says why.
         """
         if kind not in CONTRIBUTION_KINDS:
-            raise RecordError(f"There are no contributions {kind!r}; there are {', '.join(CONTRIBUTION_KINDS)}")
+            raise RecordError(
+                f"There are no contributions {kind!r}; there are {', '.join(CONTRIBUTION_KINDS)}"
+            )
         found = getattr(self, kind)
         if found is None:
-            raise RecordError(f"This layer has no contributions {kind!r}: {self.missing.get(kind, 'not kept')}")
+            raise RecordError(
+                f"This layer has no contributions {kind!r}: {self.missing.get(kind, 'not kept')}"
+            )
         return found

@@ -8,9 +8,11 @@ from typing import Any
 
 
 class Copied:
-    """A frozen dataclass that is pickled and copied by what it was made of, and checked again where it is made.
+    """A frozen dataclass that is pickled and copied by what it was made of, and checked again where
+    it is made.
 
-    Read-only mappings cannot be pickled, and arrays in a file would be read where that file may be another.
+    Read-only mappings cannot be pickled, and arrays in a file would be read where that file may be
+    another.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

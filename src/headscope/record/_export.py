@@ -27,7 +27,9 @@ def to_xarray(stack: Stack, layer: Any = None, head: Any = None) -> Any:
         "query_token": ("query", np.array(stack.query.labels)),
         "key_token": ("key", np.array(stack.key.labels)),
     }
-    found = xarray.DataArray(weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name})
+    found = xarray.DataArray(
+        weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name}
+    )
     for name, given in (("layer", layer), ("head", head)):
         if given is not None:
             found = found.isel({name: 0})
@@ -39,7 +41,9 @@ def to_pandas(stack: Stack, layer: Any = None, head: Any = None) -> Any:
     pandas = library("pandas")
     if layer is not None and head is not None:
         rows, columns = (
-            pandas.MultiIndex.from_arrays([range(len(side)), side.labels], names=[name, f"{name}_token"])
+            pandas.MultiIndex.from_arrays(
+                [range(len(side)), side.labels], names=[name, f"{name}_token"]
+            )
             for name, side in (("query", stack.query), ("key", stack.key))
         )
         return pandas.DataFrame(stack.weights(layer, head), index=rows, columns=columns)
@@ -56,7 +60,9 @@ def to_arrow(stack: Stack, layer: Any = None, head: Any = None) -> Any:
 
 
 def columns_of(stack: Stack, layer: Any = None, head: Any = None) -> dict[str, Any]:
-    """A row for each weight: layer, head, query, query_token, key, key_token, weight; one array for each column."""
+    """A row for each weight: layer, head, query, query_token, key, key_token, weight; one array for
+    each column.
+    """
     if layer is None and len({each.head_numbers for each in stack}) > 1 and not stack.is_whole:
         parts = [_columns(stack, each.layer, head) for each in stack]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -86,10 +92,14 @@ def _chosen(stack: Stack, layer: Any, head: Any) -> tuple[list[int], list[int], 
         layers = [stack.layer(number) for number in numbers]
         if len({each.head_numbers for each in layers}) > 1:
             raise RecordError(
-                f"Stack {stack.name!r} holds other heads in each layer ({_said(stack)}), which are no one array; take "
-                "them layer by layer, or as a table"
+                f"Stack {stack.name!r} holds other heads in each layer ({_said(stack)}), which "
+                "are no one array; take them layer by layer, or as a table"
             )
-        return numbers, list(layers[0].head_numbers), np.stack([each.held_weights() for each in layers])
+        return (
+            numbers,
+            list(layers[0].head_numbers),
+            np.stack([each.held_weights() for each in layers]),
+        )
     weights = stack.weights(layer, head)
     weights = weights[None] if layer is not None else weights
     weights = weights[:, None] if head is not None else weights

@@ -16,16 +16,21 @@ class ModelFacts:
     Args:
         name: hub name or folder.
         revision: commit of the hub repository, where known.
-        weights: tells its weights from those of other models of its name; empty where they were not looked at.
+        weights: tells its weights from those of other models of its name; empty where they were not
+            looked at.
         model_type: as in the configuration, such as ``"bert"``.
         class_name: such as ``"BertModel"``.
         implementation: how the model computed attention: ``"sdpa"``, ``"eager"`` ...
         dtype: of its weights, such as ``"float32"``.
-        device: where it ran, such as ``"cpu"`` or ``"cuda:0"``; of a model on several devices all of them.
-        quantization: how its weights were quantised, such as ``"bitsandbytes"``; empty where they were not.
-        positions: how it tells positions apart: ``"absolute"``, ``"rotary"``, ``"alibi"`` or ``"relative"``.
-        called_with: what a capture added to the model's arguments, other than the model's own default, such as
-            ``{"use_cache": False}``; empty where the model was called as its user would.
+        device: where it ran, such as ``"cpu"`` or ``"cuda:0"``; of a model on several devices all
+            of them.
+        quantization: how its weights were quantised, such as ``"bitsandbytes"``; empty where they
+            were not.
+        positions: how it tells positions apart: ``"absolute"``, ``"rotary"``, ``"alibi"`` or
+            ``"relative"``.
+        called_with: what a capture added to the model's arguments, other than the model's own
+            default, such as ``{"use_cache": False}``; empty where the model was called as its user
+            would.
         versions: the libraries that computed the record, such as ``{"torch": "2.13.0"}``.
     """
 
@@ -44,7 +49,9 @@ class ModelFacts:
 
     @property
     def ran(self) -> str:
-        """Where and how it ran, such as ``"cpu, float32, sdpa attention"``; empty where nothing is known."""
+        """Where and how it ran, such as ``"cpu, float32, sdpa attention"``; empty where nothing is
+        known.
+        """
         implementation = self.implementation and f"{self.implementation} attention"
         revision = f"revision {self.revision[:SHORT]}" if self.revision else ""
         parts = (self.device, self.dtype, self.quantization, implementation, revision)

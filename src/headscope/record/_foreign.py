@@ -33,7 +33,8 @@ class Cut:
         """A float array with these axes of our own; the value may have a batch axis before them.
 
         Raises:
-            RecordError: where it is no array, has other axes, or holds several texts and none was chosen.
+            RecordError: where it is no array, has other axes, or holds several texts and none was
+                chosen.
         """
         array = plain(value, name)
         wanted = len(axes.split())
@@ -41,7 +42,8 @@ class Cut:
             array = array[self._example(array.shape[0], name)]
         elif array.ndim != wanted:
             raise RecordError(
-                f"{name} has shape {array.shape}; wanted are the axes [{axes}], after a batch axis or not"
+                f"{name} has shape {array.shape}; wanted are the axes [{axes}], after a batch "
+                "axis or not"
             )
         if self.positions is None:
             return array
@@ -65,16 +67,21 @@ class Cut:
         if (lost > ROW_SUM_TOLERANCE).any():
             head, query = (int(i) for i in np.unravel_index(np.argmax(lost), lost.shape))
             raise RecordError(
-                f"{name}: head {head} gives {lost[head, query]:.2g} of the weight of query {query} to keys that "
-                "positions leave out; positions must be those of the whole text, without padding alone"
+                f"{name}: head {head} gives {lost[head, query]:.2g} of the weight of query "
+                f"{query} to keys that positions leave out; positions must be those of the whole "
+                "text, without padding alone"
             )
         return ours
 
     def _example(self, size: int, name: str) -> int:
         if self.example is None and size != 1:
-            raise RecordError(f"{name} holds a batch of {size} texts; say which with example=0, example=1 ...")
+            raise RecordError(
+                f"{name} holds a batch of {size} texts; say which with example=0, example=1 ..."
+            )
         if not 0 <= (self.example or 0) < size:
-            raise RecordError(f"{name} holds a batch of {size} texts, numbered from 0; there is no {self.example}")
+            raise RecordError(
+                f"{name} holds a batch of {size} texts, numbered from 0; there is no {self.example}"
+            )
         return self.example or 0
 
 
@@ -83,14 +90,20 @@ def _indices(positions: Positions) -> slice | np.ndarray:
 
 
 def plain(value: Any, name: str) -> np.ndarray:
-    """A float array of our own from a tensor, an array or a resolved proxy, float32 unless it was float64."""
+    """A float array of our own from a tensor, an array or a resolved proxy, float32 unless it was
+    float64.
+    """
     value = resolved(value)
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = value.float() if is_half(value) else value
         value = value.numpy()
     try:
-        return np.array(value, dtype=None if getattr(value, "dtype", None) == np.float64 else np.float32, order="C")
+        return np.array(
+            value,
+            dtype=None if getattr(value, "dtype", None) == np.float64 else np.float32,
+            order="C",
+        )
     except (TypeError, ValueError):
         raise RecordError(f"{name} is not an array of numbers but {type(value).__name__}") from None
 
@@ -116,10 +129,13 @@ def tokens_of(tokens: Pieces, text: str | None = None) -> Tokens:
 
 
 def check_tokens(layer: Layer, query: Tokens, key: Tokens) -> None:
-    """Raise unless the layer has one query and one key for each token, saying what is usually forgotten."""
+    """Raise unless the layer has one query and one key for each token, saying what is usually
+    forgotten.
+    """
     if layer.size != (len(query), len(key)):
         raise RecordError(
-            f"{layer.module} has {layer.size[0]} queries and {layer.size[1]} keys, but {len(query)} and {len(key)} "
-            "tokens were given; count the tokens that the tokenizer puts before and after the text, and for a padded "
-            "batch say where the tokens are, such as positions=slice(2, None) after two of padding"
+            f"{layer.module} has {layer.size[0]} queries and {layer.size[1]} keys, but "
+            f"{len(query)} and {len(key)} tokens were given; count the tokens that the tokenizer "
+            "puts before and after the text, and for a padded batch say where the tokens are, "
+            "such as positions=slice(2, None) after two of padding"
         )

@@ -13,7 +13,15 @@ from headscope.errors import RecordError
 from headscope.record._agreement import Kept, layer_of
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._facts import ModelFacts
-from headscope.record._foreign import Cut, Positions, check_tokens, is_half, plain, resolved, tokens_of
+from headscope.record._foreign import (
+    Cut,
+    Positions,
+    check_tokens,
+    is_half,
+    plain,
+    resolved,
+    tokens_of,
+)
 from headscope.record._layer import Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
@@ -45,29 +53,35 @@ def from_nnsight(
 ) -> Record:
     """A record from values that an nnsight trace saved, one for each layer.
 
-    ``saved`` is a list (None for a layer without), a dictionary from layer number or module path, or what
-    ``tracer.cache(modules=[...])`` gave. The value of a layer is one of
+    ``saved`` is a list (None for a layer without), a dictionary from layer number or module path,
+    or what ``tracer.cache(modules=[...])`` gave. The value of a layer is one of
 
     - the weights ``[batch head query key]``;
     - the output of an attention module, ``(output, weights)``;
-    - a dictionary of ``weights``, ``queries [batch head query feature]``, ``keys``, ``values``, ``output [batch query
-      head feature]`` before the output projection, ``scale``, ``soft_cap`` and ``sinks``, or some of them;
-    - a dictionary of the ``inputs`` and the ``output`` of the call of transformers' attention interface. It holds all
-      of these, and needs no eager attention: weights that sdpa does not give are recomputed.
+    - a dictionary of ``weights``, ``queries [batch head query feature]``, ``keys``, ``values``,
+      ``output [batch query head feature]`` before the output projection, ``scale``, ``soft_cap``
+      and ``sinks``, or some of them;
+    - a dictionary of the ``inputs`` and the ``output`` of the call of transformers' attention
+      interface. It holds all of these, and needs no eager attention: weights that sdpa does not
+      give are recomputed.
 
     Queries and keys must give the weights, and weights times values the output.
 
     Args:
-        saved: the values; for an encoder-decoder model a dictionary with ``encoder``, ``decoder`` and ``cross``.
-        tokens: the tokens, such as ``model.tokenizer.convert_ids_to_tokens(ids)``; of the encoder where there are two.
+        saved: the values; for an encoder-decoder model a dictionary with ``encoder``, ``decoder``
+            and ``cross``.
+        tokens: the tokens, such as ``model.tokenizer.convert_ids_to_tokens(ids)``; of the encoder
+            where there are two.
         text: the text of the tokens.
         decoder_tokens: tokens of the decoder of an encoder-decoder model.
         example: which text of a batch.
-        positions: where the tokens are in a padded batch, such as ``slice(2, None)`` after two of padding.
+        positions: where the tokens are in a padded batch, such as ``slice(2, None)`` after two of
+            padding.
         model: what to call the model.
 
     Raises:
-        RecordError: where there is nothing to read, tokens do not fit, or the parts of a layer do not agree.
+        RecordError: where there is nothing to read, tokens do not fit, or the parts of a layer do
+            not agree.
 
     Example:
         In a trace, ``model`` being a ``LanguageModel("gpt2", attn_implementation="eager")``::
@@ -84,21 +98,30 @@ def from_nnsight(
     split = isinstance(saved, Mapping) and bool(saved) and set(saved) <= set(STACKS)
     given = saved if split else {"self": saved}
     if positions is not None and split:
-        raise RecordError("positions are for models with one stack; cut what an encoder-decoder model gave yourself")
+        raise RecordError(
+            "positions are for models with one stack; cut what an encoder-decoder model gave "
+            "yourself"
+        )
     cut = Cut(example=example, positions=positions)
     first = tokens_of(tokens, text)
     second = None if decoder_tokens is None else tokens_of(decoder_tokens)
     if second is None and set(given) & {"decoder", "cross"}:
-        raise RecordError("from_nnsight: decoder or cross attention was given without decoder_tokens")
+        raise RecordError(
+            "from_nnsight: decoder or cross attention was given without decoder_tokens"
+        )
     stacks = {}
     for name, values in given.items():
         query = first if second is None or name in ("self", "encoder") else second
         key = query if name != "cross" else first
-        layers = tuple(_layer(number, where, _parts(value, where), cut) for number, where, value in _numbered(values))
+        layers = tuple(
+            _layer(number, where, _parts(value, where), cut)
+            for number, where, value in _numbered(values)
+        )
         if not layers:
             raise RecordError(
-                f"{name} attention is empty: every value is None. Under sdpa modules return no weights; load the model "
-                "with attn_implementation='eager', or save the inputs and the output of the attention interface's call"
+                f"{name} attention is empty: every value is None. Under sdpa modules return no "
+                "weights; load the model with attn_implementation='eager', or save the inputs "
+                "and the output of the attention interface's call"
             )
         for layer in layers:
             check_tokens(layer, query, key)
@@ -116,8 +139,9 @@ def _numbered(saved: Any) -> Iterator[tuple[int, str, Any]]:
     for number, name, value in sorted(values, key=lambda entry: entry[0]):
         if number in seen:
             raise RecordError(
-                f"{seen[number]!r} and {name!r} are both layer {number}; give one attention module for each layer, and "
-                "those of an encoder-decoder model as {'encoder': ..., 'decoder': ..., 'cross': ...}"
+                f"{seen[number]!r} and {name!r} are both layer {number}; give one attention "
+                "module for each layer, and those of an encoder-decoder model as {'encoder': "
+                "..., 'decoder': ..., 'cross': ...}"
             )
         seen[number] = name
         if resolved(value) is not None:
@@ -129,8 +153,9 @@ def _number(name: Any) -> int:
     found = re.findall(r"(?:^|\.)(\d+)(?=\.|$)", str(name))
     if not found:
         raise RecordError(
-            f"{name!r} names no layer; wanted are layer numbers or paths of attention modules such as 'h.3.attn', as "
-            "of tracer.cache(modules=[block.attn for block in model.transformer.h])"
+            f"{name!r} names no layer; wanted are layer numbers or paths of attention modules "
+            "such as 'h.3.attn', as of tracer.cache(modules=[block.attn for block in "
+            "model.transformer.h])"
         )
     return int(found[0])
 
@@ -144,7 +169,9 @@ def _parts(value: Any, name: str) -> dict[str, Any]:
         strange = set(value) - {*AXES, *FACTS} | {"mask"} & set(value)
         if strange:
             known = ", ".join(key for key in (*AXES, *FACTS) if key != "mask")
-            raise RecordError(f"{name} holds {sorted(map(str, strange))}; known are {known}, or inputs and output")
+            raise RecordError(
+                f"{name} holds {sorted(map(str, strange))}; known are {known}, or inputs and output"
+            )
         return {key: part for key, part in value.items() if resolved(part) is not None}
     if not hasattr(value, "shape") and hasattr(value, "output"):
         value = resolved(value.output)
@@ -152,33 +179,45 @@ def _parts(value: Any, name: str) -> dict[str, Any]:
 
 
 def _weights_among(values: tuple, name: str) -> Any:
-    """The weights in what an attention module returned: after the output, and rows that sum to 1."""
+    """The weights in what an attention module returned: after the output, and rows that sum to
+    1.
+    """
     for value in map(resolved, values[1:]):
         if hasattr(value, "shape") and len(value.shape) in (3, 4):
             sums = plain(value, name).sum(axis=-1)
             if (np.abs(sums - 1) < ROW_SUM_TOLERANCE).all():
                 return value
-    given = ", ".join(str(tuple(value.shape)) if hasattr(value, "shape") else type(value).__name__ for value in values)
+    given = ", ".join(
+        str(tuple(value.shape)) if hasattr(value, "shape") else type(value).__name__
+        for value in values
+    )
     raise RecordError(
-        f"{name} returned no attention weights, but {given}: under sdpa modules return None in their place. Load the "
-        "model with attn_implementation='eager', or save the inputs and the output of the attention interface's call"
+        f"{name} returned no attention weights, but {given}: under sdpa modules return None in "
+        "their place. Load the model with attn_implementation='eager', or save the inputs and "
+        "the output of the attention interface's call"
     )
 
 
 def _parts_of_call(inputs: Any, output: Any, name: str) -> dict[str, Any]:
-    """The parts of a call of transformers' attention interface: module, query, key, value, mask, and options."""
+    """The parts of a call of transformers' attention interface: module, query, key, value, mask,
+    and options.
+    """
     try:
         (_, queries, keys, values, *rest), options = resolved(inputs)
         made, weights = (None, None) if output is None else tuple(resolved(output))[:2]
     except (TypeError, ValueError):
         raise RecordError(
-            f"{name}: inputs and output are not those of a call attention_interface(module, query, key, value, mask, "
-            "scaling=...) -> (output, weights); print(attention.source) names the call, for GPT-2 "
-            "attention.source.attention_interface_1"
+            f"{name}: inputs and output are not those of a call attention_interface(module, "
+            "query, key, value, mask, scaling=...) -> (output, weights); print(attention.source) "
+            "names the call, for GPT-2 attention.source.attention_interface_1"
         ) from None
     parts = {"queries": queries, "keys": keys, "values": values, "weights": weights, "output": made}
     parts["mask"] = rest[0] if rest else options.get("attention_mask")
-    parts |= {"scale": options.get("scaling"), "soft_cap": options.get("softcap"), "sinks": options.get("s_aux")}
+    parts |= {
+        "scale": options.get("scaling"),
+        "soft_cap": options.get("softcap"),
+        "sinks": options.get("s_aux"),
+    }
     return {key: part for key, part in parts.items() if resolved(part) is not None}
 
 
@@ -212,8 +251,12 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: Cut) -> Layer:
     )
 
 
-def _mask(parts: dict[str, Any], name: str, cut: Cut) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Where queries may look and what is added to their scores, of the mask that a call was given."""
+def _mask(
+    parts: dict[str, Any], name: str, cut: Cut
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Where queries may look and what is added to their scores, of the mask that a call was
+    given.
+    """
     if "mask" not in parts:
         return None, None
     given = resolved(parts["mask"])

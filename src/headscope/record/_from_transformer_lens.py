@@ -16,8 +16,9 @@ from headscope.record._record import Record
 from headscope.record._stack import Stack
 from headscope.record.bare_arrays import Pieces
 
-# HookedTransformer and HookedEncoder: blocks.0.attn; HookedEncoderDecoder: encoder.0.attn, decoder.0.cross_attn;
-# TransformerBridge: blocks.0.attn, encoder_blocks.0.attn, decoder_blocks.0.self_attn, decoder_blocks.0.cross_attn.
+# HookedTransformer and HookedEncoder: blocks.0.attn; HookedEncoderDecoder: encoder.0.attn,
+# decoder.0.cross_attn; TransformerBridge: blocks.0.attn, encoder_blocks.0.attn,
+# decoder_blocks.0.self_attn, decoder_blocks.0.cross_attn.
 NAME = re.compile(
     r"(?P<side>blocks|encoder|decoder|encoder_blocks|decoder_blocks)\.(?P<layer>\d+)\."
     r"(?P<block>attn|self_attn|cross_attn)\.hook_(?P<hook>pattern|q|k|v|z|rot_q|rot_k|attn_scores)"
@@ -57,42 +58,55 @@ def from_transformer_lens(
 ) -> Record:
     """A record from what ``model.run_with_cache`` of TransformerLens kept, every layer checked.
 
-    Read are ``hook_pattern``, and where they are there the rotated or plain queries and keys, values and ``hook_z``:
-    ``softmax(q . k)`` must give the pattern, and pattern times values ``hook_z`` (the largest difference is
-    ``record.verified``). Scale, mask and a bias by position are those that the numbers themselves show. Where the model
-    is rotary and the cache holds no rotated queries and keys (Pythia, GPT-J), they are left out.
+    Read are ``hook_pattern``, and where they are there the rotated or plain queries and keys,
+    values and ``hook_z``: ``softmax(q . k)`` must give the pattern, and pattern times values
+    ``hook_z`` (the largest difference is ``record.verified``). Scale, mask and a bias by position
+    are those that the numbers themselves show. Where the model is rotary and the cache holds no
+    rotated queries and keys (Pythia, GPT-J), they are left out.
 
     Args:
-        cache: an ``ActivationCache``, with its batch axis or without, or any mapping with the same names.
+        cache: an ``ActivationCache``, with its batch axis or without, or any mapping with the same
+            names.
         tokens: its tokens, ``model.to_str_tokens(text)``; those of the encoder where there are two.
         model: the model, or its ``cfg``; by default the cache's own.
         text: the text of the tokens.
         decoder_tokens: tokens of the decoder of an encoder-decoder model.
         example: which text of a batch.
-        positions: where the tokens are in a padded batch, such as ``slice(2, None)`` after two of padding.
+        positions: where the tokens are in a padded batch, such as ``slice(2, None)`` after two of
+            padding.
 
     Raises:
-        RecordError: where there is nothing to read, tokens do not fit, or the parts of a layer do not agree.
+        RecordError: where there is nothing to read, tokens do not fit, or the parts of a layer do
+            not agree.
 
     Example:
         >>> pattern = [[[1.0, 0.0], [0.25, 0.75]]]
-        >>> record = from_transformer_lens({"blocks.3.attn.hook_pattern": pattern}, ["<|endoftext|>", "Once"])
+        >>> record = from_transformer_lens(
+        ...     {"blocks.3.attn.hook_pattern": pattern}, ["<|endoftext|>", "Once"]
+        ... )
         >>> record["self"].weights(layer=3, head=0).tolist()
         [[1.0, 0.0], [0.25, 0.75]]
     """
     config, cut = _config(cache, model), Cut(example=example, positions=positions)
     found = _sorted(cache)
     if positions is not None and set(found) != {"self"}:
-        raise RecordError("positions are for models with one stack; cut the cache of an encoder-decoder model yourself")
+        raise RecordError(
+            "positions are for models with one stack; cut the cache of an encoder-decoder model "
+            "yourself"
+        )
     sides = {"self": tokens_of(tokens, text)}
     sides["encoder"] = sides["self"]
     if decoder_tokens is not None:
         sides["decoder"] = tokens_of(decoder_tokens)
     elif set(found) & {"decoder", "cross"}:
-        raise RecordError("This cache holds a decoder; give decoder_tokens, the tokens that it was run on")
+        raise RecordError(
+            "This cache holds a decoder; give decoder_tokens, the tokens that it was run on"
+        )
     stacks = {}
     for name, layers in found.items():
-        query, key = (sides["decoder"], sides["encoder"]) if name == "cross" else (sides[name], sides[name])
+        query, key = (
+            (sides["decoder"], sides["encoder"]) if name == "cross" else (sides[name], sides[name])
+        )
         made = tuple(_layer(part, config, cut) for part in layers)
         for layer in made:
             check_tokens(layer, query, key)
@@ -101,7 +115,9 @@ def from_transformer_lens(
 
 
 def _sorted(cache: Any) -> dict[str, list[Hooks]]:
-    """The hooks of every layer of every stack, in order; ``module`` and ``layer`` say whose they are."""
+    """The hooks of every layer of every stack, in order; ``module`` and ``layer`` say whose they
+    are.
+    """
     found: dict[tuple[str, int], Hooks] = {}
     strange = []
     for name in cache.keys():  # noqa: SIM118 - an ActivationCache iterates otherwise
@@ -114,11 +130,16 @@ def _sorted(cache: Any) -> dict[str, list[Hooks]]:
             strange.append(name)
             continue
         hooks = found.setdefault((STACKS[place], int(match["layer"])), {})
-        hooks |= {match["hook"]: cache[name], "module": name.rpartition(".")[0], "layer": int(match["layer"])}
+        hooks |= {
+            match["hook"]: cache[name],
+            "module": name.rpartition(".")[0],
+            "layer": int(match["layer"]),
+        }
     if strange:
         raise RecordError(
-            f"The cache holds attention that headscope does not know the place of: {', '.join(strange[:4])}; pass a "
-            "dictionary without it, such as {name: cache[name] for name in cache.keys() if name.startswith('blocks.')}"
+            "The cache holds attention that headscope does not know the place of: "
+            f"{', '.join(strange[:4])}; pass a dictionary without it, such as {{name: cache[name] "
+            "for name in cache.keys() if name.startswith('blocks.')}"
         )
     stacks: dict[str, list[Hooks]] = {}
     for stack, layer in sorted(found):
@@ -127,8 +148,10 @@ def _sorted(cache: Any) -> dict[str, list[Hooks]]:
             stacks.setdefault(stack, []).append(hooks)
     if not stacks:
         raise RecordError(
-            "The cache holds no attention: wanted are names such as 'blocks.0.attn.hook_pattern', given were "
-            f"{', '.join(list(map(str, cache.keys()))[:4]) or 'none'}; run_with_cache without names_filter keeps them"
+            "The cache holds no attention: wanted are names such as "
+            "'blocks.0.attn.hook_pattern', given were "
+            f"{', '.join(list(map(str, cache.keys()))[:4]) or 'none'}; run_with_cache without "
+            "names_filter keeps them"
         )
     order = ("self", "encoder", "decoder", "cross")
     return {name: stacks[name] for name in order if name in stacks}
@@ -142,10 +165,18 @@ def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
             return None
         take = cut.of_weights if hook == "pattern" else cut.of
         array = take(hooks[hook], AXES[hook], f"{module}.hook_{hook}")
-        return array if hook in ("pattern", "attn_scores") else np.ascontiguousarray(array.swapaxes(0, 1))
+        return (
+            array
+            if hook in ("pattern", "attn_scores")
+            else np.ascontiguousarray(array.swapaxes(0, 1))
+        )
 
     rotated = "rot_q" in hooks and "rot_k" in hooks
-    hidden = not rotated and _fact(config, "positional_embedding_type") == "rotary" and "pattern" in hooks
+    hidden = (
+        not rotated
+        and _fact(config, "positional_embedding_type") == "rotary"
+        and "pattern" in hooks
+    )
     queries, keys = None, None
     if not hidden:
         before = "rot_" if rotated else ""
@@ -169,10 +200,11 @@ def _layer(hooks: Hooks, config: Any, cut: Cut) -> Layer:
 
 
 def _scales(config: Any, features: int) -> tuple[float, ...]:
-    """What scores may be multiplied by: the configuration's divisor, 1 / sqrt(d_head), or nothing (T5, GPT-Neo).
+    """What scores may be multiplied by: the configuration's divisor, 1 / sqrt(d_head), or nothing
+    (T5, GPT-Neo).
 
-    The configuration alone does not decide: a TransformerBridge says ``attn_scale=-1`` and ``use_attn_scale=True`` for
-    models that do not scale as well.
+    The configuration alone does not decide: a TransformerBridge says ``attn_scale=-1`` and
+    ``use_attn_scale=True`` for models that do not scale as well.
     """
     divisor = float(_fact(config, "attn_scale") or 0)
     named = (1 / divisor,) if divisor > 0 and _fact(config, "use_attn_scale") is not False else ()

@@ -37,24 +37,27 @@ class Candidate:
 class Generation:
     """What is known of a text that the model wrote, one entry for each token written.
 
-    Probabilities, entropies and ranks are of the model's own distribution: softmax of its logits, before
-    temperature, top-p, penalties or anything else changed it.
+    Probabilities, entropies and ranks are of the model's own distribution: softmax of its logits,
+    before temperature, top-p, penalties or anything else changed it.
 
-    The model reads a token only when it is to write the next one. So the last token written was never read: the
-    queries of the record are the prompt and all tokens written but the last, and the query that chose token ``t`` is
-    ``prompt + t - 1``, see `chosen_by`.
+    The model reads a token only when it is to write the next one. So the last token written was
+    never read: the queries of the record are the prompt and all tokens written but the last, and
+    the query that chose token ``t`` is ``prompt + t - 1``, see `chosen_by`.
 
     Args:
         stack: whose query tokens were written: ``"self"``, or ``"decoder"`` of an encoder-decoder.
         prompt: how many of these tokens were given; in a decoder, the start token.
-        reads: how many tokens each pass of the model read: the prompt first (prefill), then one at a time (decode).
+        reads: how many tokens each pass of the model read: the prompt first (prefill), then one at
+            a time (decode).
         tokens: the tokens written, the last one included.
         probabilities: of each token, when it was written.
         entropies: in nats, of the distribution that each token was drawn from.
         ranks: place of each token by probability; 1 is the most probable.
-        alternatives: for each token the most probable candidates, in order; empty where they were not kept.
+        alternatives: for each token the most probable candidates, in order; empty where they were
+            not kept.
         text: what was written, decoded, without special tokens.
-        stop: why it ended: ``"end"`` (a token that means so), ``"length"`` (as many as asked for), ``"criterion"``.
+        stop: why it ended: ``"end"`` (a token that means so), ``"length"`` (as many as asked for),
+            ``"criterion"``.
         sampled: whether tokens were drawn at random.
         seed: of the random numbers, where one was given.
 
@@ -78,7 +81,9 @@ class Generation:
     def __post_init__(self) -> None:
         for name in ("reads", "probabilities", "entropies", "ranks"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "alternatives", tuple(map(tuple, self.alternatives)) or ((),) * len(self))
+        object.__setattr__(
+            self, "alternatives", tuple(map(tuple, self.alternatives)) or ((),) * len(self)
+        )
         self._check_reads()
         self._check_numbers()
 
@@ -92,7 +97,9 @@ class Generation:
 
     @property
     def prefill(self) -> Bool[np.ndarray, " query"]:
-        """True for queries of the prompt, which was given; False for those read back one at a time (decode)."""
+        """True for queries of the prompt, which was given; False for those read back one at a time
+        (decode).
+        """
         return np.arange(sum(self.reads)) < self.prompt
 
     @property
@@ -108,41 +115,52 @@ class Generation:
         """
         if sum(self.reads) != len(queries):
             raise RecordError(
-                f"Generation: {sum(self.reads)} tokens were read, but stack {self.stack!r} has {len(queries)} queries"
+                f"Generation: {sum(self.reads)} tokens were read, but stack {self.stack!r} has "
+                f"{len(queries)} queries"
             )
         if queries.ids is not None and self.tokens.ids is not None:
             read, written = queries.ids[self.prompt :], self.tokens.ids[:-1]
             if read != written:
                 raise RecordError(
-                    f"Generation: stack {self.stack!r} reads the ids {_short(read)} after its prompt, but written "
-                    f"were {_short(written)} and a last token"
+                    f"Generation: stack {self.stack!r} reads the ids {_short(read)} after its "
+                    f"prompt, but written were {_short(written)} and a last token"
                 )
 
     def _check_reads(self) -> None:
         reads = self.reads
         if not reads or any(not _is_whole(count, 1) for count in reads):
-            raise RecordError(f"Generation: reads must be whole numbers from 1 on, one for each pass, not {reads}")
+            raise RecordError(
+                f"Generation: reads must be whole numbers from 1 on, one for each pass, not {reads}"
+            )
         if not len(self):
             raise RecordError("Generation: no token was written; a generation has at least one")
         if not _is_whole(self.prompt, 1) or sum(reads) != self.prompt + len(self) - 1:
             raise RecordError(
-                f"Generation: {sum(reads)} tokens were read, but a prompt of {self.prompt} and {len(self)} written "
-                f"make {self.prompt + len(self) - 1}, for the last one is never read"
+                f"Generation: {sum(reads)} tokens were read, but a prompt of {self.prompt} and "
+                f"{len(self)} written make {self.prompt + len(self) - 1}, for the last one is "
+                "never read"
             )
         if self.stop not in STOPS:
-            raise RecordError(f"Generation: stop must be one of {', '.join(STOPS)}, not {self.stop!r}")
+            raise RecordError(
+                f"Generation: stop must be one of {', '.join(STOPS)}, not {self.stop!r}"
+            )
 
     def _check_numbers(self) -> None:
         for name in ("probabilities", "entropies", "ranks", "alternatives"):
             if len(getattr(self, name)) != len(self):
                 raise RecordError(
-                    f"Generation: {len(getattr(self, name))} {name} for {len(self)} tokens; give one for each"
+                    f"Generation: {len(getattr(self, name))} {name} for {len(self)} tokens; give "
+                    "one for each"
                 )
         offered = [found for found in self.alternatives if found]
         totals = [math.fsum(candidate.probability for candidate in found) for found in offered]
         single = [candidate.probability for found in offered for candidate in found]
         wrong = {
-            "probability": [p for p in (*self.probabilities, *single, *totals) if not 0 <= p <= 1 + TOTAL_TOLERANCE],
+            "probability": [
+                p
+                for p in (*self.probabilities, *single, *totals)
+                if not 0 <= p <= 1 + TOTAL_TOLERANCE
+            ],
             "entropy": [e for e in self.entropies if not -TOTAL_TOLERANCE <= e < math.inf],
             "rank": [rank for rank in self.ranks if not _is_whole(rank, 1)],
         }

@@ -32,9 +32,13 @@ class HeldHeads:
         object.__setattr__(self, "numbers", tuple(self.numbers))
         rising = sorted(set(self.numbers)) == list(self.numbers)
         if not self.numbers or not rising or self.numbers[0] < 0 or self.numbers[-1] >= self.heads:
-            raise RecordError(f"Of {self.heads} heads {list(self.numbers)} were kept; give rising numbers of some")
+            raise RecordError(
+                f"Of {self.heads} heads {list(self.numbers)} were kept; give rising numbers of some"
+            )
         if self.kv_heads < 1 or self.heads % self.kv_heads:
-            raise RecordError(f"{self.heads} heads cannot share {self.kv_heads} key/value heads evenly")
+            raise RecordError(
+                f"{self.heads} heads cannot share {self.kv_heads} key/value heads evenly"
+            )
 
     @property
     def kv_numbers(self) -> tuple[int, ...]:
@@ -58,7 +62,8 @@ class HeldHeads:
             listed, most = ", ".join(map(str, kept)), self.kv_heads if shared else self.heads
             lacking = ", ".join(map(str, missing)) if len(missing) <= FEW else "all of them"
             raise RecordError(
-                f"{name} holds {what}{'s' * (len(kept) > 1)} {listed} of {most}, and not {lacking}: it was captured "
-                "with heads=; ask for what it holds, or capture without heads="
+                f"{name} holds {what}{'s' * (len(kept) > 1)} {listed} of {most}, and not "
+                f"{lacking}: it was captured with heads=; ask for what it holds, or capture "
+                "without heads="
             )
         return [kept.index(number) for number in wanted]

@@ -9,7 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
-from headscope.record._checks import check_finite, check_floats, check_number, check_weights, frozen, is_on_disk
+from headscope.record._checks import (
+    check_finite,
+    check_floats,
+    check_number,
+    check_weights,
+    frozen,
+    is_on_disk,
+)
 from headscope.record._contributions import Contributions
 from headscope.record._copied import Copied
 from headscope.record._held_heads import HeldHeads
@@ -28,47 +35,58 @@ else:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layer(Copied):
-    """What the heads of one layer computed: the weights, or queries and keys from which they follow exactly.
+    """What the heads of one layer computed: the weights, or queries and keys from which they follow
+    exactly.
 
-    Weights are ``softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the sinks.
+    Weights are ``softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the
+    sinks.
 
     Args:
         layer: number of the layer in the model, from 0.
-        held_heads: which heads the arrays are of, where not all were kept (``capture(heads=...)``); None for all.
-            Arrays have one row for each head that was kept then, and one for each key/value head that these use; every
-            method takes the number that a head has in the model, and refuses heads that were not kept.
+        held_heads: which heads the arrays are of, where not all were kept (``capture(heads=...)``);
+            None for all. Arrays have one row for each head that was kept then, and one for each
+            key/value head that these use; every method takes the number that a head has in the
+            model, and refuses heads that were not kept.
         weights: ``[head query key]``, rows sum to 1, or to less where there are sinks.
         queries: ``[head query feature]``, after positions are applied.
         keys: ``[kv_head key feature]``, after positions are applied; several heads may share one.
         values: ``[kv_head key feature]``.
         queries_before: ``[head query feature]``, before positions are applied; kept on request.
         keys_before: ``[kv_head key feature]``, the same of keys.
-        value_norms: ``[head key]``, ``||f(x_j)||``: how long what each token adds is where it is looked at in full,
-            its value times the head's part of the output projection.
+        value_norms: ``[head key]``, ``||f(x_j)||``: how long what each token adds is where it is
+            looked at in full, its value times the head's part of the output projection.
         contributions: what each token adds to the layer's output over all heads, where it was kept.
         scale: what scores are multiplied by.
-        visible: a `Mask`, or ``[query key]`` with True where the query may look; None is taken for a mask under which
-            everything is visible.
-        bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions, ALiBi).
+        visible: a `Mask`, or ``[query key]`` with True where the query may look; None is taken for
+            a mask under which everything is visible.
+        bias: ``[head query key]`` or ``[1 query key]``, added to the scores (relative positions,
+            ALiBi).
         soft_cap: scores become ``soft_cap * tanh(score / soft_cap)`` before the bias is added.
-        partial: whether rows were cut before they came here (the largest weights of each, a sparse form): they may sum
-            to less than 1, and what is missing was not kept.
+        partial: whether rows were cut before they came here (the largest weights of each, a sparse
+            form): they may sum to less than 1, and what is missing was not kept.
         sinks: ``[head]``, one more logit in each row's softmax that belongs to no token.
         statistics: what the heads do row by row, where the weights themselves are not kept.
         rotary: how positions turned queries and keys, where they did.
-        turned: why ``rotary`` does not tell what positions did; empty where it does, or where they did nothing.
-        norm: class of the norm that queries and keys went through before positions; empty where there is none.
-        latent: width of the latent vectors that keys and values were made of (multi-head latent attention).
+        turned: why ``rotary`` does not tell what positions did; empty where it does, or where they
+            did nothing.
+        norm: class of the norm that queries and keys went through before positions; empty where
+            there is none.
+        latent: width of the latent vectors that keys and values were made of (multi-head latent
+            attention).
         module: name of the attention module in the model.
-        projection: name of the output projection, found by watching; empty where something stands in between.
+        projection: name of the output projection, found by watching; empty where something stands
+            in between.
         route: how it was captured: ``"interface"`` (of transformers) or ``"operators"`` (of torch).
-        verified: largest difference between what was recomputed from this layer and the model's own.
-        verified_against: what that was: the ``"layer output"``, after the output projection; the ``"attention
-            output"``, weights times values, where no output projection was seen; or ``"itself"``, where these weights
-            times these values are all that was seen. Empty where it is not known.
-        verified_limit: up to which difference the layer passes: 1e-4 of the largest value, 3e-2 in half precision.
-        changes: what was done to the layer on purpose, in words (see `headscope.intervene`); rows may then sum to less
-            than 1, or to 0 where a head's output was replaced.
+        verified: largest difference between what was recomputed from this layer and the model's
+            own.
+        verified_against: what that was: the ``"layer output"``, after the output projection; the
+            ``"attention output"``, weights times values, where no output projection was seen; or
+            ``"itself"``, where these weights times these values are all that was seen. Empty where
+            it is not known.
+        verified_limit: up to which difference the layer passes: 1e-4 of the largest value, 3e-2 in
+            half precision.
+        changes: what was done to the layer on purpose, in words (see `headscope.intervene`); rows
+            may then sum to less than 1, or to 0 where a head's output was replaced.
 
     Raises:
         RecordError: where the arrays do not fit together or hold what weights cannot be.
@@ -126,12 +144,21 @@ class Layer(Copied):
         kept = [name for name in ARRAYS if self.has(name)]
         shared = f" on {self.kv_heads} key/value heads" if self.kv_heads < heads else ""
         held_here = ", ".join(kept) or "statistics"
-        of = "" if self.held_heads is None else f" of head {', '.join(map(str, self.held_heads.numbers))}"
-        return f"<Layer {self.layer}: {heads} heads{shared}, {queries} x {keys}, {self.kind}; holds {held_here}{of}>"
+        of = (
+            ""
+            if self.held_heads is None
+            else f" of head {', '.join(map(str, self.held_heads.numbers))}"
+        )
+        return (
+            f"<Layer {self.layer}: {heads} heads{shared}, {queries} x {keys}, {self.kind}; holds "
+            f"{held_here}{of}>"
+        )
 
     @property
     def heads(self) -> int:
-        """Number of heads of the layer in the model; see `head_numbers` for those that the record holds."""
+        """Number of heads of the layer in the model; see `head_numbers` for those that the record
+        holds.
+        """
         return self._kept_size[0] if self.held_heads is None else self.held_heads.heads
 
     @property
@@ -179,8 +206,8 @@ class Layer(Copied):
 
         Args:
             name: such as ``"queries"``.
-            *index: for each axis, from the first, a number, a slice or a list of numbers; heads are numbered as in the
-                model.
+            *index: for each axis, from the first, a number, a slice or a list of numbers; heads are
+                numbered as in the model.
 
         Raises:
             RecordError: a head that was not kept.
@@ -193,7 +220,9 @@ class Layer(Copied):
 
     @property
     def kind(self) -> str:
-        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or ``masked``."""
+        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked``
+        or ``masked``.
+        """
         return self.visible.kind
 
     @property
@@ -207,21 +236,29 @@ class Layer(Copied):
         return self.visible.dead
 
     def weights_of(self, head: Any = None) -> Floating:
-        """Weights of one head ``[query key]``, or of all ``[head query key]``: kept ones, or recomputed in float64.
+        """Weights of one head ``[query key]``, or of all ``[head query key]``: kept ones, or
+        recomputed in float64.
 
         Raises:
-            RecordError: where there is no such head, or not all were kept, or a file holds what weights cannot be.
+            RecordError: where there is no such head, or not all were kept, or a file holds what
+                weights cannot be.
         """
         found = self._weights(self._chosen(head))
         return found if head is None else found[0]
 
     def held_weights(self) -> Floating:
-        """Weights ``[head query key]`` of the heads that the record holds, in the order of `head_numbers`."""
-        return self._weights(slice(None) if self.held_heads is None else list(self.held_heads.numbers))
+        """Weights ``[head query key]`` of the heads that the record holds, in the order of
+        `head_numbers`.
+        """
+        return self._weights(
+            slice(None) if self.held_heads is None else list(self.held_heads.numbers)
+        )
 
     def _weights(self, chosen: slice | list[int]) -> Floating:
         if not self.has("weights"):
-            found = softmax_of(self._scores(chosen), self.part("sinks", chosen) if self.has("sinks") else None)
+            found = softmax_of(
+                self._scores(chosen), self.part("sinks", chosen) if self.has("sinks") else None
+            )
         else:
             found = self.part("weights", chosen)
             if is_on_disk(held(self, "weights")):
@@ -230,7 +267,8 @@ class Layer(Copied):
         return found
 
     def scores_of(self, head: Any = None) -> Floating:
-        """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query may not look.
+        """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query
+        may not look.
 
         Raises:
             RecordError: where queries and keys were not kept.
@@ -239,20 +277,24 @@ class Layer(Copied):
         return found if head is None else found[0]
 
     def contributions_of(self, kind: str = "attention") -> Floating:
-        """What each key adds to each query over all heads, ``[query key]``: a map of `Contributions`.
+        """What each key adds to each query over all heads, ``[query key]``: a map of
+        `Contributions`.
 
         Raises:
             RecordError: where it was not kept, or this layer was refused; the message says why.
         """
         if self.contributions is None:
-            raise RecordError(f"Layer {self.layer} holds no contributions; capture with keep='norms'")
+            raise RecordError(
+                f"Layer {self.layer} holds no contributions; capture with keep='norms'"
+            )
         try:
             return self.contributions.of(kind)
         except RecordError as error:
             raise RecordError(f"Layer {self.layer}: {error}") from None
 
     def head_contributions_of(self, head: Any = None) -> Floating:
-        """``||a f(x_j)||`` of one head ``[query key]``, or of all ``[head query key]``: weights times value norms.
+        """``||a f(x_j)||`` of one head ``[query key]``, or of all ``[head query key]``: weights
+        times value norms.
 
         Source: Kobayashi et al. 2020, section 2.
 
@@ -261,17 +303,22 @@ class Layer(Copied):
         """
         chosen = self._chosen(head)
         if not self.has("value_norms"):
-            reason = None if self.contributions is None else self.contributions.missing.get("attention")
+            reason = (
+                None if self.contributions is None else self.contributions.missing.get("attention")
+            )
             raise RecordError(
-                f"Layer {self.layer} holds no value norms; {reason or 'capture with keep=' + repr('norms')}"
+                f"Layer {self.layer} holds no value norms; "
+                f"{reason or 'capture with keep=' + repr('norms')}"
             )
         norms = self._finite_part("value_norms", chosen)
         return self.weights_of(head) * (norms[0] if head is not None else norms[:, None, :])
 
     def before_positions(self) -> tuple[Floating, Floating]:
-        """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before positions were applied to them.
+        """Queries ``[head query feature]`` and keys ``[kv_head key feature]`` before positions were
+        applied to them.
 
-        As the model made them where these were kept (``keep="before"``), otherwise turned back in float64.
+        As the model made them where these were kept (``keep="before"``), otherwise turned back in
+        float64.
 
         Raises:
             RecordError: where queries and keys were not kept, or cannot be turned back.
@@ -281,8 +328,9 @@ class Layer(Copied):
         self._check_kept()
         if self.turned:
             raise RecordError(
-                f"Layer {self.layer}: {self.turned}, so that they cannot be turned back; capture with keep=('qk', "
-                "'before'), which keeps them as the model made them, where that can be seen"
+                f"Layer {self.layer}: {self.turned}, so that they cannot be turned back; capture "
+                "with keep=('qk', 'before'), which keeps them as the model made them, where that "
+                "can be seen"
             )
         queries, keys = self._finite_part("queries"), self._finite_part("keys")
         if self.rotary is None:
@@ -293,11 +341,14 @@ class Layer(Copied):
         if not (self.has("queries") and self.has("keys")):
             kept = "weights but no" if self.has("weights") else "neither weights nor"
             raise RecordError(
-                f"Layer {self.layer} holds {kept} queries and keys; capture with keep='qk' or keep='auto'"
+                f"Layer {self.layer} holds {kept} queries and keys; capture with keep='qk' or "
+                "keep='auto'"
             )
 
     def _finite_part(self, name: str, *index: Any) -> np.ndarray:
-        """Part of an array; of one in a file, whose values nobody has seen yet, they are checked."""
+        """Part of an array; of one in a file, whose values nobody has seen yet, they are
+        checked.
+        """
         found = self.part(name, *index)
         if is_on_disk(held(self, name)):
             check_finite(found, self._name(name))
@@ -307,7 +358,9 @@ class Layer(Copied):
         self._check_kept()
         bias = None
         if self.has("bias"):
-            bias = self._finite_part("bias", chosen if self.shape_of("bias")[0] > 1 else slice(None))
+            bias = self._finite_part(
+                "bias", chosen if self.shape_of("bias")[0] > 1 else slice(None)
+            )
         return scores_of(
             self._finite_part("queries", chosen),
             self._finite_part("keys", self.kv_head_of[chosen]),
@@ -324,18 +377,24 @@ class Layer(Copied):
 
     @property
     def not_kept(self) -> float:
-        """Mean share of a row's weight that was not kept, over all heads and queries; 0 where rows are whole."""
+        """Mean share of a row's weight that was not kept, over all heads and queries; 0 where rows
+        are whole.
+        """
         if not self.partial:
             return 0.0
         alive = self.held_weights()[:, ~self.dead]
-        return float(max(0.0, 1 - alive.sum(axis=-1, dtype=np.float64).mean())) if alive.size else 0.0
+        return (
+            float(max(0.0, 1 - alive.sum(axis=-1, dtype=np.float64).mean())) if alive.size else 0.0
+        )
 
     def _has_axis_of_heads(self, name: str) -> bool:
         """Whether an array has a row for each head; one bias may stand for all."""
         return name != "bias" or self.shape_of(name)[0] > 1
 
     def _place(self, wanted: Any, *, shared: bool) -> Any:
-        """Where heads of these numbers stand in the arrays of a layer of which not all heads were kept."""
+        """Where heads of these numbers stand in the arrays of a layer of which not all heads were
+        kept.
+        """
         if self.held_heads is None or (isinstance(wanted, slice) and wanted == slice(None)):
             return wanted
         name = f"Layer {self.layer}"
@@ -369,7 +428,9 @@ class Layer(Copied):
         if self.held_heads is not None:
             heads, kv_heads = len(self.held_heads.numbers), len(self.held_heads.kv_numbers)
         elif heads % max(1, kv_heads):
-            raise RecordError(f"Layer {self.layer}: {heads} heads cannot share {kv_heads} key/value heads evenly")
+            raise RecordError(
+                f"Layer {self.layer}: {heads} heads cannot share {kv_heads} key/value heads evenly"
+            )
         wanted = {
             "weights": (heads, queries, keys),
             "queries": (heads, queries, self._width("queries")),
@@ -385,22 +446,33 @@ class Layer(Copied):
                 check_floats(held(self, name), self._name(name), shape, ARRAYS[name])
         if self.has("bias"):
             shared = self.shape_of("bias")[0]
-            check_floats(held(self, "bias"), self._name("bias"), (shared, queries, keys), ARRAYS["bias"])
+            check_floats(
+                held(self, "bias"), self._name("bias"), (shared, queries, keys), ARRAYS["bias"]
+            )
             if shared not in (1, heads):
                 raise RecordError(f"{self._name('bias')} has {shared} heads; give 1 or {heads}")
-        if self.statistics is not None and (self.statistics.heads, *self.statistics.size) != (heads, queries, keys):
+        if self.statistics is not None and (self.statistics.heads, *self.statistics.size) != (
+            heads,
+            queries,
+            keys,
+        ):
             raise RecordError(
-                f"{self._name('statistics')} are of {self.statistics.heads} heads and {self.statistics.size} queries "
-                f"and keys, but the arrays of {heads} heads and {(queries, keys)}"
-            )
-        if self.contributions is not None and self.contributions.size not in (None, (queries, keys)):
-            raise RecordError(
-                f"{self._name('contributions')} are of {self.contributions.size} queries and keys, but the arrays of "
+                f"{self._name('statistics')} are of {self.statistics.heads} heads and "
+                f"{self.statistics.size} queries and keys, but the arrays of {heads} heads and "
                 f"{(queries, keys)}"
+            )
+        if self.contributions is not None and self.contributions.size not in (
+            None,
+            (queries, keys),
+        ):
+            raise RecordError(
+                f"{self._name('contributions')} are of {self.contributions.size} queries and "
+                f"keys, but the arrays of {(queries, keys)}"
             )
         if self.visible.shape != (queries, keys):
             raise RecordError(
-                f"{self._name('visible')} has shape {self.visible.shape}, but [query key] is {(queries, keys)}"
+                f"{self._name('visible')} has shape {self.visible.shape}, but [query key] is "
+                f"{(queries, keys)}"
             )
 
     def _check_values(self) -> None:

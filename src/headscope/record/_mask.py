@@ -13,14 +13,17 @@ from headscope.record._copied import Copied
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mask(Copied):
-    """Which keys each query may look at, as runs of neighbouring keys: small however long the text is.
+    """Which keys each query may look at, as runs of neighbouring keys: small however long the text
+    is.
 
     ``np.asarray(mask)`` is the whole of it, ``[query key]``, True where the query may look.
 
     Args:
         keys: number of keys.
-        runs: ``[run 2]``, the first key of each run and the one after its last, in the order of queries and keys.
-        firsts: ``[query + 1]``, where the runs of each query begin; the last entry is the number of runs.
+        runs: ``[run 2]``, the first key of each run and the one after its last, in the order of
+            queries and keys.
+        firsts: ``[query + 1]``, where the runs of each query begin; the last entry is the number of
+            runs.
 
     Raises:
         RecordError: where runs overlap, touch, are empty or leave the keys.
@@ -47,13 +50,17 @@ class Mask(Copied):
         edges[:, 1:-1] = dense[:, 1:] != dense[:, :-1]
         rows, places = np.nonzero(edges)
         counts = np.bincount(rows[::2], minlength=queries)
-        return cls(keys=keys, runs=places.reshape(-1, 2), firsts=np.concatenate([[0], np.cumsum(counts)]))
+        return cls(
+            keys=keys, runs=places.reshape(-1, 2), firsts=np.concatenate([[0], np.cumsum(counts)])
+        )
 
     @classmethod
     def full(cls, queries: int, keys: int) -> Mask:
         """Every query sees all keys."""
         runs = np.broadcast_to([0, keys], (queries if keys else 0, 2))
-        return cls(keys=keys, runs=runs, firsts=np.arange(queries + 1) if keys else np.zeros(queries + 1))
+        return cls(
+            keys=keys, runs=runs, firsts=np.arange(queries + 1) if keys else np.zeros(queries + 1)
+        )
 
     @classmethod
     def causal(cls, queries: int, keys: int) -> Mask:
@@ -89,11 +96,17 @@ class Mask(Copied):
     @property
     def is_full(self) -> bool:
         """Whether every query may look at every key."""
-        return len(self.runs) == self.shape[0] and bool((self.runs == (0, self.keys)).all()) and not self.dead.any()
+        return (
+            len(self.runs) == self.shape[0]
+            and bool((self.runs == (0, self.keys)).all())
+            and not self.dead.any()
+        )
 
     @property
     def window(self) -> tuple[int, int] | None:
-        """How many keys before and after its own place a query of a sliding window sees; None for other kinds."""
+        """How many keys before and after its own place a query of a sliding window sees; None for
+        other kinds.
+        """
         found = self._bounds()
         if found is None:
             return None
@@ -103,8 +116,14 @@ class Mask(Copied):
         fits = (starts == np.maximum(0, places - before)).all() and (
             stops == np.minimum(self.keys, places + after + 1)
         ).all()
-        narrow = before < self.keys - 1 if causal else before < self.keys - 1 or after < self.keys - 1
-        return (before, after) if fits and narrow and after >= 0 and before >= 0 and not self.is_full else None
+        narrow = (
+            before < self.keys - 1 if causal else before < self.keys - 1 or after < self.keys - 1
+        )
+        return (
+            (before, after)
+            if fits and narrow and after >= 0 and before >= 0 and not self.is_full
+            else None
+        )
 
     @property
     def chunk(self) -> int | None:
@@ -116,12 +135,18 @@ class Mask(Copied):
         begins = np.unique(starts)
         length = int(np.diff(begins).max(initial=0))
         belongs = begins[np.searchsorted(begins, places, side="right") - 1]
-        even = (np.diff(begins)[1:] == length).all() and begins[0] == 0 and self.keys - begins[-1] <= length
+        even = (
+            (np.diff(begins)[1:] == length).all()
+            and begins[0] == 0
+            and self.keys - begins[-1] <= length
+        )
         return length if length and even and len(begins) > 1 and (starts == belongs).all() else None
 
     @property
     def kind(self) -> str:
-        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked`` or ``masked``."""
+        """``full``, ``causal`` (all that came before), ``sliding`` (the nearest few), ``chunked``
+        or ``masked``.
+        """
         if self.is_full:
             return "full"
         queries, keys = self.shape
@@ -143,7 +168,9 @@ class Mask(Copied):
         return np.cumsum(steps[:, :-1], axis=1, dtype=np.int8).view(bool)
 
     def _bounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Place among the keys, first key and last key + 1 of every query; None unless each has one run."""
+        """Place among the keys, first key and last key + 1 of every query; None unless each has one
+        run.
+        """
         queries, keys = self.shape
         if (np.diff(self.firsts) != 1).any() or queries > keys:
             return None
@@ -152,17 +179,26 @@ class Mask(Copied):
     def _check(self) -> None:
         runs, firsts = self.runs, self.firsts
         if runs.ndim != 2 or runs.shape[1] != 2 or firsts.ndim != 1 or not len(firsts):
-            raise RecordError(f"A mask needs runs [run 2] and firsts [query + 1], not {runs.shape} and {firsts.shape}")
+            raise RecordError(
+                f"A mask needs runs [run 2] and firsts [query + 1], not {runs.shape} and "
+                f"{firsts.shape}"
+            )
         if firsts[0] != 0 or firsts[-1] != len(runs) or (np.diff(firsts) < 0).any():
             raise RecordError(f"A mask's firsts must rise from 0 to its {len(runs)} runs")
-        if len(runs) and (runs[:, 0].min() < 0 or runs[:, 1].max() > self.keys or (runs[:, 0] >= runs[:, 1]).any()):
-            raise RecordError(f"A mask's runs must lie within its {self.keys} keys and must not be empty")
+        if len(runs) and (
+            runs[:, 0].min() < 0 or runs[:, 1].max() > self.keys or (runs[:, 0] >= runs[:, 1]).any()
+        ):
+            raise RecordError(
+                f"A mask's runs must lie within its {self.keys} keys and must not be empty"
+            )
         same = np.diff(np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))) == 0
         if (same & (runs[1:, 0] <= runs[:-1, 1])).any():
             raise RecordError("A mask's runs must rise and leave a gap between each other")
 
 
 def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The numbers ``start, start + 1 ...`` of each start, as many as its count says, one after the other."""
+    """The numbers ``start, start + 1 ...`` of each start, as many as its count says, one after the
+    other.
+    """
     shifts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return np.arange(counts.sum()) + shifts

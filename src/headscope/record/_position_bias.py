@@ -9,7 +9,9 @@ FEWEST = 4
 """Fewest queries to find one in: with fewer, anything looks like it."""
 EXACT = 1e-5
 HALF_EXACT = 1e-2
-"""How far steps along one diagonal may be apart, in units of the largest score; for scores of half precision."""
+"""How far steps along one diagonal may be apart, in units of the largest score; for scores of half
+precision.
+"""
 
 
 def position_bias(
@@ -19,10 +21,11 @@ def position_bias(
     *,
     half: bool = False,
 ) -> Float[np.ndarray, "head query key"] | None:
-    """What was added to our scores, or None where it is no function of the distance from query to key.
+    """What was added to our scores, or None where it is no function of the distance from query to
+    key.
 
-    A constant in a row does not change the softmax, so that what must depend on the distance alone is the step from
-    one key to the next.
+    A constant in a row does not change the softmax, so that what must depend on the distance alone
+    is the step from one key to the next.
 
     Args:
         scores: what went into the softmax.

@@ -31,13 +31,14 @@ class Record(Copied):
         stacks: by name: ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
         model: what is known about the model.
         generation: how the model wrote the text itself; None where the text was given.
-        pictures: those that the patches are equal parts of, as the model saw them (scaled, cut, without padding): uint8
-            ``[height width 3]``, red, green and blue, at most 448 pixels a side; `Tokens.pictures` counts them. There
-            are none where pixels are not known: of packed patches and of bare tensors.
+        pictures: those that the patches are equal parts of, as the model saw them (scaled, cut,
+            without padding): uint8 ``[height width 3]``, red, green and blue, at most 448 pixels a
+            side; `Tokens.pictures` counts them. There are none where pixels are not known: of
+            packed patches and of bare tensors.
 
     Raises:
-        RecordError: where a stack is missing or named otherwise than its key, or is not what was generated; where
-            pictures are no bytes, or not as many as the grids of patches.
+        RecordError: where a stack is missing or named otherwise than its key, or is not what was
+            generated; where pictures are no bytes, or not as many as the grids of patches.
     """
 
     stacks: Mapping[str, Stack]
@@ -59,27 +60,39 @@ class Record(Copied):
 
     def __getitem__(self, name: Any) -> Stack:
         if not isinstance(name, str) or name not in self.stacks:
-            raise RecordError(f"This record has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}")
+            raise RecordError(
+                f"This record has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}"
+            )
         return self.stacks[name]
 
     @property
     def verified(self) -> float | None:
-        """Largest difference between what was recomputed from a layer and the model's own; see `verified_against`.
+        """Largest difference between what was recomputed from a layer and the model's own; see
+        `verified_against`.
 
         None for records that no model stands behind.
         """
-        found = [layer.verified for stack in self.stacks.values() for layer in stack if layer.verified is not None]
+        found = [
+            layer.verified
+            for stack in self.stacks.values()
+            for layer in stack
+            if layer.verified is not None
+        ]
         return max(found, default=None)
 
     @property
     def verified_against(self) -> str:
-        """What the layers were compared with, of several what says least: see `Layer`; empty where it is not known."""
+        """What the layers were compared with, of several what says least: see `Layer`; empty where
+        it is not known.
+        """
         layers = (layer for stack in self.stacks.values() for layer in stack)
         return weakest(layer.verified_against for layer in layers if layer.verified is not None)
 
     @property
     def verification(self) -> str:
-        """One sentence: what the layers were compared with, the largest difference and its limit; may be empty."""
+        """One sentence: what the layers were compared with, the largest difference and its limit;
+        may be empty.
+        """
         return verification_of([layer for stack in self.stacks.values() for layer in stack])
 
     @property
@@ -88,13 +101,16 @@ class Record(Copied):
         stacks = [(name, stack.unseen) for name, stack in self.stacks.items() if stack.unseen]
         several = len(self.stacks) > 1
         return "; ".join(
-            f"layer{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}{f' of {name!r}' if several else ''}"
+            f"layer{'s' * (len(numbers) > 1)} "
+            f"{', '.join(map(str, numbers))}{f' of {name!r}' if several else ''}"
             for name, numbers in stacks
         )
 
     @property
     def numbered(self) -> str:
-        """Why some of the tokens are but numbers of positions; empty where all of them have names."""
+        """Why some of the tokens are but numbers of positions; empty where all of them have
+        names.
+        """
         return "; ".join(dict.fromkeys(side.numbered for side in self._sides if side.numbered))
 
     @property
@@ -108,15 +124,21 @@ class Record(Copied):
 
     def _check_pictures(self) -> None:
         for number, picture in enumerate(self.pictures):
-            if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or not picture.size:
+            if (
+                picture.dtype != np.uint8
+                or picture.ndim != 3
+                or picture.shape[2] != 3
+                or not picture.size
+            ):
                 raise RecordError(
-                    f"Picture {number} must be uint8 with the axes [height width 3], not {picture.dtype} "
-                    f"{list(picture.shape)}"
+                    f"Picture {number} must be uint8 with the axes [height width 3], not "
+                    f"{picture.dtype} {list(picture.shape)}"
                 )
         for side in self._sides if self.pictures else ():
             if len(side.grids) not in (0, len(self.pictures)):
                 raise RecordError(
-                    f"{len(self.pictures)} pictures were given for tokens of {len(side.grids)}; give one for each grid"
+                    f"{len(self.pictures)} pictures were given for tokens of {len(side.grids)}; "
+                    "give one for each grid"
                 )
 
     @property
@@ -145,7 +167,9 @@ def _sized(stack: Stack) -> str:
 
 
 def _counted(stack: Stack) -> str:
-    query, key = ("numbered positions" if side.numbered else "tokens" for side in (stack.query, stack.key))
+    query, key = (
+        "numbered positions" if side.numbered else "tokens" for side in (stack.query, stack.key)
+    )
     queries, keys = len(stack.query), len(stack.key)
     if stack.query == stack.key:
         return f"{queries} {query}"

@@ -23,13 +23,16 @@ class Stack(Copied):
     """Layers that share their query and key tokens: an encoder, a decoder, its cross-attention.
 
     Args:
-        name: ``"self"`` where there is only one; ``"encoder"``, ``"decoder"``, ``"cross"`` ...; printable.
+        name: ``"self"`` where there is only one; ``"encoder"``, ``"decoder"``, ``"cross"`` ...;
+            printable.
         query: the tokens that look.
         key: the tokens that are looked at; the same ones but in cross-attention.
         layers: in order; their numbers need not be without gaps (hybrid models).
-        others: the layers in the gaps, by number: ``"linear (...)"`` or ``"none (...)"`` with the class of what they
-            do instead of softmax attention, ``"unseen (...)"`` with the class of attention that was not seen.
-        routers: router scores ``[token expert]`` of mixture-of-experts layers by number, where they were asked for.
+        others: the layers in the gaps, by number: ``"linear (...)"`` or ``"none (...)"`` with the
+            class of what they do instead of softmax attention, ``"unseen (...)"`` with the class of
+            attention that was not seen.
+        routers: router scores ``[token expert]`` of mixture-of-experts layers by number, where they
+            were asked for.
 
     Raises:
         RecordError: where tokens and layers do not fit, or the name is not printable.
@@ -45,7 +48,10 @@ class Stack(Copied):
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         if not self.name.isprintable():
-            raise RecordError(f"Stack {self.name!r}: a name of printable characters is wanted, for files and addresses")
+            raise RecordError(
+                f"Stack {self.name!r}: a name of printable characters is wanted, for files and "
+                "addresses"
+            )
         if not self.layers:
             raise RecordError(f"Stack {self.name!r} has no layers")
         numbers = [layer.layer for layer in self.layers]
@@ -55,8 +61,9 @@ class Stack(Copied):
             if layer.size != (len(self.query), len(self.key)):
                 queries, keys = layer.size
                 raise RecordError(
-                    f"Stack {self.name!r}, layer {layer.layer}: the arrays have {queries} queries and {keys} keys, but "
-                    f"{len(self.query)} query tokens and {len(self.key)} key tokens were given"
+                    f"Stack {self.name!r}, layer {layer.layer}: the arrays have {queries} queries "
+                    f"and {keys} keys, but {len(self.query)} query tokens and {len(self.key)} key "
+                    "tokens were given"
                 )
 
         self._check_rest(numbers)
@@ -64,13 +71,15 @@ class Stack(Copied):
     def _check_rest(self, numbers: list[int]) -> None:
         twice = sorted(set(self.others) & set(numbers))
         if twice:
-            raise RecordError(f"Stack {self.name!r}: layers {twice} are said to have attention and to have none")
+            raise RecordError(
+                f"Stack {self.name!r}: layers {twice} are said to have attention and to have none"
+            )
         kept = self.routers.kept if isinstance(self.routers, StoredArrays) else dict(self.routers)
         for number, scores in kept.items():
             if scores.ndim != 2 or len(scores) != len(self.query):
                 raise RecordError(
-                    f"Stack {self.name!r}: router scores of layer {number} have shape {scores.shape}; wanted are "
-                    f"[token expert] for {len(self.query)} tokens"
+                    f"Stack {self.name!r}: router scores of layer {number} have shape "
+                    f"{scores.shape}; wanted are [token expert] for {len(self.query)} tokens"
                 )
         object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
         routers = {number: frozen(scores) for number, scores in kept.items()}
@@ -84,7 +93,9 @@ class Stack(Copied):
 
     @property
     def kinds(self) -> dict[int, str]:
-        """Kind of every layer by number, those without softmax attention included: ``linear``, ``none``, ``unseen``."""
+        """Kind of every layer by number, those without softmax attention included: ``linear``,
+        ``none``, ``unseen``.
+        """
         found = {layer.layer: layer.kind for layer in self.layers}
         found |= {number: what.partition(" ")[0] for number, what in self.others.items()}
         return dict(sorted(found.items()))
@@ -101,7 +112,9 @@ class Stack(Copied):
 
     @property
     def held_heads(self) -> tuple[tuple[int, int], ...]:
-        """Every head that the record holds, as numbers of layer and head: all, or those of ``capture(heads=...)``."""
+        """Every head that the record holds, as numbers of layer and head: all, or those of
+        ``capture(heads=...)``.
+        """
         return tuple((layer.layer, head) for layer in self.layers for head in layer.head_numbers)
 
     @property
@@ -120,23 +133,25 @@ class Stack(Copied):
             if layer.layer == number:
                 return layer
         raise RecordError(
-            f"Stack {self.name!r} has layers {_listed([layer.layer for layer in self.layers])}, not {number}"
+            f"Stack {self.name!r} has layers {_listed([layer.layer for layer in self.layers])}, "
+            f"not {number}"
         )
 
     def weights(self, layer: Any = None, head: Any = None) -> Floating:
-        """Weights of all layers ``[layer head query key]``, of a layer ``[head query key]``, or of one head of it.
+        """Weights of all layers ``[layer head query key]``, of a layer ``[head query key]``, or of
+        one head of it.
 
         Raises:
-            RecordError: a layer or head that there is not; all layers where they have different numbers of heads; all
-                heads where the record holds some.
+            RecordError: a layer or head that there is not; all layers where they have different
+                numbers of heads; all heads where the record holds some.
         """
         if layer is not None:
             return self.layer(layer).weights_of(head)
         counts = sorted({each.heads for each in self.layers})
         if head is None and len(counts) > 1:
             raise RecordError(
-                f"Stack {self.name!r}: its layers have {_listed(counts)} heads, so they are no one array; take them "
-                "one by one: weights(layer)"
+                f"Stack {self.name!r}: its layers have {_listed(counts)} heads, so they are no "
+                "one array; take them one by one: weights(layer)"
             )
         return np.stack([each.weights_of(head) for each in self.layers])
 
@@ -144,7 +159,8 @@ class Stack(Copied):
         return np.asarray(self.weights(), dtype=dtype)
 
     def columns(self, layer: Any = None, head: Any = None) -> dict[str, Any]:
-        """Weights as a table of NumPy arrays: layer, head, query, query_token, key, key_token, weight.
+        """Weights as a table of NumPy arrays: layer, head, query, query_token, key, key_token,
+        weight.
 
         Raises:
             RecordError: as of `weights`.
@@ -152,16 +168,19 @@ class Stack(Copied):
         return columns_of(self, layer, head)
 
     def to_xarray(self, layer: Any = None, head: Any = None) -> Any:
-        """Weights as an ``xarray.DataArray`` with the axes layer, head, query and key, less those that were chosen.
+        """Weights as an ``xarray.DataArray`` with the axes layer, head, query and key, less those
+        that were chosen.
 
-        Its coordinates are numbers of layers and heads, positions, and the tokens (``query_token``, ``key_token``).
+        Its coordinates are numbers of layers and heads, positions, and the tokens (``query_token``,
+        ``key_token``).
 
         Args:
             layer: number of a layer; all by default.
             head: number of a head; all by default.
 
         Raises:
-            RecordError: a layer or head that there is not; all layers where they have different numbers of heads.
+            RecordError: a layer or head that there is not; all layers where they have different
+                numbers of heads.
             HeadscopeError: without xarray.
 
         Example:
@@ -172,8 +191,9 @@ class Stack(Copied):
     def to_pandas(self, layer: Any = None, head: Any = None) -> Any:
         """Weights as a ``pandas.DataFrame``.
 
-        Of one head of one layer the square: a row for each query, a column for each key, named by position and token.
-        Otherwise a row for each weight, with the columns layer, head, query, query_token, key, key_token, weight.
+        Of one head of one layer the square: a row for each query, a column for each key, named by
+        position and token. Otherwise a row for each weight, with the columns layer, head, query,
+        query_token, key, key_token, weight.
 
         Args:
             layer: number of a layer; all by default.
@@ -190,7 +210,8 @@ class Stack(Copied):
         return to_pandas(self, layer, head)
 
     def to_arrow(self, layer: Any = None, head: Any = None) -> Any:
-        """Weights as a ``pyarrow.Table`` with a row for each weight; columns and arguments as of `to_pandas`.
+        """Weights as a ``pyarrow.Table`` with a row for each weight; columns and arguments as of
+        `to_pandas`.
 
         Raises:
             RecordError: as of `to_xarray`.
@@ -203,21 +224,33 @@ class Stack(Copied):
         numbers = [layer.layer for layer in self.layers]
         kinds = ", ".join(dict.fromkeys(layer.kind for layer in self.layers))
         queries, keys = len(self.query), len(self.key)
-        tokens = f"{queries} tokens" if self.query == self.key else f"{queries} queries x {keys} keys"
+        tokens = (
+            f"{queries} tokens" if self.query == self.key else f"{queries} queries x {keys} keys"
+        )
         missing = f"; {len(self.others)} without" if self.others else ""
-        heads = f" x {self.heads} heads" if self.is_whole else f", {len(self.held_heads)} chosen heads"
-        return f"<Stack {self.name!r}: layers {_listed(numbers)}{heads} ({kinds}), {tokens}{missing}>"
+        heads = (
+            f" x {self.heads} heads" if self.is_whole else f", {len(self.held_heads)} chosen heads"
+        )
+        return (
+            f"<Stack {self.name!r}: layers {_listed(numbers)}{heads} ({kinds}), {tokens}{missing}>"
+        )
 
     def scores(self, layer: Any, head: Any = None) -> Floating:
-        """What goes into the softmax, ``[head query key]`` or ``[query key]``; -inf where a query may not look."""
+        """What goes into the softmax, ``[head query key]`` or ``[query key]``; -inf where a query
+        may not look.
+        """
         return self.layer(layer).scores_of(head)
 
     def contributions(self, layer: Any, kind: str = "attention") -> Floating:
-        """What each key adds to each query over all heads of a layer, ``[query key]``: a map of `Contributions`."""
+        """What each key adds to each query over all heads of a layer, ``[query key]``: a map of
+        `Contributions`.
+        """
         return self.layer(layer).contributions_of(kind)
 
     def head_contributions(self, layer: Any, head: Any = None) -> Floating:
-        """``||a f(x_j)||`` of a layer ``[head query key]``, or of one head of it ``[query key]``."""
+        """``||a f(x_j)||`` of a layer ``[head query key]``, or of one head of it ``[query
+        key]``.
+        """
         return self.layer(layer).head_contributions_of(head)
 
 

@@ -14,7 +14,9 @@ from headscope.record._stored import Array, array_field, held
 from headscope.record._tokens import Tokens
 
 OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
-"""Distances from a query to the keys around it that are told apart: -1 is the token before, 0 the token itself."""
+"""Distances from a query to the keys around it that are told apart: -1 is the token before, 0 the
+token itself.
+"""
 STATISTICS = {
     "entropy": "head row",
     "offsets": "head row offset",
@@ -30,36 +32,42 @@ STATISTICS = {
 """The arrays of `Statistics`, and their axes."""
 OF_ROWS = tuple(name for name, axes in STATISTICS.items() if "row" in axes and name != "top_keys")
 TOLERANCE = 5e-3
-"""How far a mass may leave 0 to 1, and an entropy 0 to log(keys); see `headscope.record._checks.ROW_SUM_TOLERANCE`."""
+"""How far a mass may leave 0 to 1, and an entropy 0 to log(keys); see
+`headscope.record._checks.ROW_SUM_TOLERANCE`.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Statistics(Copied):
     """What the heads of one layer do in each row ``p`` of their weights, ``p_j = A[query, j]``.
 
-    Everything is a share of the row's mass, 0 to 1, but the entropy, which is in nats. A query that may look at
-    nothing has a row of zeros, and so has every statistic of it. Where there are sinks, a row sums to less than 1 and
-    the missing mass is in none of the arrays.
+    Everything is a share of the row's mass, 0 to 1, but the entropy, which is in nats. A query that
+    may look at nothing has a row of zeros, and so has every statistic of it. Where there are sinks,
+    a row sums to less than 1 and the missing mass is in none of the arrays.
 
     Args:
         entropy: ``[head row]``, ``-sum_j p_j log p_j`` over the keys, in nats.
-        offsets: ``[head row offset]``, ``p_(query + offset)`` for the offsets -3 to 3 (`OFFSETS`): mass on the tokens
-            around the query, 0 being the query itself; 0.0 where there is no such key.
+        offsets: ``[head row offset]``, ``p_(query + offset)`` for the offsets -3 to 3 (`OFFSETS`):
+            mass on the tokens around the query, 0 being the query itself; 0.0 where there is no
+            such key.
         first: ``[head row]``, ``p_0``: mass on the first token.
         special: ``[head row]``, mass on the special tokens, such as ``[CLS]`` and ``[SEP]``.
-        segments: ``[head row segment]``, mass on each text of the pair; one segment where there is one text.
+        segments: ``[head row segment]``, mass on each text of the pair; one segment where there is
+            one text.
         largest: ``[head row]``, ``max_j p_j``.
-        received: ``[head key]``, ``mean_i p_ij``: mean weight that a key receives, over the rows covered.
-        same_token: ``[head row]``, mass on the keys with the vocabulary number of the query, without the query itself;
-            None where the tokens have no numbers.
-        top_keys: ``[head row top]``, positions of the keys with the largest weights, largest first; -1 where no
-            further key has a weight above 0. None where they were not asked for.
+        received: ``[head key]``, ``mean_i p_ij``: mean weight that a key receives, over the rows
+            covered.
+        same_token: ``[head row]``, mass on the keys with the vocabulary number of the query,
+            without the query itself; None where the tokens have no numbers.
+        top_keys: ``[head row top]``, positions of the keys with the largest weights, largest first;
+            -1 where no further key has a weight above 0. None where they were not asked for.
         top_weights: ``[head row top]``, their weights.
         rows: ``[row]``, positions of the queries covered, rising; None where all are.
         queries: number of queries of the text; needs to be given only with ``rows``.
 
     Raises:
-        RecordError: where the arrays do not fit together or hold what statistics of weights cannot be.
+        RecordError: where the arrays do not fit together or hold what statistics of weights cannot
+            be.
     """
 
     entropy: Array = array_field(required=True)
@@ -80,7 +88,9 @@ class Statistics(Copied):
             if held(self, name) is not None:
                 object.__setattr__(self, name, frozen(held(self, name)))
         if len(self._shape("entropy")) != 2:
-            raise RecordError(f"entropy has shape {self._shape('entropy')}; wanted are the axes [head row]")
+            raise RecordError(
+                f"entropy has shape {self._shape('entropy')}; wanted are the axes [head row]"
+            )
         if self.rows is None and self.queries is None:
             object.__setattr__(self, "queries", self._shape("entropy")[1])
         self._check_rows()
@@ -95,15 +105,20 @@ class Statistics(Copied):
     @property
     def size(self) -> tuple[int, int]:
         """Number of queries of the text, whether covered or not, and of keys."""
-        return self._shape("entropy")[1] if self.queries is None else self.queries, self._shape("received")[1]
+        return self._shape("entropy")[1] if self.queries is None else self.queries, self._shape(
+            "received"
+        )[1]
 
     @property
     def sampled(self) -> bool:
-        """Whether only some of the rows are covered, so that means are estimates with an `error`."""
+        """Whether only some of the rows are covered, so that means are estimates with an
+        `error`.
+        """
         return held(self, "rows") is not None
 
     def mean(self, name: str) -> Float[np.ndarray, "head ..."]:
-        """Mean over the rows covered: ``[head]``, or ``[head offset]``, ``[head segment]`` and ``[head top]``.
+        """Mean over the rows covered: ``[head]``, or ``[head offset]``, ``[head segment]`` and
+        ``[head top]``.
 
         Raises:
             RecordError: where there is no such statistic of the rows.
@@ -111,11 +126,13 @@ class Statistics(Copied):
         return self._of_rows(name).mean(axis=1, dtype=np.float64)
 
     def error(self, name: str) -> Float[np.ndarray, "head ..."]:
-        """Standard error of `mean` that comes from covering r of n rows: ``s / sqrt(r) * sqrt(1 - r / n)``.
+        """Standard error of `mean` that comes from covering r of n rows: ``s / sqrt(r) * sqrt(1 - r
+        / n)``.
 
-        s is the standard deviation of the rows covered (with r - 1 in the denominator), and the last factor the
-        finite-population correction (Cochran, Sampling Techniques, 1977, section 2.6): 0 where every row is covered.
-        It says how far the mean is from that over all rows of this text, not what other texts would give.
+        s is the standard deviation of the rows covered (with r - 1 in the denominator), and the
+        last factor the finite-population correction (Cochran, Sampling Techniques, 1977, section
+        2.6): 0 where every row is covered. It says how far the mean is from that over all rows of
+        this text, not what other texts would give.
 
         Raises:
             RecordError: where there is no such statistic of the rows.
@@ -143,14 +160,27 @@ class Statistics(Copied):
         covered, rows = self._shape("entropy")[1], self.rows
         if rows is None:
             if covered != self.queries:
-                raise RecordError(f"{covered} rows of {self.queries} queries are covered; say which with rows")
+                raise RecordError(
+                    f"{covered} rows of {self.queries} queries are covered; say which with rows"
+                )
             return
         if self.queries is None:
-            raise RecordError("Statistics of sampled rows need the number of all queries; give queries")
+            raise RecordError(
+                "Statistics of sampled rows need the number of all queries; give queries"
+            )
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) != covered:
-            raise RecordError(f"rows must be {covered} whole numbers, not {rows.dtype} of shape {rows.shape}")
-        if covered < 2 or rows[0] < 0 or rows[-1] >= self.queries or (np.diff(rows.astype(np.int64)) <= 0).any():
-            raise RecordError(f"rows must be two or more rising positions from 0 to {self.queries - 1}")
+            raise RecordError(
+                f"rows must be {covered} whole numbers, not {rows.dtype} of shape {rows.shape}"
+            )
+        if (
+            covered < 2
+            or rows[0] < 0
+            or rows[-1] >= self.queries
+            or (np.diff(rows.astype(np.int64)) <= 0).any()
+        ):
+            raise RecordError(
+                f"rows must be two or more rising positions from 0 to {self.queries - 1}"
+            )
 
     def _check_shapes(self) -> None:
         if (held(self, "top_keys") is None) != (held(self, "top_weights") is None):
@@ -163,12 +193,19 @@ class Statistics(Copied):
             if name != "top_keys" and array is not None:
                 check_floats(array, name, shape, axes)
             elif array is not None and (array.dtype.kind != "i" or array.shape != shape):
-                raise RecordError(f"top_keys must be whole numbers of shape {shape}, not {array.dtype} {array.shape}")
+                raise RecordError(
+                    f"top_keys must be whole numbers of shape {shape}, not {array.dtype} "
+                    f"{array.shape}"
+                )
 
     def _check_values(self) -> None:
         keys = max(1, self.size[1])
-        # a row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where that is below 1
-        limits = {"entropy": (0.0, max(np.log(keys), min(keys / np.e, 1.0))), "top_keys": (-1, keys - 1)}
+        # a row whose sum is free, as with sinks, has its largest entropy at a sum of keys / e where
+        # that is below 1
+        limits = {
+            "entropy": (0.0, max(np.log(keys), min(keys / np.e, 1.0))),
+            "top_keys": (-1, keys - 1),
+        }
         for name in STATISTICS:
             array = held(self, name)
             if array is None or is_on_disk(array) or not array.size:
@@ -176,7 +213,10 @@ class Statistics(Copied):
             check_finite(array, name)
             (low, high), (least, most) = limits.get(name, (0.0, 1.0)), (array.min(), array.max())
             if least < low - TOLERANCE or most > high + TOLERANCE:
-                raise RecordError(f"{name} runs from {least:.4g} to {most:.4g}; it must lie in {low:.4g} to {high:.4g}")
+                raise RecordError(
+                    f"{name} runs from {least:.4g} to {most:.4g}; it must lie in {low:.4g} to "
+                    f"{high:.4g}"
+                )
 
 
 def statistics_of(
@@ -205,7 +245,9 @@ def statistics_of(
         [[0.0, 0.6931]]
     """
     looking = tokens if queries is None else queries
-    check_floats(weights, "weights", (weights.shape[0], len(looking), len(tokens)), "head query key")
+    check_floats(
+        weights, "weights", (weights.shape[0], len(looking), len(tokens)), "head query key"
+    )
     positions = np.arange(len(looking)) if rows is None else np.asarray(rows)
     chosen = weights[:, positions].astype(np.float64)
     marks = np.asarray(tokens.special, bool), np.asarray(tokens.segments, int)
@@ -214,7 +256,9 @@ def statistics_of(
         offsets=_around(chosen, positions),
         first=chosen[:, :, 0],
         special=chosen[:, :, marks[0]].sum(axis=-1),
-        segments=np.stack([chosen[:, :, marks[1] == n].sum(axis=-1) for n in range(marks[1].max() + 1)], axis=-1),
+        segments=np.stack(
+            [chosen[:, :, marks[1] == n].sum(axis=-1) for n in range(marks[1].max() + 1)], axis=-1
+        ),
         largest=chosen.max(axis=-1),
         received=chosen.mean(axis=1),
         same_token=_same(chosen, positions, tokens, queries),

@@ -26,11 +26,14 @@ class Stored(ABC):
         return self.shape[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return np.array, (self.read(),)  # a copy holds its numbers itself: the file may be gone where it is read
+        return np.array, (
+            self.read(),
+        )  # a copy holds its numbers itself: the file may be gone where it is read
 
     @abstractmethod
     def read(self, *index: Any) -> np.ndarray:
-        """The whole array, or the part at an index for each axis: a number, a slice or a list of numbers.
+        """The whole array, or the part at an index for each axis: a number, a slice or a list of
+        numbers.
 
         Raises:
             FileError: where the file is no longer what it was when it was opened.
@@ -44,7 +47,8 @@ else:
 
 
 class ArrayField:
-    """A field of a dataclass that holds an array or a `Stored` one, and always gives an array (or None).
+    """A field of a dataclass that holds an array or a `Stored` one, and always gives an array (or
+    None).
 
     Args:
         required: whether the dataclass must be given it; otherwise it is None by default.

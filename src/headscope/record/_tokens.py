@@ -9,7 +9,9 @@ from typing import Any
 
 from headscope.errors import RecordError
 
-SPECIAL = re.compile(r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE)
+SPECIAL = re.compile(
+    r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
+)
 CONTINUATION = "##"
 SPACE_MARKS = ("\u0120", "\u2581")  # byte-level BPE and SentencePiece
 
@@ -26,22 +28,27 @@ class Tokens:
         pieces: the tokens as the tokenizer names them, such as ``"##berries"`` or ``"Ġstore"``.
         texts: the texts they come from: none, one, or two for a sentence pair.
         ids: vocabulary numbers.
-        offsets: ``(start, stop)`` in characters into ``texts[segment]``; None for a token that stands for no text.
+        offsets: ``(start, stop)`` in characters into ``texts[segment]``; None for a token that
+            stands for no text.
         special: True for ``[CLS]``, ``<s>`` and their like; by default found by their form.
         segments: 0 for the first text, 1 for the second of a pair; by default 0.
-        words: the number of the word, counted through all texts; None for a token that belongs to no word.
+        words: the number of the word, counted through all texts; None for a token that belongs to
+            no word.
         labels: what a reader should see; by default the pieces without the tokenizer's marks.
         grids: rows and columns of the patches of each picture.
-        places: ``(row, column)`` of a patch in the grid of its picture; None for words, ``[CLS]``, registers.
-        pictures: which of the grids a token belongs to; by default the first, for every token that has a place.
+        places: ``(row, column)`` of a patch in the grid of its picture; None for words, ``[CLS]``,
+            registers.
+        pictures: which of the grids a token belongs to; by default the first, for every token that
+            has a place.
         times: ``(start, stop)`` of a frame of sound, in seconds.
-        roles: what the tokenizer has a token for: ``"bos"``, ``"cls"``, ``"sep"``, ``"eos"``, or None; without it,
-            records of earlier versions and bare pieces, that is told from the names of the pieces.
+        roles: what the tokenizer has a token for: ``"bos"``, ``"cls"``, ``"sep"``, ``"eos"``, or
+            None; without it, records of earlier versions and bare pieces, that is told from the
+            names of the pieces.
         numbered: why the pieces are but numbers of positions; empty where they are tokens.
 
     Raises:
-        RecordError: where a list has another length than ``pieces``, offsets leave the text, or places the grid, or
-            for a role there is not.
+        RecordError: where a list has another length than ``pieces``, offsets leave the text, or
+            places the grid, or for a role there is not.
     """
 
     pieces: tuple[str, ...]
@@ -62,11 +69,15 @@ class Tokens:
     def __post_init__(self) -> None:
         for position, piece in enumerate(self.pieces):
             if not isinstance(piece, str):
-                raise RecordError(f"Tokens: piece {position} is {piece!r}, not a string; give the tokens as strings")
+                raise RecordError(
+                    f"Tokens: piece {position} is {piece!r}, not a string; give the tokens as "
+                    "strings"
+                )
         fill: dict[str, tuple] = {
             "pieces": tuple(self.pieces),
             "texts": tuple(self.texts),
-            "special": tuple(self.special) or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
+            "special": tuple(self.special)
+            or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
             "segments": tuple(self.segments) or (0,) * len(self.pieces),
             "labels": tuple(self.labels) or tuple(_label(piece) for piece in self.pieces),
         }
@@ -92,12 +103,16 @@ class Tokens:
 
     @property
     def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of the patches where the tokens hold one picture; None where they hold none or several."""
+        """Rows and columns of the patches where the tokens hold one picture; None where they hold
+        none or several.
+        """
         return self.grids[0] if len(self.grids) == 1 else None
 
     @property
     def worded(self) -> tuple[bool, ...]:
-        """False for patches and frames, which stand for no text even where their pieces are alike (``<image>``)."""
+        """False for patches and frames, which stand for no text even where their pieces are alike
+        (``<image>``).
+        """
         sides = [values for values in (self.places, self.times) if values is not None]
         return tuple(all(values[token] is None for values in sides) for token in range(len(self)))
 
@@ -109,7 +124,8 @@ class Tokens:
         before = ((None, None), *zip(self.segments, self.words, strict=True))
         now = zip(self.segments, self.words, strict=True)
         return tuple(
-            word is not None and (segment, word) == last for (segment, word), last in zip(now, before, strict=False)
+            word is not None and (segment, word) == last
+            for (segment, word), last in zip(now, before, strict=False)
         )
 
     def take(self, kept: Sequence[int]) -> Tokens:
@@ -122,13 +138,16 @@ class Tokens:
             values = getattr(self, name)
             if values is not None and len(values) != len(self.pieces):
                 raise RecordError(
-                    f"Tokens: {len(values)} {name} were given for {len(self.pieces)} pieces; give one for each piece"
+                    f"Tokens: {len(values)} {name} were given for {len(self.pieces)} pieces; give "
+                    "one for each piece"
                 )
 
     def _check_segments(self) -> None:
         wrong = set(self.segments) - {0, 1}
         if wrong:
-            raise RecordError(f"Tokens: segments must be 0 or 1 (first or second text), not {sorted(wrong)}")
+            raise RecordError(
+                f"Tokens: segments must be 0 or 1 (first or second text), not {sorted(wrong)}"
+            )
 
     def _check_offsets(self) -> None:
         for position, offset in enumerate(self.offsets or ()):
@@ -139,34 +158,43 @@ class Tokens:
             start, stop = offset
             if not 0 <= start <= stop <= size:
                 raise RecordError(
-                    f"Tokens: the offsets {offset} of token {position} ({self.pieces[position]!r}) leave text "
-                    f"{segment} with its {size} characters"
+                    f"Tokens: the offsets {offset} of token {position} "
+                    f"({self.pieces[position]!r}) leave text {segment} with its {size} characters"
                 )
 
     def _check_places(self) -> None:
-        for position, (place, picture) in enumerate(zip(self.places or (), self.pictures or (), strict=True)):
+        for position, (place, picture) in enumerate(
+            zip(self.places or (), self.pictures or (), strict=True)
+        ):
             if place is None and picture is None:
                 continue
             if place is None or picture is None or not 0 <= picture < len(self.grids):
                 raise RecordError(
-                    f"Tokens: token {position} ({self.pieces[position]!r}) has the place {place} in picture {picture}, "
-                    f"and there are {len(self.grids)} grids; give rows and columns of each picture in grids="
+                    f"Tokens: token {position} ({self.pieces[position]!r}) has the place {place} "
+                    f"in picture {picture}, and there are {len(self.grids)} grids; give rows and "
+                    "columns of each picture in grids="
                 )
             grid = self.grids[picture]
             if not all(0 <= number < size for number, size in zip(place, grid, strict=True)):
                 raise RecordError(
-                    f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} x {grid[1]} patches"
+                    f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} "
+                    f"x {grid[1]} patches"
                 )
 
     def _check_times(self) -> None:
         for position, time in enumerate(self.times or ()):
             if time is not None and not 0 <= time[0] <= time[1]:
-                raise RecordError(f"Tokens: the times {time} of token {position} must be (start, stop) in seconds")
+                raise RecordError(
+                    f"Tokens: the times {time} of token {position} must be (start, stop) in seconds"
+                )
 
     def _check_roles(self) -> None:
         unknown = set(self.roles or ()) - {None, *ROLES}
         if unknown:
-            raise RecordError(f"Tokens: the roles {sorted(map(str, unknown))} are not known; give {', '.join(ROLES)}")
+            raise RecordError(
+                f"Tokens: the roles {sorted(map(str, unknown))} are not known; give "
+                f"{', '.join(ROLES)}"
+            )
 
 
 ROLES = ("bos", "cls", "sep", "eos")
@@ -174,7 +202,19 @@ ROLES = ("bos", "cls", "sep", "eos")
 REPR_TOKENS, REPR_LENGTH = 12, 200
 """Tokens, and characters of them, that the representation shows."""
 
-EACH = ("pieces", "ids", "offsets", "special", "segments", "words", "labels", "places", "pictures", "times", "roles")
+EACH = (
+    "pieces",
+    "ids",
+    "offsets",
+    "special",
+    "segments",
+    "words",
+    "labels",
+    "places",
+    "pictures",
+    "times",
+    "roles",
+)
 """The lists that have one entry for each token."""
 
 

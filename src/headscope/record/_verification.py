@@ -10,9 +10,14 @@ if TYPE_CHECKING:
     from headscope.record._layer import Layer
 
 AGAINST = ("", "itself", "attention output", "layer output")
-"""From what says least to what says most: not known (of files written before it was kept), weights times values that
-were seen as just this product, what the model's attention handed on, and what came out of the output projection."""
-CALLED = {"layer output": "the model's own layer outputs", "attention output": "the model's own attention outputs"}
+"""From what says least to what says most: not known (of files written before it was kept), weights
+times values that were seen as just this product, what the model's attention handed on, and what
+came out of the output projection.
+"""
+CALLED = {
+    "layer output": "the model's own layer outputs",
+    "attention output": "the model's own attention outputs",
+}
 
 
 def weakest(against: Iterable[str]) -> str:
@@ -21,7 +26,9 @@ def weakest(against: Iterable[str]) -> str:
 
 
 def verification_of(layers: Sequence[Layer]) -> str:
-    """One sentence: against what layers were checked, and the largest difference; empty where none was checked."""
+    """One sentence: against what layers were checked, and the largest difference; empty where none
+    was checked.
+    """
     checked = [layer for layer in layers if layer.verified is not None]
     if not checked:
         return ""
@@ -30,7 +37,9 @@ def verification_of(layers: Sequence[Layer]) -> str:
     numbers = _numbers(checked)
     if not compared:
         said = "Checked against itself only (weights times values, as they were multiplied)"
-        said = said if counts["itself"] else "Checked when it was captured, against what was not kept"
+        said = (
+            said if counts["itself"] else "Checked when it was captured, against what was not kept"
+        )
         return f"{said}: {numbers}"
     names = [
         CALLED[against] + (f" ({count} of {len(checked)} layers)" if len(counts) > 1 else "")

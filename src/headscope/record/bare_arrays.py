@@ -40,12 +40,13 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
 ) -> Record:
     """A record from attention weights that any library computed.
 
-    Weights are one array ``[layer head query key]``, or one array ``[head query key]`` for each layer (a batch axis
-    of 1 is dropped), as NumPy arrays, torch tensors or nested lists. A layer given as None keeps its number and is
-    left out, as in hybrid models.
+    Weights are one array ``[layer head query key]``, or one array ``[head query key]`` for each
+    layer (a batch axis of 1 is dropped), as NumPy arrays, torch tensors or nested lists. A layer
+    given as None keeps its number and is left out, as in hybrid models.
 
-    What ``model.generate(..., output_attentions=True)`` returns, a tuple of layers for each step, is joined: one row
-    for each token that was read. The token that was written last was never read; it may stand at the end of ``tokens``.
+    What ``model.generate(..., output_attentions=True)`` returns, a tuple of layers for each step,
+    is joined: one row for each token that was read. The token that was written last was never read;
+    it may stand at the end of ``tokens``.
 
     Args:
         weights: attention of a model with one stack.
@@ -57,8 +58,8 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
         encoder_tokens: tokens of the source.
         decoder_tokens: tokens of the target.
         model: what to call the model.
-        partial: whether rows were cut (the largest weights of each, a sparse form) and may sum to less than 1: views
-            and figures say how much was not kept.
+        partial: whether rows were cut (the largest weights of each, a sparse form) and may sum to
+            less than 1: views and figures say how much was not kept.
 
     Raises:
         RecordError: where something is missing, or arrays and tokens do not fit.
@@ -85,10 +86,15 @@ def from_weights(  # noqa: PLR0913 - the names that users of BertViz know
         asking, asked = parse_tokens(query, start), parse_tokens(key, start)
         layers = parse_layers(arrays, name, partial=partial)
         if is_ragged(arrays):
-            asking, asked = (_read(side, count) for side, count in zip((asking, asked), layers[0].size, strict=True))
+            asking, asked = (
+                _read(side, count)
+                for side, count in zip((asking, asked), layers[0].size, strict=True)
+            )
         stacks[name] = Stack(name=name, query=asking, key=asked, layers=layers)
     if not stacks:
-        raise RecordError("from_weights: give weights and tokens, or encoder, decoder and cross with their tokens")
+        raise RecordError(
+            "from_weights: give weights and tokens, or encoder, decoder and cross with their tokens"
+        )
     return Record(stacks=stacks, model=ModelFacts(name=model))
 
 
@@ -97,12 +103,17 @@ def parse_tokens(tokens: Pieces, sentence_b_start: int | None = None) -> Tokens:
     if isinstance(tokens, Tokens):
         return tokens
     if isinstance(tokens, str):
-        raise RecordError(f"Tokens must be a list of strings, not the string {tokens!r}; split it into tokens first")
+        raise RecordError(
+            f"Tokens must be a list of strings, not the string {tokens!r}; split it into tokens "
+            "first"
+        )
     pieces = tuple(tokens)
     if sentence_b_start is None:
         return Tokens(pieces=pieces)
     if not 0 < sentence_b_start < len(pieces):
-        raise RecordError(f"sentence_b_start is {sentence_b_start}; it must lie between 1 and {len(pieces) - 1}")
+        raise RecordError(
+            f"sentence_b_start is {sentence_b_start}; it must lie between 1 and {len(pieces) - 1}"
+        )
     segments = (0,) * sentence_b_start + (1,) * (len(pieces) - sentence_b_start)
     return Tokens(pieces=pieces, segments=segments)
 
@@ -117,32 +128,47 @@ def parse_layers(arrays: Any, name: str, *, partial: bool = False) -> tuple[Laye
     if is_ragged(arrays):
         return parse_layers(joined_steps(arrays, name), name, partial=partial)
     if hasattr(arrays, "shape") and not len(arrays.shape):
-        raise RecordError(f"{name} attention is a single number; give one array [head query key] for each layer")
+        raise RecordError(
+            f"{name} attention is a single number; give one array [head query key] for each layer"
+        )
     if not hasattr(arrays, "shape") and not len(arrays):
         raise RecordError(
-            f"{name} attention is empty: the model returned none. Under sdpa transformers returns nothing for "
-            "output_attentions=True; use headscope.capture(model, tokenizer, text)"
+            f"{name} attention is empty: the model returned none. Under sdpa transformers returns "
+            "nothing for output_attentions=True; use headscope.capture(model, tokenizer, text)"
         )
     return tuple(
-        Layer(layer=number, weights=parse_array(array, f"{name} attention of layer {number}"), partial=partial)
+        Layer(
+            layer=number,
+            weights=parse_array(array, f"{name} attention of layer {number}"),
+            partial=partial,
+        )
         for number, array in enumerate(arrays)
         if array is not None
     )
 
 
 def parse_array(array: Any, name: str) -> np.ndarray:
-    """A float array ``[head query key]`` of our own from a NumPy array, a torch tensor or nested lists."""
+    """A float array ``[head query key]`` of our own from a NumPy array, a torch tensor or nested
+    lists.
+    """
     _check_plain(array, name)
     if hasattr(array, "detach"):
         array = array.detach().float().cpu().numpy()
     try:
-        found = np.array(array, dtype=None if getattr(array, "dtype", None) == np.float64 else np.float32, order="C")
+        found = np.array(
+            array,
+            dtype=None if getattr(array, "dtype", None) == np.float64 else np.float32,
+            order="C",
+        )
     except (TypeError, ValueError):
         raise RecordError(f"{name} is not an array of numbers with equally long rows") from None
     if found.ndim == 4 and found.shape[0] == 1:
         found = found[0]
     if found.ndim == 4:
-        raise RecordError(f"{name} holds a batch of {found.shape[0]} texts; give one of them, such as attention[0]")
+        raise RecordError(
+            f"{name} holds a batch of {found.shape[0]} texts; give one of them, such as "
+            "attention[0]"
+        )
     if found.ndim != 3:
         raise RecordError(f"{name} has shape {found.shape}; wanted are three axes [head query key]")
     return found
@@ -155,10 +181,16 @@ def _check_plain(array: Any, name: str) -> None:
         RecordError: a sparse or meta tensor, complex numbers, a masked array.
     """
     if getattr(array, "is_meta", False):
-        raise RecordError(f"{name} is on the meta device, where there are no numbers; give one that was computed")
+        raise RecordError(
+            f"{name} is on the meta device, where there are no numbers; give one that was computed"
+        )
     if "sparse" in str(getattr(array, "layout", "")):
-        raise RecordError(f"{name} is a sparse tensor; give {name.partition(' ')[0]} attention as .to_dense()")
+        raise RecordError(
+            f"{name} is a sparse tensor; give {name.partition(' ')[0]} attention as .to_dense()"
+        )
     if "complex" in str(getattr(array, "dtype", "")):
         raise RecordError(f"{name} holds complex numbers; give real ones, such as .real")
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        raise RecordError(f"{name} is a masked array; give .filled(0) where what is masked was not looked at")
+        raise RecordError(
+            f"{name} is a masked array; give .filled(0) where what is masked was not looked at"
+        )

@@ -15,7 +15,9 @@ def scores_of(
     bias: Float[np.ndarray, "_ query key"] | None = None,
     visible: Bool[np.ndarray, "query key"] | None = None,
 ) -> Float[np.ndarray, "head query key"]:
-    """What goes into the softmax: ``soft_cap * tanh(q . k * scale / soft_cap) + bias``, -inf where not visible."""
+    """What goes into the softmax: ``soft_cap * tanh(q . k * scale / soft_cap) + bias``, -inf where
+    not visible.
+    """
     scores = queries.astype(np.float64) @ keys.astype(np.float64).swapaxes(-1, -2) * scale
     if soft_cap is not None:
         scores = soft_cap * np.tanh(scores / soft_cap)

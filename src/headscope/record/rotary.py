@@ -18,20 +18,23 @@ TURNED_BEYOND = 1e-6
 LEADS_WITHIN = 2e-4
 """Differences, relative to the largest feature."""
 SLOWEST_TELLING = 1e-4
-"""Radians per position, below which rounding drowns what a frequency says about the place of the first token."""
+"""Radians per position, below which rounding drowns what a frequency says about the place of the
+first token.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rotary(Copied):
-    """How a layer turned its queries and keys by their positions (Su et al. 2021, RoFormer, section 3.2).
+    """How a layer turned its queries and keys by their positions (Su et al. 2021, RoFormer, section
+    3.2).
 
-    Feature pair ``i`` of a token at position ``p`` is turned by the angle ``p * frequencies[i]``. Read off queries
-    and keys before and after, not off the model's configuration.
+    Feature pair ``i`` of a token at position ``p`` is turned by the angle ``p * frequencies[i]``.
+    Read off queries and keys before and after, not off the model's configuration.
 
     Args:
         frequencies: ``[pair]``, radians per position.
-        style: which features make pair ``i``: ``"halves"`` (``i`` and ``i + pairs``, as LLaMA) or ``"neighbours"``
-            (``2i`` and ``2i + 1``, as GPT-J and RoFormer).
+        style: which features make pair ``i``: ``"halves"`` (``i`` and ``i + pairs``, as LLaMA) or
+            ``"neighbours"`` (``2i`` and ``2i + 1``, as GPT-J and RoFormer).
         first: position of the first token.
         start: the first feature that is turned; those before it and after the last pair stay.
 
@@ -47,7 +50,9 @@ class Rotary(Copied):
     def __post_init__(self) -> None:
         frequencies = np.asarray(self.frequencies, np.float64)
         if frequencies.ndim != 1 or not len(frequencies) or not np.isfinite(frequencies).all():
-            raise RecordError(f"Rotary frequencies must be finite, with the axis [pair], not {frequencies.shape}")
+            raise RecordError(
+                f"Rotary frequencies must be finite, with the axis [pair], not {frequencies.shape}"
+            )
         frequencies = frequencies.copy()
         frequencies.flags.writeable = False
         object.__setattr__(self, "frequencies", frequencies)
@@ -80,7 +85,9 @@ class Rotary(Copied):
         return found
 
     def turns(self, tokens: int, *, back: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Cosines and sines ``[token pair]`` of the angles by which so many tokens are turned, or turned back."""
+        """Cosines and sines ``[token pair]`` of the angles by which so many tokens are turned, or
+        turned back.
+        """
         angles = (self.first + np.arange(tokens))[:, None] * self.frequencies
         return np.cos(angles), np.sin(-angles if back else angles)
 
@@ -97,15 +104,17 @@ def rotary_between(
     *,
     within: float = LEADS_WITHIN,
 ) -> Rotary | None:
-    """The rotation that leads from vectors to the same vectors after positions were applied; None where there is none.
+    """The rotation that leads from vectors to the same vectors after positions were applied; None
+    where there is none.
 
-    A pair is found where its length stays; its frequency is what its angle grows by from one token to the next. The
-    answer is checked on all of it: turned by it, ``before`` must be ``after``.
+    A pair is found where its length stays; its frequency is what its angle grows by from one token
+    to the next. The answer is checked on all of it: turned by it, ``before`` must be ``after``.
 
     Args:
         before: ``[head token feature]``, consecutive tokens.
         after: the same, turned.
-        within: how far, relative to the largest feature, the answer may be off: more for numbers in half precision.
+        within: how far, relative to the largest feature, the answer may be off: more for numbers in
+            half precision.
     """
     before, after = before.astype(np.float64), after.astype(np.float64)
     if before.shape != after.shape or before.shape[1] < 2:
@@ -119,7 +128,9 @@ def rotary_between(
 
 
 def _candidates(before: np.ndarray, after: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
-    """Rotations that could be: by style, and by how many features are turned, of which the slowest may not show."""
+    """Rotations that could be: by style, and by how many features are turned, of which the slowest
+    may not show.
+    """
     start, seen = int(moved[0]), int(moved[-1] - moved[0]) + 1
     rest = before.shape[2] - start
     for style in STYLES:
@@ -132,21 +143,30 @@ def _candidates(before: np.ndarray, after: np.ndarray, moved: np.ndarray) -> Ite
 def _fitted(trial: Rotary, before: np.ndarray, after: np.ndarray) -> Rotary:
     """The rotation of these pairs whose frequencies fit best."""
     first, second = trial.pairs
-    turned = (after[..., first] + 1j * after[..., second]) * np.conj(before[..., first] + 1j * before[..., second])
+    turned = (after[..., first] + 1j * after[..., second]) * np.conj(
+        before[..., first] + 1j * before[..., second]
+    )
     frequencies, apart = np.zeros(turned.shape[2]), 1
-    # tokens far apart tell a frequency more finely, once it is known to within half a turn between them
+    # tokens far apart tell a frequency more finely, once it is known to within half a turn between
+    # them
     while apart < turned.shape[1]:
         angles = np.angle(np.sum(turned[:, apart:] * np.conj(turned[:, :-apart]), axis=(0, 1)))
         turns = np.round((frequencies * apart - angles) / (2 * np.pi))
         frequencies, apart = (angles + 2 * np.pi * turns) / apart, 2 * apart
-    return Rotary(frequencies=frequencies, style=trial.style, start=trial.start, first=_first(turned, frequencies))
+    return Rotary(
+        frequencies=frequencies,
+        style=trial.style,
+        start=trial.start,
+        first=_first(turned, frequencies),
+    )
 
 
 def _first(turned: np.ndarray, frequencies: np.ndarray) -> int:
-    """The position of the first token: roughly by slow frequencies, each faster one telling it more finely.
+    """The position of the first token: roughly by slow frequencies, each faster one telling it more
+    finely.
 
-    Found as long as the slowest has not made half a turn before it: 9,900 positions where there are eight pairs of base
-    10,000, and more where there are more.
+    Found as long as the slowest has not made half a turn before it: 9,900 positions where there are
+    eight pairs of base 10,000, and more where there are more.
     """
     places = np.arange(turned.shape[1])
     begun = np.angle(np.sum(turned * np.exp(-1j * places[:, None] * frequencies), axis=(0, 1)))

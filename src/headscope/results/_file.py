@@ -20,15 +20,15 @@ def save(record: Record | Result, path: str | os.PathLike[str]) -> Path:
 
     Args:
         record: what to keep: a `Record`, or a result such as what `headscope.relations` gave.
-        path: where; a file that is there is replaced. Of a record also an address that fsspec knows, such as
-            ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
+        path: where; a file that is there is replaced. Of a record also an address that fsspec
+            knows, such as ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
 
     Returns:
         The path.
 
     Raises:
-        FileError: where it cannot be written, a record is not called as one is (``.safetensors``), or this kind of
-            result is not kept.
+        FileError: where it cannot be written, a record is not called as one is (``.safetensors``),
+            or this kind of result is not kept.
 
     Example:
         >>> save(record, "run.safetensors")
@@ -41,25 +41,28 @@ def save(record: Record | Result, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     """Read a record or the result of a study, whichever a file holds.
 
-    Of a record arrays stay in the file until they are used, so one head is read without the rest. A file that is cut or
-    overwritten while the record is open gives an error when more of it is read, never other numbers; one that `save`
-    writes anew leaves open records as they are. A result is read whole, and every array compared with its checksum.
+    Of a record arrays stay in the file until they are used, so one head is read without the rest. A
+    file that is cut or overwritten while the record is open gives an error when more of it is read,
+    never other numbers; one that `save` writes anew leaves open records as they are. A result is
+    read whole, and every array compared with its checksum.
 
     Args:
-        path: a file that `save` or the ``save`` of a result wrote, now or in headscope 0.1 (``.npz``); or its address
-            such as ``"hf://datasets/me/records/run.safetensors"``: it is brought to this machine, and is there until
-            the process ends.
-        check: of a record, whether to read all of it now and compare every array with its checksum. Files of earlier
-            versions have none: a warning says so, and that rows sum to 1 and numbers are finite is all that is checked.
+        path: a file that `save` or the ``save`` of a result wrote, now or in headscope 0.1
+            (``.npz``); or its address such as ``"hf://datasets/me/records/run.safetensors"``: it is
+            brought to this machine, and is there until the process ends.
+        check: of a record, whether to read all of it now and compare every array with its checksum.
+            Files of earlier versions have none: a warning says so, and that rows sum to 1 and
+            numbers are finite is all that is checked.
 
     Returns:
-        A `Record`, or a result: `Heads`, `Mechanism`, `Ablation`, `AlignmentStudy`, `Relations`, `Coreference`,
+        A `Record`, or a result: `Heads`, `Mechanism`, `Ablation`, `AlignmentStudy`, `Relations`,
+            `Coreference`,
         `NormStudy` ... Of a tally, the result that is made of it.
 
     Raises:
         FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.
-        RecordError: where it was made with patterns of one's own, which only `load_tally` and its like in
-            `headscope.patterns` take.
+        RecordError: where it was made with patterns of one's own, which only `load_tally` and its
+            like in `headscope.patterns` take.
 
     Example:
         >>> load("run.safetensors", check=True)
@@ -75,5 +78,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
             kind = error.kind
     read = reader_of(kind)
     if read is None:
-        raise FileError(f"{path} holds {kind!r}, which this headscope does not know; update headscope")
+        raise FileError(
+            f"{path} holds {kind!r}, which this headscope does not know; update headscope"
+        )
     return read(local)

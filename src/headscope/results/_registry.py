@@ -1,8 +1,9 @@
 """What draws, shows and reads results, by the kind of result.
 
-A study stands below the views in the order of imports, and yet ``found.figure()`` draws it. So the views enter here
-what they can draw and show, and the studies the files that they can read; this module knows none of them. `PLUGINS`
-names the packages that make entries: they are imported when the first entry is looked up.
+A study stands below the views in the order of imports, and yet ``found.figure()`` draws it. So the
+views enter here what they can draw and show, and the studies the files that they can read; this
+module knows none of them. `PLUGINS` names the packages that make entries: they are imported when
+the first entry is looked up.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ PLUGINS: dict[Door, str] = {
     "view": "headscope.views.opening",
     "file": "headscope.studies",
 }
-"""By what is done with a result: who can do it. Names and not imports, since these packages stand above this one."""
+"""By what is done with a result: who can do it. Names and not imports, since these packages stand
+above this one.
+"""
 
 _ENTRIES: dict[Door, dict[str, Callable[..., Any]]] = {"figure": {}, "view": {}, "file": {}}
 
 
 def draws(kind: str) -> Callable[[Function], Function]:
-    """Decorate a function that draws results of a kind: ``function(result, **options)`` gives a figure.
+    """Decorate a function that draws results of a kind: ``function(result, **options)`` gives a
+    figure.
 
     Args:
         kind: the ``KIND`` of a `Result`, such as ``"relations"``.
@@ -38,7 +42,9 @@ def draws(kind: str) -> Callable[[Function], Function]:
 
 
 def shows(kind: str) -> Callable[[Function], Function]:
-    """Decorate a function that shows results of a kind: ``function(result, **options)`` gives a view."""
+    """Decorate a function that shows results of a kind: ``function(result, **options)`` gives a
+    view.
+    """
     return _enter("view", kind)
 
 

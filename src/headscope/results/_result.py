@@ -23,7 +23,9 @@ Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 class Summary(str):
-    """A summary that headscope 0.1 had as an attribute: read as before, or called as of every result."""
+    """A summary that headscope 0.1 had as an attribute: read as before, or called as of every
+    result.
+    """
 
     def __call__(self) -> str:
         """The same words."""
@@ -33,8 +35,9 @@ class Summary(str):
 class Result:
     """What a study found: one family, whatever was studied.
 
-    A result has a table with one list for each column, which pandas, polars and Arrow take, and is drawn and shown by
-    what is entered for its kind (`headscope.results.draws`, `headscope.results.shows`).
+    A result has a table with one list for each column, which pandas, polars and Arrow take, and is
+    drawn and shown by what is entered for its kind (`headscope.results.draws`,
+    `headscope.results.shows`).
     """
 
     KIND: ClassVar[str] = ""
@@ -45,7 +48,9 @@ class Result:
         return repr(self)
 
     def table(self) -> str:
-        """What is printed below the summary: tables of at most 100 columns, each with its legend, and notes."""
+        """What is printed below the summary: tables of at most 100 columns, each with its legend,
+        and notes.
+        """
         return "\n\n".join(_printed(block) for block in _said_once(self._blocks()) if block)
 
     def _blocks(self) -> list[TextTable | str]:
@@ -62,7 +67,9 @@ class Result:
             if isinstance(block, TextTable):
                 parts.append(f'<div style="overflow-x: auto">{block.html()}</div>')
             elif block:
-                parts.append(f'<p style="white-space: pre-line"><small>{html.escape(block)}</small></p>')
+                parts.append(
+                    f'<p style="white-space: pre-line"><small>{html.escape(block)}</small></p>'
+                )
         return "\n".join(parts)
 
     def columns(self) -> dict[str, list[Any]]:
@@ -94,9 +101,11 @@ class Result:
         return library("pyarrow").table(self.columns())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep the result as one .safetensors file, for `headscope.load`; whole or not at all. Texts are not kept.
+        """Keep the result as one .safetensors file, for `headscope.load`; whole or not at all.
+        Texts are not kept.
 
-        A path that ends in ``.npz`` gets the format of headscope 0.1, for one version more, with a warning.
+        A path that ends in ``.npz`` gets the format of headscope 0.1, for one version more, with a
+        warning.
 
         Raises:
             FileError: where this kind of result is not kept, or the file cannot be written.
@@ -104,7 +113,8 @@ class Result:
         said, arrays = self._kept()
         if Path(path).suffix == NPZ:
             warnings.warn(
-                f"{Path(path).name}: results are kept as .safetensors; .npz is written for one more version",
+                f"{Path(path).name}: results are kept as .safetensors; .npz is written for one "
+                "more version",
                 DeprecationWarning,
                 stacklevel=2,
             )
@@ -116,13 +126,16 @@ class Result:
         Raises:
             FileError: where this kind of result is not kept.
         """
-        raise FileError(f"A {type(self).__name__} is not kept as a file; keep its table, to_pandas()")
+        raise FileError(
+            f"A {type(self).__name__} is not kept as a file; keep its table, to_pandas()"
+        )
 
     def figure(self, **options: Any) -> Any:
         """The result drawn for print, as `headscope.figure` draws it.
 
         Raises:
-            FigureError: where this kind of result has no figure, an option that there is not, or without matplotlib.
+            FigureError: where this kind of result has no figure, an option that there is not, or
+                without matplotlib.
         """
         draw = drawing_of(self)
         if draw is None:
@@ -167,8 +180,8 @@ def no_figure(found: Any) -> str:
     name = type(found).__name__
     if view_of(found) is not None:
         return (
-            f"A {name} has a page and no figure: give it to headscope.view(...), or draw one of its records, "
-            "figure(comparison.b)"
+            f"A {name} has a page and no figure: give it to headscope.view(...), or draw one of "
+            "its records, figure(comparison.b)"
         )
     if callable(getattr(found, "plot", None)):
         return f"A {name} is drawn to a file by its own .plot(path), and not by figure(...)"

@@ -12,7 +12,9 @@ WIDTH = 100
 """Characters of a line: what a terminal of half a laptop's screen shows."""
 GAP = "  "
 LEAST_WRAPPED = 28
-"""Characters that a column of words needs at least, to be wrapped within the room that is left on a line."""
+"""Characters that a column of words needs at least, to be wrapped within the room that is left on a
+line.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Column:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table as it is printed. Columns that do not fit beside each other stand below, behind the same first column.
+    """A table as it is printed. Columns that do not fit beside each other stand below, behind the
+    same first column.
 
     Args:
         columns: from left to right; the first names the rows.
@@ -64,7 +67,8 @@ class TextTable:
             rows: all of one length.
             says: what columns hold, by title, for the legend.
             title: the line above it.
-            align: which side all cells stand on, but those of the first column, which stand on the left.
+            align: which side all cells stand on, but those of the first column, which stand on the
+                left.
             wraps: titles of the columns that may take several lines.
         """
         legend = says or {}
@@ -94,10 +98,13 @@ class TextTable:
             rows.append(f"<tr>{cells}</tr>")
         title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
         note = f"<p><small>{html.escape(self.legend)}</small></p>" if self.legend else ""
-        return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{note}"
+        top = f"<thead><tr>{head}</tr></thead>"
+        return f"<table>{title}{top}<tbody>{''.join(rows)}</tbody></table>{note}"
 
     def _legend(self) -> list[tuple[str, str]]:
-        return list(dict.fromkeys((column.name, column.says) for column in self.columns if column.says))
+        return list(
+            dict.fromkeys((column.name, column.says) for column in self.columns if column.says)
+        )
 
     def _legend_lines(self) -> list[str]:
         return [wrapped(self.legend, self.width)] if self.legend else []
@@ -124,12 +131,16 @@ def _size(column: Column) -> int:
 
 def _broken(column: Column, room: int) -> Column:
     """The column with its cells in lines of at most so many characters."""
-    cells = tuple("\n".join(textwrap.wrap(cell, room, break_on_hyphens=False)) for cell in column.cells)
+    cells = tuple(
+        "\n".join(textwrap.wrap(cell, room, break_on_hyphens=False)) for cell in column.cells
+    )
     return Column(column.name, cells, column.says, column.align, column.wraps)
 
 
 def _lines(part: Sequence[Column]) -> list[str]:
-    """The lines of columns that stand beside each other; a cell of several lines makes its row as high."""
+    """The lines of columns that stand beside each other; a cell of several lines makes its row as
+    high.
+    """
     sizes = [_size(column) for column in part]
     found = []
     for row in zip(*((column.name, *column.cells) for column in part), strict=True):
@@ -149,11 +160,18 @@ def wrapped(text: str, width: int = WIDTH) -> str:
     for line in text.split("\n"):
         inset = line[: len(line) - len(line.lstrip())]
         lines += textwrap.wrap(
-            line, width, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+            line,
+            width,
+            subsequent_indent=inset,
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
         ) or [""]
     return "\n".join(lines)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text as lines whose columns stand below each other; the first row holds their titles."""
+    """Rows of text as lines whose columns stand below each other; the first row holds their
+    titles.
+    """
     return str(TextTable.of_rows(rows)).split("\n")

@@ -1,7 +1,15 @@
 """Record and results to disk and back; loads without torch."""
 
 from headscope.storage._document import PAIR, Finite, Seed, check_document
-from headscope.storage._kept import NPZ, OLD_ABLATION, RECORD, STATISTIC, kind_of, load_kept, save_kept
+from headscope.storage._kept import (
+    NPZ,
+    OLD_ABLATION,
+    RECORD,
+    STATISTIC,
+    kind_of,
+    load_kept,
+    save_kept,
+)
 from headscope.storage._record_file import NoRecord, check_record, load, save
 from headscope.storage._remote import fetched, is_address
 from headscope.storage._safetensors import RecordFile

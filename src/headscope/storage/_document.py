@@ -1,4 +1,6 @@
-"""What the JSON documents in files must be like, so that nothing of a wrong kind gets into a record or a result."""
+"""What the JSON documents in files must be like, so that nothing of a wrong kind gets into a record
+or a result.
+"""
 
 from __future__ import annotations
 
@@ -100,8 +102,10 @@ DOCUMENT: dict[str, Any] = {
     "generation": GENERATION,
     "pictures": int,
 }
-"""Of `headscope.storage.save`. A tuple names alternatives; ``[kind]`` is a list, ``[kind, kind]`` one of just these;
-``{str: kind}`` an object with any names. Names that are not here, of a later version perhaps, are passed over."""
+"""Of `headscope.storage.save`. A tuple names alternatives; ``[kind]`` is a list, ``[kind, kind]``
+one of just these; ``{str: kind}`` an object with any names. Names that are not here, of a later
+version perhaps, are passed over.
+"""
 
 
 def check_document(document: Any, wanted: dict[str, Any] = DOCUMENT) -> None:
@@ -140,7 +144,14 @@ def _wrong_list(value: Any, wanted: list, place: str) -> str:
         pairs = zip(value, wanted, strict=True)
         return next((wrong for each, kind in pairs if (wrong := _wrong(each, kind, place))), "")
     places = (f"{place}[{number}]" for number in range(len(value)))
-    return next((wrong for each, at in zip(value, places, strict=True) if (wrong := _wrong(each, wanted[0], at))), "")
+    return next(
+        (
+            wrong
+            for each, at in zip(value, places, strict=True)
+            if (wrong := _wrong(each, wanted[0], at))
+        ),
+        "",
+    )
 
 
 def _wrong_object(value: Any, wanted: dict, place: str) -> str:

@@ -1,7 +1,8 @@
-"""Arrays of a file that are read when they are asked for, and never from a file that was changed meanwhile.
+"""Arrays of a file that are read when they are asked for, and never from a file that was changed
+meanwhile.
 
-The file is read, not mapped into memory: a map of a file that is cut kills the process (SIGBUS) and one of a file that
-is overwritten changes its numbers.
+The file is read, not mapped into memory: a map of a file that is cut kills the process (SIGBUS) and
+one of a file that is overwritten changes its numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from headscope.record import Stored
 from headscope.storage.atomic import reason
 
 MOST_OPEN = 64
-"""Files that are kept open, those read last; processes may open 1024 by default, and a study may load more records."""
+"""Files that are kept open, those read last; processes may open 1024 by default, and a study may
+load more records.
+"""
 MOST_AT_ONCE = 2**30
 """Bytes that are asked of the system in one call; Linux gives at most 2^31."""
 
@@ -29,9 +32,9 @@ MOST_AT_ONCE = 2**30
 class OpenFile:
     """A file as it was when it was opened; what is read later is that, or an error.
 
-    Size and time of the last change are compared before and after each reading. Where the file is replaced (as
-    `headscope.save` does) or removed, what was opened is still there and read on, but for files beyond the 64 read
-    last, which have to be opened anew.
+    Size and time of the last change are compared before and after each reading. Where the file is
+    replaced (as `headscope.save` does) or removed, what was opened is still there and read on, but
+    for files beyond the 64 read last, which have to be opened anew.
 
     Args:
         path: of the file.
@@ -84,13 +87,17 @@ class OpenFile:
 
     def _check(self, handle: _Handle) -> None:
         now, then = self._stat(handle), self._there
-        if not os.path.samestat(now, then) or (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
+        if not os.path.samestat(now, then) or (now.st_size, now.st_mtime_ns) != (
+            then.st_size,
+            then.st_mtime_ns,
+        ):
             raise self._changed()
 
     def _changed(self) -> FileError:
         return FileError(
-            f"{self.path} was changed since it was opened, so that its numbers are not those of the record; load it "
-            "again, and write over records with headscope.save alone, which leaves open ones as they are"
+            f"{self.path} was changed since it was opened, so that its numbers are not those of "
+            "the record; load it again, and write over records with headscope.save alone, which "
+            "leaves open ones as they are"
         )
 
     def __del__(self) -> None:
@@ -110,7 +117,10 @@ class FileArray(Stored):
     def __init__(self, file: OpenFile, start: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         if start < 0 or start + self._bytes(self.shape) > file.size:
-            raise ValueError(f"an array of shape {self.shape} from byte {start} on leaves a file of {file.size} bytes")
+            raise ValueError(
+                f"an array of shape {self.shape} from byte {start} on leaves a file of "
+                f"{file.size} bytes"
+            )
         self._file, self._start = file, start
 
     def read(self, *index: Any) -> np.ndarray:
@@ -154,7 +164,9 @@ class _Handle:
 
     def __init__(self, path: Path) -> None:
         self.number = -1
-        self.number = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+        self.number = os.open(
+            path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        )
 
     def __del__(self) -> None:
         if self.number >= 0:
@@ -166,7 +178,9 @@ _LOCK = threading.Lock()
 
 
 def _read_at(handle: int, start: int, into: memoryview) -> int:
-    """How many bytes were read from one place on; the place belongs to no thread or process alone."""
+    """How many bytes were read from one place on; the place belongs to no thread or process
+    alone.
+    """
     if hasattr(os, "preadv"):
         return os.preadv(handle, [into], start)
     with _LOCK:  # Windows

@@ -1,8 +1,9 @@
 """Results as files: numbers as arrays, and what is said of them as one JSON document.
 
-The format is that of records: a ``.safetensors`` file whose metadata hold the document under ``headscope``, with CRC-32
-of each array. Its ``kind`` is that of the result, ``version`` the version of that kind's document. A path that ends in
-``.npz`` gets the format of headscope 0.1, an .npz file with the document under ``said``; both are read.
+The format is that of records: a ``.safetensors`` file whose metadata hold the document under
+``headscope``, with CRC-32 of each array. Its ``kind`` is that of the result, ``version`` the
+version of that kind's document. A path that ends in ``.npz`` gets the format of headscope 0.1, an
+.npz file with the document under ``said``; both are read.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ ZIP = b"PK\3\4"
 RECORD = "record"
 STATISTIC = "statistic"
 OLD_ABLATION = "ablation of headscope 0.1"
-OWN_FORMATS = {STATISTIC: {"shape", "names", "texts", "values"}, OLD_ABLATION: {"scores", "intact", "words"}}
+OWN_FORMATS = {
+    STATISTIC: {"shape", "names", "texts", "values"},
+    OLD_ABLATION: {"scores", "intact", "words"},
+}
 """Kinds of .npz files that `save_kept` did not write, and the arrays that they are told by."""
 AGAIN = "run the study again, or take a copy"
 
 
-def save_kept(path: str | os.PathLike[str], kind: str, said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
+def save_kept(
+    path: str | os.PathLike[str], kind: str, said: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> Path:
     """Write a result, whole or not at all.
 
     Args:
@@ -51,11 +57,19 @@ def save_kept(path: str | os.PathLike[str], kind: str, said: dict[str, Any], arr
     path = Path(path)
     if path.suffix == NPZ:
         words = {"kind": PROJECT + kind, "version": VERSION} | said
-        everything: dict[str, Any] = {"said": np.frombuffer(json.dumps(words).encode(), np.uint8)} | arrays
+        everything: dict[str, Any] = {
+            "said": np.frombuffer(json.dumps(words).encode(), np.uint8)
+        } | arrays
         with written_whole(path) as temporary:
             write_npz(temporary, everything)
         return path
-    document = {"format": FORMAT, "kind": kind, "version": VERSION, "headscope": __version__, "said": said}
+    document = {
+        "format": FORMAT,
+        "kind": kind,
+        "version": VERSION,
+        "headscope": __version__,
+        "said": said,
+    }
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     sums = {name: checksum_of(array) for name, array in tensors.items()}
     with written_whole(path) as temporary:
@@ -66,14 +80,17 @@ def save_kept(path: str | os.PathLike[str], kind: str, said: dict[str, Any], arr
     return path
 
 
-def load_kept(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What is said, and the arrays, of a file that `save_kept` wrote; every array is compared with its checksum.
+def load_kept(
+    path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What is said, and the arrays, of a file that `save_kept` wrote; every array is compared with
+    its checksum.
 
     What is put together from them belongs inside `reading`, too.
 
     Raises:
-        FileError: where the file is not there, is cut, is damaged, is of another kind, or was written by a newer
-            headscope.
+        FileError: where the file is not there, is cut, is damaged, is of another kind, or was
+            written by a newer headscope.
     """
     with reading(path, kind):
         there, said, arrays = _from_npz(path) if _is_npz(path) else _from_safetensors(path)
@@ -83,12 +100,15 @@ def load_kept(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], 
         if not isinstance(version, int):
             raise TypeError(f"format {version!r} is none")
     if version > VERSION:
-        raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
+        raise FileError(
+            f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})"
+        )
     return said, arrays
 
 
 def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
-    """What a file holds: ``"record"``, the kind of a result such as ``"relations"``, or ``"statistic"``.
+    """What a file holds: ``"record"``, the kind of a result such as ``"relations"``, or
+    ``"statistic"``.
 
     Args:
         path: of the file.
@@ -127,7 +147,9 @@ def _from_npz(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[s
     return str(said.pop("kind", "")).removeprefix(PROJECT), said, arrays
 
 
-def _from_safetensors(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+def _from_safetensors(
+    path: str | os.PathLike[str],
+) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     file = RecordFile(Path(path), again=AGAIN)
     kind = str(file.document.get("kind", RECORD))
     if kind == RECORD:

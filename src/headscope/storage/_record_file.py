@@ -1,12 +1,13 @@
 """A record as one ``.safetensors`` file.
 
-Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in the metadata under ``headscope``.
-Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``; format 1 kept packed bits.
-``STACK.LAYER.value_norms`` and ``STACK.LAYER.contributions.KIND`` are there where norms were kept.
-The document holds ``generation`` where the model wrote the text itself.
-Its last entry, ``checksums``, has the `checksum_of` each tensor by name, and CRC-32 of what stands before it under "".
-It holds ``pictures``, how many there are, where they are known: ``pictures.NUMBER`` has the axes height, width, and a
-number ``red * 65536 + green * 256 + blue`` for each pixel.
+Tensors are named ``STACK.LAYER.ARRAY``; everything else is one JSON document in the metadata under
+``headscope``. Format 2. A mask is kept as its runs: ``STACK.LAYER.visible.runs`` and ``.firsts``;
+format 1 kept packed bits. ``STACK.LAYER.value_norms`` and ``STACK.LAYER.contributions.KIND`` are
+there where norms were kept. The document holds ``generation`` where the model wrote the text
+itself. Its last entry, ``checksums``, has the `checksum_of` each tensor by name, and CRC-32 of what
+stands before it under "". It holds ``pictures``, how many there are, where they are known:
+``pictures.NUMBER`` has the axes height, width, and a number ``red * 65536 + green * 256 + blue``
+for each pixel.
 """
 
 from __future__ import annotations
@@ -55,7 +56,17 @@ COLOURS = np.array([1 << 16, 1 << 8, 1], np.int32)
 """Whole numbers of a kind that earlier versions read too, which pass over pictures."""
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
-LAYER_FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm", "latent")
+LAYER_FACTS = (
+    "layer",
+    "scale",
+    "soft_cap",
+    "module",
+    "projection",
+    "route",
+    "verified",
+    "norm",
+    "latent",
+)
 RARE_FACTS = ("changes", "partial", "turned", "verified_against", "verified_limit")
 """Written only where there is something to tell."""
 
@@ -74,9 +85,13 @@ class NoRecord(FileError):
 
 
 def _check_name(path: Path) -> None:
-    """Raise where a record would be called like a file of another kind; devices and links have names of their own."""
+    """Raise where a record would be called like a file of another kind; devices and links have
+    names of their own.
+    """
     if path.suffix != RECORD_SUFFIX and (path.is_file() or not path.exists()):
-        raise FileError(f"A record is a {RECORD_SUFFIX} file, and the path is {path}; name it {_named(path)}")
+        raise FileError(
+            f"A record is a {RECORD_SUFFIX} file, and the path is {path}; name it {_named(path)}"
+        )
 
 
 def _named(path: Path) -> Path:
@@ -110,29 +125,56 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
     for stack in record.stacks.values():
         layers = []
         for layer in stack:
-            arrays = {name: np.ascontiguousarray(getattr(layer, name)) for name in ARRAYS if layer.has(name)}
-            tensors |= {f"{stack.name}.{layer.layer}.{name}": array for name, array in (arrays | _runs(layer)).items()}
-            tensors |= {f"{stack.name}.{layer.layer}.statistics.{name}": a for name, a in _counted(layer).items()}
-            tensors |= {f"{stack.name}.{layer.layer}.contributions.{name}": a for name, a in _added(layer).items()}
+            arrays = {
+                name: np.ascontiguousarray(getattr(layer, name))
+                for name in ARRAYS
+                if layer.has(name)
+            }
+            tensors |= {
+                f"{stack.name}.{layer.layer}.{name}": array
+                for name, array in (arrays | _runs(layer)).items()
+            }
+            tensors |= {
+                f"{stack.name}.{layer.layer}.statistics.{name}": a
+                for name, a in _counted(layer).items()
+            }
+            tensors |= {
+                f"{stack.name}.{layer.layer}.contributions.{name}": a
+                for name, a in _added(layer).items()
+            }
             layers.append(
                 {name: getattr(layer, name) for name in LAYER_FACTS}
                 | _said_of(layer.contributions)
                 | {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
-                | ({} if layer.held_heads is None else {"held_heads": dataclasses.asdict(layer.held_heads)})
-                | {"rotary": _turning(layer.rotary), "statistics": layer.statistics and layer.statistics.queries}
+                | (
+                    {}
+                    if layer.held_heads is None
+                    else {"held_heads": dataclasses.asdict(layer.held_heads)}
+                )
+                | {
+                    "rotary": _turning(layer.rotary),
+                    "statistics": layer.statistics and layer.statistics.queries,
+                }
             )
-        tensors |= {f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()}
+        tensors |= {
+            f"{stack.name}.{number}.router": scores for number, scores in stack.routers.items()
+        }
         sides: dict[str, Any] = {"query": _described(stack.query)}
         sides["key"] = "query" if stack.key == stack.query else _described(stack.key)
         others = {str(number): what for number, what in stack.others.items()}
         routers = list(stack.routers)
-        stacks.append({"name": stack.name, "layers": layers, "others": others, "routers": routers, **sides})
+        stacks.append(
+            {"name": stack.name, "layers": layers, "others": others, "routers": routers, **sides}
+        )
     document = {"format": FORMAT, "model": dataclasses.asdict(record.model), "stacks": stacks}
     if record.generation is not None:
         document["generation"] = dataclasses.asdict(record.generation)
     if record.pictures:
         document["pictures"] = len(record.pictures)
-        tensors |= {f"pictures.{number}": picture @ COLOURS for number, picture in enumerate(record.pictures)}
+        tensors |= {
+            f"pictures.{number}": picture @ COLOURS
+            for number, picture in enumerate(record.pictures)
+        }
     with written_whole(path) as temporary:
         sums = {name: checksum_of(array) for name, array in tensors.items()}
         try:
@@ -143,16 +185,19 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
-    """Read a record; arrays stay in the file until they are used, so one head is read without the rest.
+    """Read a record; arrays stay in the file until they are used, so one head is read without the
+    rest.
 
-    A file that is cut or overwritten while the record is open gives an error when more of it is read, never other
-    numbers; one that `save` writes anew leaves open records as they are.
+    A file that is cut or overwritten while the record is open gives an error when more of it is
+    read, never other numbers; one that `save` writes anew leaves open records as they are.
 
     Args:
-        path: a file that `save` wrote, or its address such as ``"hf://datasets/me/records/run.safetensors"``: it is
-            brought to this machine, and is there until the process ends.
-        check: whether to read all of it now and compare every array with its checksum. Files of earlier versions have
-            none: a warning says so, and that rows sum to 1 and numbers are finite is all that is checked.
+        path: a file that `save` wrote, or its address such as
+            ``"hf://datasets/me/records/run.safetensors"``: it is brought to this machine, and is
+            there until the process ends.
+        check: whether to read all of it now and compare every array with its checksum. Files of
+            earlier versions have none: a warning says so, and that rows sum to 1 and numbers are
+            finite is all that is checked.
 
     Raises:
         FileError: where there is no such file, or it is cut, foreign, damaged or of a newer format.
@@ -186,7 +231,9 @@ def check_record(file: RecordFile, record: Record) -> str:
     """
     for name, array in file.arrays.items():
         if name in file.checksums and checksum_of(array.read()) != file.checksums[name]:
-            raise FileError(f"{file.path} is damaged: {name} is not what was written; capture the record again")
+            raise FileError(
+                f"{file.path} is damaged: {name} is not what was written; capture the record again"
+            )
     try:
         _check_values(record)
     except RecordError as error:
@@ -194,8 +241,9 @@ def check_record(file: RecordFile, record: Record) -> str:
     if file.checksums:
         return ""
     return (
-        f"{file.path} was written by an earlier headscope, without checksums: rows sum to 1 and numbers are finite, "
-        "but nobody can tell whether they are those that were written; headscope.save adds checksums"
+        f"{file.path} was written by an earlier headscope, without checksums: rows sum to 1 and "
+        "numbers are finite, but nobody can tell whether they are those that were written; "
+        "headscope.save adds checksums"
     )
 
 
@@ -255,7 +303,9 @@ def _stack(entry: dict, tensors: Mapping[str, FileArray]) -> Stack:
         key=key,
         layers=tuple(layers),
         others={int(number): what for number, what in entry["others"].items()},
-        routers=StoredArrays({number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]}),
+        routers=StoredArrays(
+            {number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]}
+        ),
     )
 
 
@@ -267,7 +317,9 @@ def _held_heads(facts: dict[str, Any]) -> HeldHeads | None:
 
 
 def _described(tokens: Tokens) -> dict[str, Any]:
-    """The fields of tokens; roles and reasons only where there are some, so that earlier versions read the rest."""
+    """The fields of tokens; roles and reasons only where there are some, so that earlier versions
+    read the rest.
+    """
     fields = dataclasses.asdict(tokens)
     if tokens.roles is None:
         del fields["roles"]
@@ -288,8 +340,12 @@ def _tokens(entry: dict) -> Tokens:
 
 
 def _generation(entry: dict) -> Generation:
-    alternatives = tuple(tuple(Candidate(**candidate) for candidate in found) for found in entry["alternatives"])
-    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+    alternatives = tuple(
+        tuple(Candidate(**candidate) for candidate in found) for found in entry["alternatives"]
+    )
+    fields: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()
+    }
     fields |= {"tokens": _tokens(entry["tokens"]), "alternatives": alternatives}
     return Generation(**fields)
 
@@ -308,7 +364,9 @@ def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
     if facts is None:
         return None
     frequencies = np.array(facts["frequencies"])
-    return Rotary(frequencies=frequencies, **{name: facts[name] for name in ("style", "first", "start")})
+    return Rotary(
+        frequencies=frequencies, **{name: facts[name] for name in ("style", "first", "start")}
+    )
 
 
 def _counted(layer: Layer) -> dict[str, np.ndarray]:
@@ -318,11 +376,15 @@ def _counted(layer: Layer) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
 
 
-def _statistics(tensors: Mapping[str, FileArray], prefix: str, queries: int | None) -> Statistics | None:
+def _statistics(
+    tensors: Mapping[str, FileArray], prefix: str, queries: int | None
+) -> Statistics | None:
     if queries is None:
         return None
     begin = f"{prefix}statistics."
-    arrays: dict[str, Any] = {name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)}
+    arrays: dict[str, Any] = {
+        name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)
+    }
     return Statistics(**arrays, queries=queries)
 
 
@@ -340,12 +402,18 @@ def _said_of(contributions: Contributions | None) -> dict[str, Any]:
     return {"contributions": facts | {"missing": dict(contributions.missing)}}
 
 
-def _contributions(tensors: Mapping[str, FileArray], prefix: str, facts: dict | None) -> Contributions | None:
+def _contributions(
+    tensors: Mapping[str, FileArray], prefix: str, facts: dict | None
+) -> Contributions | None:
     if facts is None:  # not kept, or written before there were any
         return None
     begin = f"{prefix}contributions."
-    arrays: dict[str, Any] = {name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)}
-    return Contributions(**arrays, **{name: facts[name] for name in (*CONTRIBUTION_FACTS, "missing")})
+    arrays: dict[str, Any] = {
+        name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)
+    }
+    return Contributions(
+        **arrays, **{name: facts[name] for name in (*CONTRIBUTION_FACTS, "missing")}
+    )
 
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:
@@ -354,5 +422,9 @@ def _runs(layer: Layer) -> dict[str, np.ndarray]:
 
 
 def _mask(tensors: Mapping[str, FileArray], prefix: str, keys: int) -> Mask | None:
-    kept = {name: tensors[f"{prefix}visible.{name}"] for name in MASK_ARRAYS if f"{prefix}visible.{name}" in tensors}
+    kept = {
+        name: tensors[f"{prefix}visible.{name}"]
+        for name in MASK_ARRAYS
+        if f"{prefix}visible.{name}" in tensors
+    }
     return Mask(keys=keys, **{name: array.read() for name, array in kept.items()}) if kept else None

@@ -16,7 +16,9 @@ ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://.+", re.IGNORECASE)
 
 
 def is_address(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is the address of a file elsewhere, such as ``hf://datasets/me/records/run.safetensors``."""
+    """Whether a path is the address of a file elsewhere, such as
+    ``hf://datasets/me/records/run.safetensors``.
+    """
     return isinstance(path, str) and ADDRESS.fullmatch(path) is not None
 
 
@@ -61,7 +63,8 @@ def _place(address: str) -> tuple[Any, str]:
         import fsspec
     except ModuleNotFoundError:
         raise FileError(
-            f"{address} needs the package fsspec, which is not installed: pip install 'headscope[capture]' brings it"
+            f"{address} needs the package fsspec, which is not installed: pip install "
+            "'headscope[capture]' brings it"
         ) from None
     try:
         return fsspec.core.url_to_fs(address)

@@ -1,4 +1,6 @@
-"""What stands in a .safetensors file of a record or result: its document, its arrays, their checksums."""
+"""What stands in a .safetensors file of a record or result: its document, its arrays, their
+checksums.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from headscope.storage.atomic import reason, regular_or_none
 from headscope.storage.npz import UNREADABLE
 
 FORMAT = 2
-DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I16": "<i2", "I32": "<i4", "I64": "<i8", "BOOL": "|b1"}
+DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I16": "<i2",
+    "I32": "<i4",
+    "I64": "<i8",
+    "BOOL": "|b1",
+}
 SUMMED = "has_checksums"
 """Tells a file whose checksums are damaged from one of an earlier version, which has none."""
 MARK = ', "checksums": '
@@ -28,8 +38,8 @@ AGAIN = "capture the record again"
 class RecordFile:
     """The file of a record or result; nothing but its header is read.
 
-    Source of the format: github.com/huggingface/safetensors. Read here and not by that library, which maps files into
-    memory: a map dies with the process where the file is cut meanwhile.
+    Source of the format: github.com/huggingface/safetensors. Read here and not by that library,
+    which maps files into memory: a map dies with the process where the file is cut meanwhile.
 
     Args:
         path: of the file.
@@ -53,7 +63,10 @@ class RecordFile:
                 raise
             raise FileError(f"{path} is cut or no .safetensors file ({error}); {again}") from None
         if text is None:
-            raise FileError(f"{path} is a .safetensors file, but not a headscope record (a model's weights, perhaps?)")
+            raise FileError(
+                f"{path} is a .safetensors file, but not a headscope record (a model's weights, "
+                "perhaps?)"
+            )
         self.document: dict[str, Any] = self._document(text)
         self.checksums: dict[str, int] = self._checksums(text)
 
@@ -62,11 +75,16 @@ class RecordFile:
             document = json.loads(text)
             version = document["format"]
         except UNREADABLE:
-            raise FileError(f"{self.path} is damaged: its headscope document cannot be read; {self.again}") from None
+            raise FileError(
+                f"{self.path} is damaged: its headscope document cannot be read; {self.again}"
+            ) from None
         if version != FORMAT:
             older = isinstance(version, int) and version < FORMAT
             remedy = self.again if older else "update headscope"
-            raise FileError(f"{self.path} has format {version}, and this headscope reads format {FORMAT}; {remedy}")
+            raise FileError(
+                f"{self.path} has format {version}, and this headscope reads format {FORMAT}; "
+                f"{remedy}"
+            )
         return document
 
     def _checksums(self, text: str) -> dict[str, int]:
@@ -79,14 +97,18 @@ class RecordFile:
             if found.pop("") != zlib.crc32(told.encode()) or found.keys() != self.arrays.keys():
                 raise ValueError
         except UNREADABLE:
-            raise FileError(f"{self.path} is damaged: its document is not what was written; {self.again}") from None
+            raise FileError(
+                f"{self.path} is damaged: its document is not what was written; {self.again}"
+            ) from None
         return found
 
 
 def told_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
-    """The document as JSON, its last entry the checksums of all arrays and of the text before that entry.
+    """The document as JSON, its last entry the checksums of all arrays and of the text before that
+    entry.
 
-    One entry of metadata and not two: safetensors writes several in any order, and the same record gives the same file.
+    One entry of metadata and not two: safetensors writes several in any order, and the same record
+    gives the same file.
     """
     told = json.dumps(document | {SUMMED: True})[:-1]
     return f"{told}{MARK}{json.dumps(sums | {'': zlib.crc32(told.encode())})}}}"
@@ -95,7 +117,9 @@ def told_with_sums(document: dict[str, Any], sums: dict[str, int]) -> str:
 def _opened(path: Path) -> OpenFile:
     try:
         if regular_or_none(path) is None:
-            raise FileError(f"{path} is not there; headscope capture TEXT --out {path.name} makes one")
+            raise FileError(
+                f"{path} is not there; headscope capture TEXT --out {path.name} makes one"
+            )
         return OpenFile(path)
     except (OSError, ValueError) as error:
         if isinstance(error, FileError):
@@ -125,7 +149,10 @@ def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, Fil
             raise ValueError(f"{name} has the shape {shape}")
         dtype = np.dtype(DTYPES[facts["dtype"]])
         if begin != place or end - begin != math.prod(shape) * dtype.itemsize:
-            raise ValueError(f"{name} lies at bytes {begin} to {end}, which is not where its {shape} numbers can be")
+            raise ValueError(
+                f"{name} lies at bytes {begin} to {end}, which is not where its {shape} numbers "
+                "can be"
+            )
         found[name] = FileArray(file, start + begin, tuple(shape), dtype)
         place = end
     if start + place != file.size:

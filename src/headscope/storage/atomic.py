@@ -29,16 +29,17 @@ KINDS = {
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Generator[Path]:
-    """Give a temporary path in the same folder; on leaving, sync it and move it to ``path`` in one step.
+    """Give a temporary path in the same folder; on leaving, sync it and move it to ``path`` in one
+    step.
 
-    Where anything fails, the temporary file is removed and what stood at ``path`` before stays as it was. A symbolic
-    link stays one: what it points to is written. A file that is replaced passes its mode bits on (and its owner, where
-    the system allows that). Temporary files that writers left behind when they were killed are removed; a living
-    writer holds a lock on its own.
+    Where anything fails, the temporary file is removed and what stood at ``path`` before stays as
+    it was. A symbolic link stays one: what it points to is written. A file that is replaced passes
+    its mode bits on (and its owner, where the system allows that). Temporary files that writers
+    left behind when they were killed are removed; a living writer holds a lock on its own.
 
     Raises:
-        FileError: where ``path`` is a folder, a pipe or a device, the folder is missing or may not be written to, or
-            the disk is full.
+        FileError: where ``path`` is a folder, a pipe or a device, the folder is missing or may not
+            be written to, or the disk is full.
     """
     try:
         before = regular_or_none(path)
@@ -71,7 +72,8 @@ def regular_or_none(path: str | os.PathLike[str]) -> os.stat_result | None:
     """What the system says of a file, links followed; None where there is none.
 
     Raises:
-        FileError: where something is there that is no regular file, and may neither be replaced nor read.
+        FileError: where something is there that is no regular file, and may neither be replaced nor
+            read.
     """
     try:
         there = os.stat(path)  # noqa: PTH116 -- a path may be a string here
@@ -90,13 +92,17 @@ def reason(error: Exception) -> str:
 
 
 def _begin(target: Path) -> tuple[int | None, Path]:
-    """A new temporary file beside the target, locked as long as its handle is open; no handle where nothing locks."""
+    """A new temporary file beside the target, locked as long as its handle is open; no handle where
+    nothing locks.
+    """
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent)
         if fcntl is None:
             os.close(handle)
             return None, Path(name)
-        with suppress(OSError):  # a file system without locks: leftovers cannot be told there, and stay
+        with suppress(
+            OSError
+        ):  # a file system without locks: leftovers cannot be told there, and stay
             fcntl.flock(handle, fcntl.LOCK_EX)
         # another writer may have taken the file for a leftover before it was locked
         with suppress(FileNotFoundError):
@@ -106,7 +112,9 @@ def _begin(target: Path) -> tuple[int | None, Path]:
 
 
 def _leftovers(target: Path) -> Iterator[Path]:
-    """Files named as temporary ones of this target; earlier versions named some by the number of their process."""
+    """Files named as temporary ones of this target; earlier versions named some by the number of
+    their process.
+    """
     named = re.compile(rf"\.{re.escape(target.name)}\.(?:[a-z0-9_]{{8}}|\d+){re.escape(SUFFIX)}")
     with suppress(OSError):  # a folder that is missing or may not be listed
         yield from [path for path in target.parent.iterdir() if named.fullmatch(path.name)]

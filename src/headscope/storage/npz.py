@@ -1,4 +1,6 @@
-"""Reading .npz files of anybody: no pickles, no more memory than the file is worth, one kind of error."""
+"""Reading .npz files of anybody: no pickles, no more memory than the file is worth, one kind of
+error.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ from headscope.storage.atomic import reason, regular_or_none
 MOST_UNPACKED = 2**26
 """Bytes that any file may unpack to; larger ones must be worth it."""
 MOST_PACKED_RATIO = 100
-"""How much more than its own size a file may unpack to beyond that. Counts that are mostly zero come near 1000; these
-are kept unpacked, see `write_npz`."""
+"""How much more than its own size a file may unpack to beyond that. Counts that are mostly zero
+come near 1000; these are kept unpacked, see `write_npz`.
+"""
 UNREADABLE = (
     ArithmeticError,
     AttributeError,
@@ -40,7 +43,9 @@ UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What NumPy, zipfile and json raise for files that are damaged (RuntimeError: nested too deep, encrypted)."""
+"""What NumPy, zipfile and json raise for files that are damaged (RuntimeError: nested too deep,
+encrypted).
+"""
 
 
 @contextmanager
@@ -52,7 +57,8 @@ def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
         what: it should hold, such as ``"statistic"``.
 
     Raises:
-        FileError: where the file is not there, is no regular file, is cut, or does not hold what it should.
+        FileError: where the file is not there, is no regular file, is cut, or does not hold what it
+            should.
     """
     try:
         yield
@@ -63,7 +69,11 @@ def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
     except HeadscopeError as error:
         raise FileError(f"{path} is damaged: {error}") from None
     except UNREADABLE as error:
-        said = reason(error) if isinstance(error, OSError) and error.strerror else f"{type(error).__name__} {error}"
+        said = (
+            reason(error)
+            if isinstance(error, OSError) and error.strerror
+            else f"{type(error).__name__} {error}"
+        )
         raise FileError(f"{path} is cut or holds no {what}: {said}") from None
 
 
@@ -71,9 +81,10 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The arrays of a file, by name. To be called inside `reading`.
 
     Raises:
-        FileError: where the file is not there, is a pipe or a device, or unpacks to much more than it is worth.
-        ValueError: where it holds Python objects, or arrays that are not as large as they say; and others of
-            `UNREADABLE`.
+        FileError: where the file is not there, is a pipe or a device, or unpacks to much more than
+            it is worth.
+        ValueError: where it holds Python objects, or arrays that are not as large as they say; and
+            others of `UNREADABLE`.
     """
     there = regular_or_none(path)
     if there is None:
@@ -83,16 +94,20 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         unpacked = sum(part.file_size for part in listed)
         if unpacked > max(MOST_UNPACKED, MOST_PACKED_RATIO * there.st_size):
             raise FileError(
-                f"{path} has {there.st_size:,} bytes and would unpack to {unpacked:,}; if it is yours, write it "
-                "unpacked: numpy.savez(path, **numpy.load(path))"
+                f"{path} has {there.st_size:,} bytes and would unpack to {unpacked:,}; if it is "
+                "yours, write it unpacked: numpy.savez(path, **numpy.load(path))"
             )
-        if any(part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in listed):
+        if any(
+            part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for part in listed
+        ):
             raise ValueError("it is packed in a way that headscope does not use")
         return {part.filename.removesuffix(".npy"): _array(parts.read(part)) for part in listed}
 
 
 def write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Write arrays packed; unpacked where they pack so well that `read_npz` would take the file for a bomb."""
+    """Write arrays packed; unpacked where they pack so well that `read_npz` would take the file for
+    a bomb.
+    """
     with path.open("wb") as file:
         np.savez_compressed(file, **arrays)
     unpacked = sum(np.asanyarray(array).nbytes for array in arrays.values())
@@ -101,7 +116,9 @@ def write_npz(path: Path, arrays: dict[str, Any]) -> None:
             np.savez(file, **arrays)
 
 
-def array_of(arrays: Mapping[str, np.ndarray], name: str, kind: str, shape: tuple[int | None, ...]) -> np.ndarray:
+def array_of(
+    arrays: Mapping[str, np.ndarray], name: str, kind: str, shape: tuple[int | None, ...]
+) -> np.ndarray:
     """One of the arrays of a file.
 
     Args:
@@ -116,9 +133,16 @@ def array_of(arrays: Mapping[str, np.ndarray], name: str, kind: str, shape: tupl
     """
     found = arrays[name]
     sizes = zip(found.shape, shape, strict=False)
-    if found.dtype.kind != kind or found.ndim != len(shape) or any(size not in (one, None) for one, size in sizes):
+    if (
+        found.dtype.kind != kind
+        or found.ndim != len(shape)
+        or any(size not in (one, None) for one, size in sizes)
+    ):
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"{name} is {found.dtype} {list(found.shape)}, and what is said of it makes it [{wanted}]")
+        raise ValueError(
+            f"{name} is {found.dtype} {list(found.shape)}, and what is said of it makes it "
+            f"[{wanted}]"
+        )
     return found
 
 
@@ -137,7 +161,11 @@ def _array(data: bytes) -> np.ndarray:
     """An array in NumPy's format, which must be as large as its header says."""
     file = io.BytesIO(data)
     version = np.lib.format.read_magic(file)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    read_header = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
     shape, fortran, dtype = read_header(file)
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are never unpickled")

@@ -1,7 +1,8 @@
-"""Analyses end to end: from a model and texts, or from records, to a result that prints, plots and exports.
+"""Analyses end to end: from a model and texts, or from records, to a result that prints, plots and
+exports.
 
-What changes a model while it runs (ablation, effects, faithfulness) or is trained (probes) is imported at its first
-use, since it imports torch; records are studied without it.
+What changes a model while it runs (ablation, effects, faithfulness) or is trained (probes) is
+imported at its first use, since it imports torch; records are studied without it.
 """
 
 import importlib

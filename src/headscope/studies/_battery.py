@@ -15,19 +15,26 @@ from headscope.record import Record
 
 NAME = "induction"
 RUNS, LENGTH, REPEATS, LEAST_LENGTH = 20, 25, 4, 8
-"""Olsson et al. take 10 runs of 25 tokens, 4 times; ours are 20: the least p of 10 gives no label once corrected."""
+"""Olsson et al. take 10 runs of 25 tokens, 4 times; ours are 20: the least p of 10 gives no label
+once corrected.
+"""
 TAIL = 0.1
-"""Share of the vocabulary left out at either end, where its most and its least common tokens are numbered."""
+"""Share of the vocabulary left out at either end, where its most and its least common tokens are
+numbered.
+"""
 
 
-def induction_battery(model: Any, tokenizer: Any, patterns: tuple[Pattern, ...], stack: str | None) -> Tally | None:
-    """How far heads look at what followed the same token before, on random tokens that are said again and again.
+def induction_battery(
+    model: Any, tokenizer: Any, patterns: tuple[Pattern, ...], stack: str | None
+) -> Tally | None:
+    """How far heads look at what followed the same token before, on random tokens that are said
+    again and again.
 
-    On prose, words that come back are mostly of few kinds, and a head that heeds parts of speech looks where an
-    induction head would; random tokens have no parts of speech.
+    On prose, words that come back are mostly of few kinds, and a head that heeds parts of speech
+    looks where an induction head would; random tokens have no parts of speech.
 
-    Source: Olsson et al. 2022, appendix. They leave the most and the least common tokens out; ours are told by their
-    place in the vocabulary, which tokenizers number about by how common they are.
+    Source: Olsson et al. 2022, appendix. They leave the most and the least common tokens out; ours
+    are told by their place in the vocabulary, which tokenizers number about by how common they are.
 
     Args:
         model: loaded.
@@ -36,8 +43,8 @@ def induction_battery(model: Any, tokenizer: Any, patterns: tuple[Pattern, ...],
         stack: which stack of the records; by default the first.
 
     Returns:
-        The runs, counted; None where induction is not looked for, or the model does not read tokens of a vocabulary,
-        or has room for too few.
+        The runs, counted; None where induction is not looked for, or the model does not read tokens
+        of a vocabulary, or has room for too few.
     """
     wanted = tuple(pattern for pattern in patterns if pattern in PATTERNS and pattern.name == NAME)
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
@@ -48,7 +55,8 @@ def induction_battery(model: Any, tokenizer: Any, patterns: tuple[Pattern, ...],
         for number, record in enumerate(_records(model, tokenizer)):
             tally.update(f"{number:06}", record)
     except HeadscopeError:
-        # a model that wants a picture beside its text, or the like; its texts decide, as they do for records
+        # a model that wants a picture beside its text, or the like; its texts decide, as they do
+        # for records
         return None
     return tally if tally.cells else None
 
@@ -64,7 +72,9 @@ def _records(model: Any, tokenizer: Any) -> Iterator[Record]:
     if length < LEAST_LENGTH:
         return
     for run in range(RUNS):
-        middle = repeated_tokens(np.random.default_rng(run), candidates, length=length, repeats=repeats)
+        middle = repeated_tokens(
+            np.random.default_rng(run), candidates, length=length, repeats=repeats
+        )
         ids = torch.tensor([[*before, *middle.tolist(), *after]])
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         if getattr(model.config, "is_encoder_decoder", False):
@@ -83,7 +93,11 @@ def _around(tokenizer: Any) -> tuple[list[int], list[int]]:
 def _candidates(model: Any, tokenizer: Any) -> list[int]:
     """Vocabulary numbers to draw from: tokens that begin a word."""
     size = len(tokenizer)
-    rows = model.get_input_embeddings().num_embeddings if hasattr(model, "get_input_embeddings") else size
+    rows = (
+        model.get_input_embeddings().num_embeddings
+        if hasattr(model, "get_input_embeddings")
+        else size
+    )
     special = set(tokenizer.all_special_ids)
     numbers = [number for number in range(min(size, rows)) if number not in special]
     cut = int(TAIL * len(numbers))
@@ -91,7 +105,9 @@ def _candidates(model: Any, tokenizer: Any) -> list[int]:
     pieces = tokenizer.convert_ids_to_tokens(numbers)
     # pieces that continue a word would make one word of the whole run, which cannot be shuffled
     named = zip(numbers, pieces, strict=True)
-    return [number for number, piece in named if isinstance(piece, str) and not piece.startswith("##")]
+    return [
+        number for number, piece in named if isinstance(piece, str) and not piece.startswith("##")
+    ]
 
 
 def _sizes(model: Any, around: int, candidates: int) -> tuple[int, int]:

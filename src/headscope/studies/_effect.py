@@ -52,38 +52,44 @@ def effect(
 ) -> Effect:
     """What a change of some heads moves: the model's output, and where its other heads look.
 
-    The model is run as it is and changed, on the same input (an encoder-decoder writes its target once, unchanged, for
-    both). At each position the output's distributions p and p' are set apart by ``KL(intact || changed) = sum_y
-    p ln(p / p')``: of tokens guessed, or of classes. A model without a head that guesses has output states, whose
-    cosine distance is taken. Each head's attention is compared row by row by its Jensen-Shannon divergence (Clark et
-    al. 2019, section 6), in nats; heads in layers below the change move by exactly 0.
+    The model is run as it is and changed, on the same input (an encoder-decoder writes its target
+    once, unchanged, for both). At each position the output's distributions p and p' are set apart
+    by ``KL(intact || changed) = sum_y p ln(p / p')``: of tokens guessed, or of classes. A model
+    without a head that guesses has output states, whose cosine distance is taken. Each head's
+    attention is compared row by row by its Jensen-Shannon divergence (Clark et al. 2019, section
+    6), in nats; heads in layers below the change move by exactly 0.
 
-    What moves, moves by the computation alone, as both runs have the same input; whether it is more than what any such
-    change would do is told by ``controls``: the same done to other heads. A head above the changed ones then counts as
-    moved where its distance is larger than under each control. Without controls heads are ranked and no more.
+    What moves, moves by the computation alone, as both runs have the same input; whether it is more
+    than what any such change would do is told by ``controls``: the same done to other heads. A head
+    above the changed ones then counts as moved where its distance is larger than under each
+    control. Without controls heads are ranked and no more.
 
     Args:
-        model: a loaded model, or a hub name or folder, which is loaded with the head that it was kept with; or None for
-            the demo model, which has none.
+        model: a loaded model, or a hub name or folder, which is loaded with the head that it was
+            kept with; or None for the demo model, which has none.
         tokenizer: its tokenizer or processor; may be left out where the model is named.
         text: a text, a pair of them, or a list of such for intervals over texts.
         interventions: what is done, such as ``[Zero(layer=2, heads=[0])]``.
         controls: changes to measure the spread by, each a list of interventions.
         top: how many of the most probable guesses to keep.
         groups: the document that each text is of, so that intervals are over documents.
-        **options: as of `headscope.capture`, but ``interventions``; ``allow_unfit``, for a model whose head was not
-            trained and texts that are mostly unknown tokens (False); ``on_error``, called with number and error of a
-            text that cannot be run: the rest goes on. By default that is a warning, and where no text is left an error.
+        **options: as of `headscope.capture`, but ``interventions``; ``allow_unfit``, for a model
+            whose head was not trained and texts that are mostly unknown tokens (False);
+            ``on_error``, called with number and error of a text that cannot be run: the rest goes
+            on. By default that is a warning, and where no text is left an error.
 
     Raises:
-        InterventionError: where there is nothing to be done, or a change cannot be made, or the model gives an output
-            that is neither scores nor states.
+        InterventionError: where there is nothing to be done, or a change cannot be made, or the
+            model gives an output that is neither scores nor states.
         ModelError: a model whose head was not trained.
-        TextError: an empty text, one longer than the model's positions, or texts that are mostly unknown tokens.
+        TextError: an empty text, one longer than the model's positions, or texts that are mostly
+            unknown tokens.
         CaptureError: a model whose attention cannot be captured exactly.
 
     Example:
-        >>> found = effect(model, tokenizer, "The cat sat.", interventions=[Zero(layer=2, heads=[0])])
+        >>> found = effect(
+        ...     model, tokenizer, "The cat sat.", interventions=[Zero(layer=2, heads=[0])]
+        ... )
         >>> found.moved  # [layer head], nats
     """
     _check(interventions, controls)
@@ -133,7 +139,10 @@ class _Reading:
     most_unknown: float
 
     def all(
-        self, texts: Sequence[Any], changes: Sequence[Sequence[Intervention]], on_error: OnError | None
+        self,
+        texts: Sequence[Any],
+        changes: Sequence[Sequence[Intervention]],
+        on_error: OnError | None,
     ) -> dict[int, _Runs]:
         """The inputs that can be run as they are and under each change, by number.
 
@@ -175,7 +184,9 @@ class _Runs:
         top: how many guesses to keep.
     """
 
-    def __init__(self, loaded: tuple[Any, Any], texts: tuple[str | None, str | None], options: Any, top: int) -> None:
+    def __init__(
+        self, loaded: tuple[Any, Any], texts: tuple[str | None, str | None], options: Any, top: int
+    ) -> None:
         self.model, self.inputs = prepared(*loaded, texts, options)
         self.tokenizer = getattr(loaded[1], "tokenizer", loaded[1])
         self.keeping, self.top = keeping_of(options), top
@@ -184,7 +195,9 @@ class _Runs:
         self.intact, self._before = self._run(())
 
     def run(self, interventions: Sequence[Intervention]) -> None:
-        """Run under some interventions; the record is put to `records`. The first of them is the change."""
+        """Run under some interventions; the record is put to `records`. The first of them is the
+        change.
+        """
         record, after = self._run(interventions)
         if not self.records:
             self._change = self._output(record, after)
@@ -203,13 +216,21 @@ class _Runs:
         if kind == "states":
             cosine = torch.nn.functional.cosine_similarity(before, after, dim=-1)
             same = (before == after).all(-1)
-            return OutputChange(kind=kind, labels=labels, values=_array(torch.where(same, 0.0, 1 - cosine)))
+            return OutputChange(
+                kind=kind, labels=labels, values=_array(torch.where(same, 0.0, 1 - cosine))
+            )
         if kind == "number":
-            return OutputChange(kind=kind, labels=labels, values=_array((before - after).abs()[:, 0]))
+            return OutputChange(
+                kind=kind, labels=labels, values=_array((before - after).abs()[:, 0])
+            )
         odds = [scores.log_softmax(-1) for scores in (before, after)]
         guesses = [tuple(map(self._guesses, each.exp())) for each in odds]
         return OutputChange(
-            kind=kind, labels=labels, values=_array(divergence(*odds)), before=guesses[0], after=guesses[1]
+            kind=kind,
+            labels=labels,
+            values=_array(divergence(*odds)),
+            before=guesses[0],
+            after=guesses[1],
         )
 
     def cells(self, interventions: Sequence[Intervention]) -> Cells:
@@ -218,7 +239,9 @@ class _Runs:
         found: dict[str, set[tuple[int, int]]] = {}
         for intervention in interventions:
             for place, part in intervention.parts(plan):
-                found.setdefault(place.stack, set()).update((place.layer, head) for head in part.heads)
+                found.setdefault(place.stack, set()).update(
+                    (place.layer, head) for head in part.heads
+                )
         return {stack: frozenset(cells) for stack, cells in found.items()}
 
     def _run(self, interventions: Sequence[Intervention]) -> tuple[Record, Any]:
@@ -231,11 +254,14 @@ class _Runs:
         logits = getattr(output, "logits", None)
         if isinstance(logits, torch.Tensor) and logits.ndim in (2, 3) and len(logits) == 1:
             found = logits.double().reshape(-1, logits.shape[-1])
-            several = getattr(self.model.config, "problem_type", None) == "multi_label_classification"
+            several = (
+                getattr(self.model.config, "problem_type", None) == "multi_label_classification"
+            )
             if several and logits.ndim == 2:
                 raise InterventionError(
-                    f"{type(self.model).__name__} gives several labels at once, and effect takes the softmax of one "
-                    "choice; take headscope.compare of two captures for its heads alone"
+                    f"{type(self.model).__name__} gives several labels at once, and effect takes "
+                    "the softmax of one choice; take headscope.compare of two captures for its "
+                    "heads alone"
                 )
             if found.shape[1] == 1:
                 return "number", found
@@ -244,8 +270,8 @@ class _Runs:
         if isinstance(states, torch.Tensor) and states.ndim == 3 and len(states) == 1:
             return "states", states[0].double()
         raise InterventionError(
-            f"{type(self.model).__name__} gives neither scores (logits) nor states that effect knows; take "
-            "headscope.compare of two captures for its heads alone"
+            f"{type(self.model).__name__} gives neither scores (logits) nor states that effect "
+            "knows; take headscope.compare of two captures for its heads alone"
         )
 
     def _labels(self, record: Record, count: int) -> tuple[str, ...]:
@@ -269,11 +295,15 @@ class _Runs:
         if self.tokenizer is None:
             return str(number)
         name = self.tokenizer.decode([number])
-        return name if name.strip() else self.tokenizer.convert_ids_to_tokens(number) or f"[{number}]"
+        return (
+            name if name.strip() else self.tokenizer.convert_ids_to_tokens(number) or f"[{number}]"
+        )
 
 
 def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """``sum_y p ln(p / p')`` of log probabilities ``[position outcome]``, in nats; 0 where p is 0."""
+    """``sum_y p ln(p / p')`` of log probabilities ``[position outcome]``, in nats; 0 where p is
+    0.
+    """
     apart = before - after
     terms = torch.where(before == -torch.inf, 0.0, before.exp() * apart)
     return terms.sum(-1).clamp(min=0.0)
@@ -294,20 +324,28 @@ def _last_output(model: nn.Module) -> Generator[list]:
         handle.remove()
 
 
-def _control(runs: Sequence[_Runs], intact: list[Record], number: int, control: Sequence[Intervention]) -> Comparison:
-    """How far heads move under the control that was run as this one; those that it changes itself are marked."""
+def _control(
+    runs: Sequence[_Runs], intact: list[Record], number: int, control: Sequence[Intervention]
+) -> Comparison:
+    """How far heads move under the control that was run as this one; those that it changes itself
+    are marked.
+    """
     found = compare(intact, [each.records[number] for each in runs], heads="number")
     return _with_changed(found, runs[0].cells(control), ())
 
 
 def _reached(found: Comparison, cells: Sequence[Cells]) -> Cells:
-    """The heads that the change and all controls can move, by stack: of a changed stack those above the changes.
+    """The heads that the change and all controls can move, by stack: of a changed stack those above
+    the changes.
 
-    What is below a change computes the same to the last bit, and the other heads of its layer move by rounding alone.
+    What is below a change computes the same to the last bit, and the other heads of its layer move
+    by rounding alone.
     """
     reached: dict[str, frozenset[tuple[int, int]]] = {}
     for name, stack in found.stacks.items():
-        highest = max((min(layer for layer, _ in own[name]) for own in cells if own.get(name)), default=-1)
+        highest = max(
+            (min(layer for layer, _ in own[name]) for own in cells if own.get(name)), default=-1
+        )
         reached[name] = frozenset(cell for cell in stack.cells if cell[0] > highest)
     return reached
 
@@ -315,7 +353,8 @@ def _reached(found: Comparison, cells: Sequence[Cells]) -> Cells:
 def _with_changed(
     found: Comparison, cells: Cells, controls: Sequence[Comparison], *, reached: Cells | None = None
 ) -> Comparison:
-    """With the heads that were changed marked, and the largest distance under the controls as spread.
+    """With the heads that were changed marked, and the largest distance under the controls as
+    spread.
 
     A control says nothing of the heads that it changes itself.
     """
@@ -324,8 +363,13 @@ def _with_changed(
         told = largest_of(len(controls), "control") if controls else ROUNDING
         nulls = tuple(_null(control[name]) for control in controls)
         spread = np.max([stack.spread, *map(np.nan_to_num, nulls)], axis=0)
-        changed, can_move = cells.get(name, frozenset()), None if reached is None else reached.get(name)
-        stacks[name] = replace(stack, changed=changed, spread=spread, spread_of=told, nulls=nulls, can_move=can_move)
+        changed, can_move = (
+            cells.get(name, frozenset()),
+            None if reached is None else reached.get(name),
+        )
+        stacks[name] = replace(
+            stack, changed=changed, spread=spread, spread_of=told, nulls=nulls, can_move=can_move
+        )
     return replace(found, stacks=stacks)
 
 
@@ -363,12 +407,15 @@ def _parsed(text: Any) -> tuple[str | None, str | None]:
         return None, None
     item = parse_item(text)
     if item.more:
-        raise TextError("effect takes pictures and sounds as image= and sound=, not in a list of texts")
+        raise TextError(
+            "effect takes pictures and sounds as image= and sound=, not in a list of texts"
+        )
     return item.text, item.text_pair
 
 
 def _check_fit(model: Any, tokenizer: Any, texts: Sequence[Any]) -> None:
-    """Raise where the output is of a head that was not trained, or most of the texts are unknown to the tokenizer.
+    """Raise where the output is of a head that was not trained, or most of the texts are unknown to
+    the tokenizer.
 
     Raises:
         ModelError: naming the weights.
@@ -386,9 +433,14 @@ def _warn(number: int, error: HeadscopeError) -> None:
 
 def _check(interventions: Any, controls: Any) -> None:
     for what in (interventions, *controls):
-        if not isinstance(what, Sequence) or not what or not all(isinstance(each, Intervention) for each in what):
+        if (
+            not isinstance(what, Sequence)
+            or not what
+            or not all(isinstance(each, Intervention) for each in what)
+        ):
             raise InterventionError(
-                f"effect takes lists of interventions such as [headscope.Zero(layer=0, heads=[1])], not {what!r}"
+                "effect takes lists of interventions such as [headscope.Zero(layer=0, "
+                f"heads=[1])], not {what!r}"
             )
 
 

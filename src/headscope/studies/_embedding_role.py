@@ -21,10 +21,11 @@ def embedding_role(
     random_weights: bool = False,
     **options: Any,
 ) -> Changes:
-    """Patterns of heads with and without the embedding of positions, or of segments, on the same texts.
+    """Patterns of heads with and without the embedding of positions, or of segments, on the same
+    texts.
 
-    What goes with it was made of it; what stays was not. Taking an embedding away also changes the length of what
-    goes into the first layer: ``by="mean"`` changes that less.
+    What goes with it was made of it; what stays was not. Taking an embedding away also changes the
+    length of what goes into the first layer: ``by="mean"`` changes that less.
 
     Source: Vig 2019, part 2, asks for what makes the patterns; the intervention is ours.
 
@@ -34,10 +35,11 @@ def embedding_role(
         texts: a text, or texts and pairs of them; two at least for intervals.
         role: ``"position"`` or ``"segment"``.
         by: ``"zero"`` or ``"mean"``, see `without_embedding`.
-        random_weights: whether the same is done to this architecture with random weights: ``control`` of the result.
-        **options: ``groups``, the document that each text is of; ``patterns``, ``stack``, ``confidence``, ``alpha``
-            and ``correction`` of `heads`, and ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
-            `capture_many`.
+        random_weights: whether the same is done to this architecture with random weights:
+            ``control`` of the result.
+        **options: ``groups``, the document that each text is of; ``patterns``, ``stack``,
+            ``confidence``, ``alpha`` and ``correction`` of `heads`, and ``truncate``,
+            ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
 
     Raises:
         CaptureError: a model that has no such embedding, as those of rotary positions or ALiBi.
@@ -51,10 +53,12 @@ def embedding_role(
     source = parse_source(model, tokenizer, texts, options)
     if source is None:
         raise RecordError("embedding_role runs a model: embedding_role(model, tokenizer, texts)")
-    if role == "segment" and "token_type_ids" not in getattr(source.tokenizer, "model_input_names", ()):
+    if role == "segment" and "token_type_ids" not in getattr(
+        source.tokenizer, "model_input_names", ()
+    ):
         raise CaptureError(
-            f"{type(source.tokenizer).__name__} tells the model no segments (token_type_ids): there is nothing to take "
-            "away; use a tokenizer that does"
+            f"{type(source.tokenizer).__name__} tells the model no segments (token_type_ids): "
+            "there is nothing to take away; use a tokenizer that does"
         )
 
     warn_of_few(source, options)
@@ -63,7 +67,11 @@ def embedding_role(
         with without_embedding(source.model, role, by=by):
             after = heads_of(**source.grouped(on_error=passed), **options)
         before = heads_of(**source.grouped(), **options)
-        return Changes(before, after, what=f"without the embedding of {role}s{' (its mean left)' * (by == 'mean')}")
+        return Changes(
+            before,
+            after,
+            what=f"without the embedding of {role}s{' (its mean left)' * (by == 'mean')}",
+        )
 
     found = changes(source)
     return replace(found, control=changes(source.random_twin())) if random_weights else found

@@ -30,48 +30,64 @@ def heads(
 ) -> Heads:
     """What kind of heads a model has, over some texts, and how sure that is.
 
-    ``heads(model, tokenizer, texts)`` captures the texts itself; records are read once and not kept. Without texts,
-    ``heads(capture(...))`` for one, or ``heads(capture_many(...))`` for many. A label holds where the mean score over
-    texts reaches the pattern's threshold and lies above its baselines (t-test over texts, corrected for all heads and
-    patterns); one text alone gives no label.
+    ``heads(model, tokenizer, texts)`` captures the texts itself; records are read once and not
+    kept. Without texts, ``heads(capture(...))`` for one, or ``heads(capture_many(...))`` for many.
+    A label holds where the mean score over texts reaches the pattern's threshold and lies above its
+    baselines (t-test over texts, corrected for all heads and patterns); one text alone gives no
+    label.
 
     Args:
         records: one record, one for each text, all of one model; or a model, loaded, by name or
             folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
-        texts: a text, or texts and pairs of them, or pictures and sounds as of `capture_many`, for the model to read.
-        random_weights: True for the same architecture with random weights as one baseline more, the texts run through
-            it too; or `heads` of such records.
-        position_mean: True for the map that positions alone would give as one baseline more, the texts run twice; or
-            the average map itself, see `MapSum`.
-        predictive: whether to look for words that a word can be predicted from, too. The model must have a masked-word
-            head that was trained, and runs n (n + 1) / 2 times on n words.
-        related: whether to look for related words, too: those whose input embeddings lie near; see `related_patterns`.
-        **options: ``groups``, the document that each text is of, by name or number, so that intervals and tests are
-            over documents; ``patterns``, ``stack``, ``distances``, ``confidence``, ``alpha``, ``correction`` and
-            ``margin`` of `headscope.patterns.heads`; with a model ``truncate``, ``batch_tokens``, ``progress`` and
-            ``on_error`` of `capture_many`, and ``battery=False`` to leave `induction` to the texts: by default runs of
-            repeated random tokens decide it (Olsson et al. 2022), since on prose parts of speech look much the same.
+        texts: a text, or texts and pairs of them, or pictures and sounds as of `capture_many`, for
+            the model to read.
+        random_weights: True for the same architecture with random weights as one baseline more, the
+            texts run through it too; or `heads` of such records.
+        position_mean: True for the map that positions alone would give as one baseline more, the
+            texts run twice; or the average map itself, see `MapSum`.
+        predictive: whether to look for words that a word can be predicted from, too. The model must
+            have a masked-word head that was trained, and runs n (n + 1) / 2 times on n words.
+        related: whether to look for related words, too: those whose input embeddings lie near; see
+            `related_patterns`.
+        **options: ``groups``, the document that each text is of, by name or number, so that
+            intervals and tests are over documents; ``patterns``, ``stack``, ``distances``,
+            ``confidence``, ``alpha``, ``correction`` and ``margin`` of `headscope.patterns.heads`;
+            with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
+            `capture_many`, and ``battery=False`` to leave `induction` to the texts: by default runs
+            of repeated random tokens decide it (Olsson et al. 2022), since on prose parts of speech
+            look much the same.
 
     Raises:
         RecordError: where there is no record, an option there is not, or one that needs a model.
-        CaptureError: a model whose attention cannot be captured, or without a masked-word head where that is needed.
+        CaptureError: a model whose attention cannot be captured, or without a masked-word head
+            where that is needed.
         HeadscopeError: where SciPy is not installed; said before any record is read.
 
     Example:
-        >>> found = heads("bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True)
+        >>> found = heads(
+        ...     "bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True
+        ... )
     """
     battery = options.pop("battery", None)
     source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
-    wanted = [name for name, given in zip(LIVE, (random_weights, position_mean), strict=True) if given is True]
+    wanted = [
+        name
+        for name, given in zip(LIVE, (random_weights, position_mean), strict=True)
+        if given is True
+    ]
     if source is None:
         more_asked = (("predictive", predictive), ("related", related), ("battery", battery))
         wanted += [name for name, given in more_asked if given]
         if wanted:
             names = ", ".join(wanted)
-            raise RecordError(f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)")
+            raise RecordError(
+                f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)"
+            )
         given = random_weights if isinstance(random_weights, Heads) else None
-        return heads_of(records, random_weights=given, position_mean=_array(position_mean), **options)
+        return heads_of(
+            records, random_weights=given, position_mean=_array(position_mean), **options
+        )
     more = [_predictive(source)] if predictive else []
     if related:
         more += _related(source)
@@ -81,7 +97,11 @@ def heads(
     shared = {name: options[name] for name in ("patterns", "stack") if name in options}
     if random_weights is True:
         random_weights = heads_of(**source.random_twin().grouped(), **shared)
-    mean = average_map(source, options.get("stack")) if position_mean is True else _array(position_mean)
+    mean = (
+        average_map(source, options.get("stack"))
+        if position_mean is True
+        else _array(position_mean)
+    )
     given = random_weights if isinstance(random_weights, Heads) else None
     found = heads_of(**source.grouped(), random_weights=given, position_mean=mean, **options)
     if battery is not False:
@@ -91,7 +111,9 @@ def heads(
 
 def _battery(source: Source, found: Heads, stack: str | None) -> Any:
     """Runs of repeated tokens through the model, for texts that are no pictures or sounds."""
-    if any(isinstance(text, Mapping) and not set(text) <= {"text", "text_b"} for text in source.texts):
+    if any(
+        isinstance(text, Mapping) and not set(text) <= {"text", "text_b"} for text in source.texts
+    ):
         return None
     runs = induction_battery(source.model, source.tokenizer, found.tally.patterns, stack)
     return runs if runs is not None and runs.cells == found.cells else None
@@ -104,7 +126,9 @@ def average_map(source: Source, stack: str | None) -> np.ndarray:
         chosen = record[stack or next(iter(record.stacks))]
         longest = max(longest, len(chosen.query), len(chosen.key))
     for number, record in enumerate(source.records(on_error=passed)):
-        weights = np.concatenate([layer.weights_of() for layer in record[stack or next(iter(record.stacks))]])
+        weights = np.concatenate(
+            [layer.weights_of() for layer in record[stack or next(iter(record.stacks))]]
+        )
         maps = maps or MapSum(len(weights), longest)
         maps.update(str(number), weights)
     if maps is None:
@@ -115,7 +139,9 @@ def average_map(source: Source, stack: str | None) -> np.ndarray:
 def _predictive(source: Source) -> Any:
     from headscope.capturing import Masking
 
-    masking = Masking(source.model, source.tokenizer, truncate=source.options.get("truncate", False))
+    masking = Masking(
+        source.model, source.tokenizer, truncate=source.options.get("truncate", False)
+    )
     return predictive_pattern(masking)
 
 

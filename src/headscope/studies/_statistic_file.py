@@ -1,4 +1,6 @@
-"""What kept statistics are the results of: tallies of heads and studies of norms of headscope 0.1."""
+"""What kept statistics are the results of: tallies of heads and studies of norms of headscope
+0.1.
+"""
 
 from __future__ import annotations
 
@@ -29,4 +31,6 @@ def load_of_statistic(path: str | os.PathLike[str]) -> Result:
         return Heads(load_tally(path))
     if names[: len(FIRST_ROWS)] == FIRST_ROWS:
         return load_norm_study(path)
-    raise FileError(f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it")
+    raise FileError(
+        f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it"
+    )

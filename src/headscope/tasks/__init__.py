@@ -7,7 +7,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from headscope.tasks._names import NAMES, check_task
-from headscope.tasks._rows import SUFFIXES, given_pairs, read_groups, read_labelled, read_pairs, read_rows
+from headscope.tasks._rows import (
+    SUFFIXES,
+    given_pairs,
+    read_groups,
+    read_labelled,
+    read_pairs,
+    read_rows,
+)
 
 if TYPE_CHECKING:
     from headscope.tasks._batches import ReadingOptions

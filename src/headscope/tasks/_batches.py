@@ -17,7 +17,9 @@ from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError
 
 AT_ONCE = 16
-"""Examples in a batch: on one core all-MiniLM-L6-v2 takes 1.1 to 1.9 times as long with 32 to 256."""
+"""Examples in a batch: on one core all-MiniLM-L6-v2 takes 1.1 to 1.9 times as long with 32 to
+256.
+"""
 NO_LIMIT = 10**6
 """Tokenizers without a limit say so by a huge number."""
 
@@ -35,8 +37,9 @@ class ReadingOptions(TypedDict, total=False):
     allow_unfit: bool
     """Take texts that are mostly unknown tokens all the same (False)."""
     on_error: Callable[[int, HeadscopeError], None] | None
-    """Is called with number and error of an example that cannot be read: it is left out, and the rest goes on. By
-    default that is a warning, and of a single example an error."""
+    """Is called with number and error of an example that cannot be read: it is left out, and the
+    rest goes on. By default that is a warning, and of a single example an error.
+    """
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,12 @@ class Examples:
 
 
 def read_examples(
-    tokenizer: Any, examples: Sequence[Any], read: Callable[[Any], Rows], options: ReadingOptions, *, sides: int = 2
+    tokenizer: Any,
+    examples: Sequence[Any],
+    read: Callable[[Any], Rows],
+    options: ReadingOptions,
+    *,
+    sides: int = 2,
 ) -> Examples:
     """What the tokenizer makes of each example; one that cannot be read costs itself alone.
 
@@ -71,7 +79,10 @@ def read_examples(
     """
     unknown = [name for name in options if name not in ReadingOptions.__annotations__]
     if unknown:
-        raise TextError(f"A task has no option {unknown[0]!r}; it has {', '.join(ReadingOptions.__annotations__)}")
+        raise TextError(
+            f"A task has no option {unknown[0]!r}; it has "
+            f"{', '.join(ReadingOptions.__annotations__)}"
+        )
     if not len(examples):
         raise TextError("No text was given; give at least one")
     rows, failed = {}, {}
@@ -84,7 +95,11 @@ def read_examples(
         failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
     if len(failed) == len(examples):
         first = next(iter(failed.values()))
-        raise first if len(examples) == 1 else TextError(f"None of the {len(examples)} texts can be read: {first}")
+        raise (
+            first
+            if len(examples) == 1
+            else TextError(f"None of the {len(examples)} texts can be read: {first}")
+        )
     report = options.get("on_error") or _warn
     for number, error in sorted(failed.items()):
         report(number, error)
@@ -110,11 +125,16 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
         check_text(part)
     limit = getattr(tokenizer, "model_max_length", None) or NO_LIMIT
     cut = truncate and limit < NO_LIMIT
-    one = tokenizer(*parts, truncation=True, max_length=limit) if cut else tokenizer(*parts, verbose=False)
+    one = (
+        tokenizer(*parts, truncation=True, max_length=limit)
+        if cut
+        else tokenizer(*parts, verbose=False)
+    )
     count = len(one["input_ids"])
     if count > limit:
         raise TextError(
-            f"The text has {count} tokens, and the model takes {limit}; cut it, or pass truncate=True (--truncate)"
+            f"The text has {count} tokens, and the model takes {limit}; cut it, or pass "
+            "truncate=True (--truncate)"
         )
     if count < least:
         raise TextError(f"The text has {count} tokens; wanted are {least} at least")
@@ -171,7 +191,10 @@ def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeErr
     Raises:
         TextError: where most of the tokens of all examples are.
     """
-    ids = {number: list(chain.from_iterable(row["input_ids"] for row in own)) for number, own in rows.items()}
+    ids = {
+        number: list(chain.from_iterable(row["input_ids"] for row in own))
+        for number, own in rows.items()
+    }
     check_known(tokenizer, chain.from_iterable(ids.values()), "the texts")
     found: dict[int, HeadscopeError] = {}
     for number, own in ids.items():
@@ -186,7 +209,9 @@ def _warn(number: int, error: HeadscopeError) -> None:
     warnings.warn(f"text {number} was left out: {error}", stacklevel=4)
 
 
-def padded_pairs(sides: Sequence[Sequence[Mapping[str, Any]]], part: Sequence[int]) -> dict[str, torch.Tensor]:
+def padded_pairs(
+    sides: Sequence[Sequence[Mapping[str, Any]]], part: Sequence[int]
+) -> dict[str, torch.Tensor]:
     """The first texts of some pairs as one padded batch, and below them the second ones.
 
     Args:
@@ -209,7 +234,9 @@ def by_length(lengths: Sequence[int], batch: int) -> list[list[int]]:
 
 
 def padded(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """Rows of one batch, padded with zeros on the right, where no model counts positions from; with their mask."""
+    """Rows of one batch, padded with zeros on the right, where no model counts positions from; with
+    their mask.
+    """
     longest = max(len(row["input_ids"]) for row in rows)
     found = {
         name: torch.tensor([[*row[name], *[0] * (longest - len(row[name]))] for row in rows])
@@ -235,4 +262,6 @@ def check_counts(texts: Sized, beside: Sized, what: str) -> None:
         TextError: with both numbers.
     """
     if len(texts) != len(beside):
-        raise TextError(f"{len(texts)} texts and {len(beside)} {what} were given; give one for each text")
+        raise TextError(
+            f"{len(texts)} texts and {len(beside)} {what} were given; give one for each text"
+        )

@@ -38,9 +38,9 @@ def classification(
 ) -> Task:
     """Texts or pairs and their classes, for a model with a classification head.
 
-    The score of an example is 1 where the most likely class is the right one (Kovaleva et al. 2019 use accuracy for
-    disabling), or the log likelihood of the right class in nats, which small changes move too. The other one is told
-    beside it, and with two classes F1 of class 1.
+    The score of an example is 1 where the most likely class is the right one (Kovaleva et al. 2019
+    use accuracy for disabling), or the log likelihood of the right class in nats, which small
+    changes move too. The other one is told beside it, and with two classes F1 of class 1.
 
     Args:
         tokenizer: of the model.
@@ -50,7 +50,8 @@ def classification(
         **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there are not as many labels as texts, no text can be read, or most tokens are unknown.
+        TextError: where there are not as many labels as texts, no text can be read, or most tokens
+            are unknown.
 
     Example:
         >>> task = classification(tokenizer, [("A man eats.", "Somebody eats.")], [0])
@@ -70,11 +71,15 @@ def classification(
     for part in parts:
         batch = padded([rows[number] for number in part])
         batches.append({**batch, "labels": torch.tensor([kept[number] for number in part])})
-    task = _task(batches, "classification", metric, tuple(number for part in parts for number in part))
+    task = _task(
+        batches, "classification", metric, tuple(number for part in parts for number in part)
+    )
     return replace(task, left_out=read.left_out)
 
 
-def pictures(pixel_values: Any, labels: Sequence[int], *, metric: str = "accuracy", batch: int = AT_ONCE) -> Task:
+def pictures(
+    pixel_values: Any, labels: Sequence[int], *, metric: str = "accuracy", batch: int = AT_ONCE
+) -> Task:
     """Pictures and their classes, for a model that classifies pictures; see `classification`.
 
     Args:
@@ -91,7 +96,8 @@ def pictures(pixel_values: Any, labels: Sequence[int], *, metric: str = "accurac
     targets = torch.as_tensor(np.array(labels, int))
     firsts = range(0, len(values), batch)
     batches = [
-        {"pixel_values": values[first : first + batch], "labels": targets[first : first + batch]} for first in firsts
+        {"pixel_values": values[first : first + batch], "labels": targets[first : first + batch]}
+        for first in firsts
     ]
     return _task(batches, "picture classification", metric, None)
 
@@ -104,7 +110,9 @@ def f1(values: Values) -> float:
     return both / max(both + int((told != right).sum()), 1)
 
 
-def _task(batches: list[dict[str, Any]], name: str, metric: str, order: tuple[int, ...] | None) -> Task:
+def _task(
+    batches: list[dict[str, Any]], name: str, metric: str, order: tuple[int, ...] | None
+) -> Task:
     kinds = ("accuracy", "log likelihood")
     if metric not in kinds:
         raise TextError(f"metric is {metric!r}; give {' or '.join(map(repr, kinds))}")
@@ -115,16 +123,20 @@ def _task(batches: list[dict[str, Any]], name: str, metric: str, order: tuple[in
         labels = batch["labels"]
         if logits.ndim != 2 or int(labels.max()) >= logits.shape[1] or int(labels.min()) < 0:
             raise TextError(
-                f"The classes {int(labels.min())} to {int(labels.max())} were given, and the model gives "
-                f"{list(logits.shape)}; wanted are [example class] with these classes"
+                f"The classes {int(labels.min())} to {int(labels.max())} were given, and the "
+                f"model gives {list(logits.shape)}; wanted are [example class] with these classes"
             )
         told = logits.argmax(-1)
         likely = logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
         pair = ((told == labels).to(likely), likely)
-        return torch.stack([pair[first], pair[1 - first], told.to(likely), labels.to(likely)], dim=1)
+        return torch.stack(
+            [pair[first], pair[1 - first], told.to(likely), labels.to(likely)], dim=1
+        )
 
     other = kinds[1 - first]
     totals = {other: lambda values: float(np.nanmean(values[:, 1]))}
     if max(int(batch["labels"].max()) for batch in batches) == 1:
         totals["F1"] = f1
-    return Task(batches, score, name, metric, (other, "told", "label"), order, totals=totals, asks=CLASS)
+    return Task(
+        batches, score, name, metric, (other, "told", "label"), order, totals=totals, asks=CLASS
+    )

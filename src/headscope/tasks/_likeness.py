@@ -37,11 +37,12 @@ def likeness(
 ) -> Task:
     """Pairs of texts whose embeddings are set beside each other by their cosine.
 
-    Where ``gold`` says of each pair whether it means the same (0 or 1), the score is 1 where the cosine is on the right
-    side of a threshold: the best one, found anew for each changed model. (One that is best for the intact model alone
-    would make almost any change look harmful.) It is chosen on the same pairs, so accuracies are a little too high.
-    Where it is graded, the mean score is Spearman's rho of cosine and gold: the score of a pair is the product of its
-    two ranks, each standardised over all pairs, so intervals and tests over pairs hold the ranks fixed.
+    Where ``gold`` says of each pair whether it means the same (0 or 1), the score is 1 where the
+    cosine is on the right side of a threshold: the best one, found anew for each changed model.
+    (One that is best for the intact model alone would make almost any change look harmful.) It is
+    chosen on the same pairs, so accuracies are a little too high. Where it is graded, the mean
+    score is Spearman's rho of cosine and gold: the score of a pair is the product of its two ranks,
+    each standardised over all pairs, so intervals and tests over pairs hold the ranks fixed.
 
     Args:
         tokenizer: of a model that gives hidden states.
@@ -51,8 +52,8 @@ def likeness(
         **reading: see `ReadingOptions`.
 
     Raises:
-        TextError: where there are not as many numbers as pairs, they are all the same, no pair can be read, or most
-            tokens are unknown.
+        TextError: where there are not as many numbers as pairs, they are all the same, no pair can
+            be read, or most tokens are unknown.
 
     Example:
         >>> task = likeness(tokenizer, [("a cat", "one cat"), ("a cat", "two dogs")], [1, 0])
@@ -66,11 +67,18 @@ def likeness(
         return encoded_pair(tokenizer, pair, truncate=truncate)
 
     read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
-    wanted, sides = np.array([gold[number] for number in read.numbers], float), tuple(zip(*read.rows, strict=True))
+    wanted, sides = (
+        np.array([gold[number] for number in read.numbers], float),
+        tuple(zip(*read.rows, strict=True)),
+    )
     if len(set(wanted.tolist())) < 2:
-        raise TextError("How alike the pairs are must differ between them; give both pairs that are and that are not")
+        raise TextError(
+            "How alike the pairs are must differ between them; give both pairs that are and that "
+            "are not"
+        )
     parts = by_length(
-        [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows], reading.get("batch", AT_ONCE)
+        [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows],
+        reading.get("batch", AT_ONCE),
     )
     batches = [padded_pairs(sides, part) for part in parts]
     order = tuple(number for part in parts for number in part)
@@ -84,7 +92,9 @@ def likeness(
     told = set(wanted.tolist()) == {0.0, 1.0}
     metric, finish = ("accuracy", _told(wanted)) if told else ("Spearman's rho", _ranked(wanted))
     totals = {"mean cosine": _mean}
-    return Task(batches, score, "likeness", metric, (), order, finish, totals, left_out=read.left_out)
+    return Task(
+        batches, score, "likeness", metric, (), order, finish, totals, left_out=read.left_out
+    )
 
 
 def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
@@ -92,12 +102,20 @@ def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
     order = np.argsort(-cosines, kind="stable")
     values, alike = cosines[order], wanted[order] == 1
     # calling the first k alike: right are the alike among them and the others behind them
-    right = np.concatenate([[0], np.cumsum(alike)]) + (~alike).sum() - np.concatenate([[0], np.cumsum(~alike)])
+    right = (
+        np.concatenate([[0], np.cumsum(alike)])
+        + (~alike).sum()
+        - np.concatenate([[0], np.cumsum(~alike)])
+    )
     ends = np.concatenate([[True], values[1:] < values[:-1], [True]])  # ties are not parted
     best = int(np.flatnonzero(ends)[np.argmax(right[ends])])
     if best == 0:
         return float(values[0]) + 1.0
-    return float(values[best - 1]) if best == len(values) else float(values[best - 1] + values[best]) / 2
+    return (
+        float(values[best - 1])
+        if best == len(values)
+        else float(values[best - 1] + values[best]) / 2
+    )
 
 
 def _told(wanted: np.ndarray) -> Any:

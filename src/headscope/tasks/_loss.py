@@ -34,7 +34,8 @@ Score = Callable[[nn.Module, Batch], torch.Tensor]
 
 
 def next_word(tokenizer: Any, texts: Sequence[Any], **reading: Unpack[ReadingOptions]) -> Task:
-    """Mean log likelihood, in nats, of each token after the first given those before it: minus the next-word loss.
+    """Mean log likelihood, in nats, of each token after the first given those before it: minus the
+    next-word loss.
 
     Args:
         tokenizer: of a causal language model, loaded with its head.
@@ -49,14 +50,22 @@ def next_word(tokenizer: Any, texts: Sequence[Any], **reading: Unpack[ReadingOpt
     """
     truncate = reading.get("truncate", False)
     read = read_examples(
-        tokenizer, texts, lambda text: (encoded(tokenizer, text, truncate=truncate, least=2),), reading
+        tokenizer,
+        texts,
+        lambda text: (encoded(tokenizer, text, truncate=truncate, least=2),),
+        reading,
     )
     rows = [row for (row,) in read.rows]
     parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
     batches = []
     for part in parts:
         found = padded([rows[number] for number in part])
-        batches.append({**found, "labels": found["input_ids"].masked_fill(found["attention_mask"] == 0, IGNORED)})
+        batches.append(
+            {
+                **found,
+                "labels": found["input_ids"].masked_fill(found["attention_mask"] == 0, IGNORED),
+            }
+        )
     return _task(batches, _shifted, NEXT, parts=parts, left_out=read.left_out)
 
 
@@ -68,7 +77,8 @@ def masked_word(
     seed: int = 0,
     **reading: Unpack[ReadingOptions],
 ) -> Task:
-    """Mean log likelihood, in nats, of tokens that are hidden behind the mask token: minus the masked-word loss.
+    """Mean log likelihood, in nats, of tokens that are hidden behind the mask token: minus the
+    masked-word loss.
 
     Args:
         tokenizer: of a masked language model, loaded with its head.
@@ -93,7 +103,10 @@ def masked_word(
     read = read_examples(tokenizer, texts, row_of, reading)
     rows = [row for (row,) in read.rows]
     parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
-    batches = [masked_batch(tokenizer, padded([rows[number] for number in part]), share, generator) for part in parts]
+    batches = [
+        masked_batch(tokenizer, padded([rows[number] for number in part]), share, generator)
+        for part in parts
+    ]
     return _task(batches, _in_place, MASKED, parts=parts, left_out=read.left_out)
 
 
@@ -104,7 +117,8 @@ def translation(
     target_tokenizer: Any = None,
     **reading: Unpack[ReadingOptions],
 ) -> Task:
-    """Mean log likelihood, in nats, of each token of a translation, or summary, given the source and those before it.
+    """Mean log likelihood, in nats, of each token of a translation, or summary, given the source
+    and those before it.
 
     Args:
         tokenizer: of an encoder-decoder, loaded with its head.
@@ -115,24 +129,35 @@ def translation(
     Raises:
         TextError: where no pair can be read, or most tokens are unknown.
     """
-    truncate, most = reading.get("truncate", False), 1.0 if reading.get("allow_unfit", False) else MOST_UNKNOWN
+    truncate, most = (
+        reading.get("truncate", False),
+        1.0 if reading.get("allow_unfit", False) else MOST_UNKNOWN,
+    )
 
     def rows_of(pair: Any) -> Rows:
         check_pair(pair)
-        source, target = encoded(tokenizer, pair[0], truncate=truncate), check_text(pair[1], "target")
+        source, target = (
+            encoded(tokenizer, pair[0], truncate=truncate),
+            check_text(pair[1], "target"),
+        )
         aim = list(_target_ids(tokenizer, target_tokenizer, target))
         check_known(target_tokenizer or tokenizer, aim, "the target", most)
         return source, {"input_ids": aim}
 
     read = read_examples(tokenizer, pairs, rows_of, reading, sides=1)
-    rows, aims = [source for source, _ in read.rows], [target["input_ids"] for _, target in read.rows]
+    rows, aims = (
+        [source for source, _ in read.rows],
+        [target["input_ids"] for _, target in read.rows],
+    )
     lengths = [len(row["input_ids"]) + len(aim) for row, aim in zip(rows, aims, strict=True)]
     parts = by_length(lengths, reading.get("batch", AT_ONCE))
     batches = []
     for part in parts:
         longest = max(len(aims[number]) for number in part)
         labels = [[*aims[number], *[IGNORED] * (longest - len(aims[number]))] for number in part]
-        batches.append({**padded([rows[number] for number in part]), "labels": torch.tensor(labels)})
+        batches.append(
+            {**padded([rows[number] for number in part]), "labels": torch.tensor(labels)}
+        )
     return _task(batches, _translated, TRANSLATION, parts=parts, left_out=read.left_out)
 
 
@@ -166,11 +191,13 @@ def repeats(
     """
     if period > len(tokens) or times < 2 or count < 1:
         raise TextError(
-            f"{count} runs of {period} of {len(tokens)} tokens, said {times} times; wanted are as many tokens as a run "
-            "has, said twice at least"
+            f"{count} runs of {period} of {len(tokens)} tokens, said {times} times; wanted are as "
+            "many tokens as a run has, said twice at least"
         )
     rng = np.random.default_rng(seed)
-    runs = np.stack([np.tile(rng.choice(tokens, period, replace=False), times) for _ in range(count)])
+    runs = np.stack(
+        [np.tile(rng.choice(tokens, period, replace=False), times) for _ in range(count)]
+    )
     first = [] if start is None else [start]
     front = np.tile(np.array(first, np.int64), (count, 1))
     ids = torch.from_numpy(np.concatenate([front, runs], axis=1)).long()
@@ -194,14 +221,18 @@ def _shifted(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def _in_place(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return _likely(logits_of(run(model, batch, without=("labels",)), model, MASKED), batch["labels"])
+    return _likely(
+        logits_of(run(model, batch, without=("labels",)), model, MASKED), batch["labels"]
+    )
 
 
 def _translated(model: nn.Module, batch: Batch) -> torch.Tensor:
     labels = batch["labels"]
     start = getattr(model.config, "decoder_start_token_id", None)
     if start is None:
-        raise InterventionError(f"{type(model).__name__} has no decoder_start_token_id; set it in its configuration")
+        raise InterventionError(
+            f"{type(model).__name__} has no decoder_start_token_id; set it in its configuration"
+        )
     fed = labels.roll(1, dims=1).masked_fill(labels.roll(1, dims=1) == IGNORED, 0)
     fed[:, 0] = start
     found = run(model, {**batch, "decoder_input_ids": fed}, without=("labels",))
@@ -209,7 +240,9 @@ def _translated(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Mean log likelihood and share of right tokens of each example, over those that are labelled."""
+    """Mean log likelihood and share of right tokens of each example, over those that are
+    labelled.
+    """
     there = labels != IGNORED
     right = ((logits.argmax(-1) == labels) & there).sum(1) / there.sum(1)
     return torch.stack([-mean_loss(logits.float(), labels), right], dim=1)

@@ -12,7 +12,15 @@ from torch.nn import functional
 from typing_extensions import Unpack
 
 from headscope.capturing.fitness import MASKED, NEXT, logits_of
-from headscope.tasks._batches import AT_ONCE, ReadingOptions, by_length, encoded_pair, padded_pairs, read_examples, run
+from headscope.tasks._batches import (
+    AT_ONCE,
+    ReadingOptions,
+    by_length,
+    encoded_pair,
+    padded_pairs,
+    read_examples,
+    run,
+)
 from headscope.tasks._task import Batch, Task
 
 
@@ -23,17 +31,21 @@ def minimal_pairs(
     masked: bool | None = None,
     **reading: Unpack[ReadingOptions],
 ) -> Task:
-    """Pairs of a good and a bad sentence; the score is 1 where the good one is more likely, a tie counting half.
+    """Pairs of a good and a bad sentence; the score is 1 where the good one is more likely, a tie
+    counting half.
 
-    A causal model says how likely a sentence is by the sum of its tokens' log likelihoods; a masked one by the sum of
-    each token's when it alone is hidden (pseudo-log-likelihood, one run for each token).
+    A causal model says how likely a sentence is by the sum of its tokens' log likelihoods; a masked
+    one by the sum of each token's when it alone is hidden (pseudo-log-likelihood, one run for each
+    token).
 
-    Source: Warstadt et al. 2020 (BLiMP, full-sentence accuracy); Salazar et al. 2020 for masked models.
+    Source: Warstadt et al. 2020 (BLiMP, full-sentence accuracy); Salazar et al. 2020 for masked
+    models.
 
     Args:
         tokenizer: of a language model, loaded with its head.
         pairs: the good sentence first.
-        masked: whether the model guesses hidden tokens; by default where the tokenizer has a mask token.
+        masked: whether the model guesses hidden tokens; by default where the tokenizer has a mask
+            token.
         **reading: see `ReadingOptions`.
 
     Raises:
@@ -46,7 +58,10 @@ def minimal_pairs(
     least = 1 if masked else 2
     truncate = reading.get("truncate", False)
     read = read_examples(
-        tokenizer, pairs, lambda pair: encoded_pair(tokenizer, pair, truncate=truncate, least=least), reading
+        tokenizer,
+        pairs,
+        lambda pair: encoded_pair(tokenizer, pair, truncate=truncate, least=least),
+        reading,
     )
     sides = tuple(zip(*read.rows, strict=True))
     lengths = [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows]
@@ -58,12 +73,17 @@ def minimal_pairs(
     totals = {"mean difference (nats)": lambda values: float(values[:, 1].mean())}
     order = tuple(number for part in parts for number in part)
     columns, asks = ("difference",), MASKED if masked else NEXT
-    found = Task(batches, score, "minimal pairs", "accuracy", columns, order, totals=totals, asks=asks)
+    found = Task(
+        batches, score, "minimal pairs", "accuracy", columns, order, totals=totals, asks=asks
+    )
     return replace(found, left_out=read.left_out)
 
 
 def _apart_causal(model: nn.Module, batch: Batch) -> torch.Tensor:
-    logits, ids = logits_of(run(model, batch), model, NEXT)[:, :-1].float(), batch["input_ids"][:, 1:]
+    logits, ids = (
+        logits_of(run(model, batch), model, NEXT)[:, :-1].float(),
+        batch["input_ids"][:, 1:],
+    )
     losses = functional.cross_entropy(logits.transpose(1, 2), ids, reduction="none")
     return _scored(-(losses * batch["attention_mask"][:, 1:]).sum(1))
 

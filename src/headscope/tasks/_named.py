@@ -19,13 +19,19 @@ from headscope.tasks._task import Task, parse_task
 
 
 def named_task(
-    name: str, model: Any, tokenizer: Any, path: str | Path | None, *, limit: int | None = None, **options: Any
+    name: str,
+    model: Any,
+    tokenizer: Any,
+    path: str | Path | None,
+    *,
+    limit: int | None = None,
+    **options: Any,
 ) -> Task:
     """A task by its name, on the examples of a file.
 
     Args:
-        name: one of `NAMES`, or ``file.py:function``: called with model and tokenizer, it gives a `Task`, an
-            `Objective` or a function as `headscope.ablate` takes it.
+        name: one of `NAMES`, or ``file.py:function``: called with model and tokenizer, it gives a
+            `Task`, an `Objective` or a function as `headscope.ablate` takes it.
         model: that will be run.
         tokenizer: of the model.
         path: of the examples; see `read_rows`.
@@ -56,7 +62,9 @@ def named_task(
     makers: dict[str, Callable[[], Task]] = {
         "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
         "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
-        "classification": lambda: classification(tokenizer, texts, _classes(rows, path, model), **options),
+        "classification": lambda: classification(
+            tokenizer, texts, _classes(rows, path, model), **options
+        ),
         "likeness": lambda: likeness(tokenizer, pairs(), given_labels(rows, str(path)), **options),
         "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
         "translation": lambda: translation(tokenizer, pairs(), **options),
@@ -65,7 +73,9 @@ def named_task(
 
 
 def _singles(texts: list) -> list[Any]:
-    """Pairs joined to one text; what is no text stays as it is, and is left out where it is read."""
+    """Pairs joined to one text; what is no text stays as it is, and is left out where it is
+    read.
+    """
     return [" ".join(text) if _is_pair(text) else text for text in texts]
 
 
@@ -89,9 +99,15 @@ def _classes(rows: list, path: str | Path, model: Any) -> list[Any]:
 def _own(name: str) -> Callable[[Any, Any], Any]:
     """A function of a file of the user's own."""
     path, _, function = name.rpartition(":")
-    spec = importlib.util.spec_from_file_location("headscope_task", path) if Path(path).is_file() else None
+    spec = (
+        importlib.util.spec_from_file_location("headscope_task", path)
+        if Path(path).is_file()
+        else None
+    )
     if spec is None or spec.loader is None or not path.endswith(".py"):
-        raise FileError(f"The task {name!r} is to be a function of {path!r}, which is no file of Python")
+        raise FileError(
+            f"The task {name!r} is to be a function of {path!r}, which is no file of Python"
+        )
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -12,7 +12,9 @@ NAMES: Mapping[str, str] = {
     "masked-word": "how likely hidden words are (texts)",
     "classification": "whether the class is right (texts or pairs, with a label)",
     "likeness": "whether embeddings tell pairs that mean the same (pairs, with a label or score)",
-    "minimal-pairs": "whether the good sentence is the more likely one (sentence_good, sentence_bad)",
+    "minimal-pairs": (
+        "whether the good sentence is the more likely one (sentence_good, sentence_bad)"
+    ),
     "translation": "how likely translations or summaries are (source, target)",
     "repeats": "how likely random tokens are when they are said again (no file)",
 }
@@ -25,6 +27,8 @@ def check_task(name: str, path: str | Path | None) -> None:
         TextError: naming the tasks, or what the file holds.
     """
     if name not in NAMES:
-        raise TextError(f"There is no task {name!r}; there are {', '.join(NAMES)}, and file.py:function")
+        raise TextError(
+            f"There is no task {name!r}; there are {', '.join(NAMES)}, and file.py:function"
+        )
     if path is None and name != "repeats":
         raise TextError(f"The task {name!r} needs a file of examples: {NAMES[name]}")

@@ -15,8 +15,27 @@ from headscope.storage import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
 ROWS_AT_ONCE = 1024
 """Rows of a .parquet file that are unpacked together."""
 SUFFIXES = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
-FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "sentence_good", "source", "#1 String")
-SECOND = ("text_b", "sentence2", "hypothesis", "question2", "sentence_bad", "target", "summary", "#2 String")
+FIRST = (
+    "text",
+    "sentence1",
+    "sentence",
+    "premise",
+    "question",
+    "question1",
+    "sentence_good",
+    "source",
+    "#1 String",
+)
+SECOND = (
+    "text_b",
+    "sentence2",
+    "hypothesis",
+    "question2",
+    "sentence_bad",
+    "target",
+    "summary",
+    "#2 String",
+)
 GROUP = "group"
 LABEL = ("label", "gold_label", "score", "similarity_score", "category", "Quality")
 
@@ -24,7 +43,8 @@ Row = Mapping[str, Any]
 
 
 def read_rows(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of a file with their fields: .jsonl, .csv, .tsv, .parquet; of .txt the field "text" of each line.
+    """The rows of a file with their fields: .jsonl, .csv, .tsv, .parquet; of .txt the field "text"
+    of each line.
 
     Empty lines are left out. In .tsv quotation marks are letters, as GLUE writes them.
 
@@ -40,7 +60,8 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
         raise FileError(f"{path} is not there") from None
     except ImportError:
         raise FileError(
-            f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or take .csv"
+            f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "
+            "take .csv"
         ) from None
     except (*UNREADABLE, csv.Error) as error:
         if isinstance(error, FileError):
@@ -65,17 +86,23 @@ def read_pairs(rows: Sequence[Row], place: str) -> list[str | tuple[str, str]]:
     for number, given in enumerate(found, 1):
         text = given[0] if isinstance(given, tuple) else given
         if not isinstance(text, str) or not text.strip():
-            raise FileError(f'{place}, row {number} has no text in the field "{_field(rows, FIRST, place)}"')
+            raise FileError(
+                f'{place}, row {number} has no text in the field "{_field(rows, FIRST, place)}"'
+            )
     return found
 
 
 def given_pairs(rows: Sequence[Row], place: str) -> list[Any]:
-    """The same with whatever stands in place of a text (a number, null, blanks), for those who leave out such rows."""
+    """The same with whatever stands in place of a text (a number, null, blanks), for those who
+    leave out such rows.
+    """
     first, second = _field(rows, FIRST, place), _field(rows, SECOND, "")
     found: list[Any] = []
     for row in rows:
         other = row.get(second) if second else None
-        found.append((row.get(first), other) if isinstance(other, str) and other else row.get(first))
+        found.append(
+            (row.get(first), other) if isinstance(other, str) and other else row.get(first)
+        )
     return found
 
 
@@ -90,13 +117,16 @@ def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
     return found if any(group is not None and group != "" for group in found) else None
 
 
-def read_labelled(rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None) -> list[float]:
+def read_labelled(
+    rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None
+) -> list[float]:
     """The label of each row: a number, or the number of its name.
 
     Args:
         rows: see `read_rows`.
         place: of the rows, for messages.
-        names: numbers of named classes, whichever case they are written in, such as a model's ``label2id``.
+        names: numbers of named classes, whichever case they are written in, such as a model's
+            ``label2id``.
 
     Raises:
         FileError: where a row has no label, or one that is neither a number nor a name.
@@ -109,13 +139,18 @@ def read_labelled(rows: Sequence[Row], place: str, names: Mapping[str, int] | No
     return labels
 
 
-def given_labels(rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None) -> list[Any]:
+def given_labels(
+    rows: Sequence[Row], place: str, names: Mapping[str, int] | None = None
+) -> list[Any]:
     """The same with the error in place of a label that is none, for those who leave out such rows.
 
     Raises:
         FileError: where no row has a label.
     """
-    field, known = _field(rows, LABEL, place), {name.lower(): number for name, number in (names or {}).items()}
+    field, known = (
+        _field(rows, LABEL, place),
+        {name.lower(): number for name, number in (names or {}).items()},
+    )
     labels: list[Any] = []
     for number, row in enumerate(rows, 1):
         try:
@@ -139,16 +174,24 @@ def _number(given: Any, known: Mapping[str, int], place: str) -> float:
 
 
 def _field(rows: Sequence[Row], names: Sequence[str], place: str) -> str:
-    """The first of the names that is a field; empty where none is and nothing is said of a place."""
+    """The first of the names that is a field; empty where none is and nothing is said of a
+    place.
+    """
     there = dict.fromkeys(name for row in rows[:100] for name in row)
     found = next((name for name in names if name in there), "")
     if not found and place:
-        raise FileError(f"{place} has the fields {', '.join(there)}; wanted is one of {', '.join(names)}")
+        raise FileError(
+            f"{place} has the fields {', '.join(there)}; wanted is one of {', '.join(names)}"
+        )
     return found
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    yield from ({"text": line.strip()} for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+    yield from (
+        {"text": line.strip()}
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    )
 
 
 def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
@@ -163,7 +206,9 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             row = {"text": row}
         elif isinstance(row, list):
             if len(row) > 2:
-                raise ValueError(f"line {number} is a list of {len(row)}; wanted is a text, or a pair of two")
+                raise ValueError(
+                    f"line {number} is a list of {len(row)}; wanted is a text, or a pair of two"
+                )
             row = dict(zip((FIRST[0], SECOND[0]), row, strict=False))
         elif not isinstance(row, dict):
             raise ValueError(f"line {number} is neither an object, a text nor a list")
@@ -183,7 +228,9 @@ def _tsv(path: Path) -> Iterator[dict[str, Any]]:
 def _cells(rows: csv.DictReader) -> Iterator[dict[str, Any]]:
     for row in rows:
         if None in row:
-            raise ValueError(f"line {rows.line_num} has more cells than the {len(rows.fieldnames or ())} fields")
+            raise ValueError(
+                f"line {rows.line_num} has more cells than the {len(rows.fieldnames or ())} fields"
+            )
         yield row
 
 

@@ -30,20 +30,30 @@ class Task:
 
     Args:
         batches: what the score reads, some examples at once.
-        score: gives ``[example]``, or ``[example column]`` where more is noted than the score, which comes first.
+        score: gives ``[example]``, or ``[example column]`` where more is noted than the score,
+            which comes first.
         name: of the task.
         metric: what the mean score is: accuracy, log likelihood ...
         columns: what the columns after the first one are.
-        order: number of each example, in the order of the batches; by default they come one after the other.
-        finish: makes the scores ``[example]`` of the values of all examples; by default the first column.
+        order: number of each example, in the order of the batches; by default they come one after
+            the other.
+        finish: makes the scores ``[example]`` of the values of all examples; by default the first
+            column.
         totals: what else is told of all values, by name, such as F1.
-        asks: what it needs the model's head for: ``"next word"``, ``"masked word"``, ``"class"`` or ``"translation"``;
-            empty where that is not known.
-        groups: the document that each example is of, in the order in which they were given; None where nobody knows.
-        left_out: why examples that were given could not be read and are not in the batches, by number.
+        asks: what it needs the model's head for: ``"next word"``, ``"masked word"``, ``"class"`` or
+            ``"translation"``; empty where that is not known.
+        groups: the document that each example is of, in the order in which they were given; None
+            where nobody knows.
+        left_out: why examples that were given could not be read and are not in the batches, by
+            number.
 
     Example:
-        >>> Task(batches, lambda model, batch: (model(**batch).logits.argmax(-1) == 1).float(), "ones", "share of ones")
+        >>> Task(
+        ...     batches,
+        ...     lambda model, batch: (model(**batch).logits.argmax(-1) == 1).float(),
+        ...     "ones",
+        ...     "share of ones",
+        ... )
     """
 
     batches: Sequence[Batch]
@@ -59,13 +69,18 @@ class Task:
     left_out: Mapping[int, str] = field(default_factory=dict)
 
     def grouped(self, groups: Iterable[Any] | None) -> Task:
-        """The task with the documents of all examples that were given; those of examples left out are passed over."""
+        """The task with the documents of all examples that were given; those of examples left out
+        are passed over.
+        """
         if groups is None:
             return self
-        return replace(self, groups=tuple(each for n, each in enumerate(groups) if n not in self.left_out))
+        return replace(
+            self, groups=tuple(each for n, each in enumerate(groups) if n not in self.left_out)
+        )
 
     def check(self, model: nn.Module) -> None:
-        """Raise where a model is not fit for the task: an untrained head, or one that sees the word it is to predict.
+        """Raise where a model is not fit for the task: an untrained head, or one that sees the word
+        it is to predict.
 
         Raises:
             ModelError: saying why.
@@ -73,10 +88,12 @@ class Task:
         check_fit(model, self.asks, first_ids(self.batches[0]))
 
     def values(self, model: nn.Module, number: int) -> Values:
-        """The values of the examples of one batch; NaN in the row of an example of which one is not finite.
+        """The values of the examples of one batch; NaN in the row of an example of which one is not
+        finite.
 
         Raises:
-            InterventionError: where the score is not one number, or row of numbers, for each example.
+            InterventionError: where the score is not one number, or row of numbers, for each
+                example.
         """
         device = device_of(model)
         batch = {
@@ -84,12 +101,16 @@ class Task:
             for name, value in self.batches[number].items()
         }
         found = self.score(model, batch)
-        found = found.detach().double().cpu().numpy() if isinstance(found, torch.Tensor) else np.array(found, float)
+        found = (
+            found.detach().double().cpu().numpy()
+            if isinstance(found, torch.Tensor)
+            else np.array(found, float)
+        )
         rows = found[:, None] if found.ndim == 1 else found
         if rows.ndim != 2 or rows.shape[1] != 1 + len(self.columns) or not len(rows):
             raise InterventionError(
-                f"The score of {self.name!r} has the shape {list(found.shape)}; wanted is one number for each example, "
-                f"and {len(self.columns)} more"
+                f"The score of {self.name!r} has the shape {list(found.shape)}; wanted is one "
+                f"number for each example, and {len(self.columns)} more"
             )
         rows[~np.isfinite(rows).all(axis=1)] = np.nan
         return rows
@@ -109,33 +130,42 @@ class Task:
 
     @property
     def fingerprint(self) -> str:
-        """Tells the task from others by its name, metric and inputs; what a score computes cannot be told."""
+        """Tells the task from others by its name, metric and inputs; what a score computes cannot
+        be told.
+        """
         found = hashlib.sha256(repr((self.name, self.metric, self.columns, self.order)).encode())
         for batch in self.batches:
             for name, value in batch.items():
-                array = value.detach().cpu().contiguous() if isinstance(value, torch.Tensor) else None
-                found.update(f"{name} {value if array is None else (array.dtype, tuple(array.shape))}".encode())
+                array = (
+                    value.detach().cpu().contiguous() if isinstance(value, torch.Tensor) else None
+                )
+                told = value if array is None else (array.dtype, tuple(array.shape))
+                found.update(f"{name} {told}".encode())
                 if array is not None:
                     found.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
         return found.hexdigest()
 
 
 def parse_task(given: Any) -> Task:
-    """A task, an `Objective`, or a function that gives the score of each example of a model, as a task.
+    """A task, an `Objective`, or a function that gives the score of each example of a model, as a
+    task.
 
     Raises:
         InterventionError: where it is something else, or has no inputs.
     """
     if isinstance(given, Objective):
         loss, name, asks = given.loss, given.name, "" if given.allow_unfit else given.asks
-        given = Task(given.batches, lambda model, batch: -loss(model, batch), name, f"-{name}", asks=asks)
+        given = Task(
+            given.batches, lambda model, batch: -loss(model, batch), name, f"-{name}", asks=asks
+        )
     elif not isinstance(given, Task) and callable(given):
         name = getattr(given, "__qualname__", type(given).__name__)
         given = Task(({},), lambda model, _, call=given: call(model), name)
     if not isinstance(given, Task):
         raise InterventionError(
-            f"A task was given as {type(given).__name__}; wanted is a headscope.tasks.Task, such as next_word makes, "
-            "an Objective, or a function that takes the model and gives a score for each example"
+            f"A task was given as {type(given).__name__}; wanted is a headscope.tasks.Task, such "
+            "as next_word makes, an Objective, or a function that takes the model and gives a "
+            "score for each example"
         )
     if not given.batches:
         raise InterventionError(f"The task {given.name!r} has no examples; give at least one")

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from headscope.testing._architectures_text import ENCODER, ENDS, GPT, GROUPED, LAYERS, TWO_STACKS, VOCABULARY, Sizes
+from headscope.testing._architectures_text import (
+    ENCODER,
+    ENDS,
+    GPT,
+    GROUPED,
+    LAYERS,
+    TWO_STACKS,
+    VOCABULARY,
+    Sizes,
+)
 
 IMAGE_TOKEN = VOCABULARY - 1
 PATCHES: Sizes = {"image_size": (12, 20), "patch_size": 4}
@@ -30,7 +39,13 @@ def _named(model_type: str, sizes: Sizes, **more: Any) -> Sizes:
     return {"model_type": model_type, **sizes, **more}
 
 
-PACKED: Sizes = {"num_heads": 3, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3}
+PACKED: Sizes = {
+    "num_heads": 3,
+    "patch_size": 4,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "in_channels": 3,
+}
 QWEN_VL: Sizes = {
     "text_config": GROUPED
     | {"vocab_size": VOCABULARY}
@@ -46,9 +61,13 @@ PICTURES: dict[str, Sizes] = {
     "vit": VISION | PATCHES,
     "deit": VISION | PATCHES,
     "beit": VISION | PATCHES | {"use_relative_position_bias": True, "use_mask_token": False},
-    "data2vec-vision": VISION | PATCHES | {"use_relative_position_bias": True, "use_mask_token": False},
+    "data2vec-vision": VISION
+    | PATCHES
+    | {"use_relative_position_bias": True, "use_mask_token": False},
     "dinov2": LAYERS | PATCHES | {"mlp_ratio": 2, "image_size": 20},
-    "dinov2_with_registers": LAYERS | PATCHES | {"mlp_ratio": 2, "image_size": 20, "num_register_tokens": 2},
+    "dinov2_with_registers": LAYERS
+    | PATCHES
+    | {"mlp_ratio": 2, "image_size": 20, "num_register_tokens": 2},
     "dinov3_vit": VISION | PATCHES | {"num_attention_heads": 2, "num_register_tokens": 2},
     "ijepa": VISION | PATCHES,
     "vit_mae": VISION | PATCHES | {"mask_ratio": 0.0},
@@ -57,14 +76,44 @@ PICTURES: dict[str, Sizes] = {
     | {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3]},
     "swinv2": {"image_size": (16, 32), "patch_size": 2, "window_size": 4}
     | {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3]},
-    "segformer": {"image_size": (32, 64), "num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1]}
-    | {"hidden_sizes": [12, 24], "num_attention_heads": [2, 3], "mlp_ratios": [2, 2], "patch_sizes": [7, 3]}
+    "segformer": {
+        "image_size": (32, 64),
+        "num_encoder_blocks": 2,
+        "depths": [1, 2],
+        "sr_ratios": [2, 1],
+    }
+    | {
+        "hidden_sizes": [12, 24],
+        "num_attention_heads": [2, 3],
+        "mlp_ratios": [2, 2],
+        "patch_sizes": [7, 3],
+    }
     | {"strides": [4, 2], "decoder_hidden_size": 8},
-    "pvt_v2": {"image_size": (32, 64), "num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1]}
-    | {"hidden_sizes": [12, 24], "num_attention_heads": [2, 3], "mlp_ratios": [2, 2], "patch_sizes": [7, 3]}
+    "pvt_v2": {
+        "image_size": (32, 64),
+        "num_encoder_blocks": 2,
+        "depths": [1, 2],
+        "sr_ratios": [2, 1],
+    }
+    | {
+        "hidden_sizes": [12, 24],
+        "num_attention_heads": [2, 3],
+        "mlp_ratios": [2, 2],
+        "patch_sizes": [7, 3],
+    }
     | {"strides": [4, 2]},
-    "glpn": {"num_encoder_blocks": 2, "depths": [1, 2], "sr_ratios": [2, 1], "hidden_sizes": [12, 24]}
-    | {"num_attention_heads": [2, 3], "mlp_ratios": [2, 2], "patch_sizes": [7, 3], "strides": [4, 2]}
+    "glpn": {
+        "num_encoder_blocks": 2,
+        "depths": [1, 2],
+        "sr_ratios": [2, 1],
+        "hidden_sizes": [12, 24],
+    }
+    | {
+        "num_attention_heads": [2, 3],
+        "mlp_ratios": [2, 2],
+        "patch_sizes": [7, 3],
+        "strides": [4, 2],
+    }
     | {"decoder_hidden_size": 8},
     "siglip_vision_model": VISION | SQUARE,
     "mobilevitv2": {"image_size": 64, "width_multiplier": 0.125, "n_attn_blocks": [1, 1, 1]}
@@ -80,13 +129,30 @@ VIDEOS: dict[str, Sizes] = {
     "vivit": VISION | FRAMES | {"tubelet_size": [2, 4, 4]},
     "vjepa2": LAYERS
     | {"crop_size": 12, "patch_size": 4, "frames_per_clip": 4, "tubelet_size": 2, "mlp_ratio": 2}
-    | {"pred_hidden_size": 24, "pred_num_attention_heads": 3, "pred_num_hidden_layers": 3, "pred_num_mask_tokens": 2},
+    | {
+        "pred_hidden_size": 24,
+        "pred_num_attention_heads": 3,
+        "pred_num_hidden_layers": 3,
+        "pred_num_mask_tokens": 2,
+    },
 }
 
 SERIES: dict[str, Sizes] = {
-    "patchtst": {"num_input_channels": 2, "context_length": 40, "patch_length": 8, "patch_stride": 8, "d_model": 24}
+    "patchtst": {
+        "num_input_channels": 2,
+        "context_length": 40,
+        "patch_length": 8,
+        "patch_stride": 8,
+        "d_model": 24,
+    }
     | {"num_attention_heads": 3, "num_hidden_layers": 2, "ffn_dim": 40},
-    "timesfm": {"patch_length": 8, "context_length": 40, "horizon_length": 8, "hidden_size": 24, "head_dim": 8}
+    "timesfm": {
+        "patch_length": 8,
+        "context_length": 40,
+        "horizon_length": 8,
+        "hidden_size": 24,
+        "head_dim": 8,
+    }
     | {"intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3},
 }
 
@@ -101,7 +167,13 @@ SOUNDS: dict[str, Sizes] = {
     | {"input_feat_per_channel": 8, "input_channels": 1, "num_conv_layers": 2, "conv_channels": 12}
     | {"max_source_positions": 40},
     "audio-spectrogram-transformer": VISION
-    | {"num_mel_bins": 12, "max_length": 20, "patch_size": 4, "time_stride": 4, "frequency_stride": 4},
+    | {
+        "num_mel_bins": 12,
+        "max_length": 20,
+        "patch_size": 4,
+        "time_stride": 4,
+        "frequency_stride": 4,
+    },
 }
 
 SEVERAL: dict[str, Sizes] = {
@@ -117,7 +189,8 @@ SEVERAL: dict[str, Sizes] = {
         "image_token_id": IMAGE_TOKEN,
         "vision_feature_layer": -1,
     },
-    "qwen2_vl": QWEN_VL | {"vision_config": PACKED | {"depth": 3, "embed_dim": 24, "hidden_size": 48, "mlp_ratio": 2}},
+    "qwen2_vl": QWEN_VL
+    | {"vision_config": PACKED | {"depth": 3, "embed_dim": 24, "hidden_size": 48, "mlp_ratio": 2}},
     "qwen2_5_vl": QWEN_VL
     | {
         "vision_config": PACKED
@@ -126,7 +199,8 @@ SEVERAL: dict[str, Sizes] = {
     },
     "internvl": {
         "text_config": _named("qwen2", GROUPED, vocab_size=VOCABULARY),
-        "vision_config": VISION | {"image_size": (16, 16), "patch_size": (4, 4), "num_hidden_layers": 3},
+        "vision_config": VISION
+        | {"image_size": (16, 16), "patch_size": (4, 4), "num_hidden_layers": 3},
         "image_token_id": IMAGE_TOKEN,
         "downsample_ratio": 0.5,
     },
@@ -162,11 +236,15 @@ PAIRS: dict[str, Sizes] = {
     "vision-encoder-decoder": ENDS
     | {
         "encoder": _named("vit", VISION, **PATCHES),
-        "decoder": _named("gpt2", GPT, n_layer=3, n_head=4, vocab_size=VOCABULARY, add_cross_attention=True),
+        "decoder": _named(
+            "gpt2", GPT, n_layer=3, n_head=4, vocab_size=VOCABULARY, add_cross_attention=True
+        ),
     },
     "speech-encoder-decoder": ENDS
     | {
         "encoder": _named("wav2vec2", WAVES),
-        "decoder": _named("gpt2", GPT, n_layer=3, n_head=4, vocab_size=VOCABULARY, add_cross_attention=True),
+        "decoder": _named(
+            "gpt2", GPT, n_layer=3, n_head=4, vocab_size=VOCABULARY, add_cross_attention=True
+        ),
     },
 }

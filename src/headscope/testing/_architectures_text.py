@@ -15,7 +15,9 @@ EVEN: Sizes = ENCODER | {"num_attention_heads": 2}
 """Rotary positions turn pairs of features, so that the head size must be even."""
 ROBERTA: Sizes = ENCODER | {"pad_token_id": 1}
 GPT: Sizes = {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 32}
-GROUPED: Sizes = ENCODER | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2} | ENDS
+GROUPED: Sizes = (
+    ENCODER | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2} | ENDS
+)
 EXPERTS: Sizes = {"moe_intermediate_size": 16, "num_experts_per_tok": 2}
 TWO_STACKS: Sizes = {
     **ENDS,
@@ -28,7 +30,14 @@ TWO_STACKS: Sizes = {
     "decoder_ffn_dim": 28,
 }
 BART: Sizes = TWO_STACKS | POSITIONS | {"forced_eos_token_id": None}
-T5: Sizes = ENDS | {"d_model": 24, "d_kv": 8, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 3}
+T5: Sizes = ENDS | {
+    "d_model": 24,
+    "d_kv": 8,
+    "d_ff": 40,
+    "num_layers": 2,
+    "num_decoder_layers": 3,
+    "num_heads": 3,
+}
 DISENTANGLED: Sizes = ENCODER | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 XLM: Sizes = POSITIONS | {"emb_dim": 24, "n_layers": 2, "n_heads": 3}
 WINDOW: Sizes = {"sliding_window": 4}
@@ -54,13 +63,17 @@ ENCODERS: dict[str, Sizes] = {
     "flaubert": XLM,
     "longformer": ROBERTA | {"attention_window": [4, 4]},
     "big_bird": ENCODER | {"attention_type": "original_full"},
-    "big_bird (sparse)": ENCODER | {"attention_type": "block_sparse", "block_size": 1, "num_random_blocks": 1},
-    "modernbert": GROUPED | {"num_hidden_layers": 4, "local_attention": 4, "cls_token_id": 1, "sep_token_id": 2},
+    "big_bird (sparse)": ENCODER
+    | {"attention_type": "block_sparse", "block_size": 1, "num_random_blocks": 1},
+    "modernbert": GROUPED
+    | {"num_hidden_layers": 4, "local_attention": 4, "cls_token_id": 1, "sep_token_id": 2},
     "nomic_bert": EVEN,
     "eurobert": GROUPED,
     "roformer": EVEN,
     "esm": ROBERTA | {"position_embedding_type": "rotary", "mask_token_id": 3},
-    "squeezebert": ENCODER | {"embedding_size": 24} | {f"{part}_groups": 1 for part in ("q", "k", "v", "intermediate")},
+    "squeezebert": ENCODER
+    | {"embedding_size": 24}
+    | {f"{part}_groups": 1 for part in ("q", "k", "v", "intermediate")},
     "mobilebert": ENCODER | {"embedding_size": 16, "intra_bottleneck_size": 12},
     "ibert": ROBERTA,
     "convbert": ENCODER | {"embedding_size": 24, "num_attention_heads": 4},
@@ -70,7 +83,13 @@ ENCODERS: dict[str, Sizes] = {
     "canine": ENCODER,
     "funnel": {"d_model": 24, "n_head": 3, "d_head": 8, "d_inner": 40, "num_decoder_layers": 2}
     | {"block_sizes": [2, 2], "block_repeats": [1, 1], "architectures": ["FunnelModel"]},
-    "cpmant": {"hidden_size": 24, "num_attention_heads": 3, "dim_head": 8, "dim_ff": 40, "num_hidden_layers": 2}
+    "cpmant": {
+        "hidden_size": 24,
+        "num_attention_heads": 3,
+        "dim_head": 8,
+        "dim_ff": 40,
+        "num_hidden_layers": 2,
+    }
     | {"prompt_length": 4, "prompt_types": 4, "segment_types": 4},
     "yoso": ENCODER,
     "fnet": POSITIONS | {"hidden_size": 24, "num_hidden_layers": 2, "intermediate_size": 40},
@@ -104,10 +123,21 @@ DECODERS: dict[str, Sizes] = {
     | HEAD_SIZE
     | EXPERTS
     | {"num_experts": 4, "shared_expert_intermediate_size": 16, "num_hidden_layers": 4}
-    | {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4},
+    | {
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+    },
     "gemma": GROUPED | HEAD_SIZE,
-    "gemma2": GROUPED | HEAD_SIZE | WINDOW | {"attn_logit_softcapping": 2.0, "query_pre_attn_scalar": 8},
-    "gemma3_text": GROUPED | HEAD_SIZE | WINDOW | {"query_pre_attn_scalar": 8, "num_hidden_layers": 6},
+    "gemma2": GROUPED
+    | HEAD_SIZE
+    | WINDOW
+    | {"attn_logit_softcapping": 2.0, "query_pre_attn_scalar": 8},
+    "gemma3_text": GROUPED
+    | HEAD_SIZE
+    | WINDOW
+    | {"query_pre_attn_scalar": 8, "num_hidden_layers": 6},
     "phi": EVEN,
     "phi3": GROUPED,
     "olmo": GROUPED,
@@ -115,8 +145,20 @@ DECODERS: dict[str, Sizes] = {
     "cohere": GROUPED,
     "deepseek_v3": GROUPED
     | EXPERTS
-    | {"num_key_value_heads": 6, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8}
-    | {"v_head_dim": 12, "n_shared_experts": 1, "n_routed_experts": 4, "n_group": 2, "topk_group": 1}
+    | {
+        "num_key_value_heads": 6,
+        "kv_lora_rank": 16,
+        "q_lora_rank": 16,
+        "qk_rope_head_dim": 4,
+        "qk_nope_head_dim": 8,
+    }
+    | {
+        "v_head_dim": 12,
+        "n_shared_experts": 1,
+        "n_routed_experts": 4,
+        "n_group": 2,
+        "topk_group": 1,
+    }
     | {"first_k_dense_replace": 1},
     "gpt_oss": GROUPED | HEAD_SIZE | WINDOW | {"num_local_experts": 4, "num_experts_per_tok": 2},
     "granite": GROUPED,
@@ -133,7 +175,12 @@ DECODERS: dict[str, Sizes] = {
     | {"expert_layer_period": 2, "expert_layer_offset": 1, "use_mamba_kernels": False}
     | {"mamba_d_state": 4, "mamba_dt_rank": 4},
     "mamba": {"hidden_size": 24, "num_hidden_layers": 2, "state_size": 4},
-    "rwkv": {"hidden_size": 24, "num_hidden_layers": 2, "attention_hidden_size": 24, "intermediate_size": 40},
+    "rwkv": {
+        "hidden_size": 24,
+        "num_hidden_layers": 2,
+        "attention_hidden_size": 24,
+        "intermediate_size": 40,
+    },
 }
 
 ENCODER_DECODERS: dict[str, Sizes] = {
@@ -159,5 +206,9 @@ ENCODER_DECODERS: dict[str, Sizes] = {
         for part, count in (("layers", 2), ("attention_heads", 3))
     },
     "led": {name: size for name, size in BART.items() if name != "max_position_embeddings"}
-    | {"attention_window": [4, 4], "max_encoder_position_embeddings": 48, "max_decoder_position_embeddings": 48},
+    | {
+        "attention_window": [4, 4],
+        "max_encoder_position_embeddings": 48,
+        "max_decoder_position_embeddings": 48,
+    },
 }

@@ -1,4 +1,6 @@
-"""A made-up translation whose word alignment is known: every word has one translation, and the order is a rule."""
+"""A made-up translation whose word alignment is known: every word has one translation, and the
+order is a rule.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from headscope.studies import AlignedPair
 
 Order = Literal["swap", "reverse"]
 SYLLABLES = tuple(consonant + vowel for consonant in "bdgkmnpst" for vowel in "aiou")
-SOURCE = (*SYLLABLES[:12], *(first + last for first, last in zip(SYLLABLES[12:18], SYLLABLES[24:30], strict=True)))
+SOURCE = (
+    *SYLLABLES[:12],
+    *(first + last for first, last in zip(SYLLABLES[12:18], SYLLABLES[24:30], strict=True)),
+)
 """Twelve words of one piece and six of two."""
 LENGTHS = (3, 8)
 """Fewest words of a sentence, and one more than the most."""
@@ -22,7 +27,8 @@ BATCH, RATE, WARMING = 32, 3e-3, 50
 def cipher_pairs(count: int, *, order: Order = "swap", seed: int = 0) -> list[AlignedPair]:
     """Sentences of random words with their translation, and which word became which.
 
-    Target words are in capitals, one for each source word (of one piece or two, whatever the source word has).
+    Target words are in capitals, one for each source word (of one piece or two, whatever the source
+    word has).
 
     Args:
         count: how many.
@@ -38,18 +44,25 @@ def cipher_pairs(count: int, *, order: Order = "swap", seed: int = 0) -> list[Al
         True
     """
     if order not in get_args(Order):
-        raise RecordError(f"order is {order!r}; it may be {' or '.join(map(repr, get_args(Order)))}")
+        raise RecordError(
+            f"order is {order!r}; it may be {' or '.join(map(repr, get_args(Order)))}"
+        )
     rng = np.random.default_rng(seed)
     return [_pair(rng, order) for _ in range(count)]
 
 
 def cipher_tokenizer() -> Any:
-    """A word-piece tokenizer of the cipher: a piece for each syllable, ``[SEP]`` at the end of a text."""
+    """A word-piece tokenizer of the cipher: a piece for each syllable, ``[SEP]`` at the end of a
+    text.
+    """
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     starts = [*SYLLABLES, *(syllable.upper() for syllable in SYLLABLES)]
-    vocabulary = {piece: number for number, piece in enumerate([*MARKS, *starts, *(f"##{each}" for each in starts)])}
+    vocabulary = {
+        piece: number
+        for number, piece in enumerate([*MARKS, *starts, *(f"##{each}" for each in starts)])
+    }
     backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     end = [("[SEP]", vocabulary["[SEP]"])]
@@ -58,8 +71,11 @@ def cipher_tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
 
 
-def cipher_translator(*, steps: int = 800, order: Order = "swap", seed: int = 0) -> tuple[Any, Any, float]:
-    """A small BART (one encoder layer, two decoder layers of four heads, width 48) that was taught the cipher.
+def cipher_translator(
+    *, steps: int = 800, order: Order = "swap", seed: int = 0
+) -> tuple[Any, Any, float]:
+    """A small BART (one encoder layer, two decoder layers of four heads, width 48) that was taught
+    the cipher.
 
     Args:
         steps: of training, 32 sentences each; 800 take about 20 s of processor time.
@@ -110,11 +126,20 @@ def _pair(rng: np.random.Generator, order: Order) -> AlignedPair:
 def _model(vocabulary: int) -> Any:
     from transformers import AutoConfig, BartForConditionalGeneration
 
-    sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIDE.items()}
+    sides = {
+        f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIDE.items()
+    }
     dropout = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
     ids = {"pad_token_id": 0, "bos_token_id": 1, "decoder_start_token_id": 1, "eos_token_id": 2}
-    sizes = sides | {"encoder_layers": 1, "d_model": 48, "vocab_size": vocabulary, "max_position_embeddings": 32}
-    config: Any = AutoConfig.for_model("bart", **sizes, **dropout, **ids, forced_eos_token_id=2, init_std=0.1)
+    sizes = sides | {
+        "encoder_layers": 1,
+        "d_model": 48,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": 32,
+    }
+    config: Any = AutoConfig.for_model(
+        "bart", **sizes, **dropout, **ids, forced_eos_token_id=2, init_std=0.1
+    )
     return BartForConditionalGeneration(config)
 
 
@@ -125,10 +150,18 @@ def _loss(model: Any, tokenizer: Any, pairs: list[AlignedPair]) -> Any:
     import torch
 
     source = tokenizer([pair.source for pair in pairs], padding=True, return_tensors="pt")
-    labels = tokenizer([pair.target for pair in pairs], padding=True, return_tensors="pt")["input_ids"]
+    labels = tokenizer([pair.target for pair in pairs], padding=True, return_tensors="pt")[
+        "input_ids"
+    ]
     padding = labels == model.config.pad_token_id
-    read = torch.cat([torch.full_like(labels[:, :1], model.config.decoder_start_token_id), labels[:, :-1]], dim=1)
+    read = torch.cat(
+        [torch.full_like(labels[:, :1], model.config.decoder_start_token_id), labels[:, :-1]], dim=1
+    )
     logits = model(
-        input_ids=source["input_ids"], attention_mask=source["attention_mask"], decoder_input_ids=read
+        input_ids=source["input_ids"],
+        attention_mask=source["attention_mask"],
+        decoder_input_ids=read,
     ).logits
-    return torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels.masked_fill(padding, -100))
+    return torch.nn.functional.cross_entropy(
+        logits.transpose(1, 2), labels.masked_fill(padding, -100)
+    )

@@ -18,9 +18,11 @@ Inputs = dict[str, torch.Tensor]
 
 
 def made_up(model: Any) -> Inputs:
-    """Arguments of a forward of two examples: words, pictures, sounds ..., as far as the model reads them.
+    """Arguments of a forward of two examples: words, pictures, sounds ..., as far as the model
+    reads them.
 
-    The second text, and the second sound where the model knows about padding, is shorter than the first.
+    The second text, and the second sound where the model knows about padding, is shorter than the
+    first.
     """
     reads = inspect.signature(model.forward).parameters
     inputs: Inputs = {}
@@ -50,11 +52,16 @@ def _words(model: Any, pictures: Inputs) -> Inputs:
     if not pictures or token is None:
         return {"input_ids": ids, "attention_mask": mask}
     counts = _features(model, pictures)
-    whole = torch.randint(5, _vocabulary(model), (EXAMPLES, TOKENS + max(counts)), generator=_drawn(1))
+    whole = torch.randint(
+        5, _vocabulary(model), (EXAMPLES, TOKENS + max(counts)), generator=_drawn(1)
+    )
     for example, count in enumerate(counts):
         whole[example, 2 : 2 + count] = token
     ids = whole
-    words = {"input_ids": ids, "attention_mask": torch.cat([torch.ones_like(ids[:, TOKENS:]), mask], dim=1)}
+    words = {
+        "input_ids": ids,
+        "attention_mask": torch.cat([torch.ones_like(ids[:, TOKENS:]), mask], dim=1),
+    }
     if "mm_token_type_ids" in inspect.signature(model.forward).parameters:
         words["mm_token_type_ids"] = (ids == token).long()
     return words
@@ -81,7 +88,9 @@ def _pictures(model: Any) -> Inputs:
     size = getattr(config, "image_size", 32)
     height, width = size if isinstance(size, list | tuple) else (size, size)
     frames = [model.config.num_frames] if hasattr(model.config, "num_frames") else []
-    return {"pixel_values": torch.randn(EXAMPLES, *frames, channels, height, width, generator=_drawn(2))}
+    return {
+        "pixel_values": torch.randn(EXAMPLES, *frames, channels, height, width, generator=_drawn(2))
+    }
 
 
 def _series(model: Any, reads: Collection[str]) -> Inputs:
@@ -90,7 +99,10 @@ def _series(model: Any, reads: Collection[str]) -> Inputs:
     shape = (EXAMPLES, model.config.context_length, *([] if channels is None else [channels]))
     inputs = {"past_values": torch.randn(shape, generator=_drawn(4))}
     if "freq" in reads:  # how often a value was taken: 0 is often
-        inputs |= {"past_values_padding": torch.zeros(shape), "freq": torch.zeros(EXAMPLES, 1, dtype=torch.long)}
+        inputs |= {
+            "past_values_padding": torch.zeros(shape),
+            "freq": torch.zeros(EXAMPLES, 1, dtype=torch.long),
+        }
     return inputs
 
 
@@ -99,22 +111,38 @@ def _sounds(model: Any) -> Inputs:
     if hasattr(config, "conv_kernel"):
         mask = torch.ones(EXAMPLES, SAMPLES, dtype=torch.long)
         mask[1, SAMPLES_OF_SHORT:] = 0
-        return {"input_values": torch.randn(EXAMPLES, SAMPLES, generator=_drawn(4)), "attention_mask": mask}
+        return {
+            "input_values": torch.randn(EXAMPLES, SAMPLES, generator=_drawn(4)),
+            "attention_mask": mask,
+        }
     if hasattr(config, "input_feat_per_channel"):
         mask = torch.ones(EXAMPLES, 2 * TOKENS, dtype=torch.long)
         mask[1, -2 * PADDED :] = 0
-        features = torch.randn(EXAMPLES, 2 * TOKENS, config.input_feat_per_channel, generator=_drawn(4))
+        features = torch.randn(
+            EXAMPLES, 2 * TOKENS, config.input_feat_per_channel, generator=_drawn(4)
+        )
         return {"input_features": features, "attention_mask": mask}
-    if hasattr(config, "max_length") and "input_values" in inspect.signature(model.forward).parameters:
-        return {"input_values": torch.randn(EXAMPLES, config.max_length, config.num_mel_bins, generator=_drawn(4))}
+    if (
+        hasattr(config, "max_length")
+        and "input_values" in inspect.signature(model.forward).parameters
+    ):
+        return {
+            "input_values": torch.randn(
+                EXAMPLES, config.max_length, config.num_mel_bins, generator=_drawn(4)
+            )
+        }
     length = 2 * config.max_source_positions
-    return {"input_features": torch.randn(EXAMPLES, config.num_mel_bins, length, generator=_drawn(4))}
+    return {
+        "input_features": torch.randn(EXAMPLES, config.num_mel_bins, length, generator=_drawn(4))
+    }
 
 
 def _part(config: Any, *names: str) -> Any:
     """The part of a configuration that knows one of these."""
     parts = [config, *(getattr(config, name, None) for name in ("vision_config", "encoder"))]
-    return next((part for part in reversed(parts) if any(hasattr(part, name) for name in names)), config)
+    return next(
+        (part for part in reversed(parts) if any(hasattr(part, name) for name in names)), config
+    )
 
 
 def _vocabulary(model: Any) -> int:
@@ -124,7 +152,10 @@ def _vocabulary(model: Any) -> int:
     names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
     marks = [getattr(model.config, name, None) for name in names]
     return min(
-        [getattr(config, "vocab_size", VOCABULARY), *(mark for mark in marks if isinstance(mark, int) and mark > 5)]
+        [
+            getattr(config, "vocab_size", VOCABULARY),
+            *(mark for mark in marks if isinstance(mark, int) and mark > 5),
+        ]
     )
 
 

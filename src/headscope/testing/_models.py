@@ -8,8 +8,18 @@ from headscope.errors import ModelError
 from headscope.testing._architectures import ARCHITECTURES, VOCABULARY
 
 SHARPNESS = 1.6
-UNSUITED = (AttributeError, IndexError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
-"""What models raise when they are given what they cannot read, or a configuration that they do not know."""
+UNSUITED = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What models raise when they are given what they cannot read, or a configuration that they do not
+know.
+"""
 
 
 def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any) -> Any:
@@ -22,7 +32,8 @@ def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any
         **changes: of its configuration.
 
     Raises:
-        ModelError: where there is no such architecture, or the transformers that is installed is too old for it.
+        ModelError: where there is no such architecture, or the transformers that is installed is
+            too old for it.
     """
     import torch
     import transformers
@@ -34,20 +45,28 @@ def tiny_model(name: str, *, seed: int = 0, writes: bool = False, **changes: Any
         raise ModelError(f"There is no tiny model {name!r}; there are {', '.join(ARCHITECTURES)}")
     model_type = name.partition(" (")[0]
     if model_type not in transformers.CONFIG_MAPPING:
-        raise ModelError(f"transformers {transformers.__version__} has no {model_type!r}; a newer one has")
+        raise ModelError(
+            f"transformers {transformers.__version__} has no {model_type!r}; a newer one has"
+        )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         try:
-            config = AutoConfig.for_model(model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes)
+            config = AutoConfig.for_model(
+                model_type, **{"vocab_size": VOCABULARY} | ARCHITECTURES[name] | changes
+            )
             model = loader_of(config, writes=writes).from_config(config).eval()
         except UNSUITED as error:
-            raise ModelError(f"transformers {transformers.__version__} makes no tiny {name} model: {error}") from error
+            raise ModelError(
+                f"transformers {transformers.__version__} makes no tiny {name} model: {error}"
+            ) from error
         _sharpen(model)
     return model
 
 
 def _sharpen(model: Any) -> None:
-    """Draw larger weights than those a training starts from, under which all attention is nearly even."""
+    """Draw larger weights than those a training starts from, under which all attention is nearly
+    even.
+    """
     import torch
 
     for name, parameter in model.named_parameters():
@@ -59,9 +78,11 @@ def _sharpen(model: Any) -> None:
 
 
 def tiny_tokenizer() -> Any:
-    """A word-piece tokenizer over the letters of English: each word becomes its first letter and ``##`` pieces.
+    """A word-piece tokenizer over the letters of English: each word becomes its first letter and
+    ``##`` pieces.
 
-    ``[CLS] a [SEP]`` and ``[CLS] a [SEP] b [SEP]`` around texts and pairs; offsets and word numbers as usual.
+    ``[CLS] a [SEP]`` and ``[CLS] a [SEP] b [SEP]`` around texts and pairs; offsets and word numbers
+    as usual.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast

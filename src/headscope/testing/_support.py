@@ -36,10 +36,10 @@ class Support:
         class_name: its class in transformers.
         routes: how its attention was seen.
         stacks: layers, heads and kinds of attention, by stack.
-        output_difference: largest difference between the layer outputs recomputed from weights and values and the
-            model's own; None where refused.
-        weights_difference: largest difference from the weights that the model returns itself; None where it returns
-            none, or returns something else.
+        output_difference: largest difference between the layer outputs recomputed from weights and
+            values and the model's own; None where refused.
+        weights_difference: largest difference from the weights that the model returns itself; None
+            where it returns none, or returns something else.
         remark: what it returns itself, where that is not the weights of all layers.
         refused: why it cannot be captured; empty where it can.
     """
@@ -55,12 +55,13 @@ class Support:
 
 
 def examine(model: Any, name: str = "") -> Support:
-    """Capture a batch of two made-up texts, pictures or sounds, and compare with what the model returns itself.
+    """Capture a batch of two made-up texts, pictures or sounds, and compare with what the model
+    returns itself.
 
-    The second text or sound is shorter than the first and padded. The model's own weights are asked for under eager
-    attention. They are left out of the comparison where asking for them changes the model's output (Falcon computes
-    another attention then), or where they are no weights (SqueezeBERT returns scores). Where they are the mean over
-    heads (WavLM), our mean is compared.
+    The second text or sound is shorter than the first and padded. The model's own weights are asked
+    for under eager attention. They are left out of the comparison where asking for them changes the
+    model's output (Falcon computes another attention then), or where they are no weights
+    (SqueezeBERT returns scores). Where they are the mean over heads (WavLM), our mean is compared.
 
     Args:
         model: a loaded transformers model; it comes back as it was.
@@ -78,7 +79,10 @@ def examine(model: Any, name: str = "") -> Support:
         return replace(refused, refused=str(error))
     except UNSUITED as error:
         reason = (str(error).splitlines() or [""])[0]
-        return replace(refused, refused=f"it cannot read what was made up for it ({type(error).__name__}: {reason})")
+        return replace(
+            refused,
+            refused=f"it cannot read what was made up for it ({type(error).__name__}: {reason})",
+        )
     layers = [layer for stack in records[0].stacks.values() for layer in stack]
     own = _own_weights(model, inputs, records)
     return Support(
@@ -88,7 +92,9 @@ def examine(model: Any, name: str = "") -> Support:
         stacks=tuple(_described(records[0])),
         output_difference=max(record.verified or 0.0 for record in records),
         weights_difference=max((pair.difference for pair in own), default=None),
-        remark=_remark(own, sum(len(record.stacks[name]) for record in records for name in record.stacks)),
+        remark=_remark(
+            own, sum(len(record.stacks[name]) for record in records for name in record.stacks)
+        ),
     )
 
 
@@ -100,7 +106,9 @@ def _described(record: Record) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A layer and what the model says of it: the largest difference, perhaps of the mean over heads."""
+    """A layer and what the model says of it: the largest difference, perhaps of the mean over
+    heads.
+    """
 
     difference: float
     is_mean: bool
@@ -128,18 +136,27 @@ def _own_weights(model: Any, inputs: dict[str, torch.Tensor], records: list[Reco
 
 def _matched(record: Record, output: Any) -> Iterator[tuple[Layer, torch.Tensor]]:
     """Layers with the weights that the model returns of them, as far as it does."""
-    staged = [layer for name, stack in record.stacks.items() if name.startswith("stage") for layer in stack]
+    staged = [
+        layer
+        for name, stack in record.stacks.items()
+        if name.startswith("stage")
+        for layer in stack
+    ]
     yield from zip(staged, _given(output, "self"), strict=False) if staged else ()
     for name, stack in record.stacks.items():
         if not name.startswith("stage"):
             only = not {"vision", "text"} <= set(record.stacks)
             own = _given(output, name, only=only)
-            if name in OWN or name == "self" or len(own) == len(stack):  # else it is not known whose they are
+            if (
+                name in OWN or name == "self" or len(own) == len(stack)
+            ):  # else it is not known whose they are
                 yield from zip(stack, own, strict=False)
 
 
 def _given(output: Any, name: str, *, only: bool = True) -> list[torch.Tensor]:
-    """What a model returns of a stack; without parts of its own, what it returns is of the text, or of the only one."""
+    """What a model returns of a stack; without parts of its own, what it returns is of the text, or
+    of the only one.
+    """
     found = output
     for part in OWN.get(name, ("attentions",)):
         found = found.get(part, None) if found is not None else None
@@ -164,13 +181,17 @@ def _compared(ours: np.ndarray, own: np.ndarray, mask: np.ndarray | None) -> _Pa
             own = own.compress(seen if told else _kept(mask, own.shape[axis], size), axis)
     if own.shape != ours.shape:
         return None
-    is_mean = len(own) > 1 and bool((own == own[:1]).all()) and not np.allclose(ours, ours[:1], atol=1e-3)
+    is_mean = (
+        len(own) > 1 and bool((own == own[:1]).all()) and not np.allclose(ours, ours[:1], atol=1e-3)
+    )
     ours = ours.mean(axis=0, keepdims=True) if is_mean else ours
     return _Pair(float(np.abs(ours - own).max()), is_mean)
 
 
 def _kept(mask: np.ndarray, positions: int, count: int) -> np.ndarray:
-    """True for positions that are no padding: of words, of words and what follows them, or of the frames of a sound."""
+    """True for positions that are no padding: of words, of words and what follows them, or of the
+    frames of a sound.
+    """
     if len(mask) > positions:
         return np.arange(positions) < count
     return np.concatenate([mask, np.ones(positions - len(mask), bool)])
@@ -185,7 +206,9 @@ def _remark(pairs: list[_Pair], layers: int) -> str:
 
 @contextmanager
 def _steady() -> Generator[None]:
-    """The same random numbers every time, for models that draw some (ViT-MAE); the caller's go on as before."""
+    """The same random numbers every time, for models that draw some (ViT-MAE); the caller's go on
+    as before.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(0)
         yield

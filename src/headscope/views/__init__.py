@@ -1,7 +1,7 @@
 """Record to something to look at.
 
-Loaded on first use: the command line takes the names of views and quantities from `_contract` for its help, which is
-read more often than anything is drawn.
+Loaded on first use: the command line takes the names of views and quantities from `_contract` for
+its help, which is read more often than anything is drawn.
 """
 
 from __future__ import annotations

@@ -18,7 +18,10 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,19}")
 PASSED_ON = ("include_layers", "include_heads")
 """Options that say what a page holds of each of its records."""
 PREFIX = "beside"
-FORM = 'give records, or records by name: beside=[other] for "2-0 record=b", or beside={"large": other}'
+FORM = (
+    'give records, or records by name: beside=[other] for "2-0 record=b", '
+    'or beside={"large": other}'
+)
 
 
 def records_beside(given: Any) -> dict[str, Record]:
@@ -28,19 +31,24 @@ def records_beside(given: Any) -> dict[str, Record]:
         given: the option ``beside``, or None.
 
     Raises:
-        PageError: what is no list or mapping of records, more than five, or a name that a tray cannot write.
+        PageError: what is no list or mapping of records, more than five, or a name that a tray
+            cannot write.
     """
     if given is None:
         return {}
     if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
         raise PageError(f"beside is a {type(given).__name__}; {FORM}")
     if len(given) > len(LETTERS):
-        raise PageError(f"beside has {len(given)} records, and a tray has {len(LETTERS) + 1} pictures; leave some out")
+        raise PageError(
+            f"beside has {len(given)} records, and a tray has {len(LETTERS) + 1} pictures; leave "
+            "some out"
+        )
     named = dict(given if isinstance(given, Mapping) else zip(LETTERS, given, strict=False))
     for name, record in named.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise PageError(
-                f"beside has a record called {name!r}; a name has up to 20 letters, digits, dots, dashes and _"
+                f"beside has a record called {name!r}; a name has up to 20 letters, digits, dots, "
+                "dashes and _"
             )
         if not isinstance(record, Record):
             raise PageError(f"beside has a {type(record).__name__} for {name!r}; {FORM}")
@@ -48,5 +56,9 @@ def records_beside(given: Any) -> dict[str, Record]:
 
 
 def options_beside(options: PageOptions) -> PageOptions:
-    """What the page of one of these records holds: as many layers and heads as that of the first."""
-    return cast("PageOptions", {name: value for name, value in options.items() if name in PASSED_ON})
+    """What the page of one of these records holds: as many layers and heads as that of the
+    first.
+    """
+    return cast(
+        "PageOptions", {name: value for name, value in options.items() if name in PASSED_ON}
+    )

@@ -27,15 +27,18 @@ AFTER = {
     DIFFERENCE: Words("difference", "weight after the change less weight before"),
     EFFECT: Words(
         "effect",
-        "what the key adds to the Jensen-Shannon distance of the row before from the row after, in nats; "
-        "0 in heads that were changed on purpose",
+        "what the key adds to the Jensen-Shannon distance of the row before from the row after, "
+        "in nats; 0 in heads that were changed on purpose",
     ),
 }
 BESIDE = {
     "weight": Words("weight of B", "softmax of the scores, in the second record"),
     OTHER: Words("weight of A", "weight in the first record"),
     DIFFERENCE: Words("difference", "weight of B less weight of A"),
-    EFFECT: Words("effect", "what the key adds to the Jensen-Shannon distance of the rows of A and of B, in nats"),
+    EFFECT: Words(
+        "effect",
+        "what the key adds to the Jensen-Shannon distance of the rows of A and of B, in nats",
+    ),
 }
 
 
@@ -47,8 +50,8 @@ def words_of(found: Comparison | Effect) -> Mapping[str, Words]:
 def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
     """The record that a page of a comparison shows, and the options that it has by itself.
 
-    The second record, where its tokens and heads are those of the first; otherwise its weights on the spans of both,
-    in the order of heads of the first.
+    The second record, where its tokens and heads are those of the first; otherwise its weights on
+    the spans of both, in the order of heads of the first.
     """
     compared = found.comparison if isinstance(found, Effect) else found
     whole = all(_is_whole(compared, name) for name in compared.stacks)
@@ -68,8 +71,11 @@ def difference_page(found: Comparison | Effect) -> tuple[Record, PageOptions]:
     return record, options
 
 
-def put_comparison(header: Page, found: Comparison | Effect, record: Record, chunks: Chunks) -> None:
-    """Say in a header what is compared, and how far each head moved; put the pictures of A there, if they are others.
+def put_comparison(
+    header: Page, found: Comparison | Effect, record: Record, chunks: Chunks
+) -> None:
+    """Say in a header what is compared, and how far each head moved; put the pictures of A there,
+    if they are others.
 
     Raises:
         PageError: where the record is not of this comparison.
@@ -85,7 +91,9 @@ def put_comparison(header: Page, found: Comparison | Effect, record: Record, chu
 
 
 def other_pictures(found: Comparison | Effect, record: Record) -> tuple[np.ndarray, ...] | None:
-    """The pictures of the first record; None where they are those of the record shown, or no patches are compared."""
+    """The pictures of the first record; None where they are those of the record shown, or no
+    patches are compared.
+    """
     compared = found.comparison if isinstance(found, Effect) else found
     first, second = compared.a.pictures, record.pictures
     same = len(first) == len(second) and all(map(np.array_equal, first, second))
@@ -98,7 +106,9 @@ def _has_patches(compared: Comparison) -> bool:
 
 
 def _of_others(found: StackComparison, layer: int) -> Float[np.ndarray, "head query key"]:
-    """What keys add to the distances of the heads of a layer; 0 for those that were changed on purpose."""
+    """What keys add to the distances of the heads of a layer; 0 for those that were changed on
+    purpose.
+    """
     parts = found.parts(layer)
     parts[[head for number, head in found.changed if number == layer]] = 0.0
     return parts
@@ -116,7 +126,9 @@ def _moved(found: StackComparison, stack: PageStack) -> PageMoved:
     return {
         "label": DISTANCE,
         "spread": found.spread_of,
-        "values": [[None if np.isnan(value) else float(f"{value:.4g}") for value in row] for row in values],
+        "values": [
+            [None if np.isnan(value) else float(f"{value:.4g}") for value in row] for row in values
+        ],
         "within": [[bool(value == 1) for value in row] for row in within[at]],
         "changed": [[bool(value == 1) for value in row] for row in changed[at]],
     }
@@ -127,20 +139,29 @@ def _check(found: StackComparison, stack: Stack) -> None:
     heads = tuple((layer.layer, head) for layer in stack for head in range(layer.heads))
     if sizes[0] != sizes[1] or found.cells != heads:
         raise PageError(
-            f"The record has {len(heads)} heads and {' x '.join(map(str, sizes[1]))} tokens, and the comparison "
-            f"{len(found.cells)} and {' x '.join(map(str, sizes[0]))}; give it to view in place of the record"
+            f"The record has {len(heads)} heads and {' x '.join(map(str, sizes[1]))} tokens, and "
+            f"the comparison {len(found.cells)} and {' x '.join(map(str, sizes[0]))}; give it to "
+            "view in place of the record"
         )
 
 
 def _is_whole(compared: Comparison, name: str) -> bool:
     stack = compared[name]
-    return stack.grid.identity and stack.cells == stack.partners and compared.b.stacks.get(name) is stack.grid.b
+    return (
+        stack.grid.identity
+        and stack.cells == stack.partners
+        and compared.b.stacks.get(name) is stack.grid.b
+    )
 
 
 def _on_spans(compared: Comparison) -> Record:
-    """The second record on the tokens of both; with its pictures, where both have patches of the same grids."""
+    """The second record on the tokens of both; with its pictures, where both have patches of the
+    same grids.
+    """
     pictures = compared.b.pictures if _has_patches(compared) else ()
-    return Record(stacks=_aligned(compared), model=ModelFacts(name=_names(compared)), pictures=pictures)
+    return Record(
+        stacks=_aligned(compared), model=ModelFacts(name=_names(compared)), pictures=pictures
+    )
 
 
 def _aligned(compared: Comparison) -> dict[str, Stack]:
@@ -151,7 +172,11 @@ def _aligned(compared: Comparison) -> dict[str, Stack]:
             for side, alignment in (("query", stack.query), ("key", stack.key))
         )
         layers = [
-            Layer(layer=layer.layer, weights=stack.weights("b", layer.layer), changes=("tokens aligned",))
+            Layer(
+                layer=layer.layer,
+                weights=stack.weights("b", layer.layer),
+                changes=("tokens aligned",),
+            )
             for layer in stack.grid.a
         ]
         found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))

@@ -30,11 +30,13 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
         record: what is drawn.
         kind: svg, pdf or png.
         options: those of `FigureOptions`, as the page sends them.
-        shown: what the page was made with: of its options, numbers in place of weights and what is known of heads.
+        shown: what the page was made with: of its options, numbers in place of weights and what is
+            known of heads.
 
     Raises:
         FigureError: an option, value or kind that there is not, or matplotlib is missing.
-        RecordError: a stack, layer or head that the record does not have, or scores that it does not keep.
+        RecordError: a stack, layer or head that the record does not have, or scores that it does
+            not keep.
     """
     from headscope.views.figures import figure
 
@@ -68,26 +70,40 @@ def check_sent_options(options: Any) -> None:
         wanted = _wanted(name)
         if wanted is None:
             known = (*TEXTS, *WHOLE_NUMBERS, *NUMBERS, *SWITCHES, *LISTS, *TEXT_LISTS)
-            raise FigureError(f"figure has no option {name!r} that a page could send; there are {', '.join(known)}")
+            raise FigureError(
+                f"figure has no option {name!r} that a page could send; there are "
+                f"{', '.join(known)}"
+            )
         words, fits = wanted
         if value is not None and not fits(value):
             raise FigureError(f"{name} must be {words}, not {value!r}")
 
 
 def _wanted(name: str) -> tuple[str, Callable[[Any], bool]] | None:
-    """What the value of an option must be, in words and as a test; None where there is no such option."""
+    """What the value of an option must be, in words and as a test; None where there is no such
+    option.
+    """
     if name in TEXTS:
         return "a text", lambda value: isinstance(value, str)
     if name in WHOLE_NUMBERS:
         return "a whole number", _is_whole
     if name in NUMBERS:
-        return "a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+        return (
+            "a number",
+            lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+        )
     if name in SWITCHES:
         return "true or false", lambda value: isinstance(value, bool)
     if name in LISTS:
-        return "a list of whole numbers", lambda value: isinstance(value, list | tuple) and all(map(_is_whole, value))
+        return (
+            "a list of whole numbers",
+            lambda value: isinstance(value, list | tuple) and all(map(_is_whole, value)),
+        )
     if name in TEXT_LISTS:
-        return "a list of texts", lambda value: isinstance(value, list) and all(isinstance(it, str) for it in value)
+        return (
+            "a list of texts",
+            lambda value: isinstance(value, list) and all(isinstance(it, str) for it in value),
+        )
     return None
 
 

@@ -1,4 +1,6 @@
-"""What is known of heads, as a page holds it: labels with their evidence, measures, the map, what to look at."""
+"""What is known of heads, as a page holds it: labels with their evidence, measures, the map, what
+to look at.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Cells:
         return self.layers.index(layer), self.heads.index(head)
 
     def grid(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """One value for each measured head, as layers x heads of the page; NaN where there is no such head."""
+        """One value for each measured head, as layers x heads of the page; NaN where there is no
+        such head.
+        """
         found = np.full((len(self.layers), len(self.heads)), np.nan, np.float32)
         for (layer, head), at in self.known.items():
             if (layer, head) in self:
@@ -64,7 +68,9 @@ class Cells:
         return found
 
 
-def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chunks: Chunks) -> PageEvidence:
+def page_evidence(
+    found: Heads, record: Record, stacks: Sequence[PageStack], chunks: Chunks
+) -> PageEvidence:
     """The evidence of the heads that a page holds.
 
     Args:
@@ -81,9 +87,14 @@ def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chu
     known = {cell: at for at, cell in enumerate(found.cells)}
     cells = Cells([layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known)
     labels = [label for label in found.all_labels if (label.layer, label.head) in cells]
-    measures = {name: (WORDS.get(name, ("", "")), values) for name, values in found.measures.items()}
+    measures = {
+        name: (WORDS.get(name, ("", "")), values) for name, values in found.measures.items()
+    }
     depth = np.array([layer for layer, _ in found.cells])
-    classes = {f"class {name}": ((f"share of texts whose map is {name}", ""), found.classes[name]) for name in CLASSES}
+    classes = {
+        f"class {name}": ((f"share of texts whose map is {name}", ""), found.classes[name])
+        for name in CLASSES
+    }
     rows = {"layer": (WORDS["layer"], depth)} | measures | classes
     texts = Texts(found)
     return {
@@ -97,10 +108,15 @@ def page_evidence(found: Heads, record: Record, stacks: Sequence[PageStack], chu
         "caution": found.caution,
         "patterns": [_pattern(found, number) for number in range(len(found.tally.patterns))],
         "status": chunks.add(
-            f"status/{stack['name']}", _status(found, labels, cells), ("pattern", LAYER, HEAD), sqrt=False
+            f"status/{stack['name']}",
+            _status(found, labels, cells),
+            ("pattern", LAYER, HEAD),
+            sqrt=False,
         ),
         "numbers": chunks.add(
-            f"numbers/{stack['name']}", _numbers(found, labels, cells), ("number", "pattern", LAYER, HEAD)
+            f"numbers/{stack['name']}",
+            _numbers(found, labels, cells),
+            ("number", "pattern", LAYER, HEAD),
         ),
         "measures": [_measure(name, says, unit) for name, ((says, unit), _) in rows.items()],
         "values": chunks.add(
@@ -132,7 +148,9 @@ def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> Non
         if value.removeprefix("-" if name == "sort" else "") not in known[name]:
             raise PageError(f"{name}={value!r}: this evidence has {', '.join(known[name])}")
     if selection["x"] == MAP and evidence["map"] is None:
-        raise PageError("x='map': there is no map of a single head, or of so many; choose a measure")
+        raise PageError(
+            "x='map': there is no map of a single head, or of so many; choose a measure"
+        )
 
 
 def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
@@ -155,13 +173,16 @@ def _stack(found: Heads, record: Record, stacks: Sequence[PageStack]) -> PageSta
     wanted = list(record[name].held_heads)
     if found.cells != wanted:
         raise PageError(
-            f"The evidence is of {len(found.cells)} heads, {_ends(found.cells)}, and stack {name!r} of this record has "
-            f"{len(wanted)}, {_ends(wanted)}; give what hs.heads found for the same model"
+            f"The evidence is of {len(found.cells)} heads, {_ends(found.cells)}, and stack "
+            f"{name!r} of this record has {len(wanted)}, {_ends(wanted)}; give what hs.heads "
+            "found for the same model"
         )
     for stack in stacks:
         if stack["name"] == name:
             return stack
-    raise PageError(f"The evidence is of stack {name!r}, and include_layers= leaves it out of the page")
+    raise PageError(
+        f"The evidence is of stack {name!r}, and include_layers= leaves it out of the page"
+    )
 
 
 def _ends(cells: Sequence[tuple[int, int]]) -> str:
@@ -170,10 +191,16 @@ def _ends(cells: Sequence[tuple[int, int]]) -> str:
 
 def _pattern(found: Heads, number: int) -> PagePattern:
     pattern = found.tally.patterns[number]
-    against = next((label.against for label in found.all_labels if label.pattern == pattern.name), "")
+    against = next(
+        (label.against for label in found.all_labels if label.pattern == pattern.name), ""
+    )
     return {
         "name": valid(pattern.name),
-        "says": valid(f"{pattern.says}, told of {RUNS}" if found.tally.is_by_battery(pattern) else pattern.says),
+        "says": valid(
+            f"{pattern.says}, told of {RUNS}"
+            if found.tally.is_by_battery(pattern)
+            else pattern.says
+        ),
         "source": valid(pattern.source),
         "threshold": pattern.threshold,
         "against": against,
@@ -198,7 +225,9 @@ def _status(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
 
 def _numbers(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
     names = [pattern.name for pattern in found.tally.patterns]
-    numbers = np.full((len(NUMBERS), len(names), len(cells.layers), len(cells.heads)), np.nan, np.float32)
+    numbers = np.full(
+        (len(NUMBERS), len(names), len(cells.layers), len(cells.heads)), np.nan, np.float32
+    )
     for label in labels:
         place = (names.index(label.pattern), *cells.place(label.layer, label.head))
         numbers[(slice(None), *place)] = [getattr(label, name) for name in NUMBERS]
@@ -207,7 +236,10 @@ def _numbers(found: Heads, labels: Sequence[Label], cells: Cells) -> np.ndarray:
 
 def _shown(found: Heads, labels: Sequence[Label], texts: Texts, pairs: Pairs) -> list[PageShown]:
     names = [pattern.name for pattern in found.tally.patterns]
-    told = sorted((label for label in labels if label.holds or label.candidate), key=lambda label: -label.score)
+    told = sorted(
+        (label for label in labels if label.holds or label.candidate),
+        key=lambda label: -label.score,
+    )
     shown: list[PageShown] = []
     for label in told[:MOST_SHOWN]:
         best = texts.best(label)

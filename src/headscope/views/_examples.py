@@ -1,4 +1,6 @@
-"""What to look at for a label: the texts that show it best, and the pairs of tokens that show it on this text."""
+"""What to look at for a label: the texts that show it best, and the pairs of tokens that show it on
+this text.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ PLACES: Mapping[str, Callable[[Sides], np.ndarray]] = {
     "sink-elsewhere": lambda sides: np.broadcast_to(sides.later_sinks, sides.words.shape),
     "sink": lambda sides: np.broadcast_to(np.arange(len(sides.key)) == 0, sides.words.shape),
 }
-"""Where heads of our patterns look that are no patterns of content; ``bag`` is shown by no single pair."""
+"""Where heads of our patterns look that are no patterns of content; ``bag`` is shown by no single
+pair.
+"""
 
 
 class Texts:

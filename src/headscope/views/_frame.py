@@ -9,7 +9,8 @@ HEIGHT = 720
 
 UNTRUSTED = (
     "<style>.headscope-untrusted { display: none }</style>"
-    '<p class="headscope-untrusted">This view is shown in a trusted notebook only: File, Trust Notebook.</p>'
+    '<p class="headscope-untrusted">'
+    "This view is shown in a trusted notebook only: File, Trust Notebook.</p>"
 )
 """What is left where a notebook takes scripts, frames and styles out of what others wrote."""
 
@@ -20,9 +21,10 @@ style="width:100%;height:{height}px;border:0" srcdoc="{page}"></iframe>"""
 def framed(page: str) -> str:
     """An HTML fragment that shows the page wherever it stands.
 
-    The frame may run scripts and give files to save, and nothing else: it reaches neither the notebook around it nor
-    the network. The script before it gives it the height and the colours that it asks for. A host that strips scripts
-    shows it all the same, one that strips frames a line that says so.
+    The frame may run scripts and give files to save, and nothing else: it reaches neither the
+    notebook around it nor the network. The script before it gives it the height and the colours
+    that it asks for. A host that strips scripts shows it all the same, one that strips frames a
+    line that says so.
 
     Args:
         page: a whole HTML file.

@@ -13,7 +13,9 @@ ALTERNATIVES = 5
 
 
 def put_generation(header: Page, record: Record) -> None:
-    """Add how the text was written to a header, and mark the first written token of each side that holds it."""
+    """Add how the text was written to a header, and mark the first written token of each side that
+    holds it.
+    """
     generation = record.generation
     if generation is None:
         return
@@ -36,7 +38,9 @@ def page_generation(generation: Generation) -> PageGeneration:
         "alternatives": [
             [
                 {"label": valid(label), "probability": candidate.probability}
-                for candidate, label in zip(found[:ALTERNATIVES], labels_of(found[:ALTERNATIVES]), strict=True)
+                for candidate, label in zip(
+                    found[:ALTERNATIVES], labels_of(found[:ALTERNATIVES]), strict=True
+                )
             ]
             for found in generation.alternatives
         ],
@@ -45,7 +49,11 @@ def page_generation(generation: Generation) -> PageGeneration:
 
 def labels_of(candidates: Sequence) -> tuple[str, ...]:
     """The candidates as a reader should see them."""
-    return Tokens(pieces=tuple(candidate.piece for candidate in candidates)).labels if candidates else ()
+    return (
+        Tokens(pieces=tuple(candidate.piece for candidate in candidates)).labels
+        if candidates
+        else ()
+    )
 
 
 def _mark(page: PageStack, record: Record, written: Tokens, prompt: int) -> None:

@@ -1,8 +1,9 @@
 """Who may ask the server: its own page, which knows the token, and nobody else.
 
-The token travels in a header. A cookie would not do: browsers send cookies to every port of an address, so that each
-other server on this machine, of whatever user, would learn it. A header is sent by nobody but our own script, which
-keeps the token in the session storage of its tab, and a page of elsewhere cannot add it without asking first.
+The token travels in a header. A cookie would not do: browsers send cookies to every port of an
+address, so that each other server on this machine, of whatever user, would learn it. A header is
+sent by nobody but our own script, which keeps the token in the session storage of its tab, and a
+page of elsewhere cannot add it without asking first.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 TOKEN_HEADER = "X-Headscope-Token"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""The names that a browser on this machine, or at the other end of a forwarded port, calls the server by."""
+"""The names that a browser on this machine, or at the other end of a forwarded port, calls the
+server by.
+"""
 
 OPEN_TO_ALL = ("/", "/live.js")
-"""Paths that hold nothing of the record: they are asked for before a script of ours could send the token."""
+"""Paths that hold nothing of the record: they are asked for before a script of ours could send the
+token.
+"""
 
 CLOSED = {
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -34,7 +39,8 @@ CLOSED = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Refuses who comes from elsewhere or does not know the token, and adds the headers that keep the page closed.
+    """Refuses who comes from elsewhere or does not know the token, and adds the headers that keep
+    the page closed.
 
     Args:
         app: what answers to all others.
@@ -76,8 +82,9 @@ class Guard:
 def refusal(headers: Headers) -> str:
     """Why a request with these headers is none of our page's; empty where it may be.
 
-    A ``Host`` that is not this machine comes from DNS rebinding. ``Origin`` and ``Sec-Fetch-Site`` are written by the
-    browser, and no page can change them; programs that are no browser send neither.
+    A ``Host`` that is not this machine comes from DNS rebinding. ``Origin`` and ``Sec-Fetch-Site``
+    are written by the browser, and no page can change them; programs that are no browser send
+    neither.
     """
     host = headers.get("host", "")
     if not _is_loopback(host):
@@ -89,8 +96,11 @@ def refusal(headers: Headers) -> str:
     sites = headers.getlist("sec-fetch-site")
     if all(site in ("same-origin", "none") for site in sites):
         return ""
-    # a link to the address, as a notebook or mail program on the web shows it, opens the page as a whole
-    opens_page = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    # a link to the address, as a notebook or mail program on the web shows it, opens the page as a
+    # whole
+    opens_page = (
+        headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    )
     return "" if opens_page else own_page
 
 

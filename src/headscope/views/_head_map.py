@@ -1,4 +1,6 @@
-"""The map of heads: over the texts of the evidence where these were compared, else from the text that a page shows."""
+"""The map of heads: over the texts of the evidence where these were compared, else from the text
+that a page shows.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,19 @@ from headscope.views.contract import PageMap, PageStack
 MOST_HEADS = 256
 """More heads take more than about 6 s to be placed."""
 MOST_VALUES = 2**25
-"""Numbers whose logarithms are taken for the distances; of longer texts some queries stand for all."""
+"""Numbers whose logarithms are taken for the distances; of longer texts some queries stand for
+all.
+"""
 
 
-def page_map(stack: Stack, held: PageStack, chunks: Chunks, found: Heads | None = None) -> PageMap | None:
+def page_map(
+    stack: Stack, held: PageStack, chunks: Chunks, found: Heads | None = None
+) -> PageMap | None:
     """Heads as points, like heads close together; None for a single head, or for more than 256.
 
-    Distances are those of Clark et al. 2019 (`headscope.measures.head_distances`): the mean over the texts of the
-    evidence where it has them, else of the shown text, of evenly spaced queries where that is long. The points come
-    from `headscope.measures.head_map`.
+    Distances are those of Clark et al. 2019 (`headscope.measures.head_distances`): the mean over
+    the texts of the evidence where it has them, else of the shown text, of evenly spaced queries
+    where that is long. The points come from `headscope.measures.head_map`.
 
     Args:
         stack: what the page shows.
@@ -48,14 +54,19 @@ def page_map(stack: Stack, held: PageStack, chunks: Chunks, found: Heads | None 
         return None
     if find_spec("sklearn") is None:
         raise HeadscopeError(
-            "The map of heads needs scikit-learn, which is not installed: pip install 'headscope[statistics]'"
+            "The map of heads needs scikit-learn, which is not installed: pip install "
+            "'headscope[statistics]'"
         )
     numbers = held["head_numbers"]
     names = [(held["layers"][row]["layer"], numbers[column]) for row, column in cells]
     if found is not None and found.has_distances:
         places_of = {cell: at for at, cell in enumerate(found.cells)}
         chosen = [places_of[name] for name in names]
-        distances, rows, texts = np.ascontiguousarray(found.distances[np.ix_(chosen, chosen)]), 0, found.texts
+        distances, rows, texts = (
+            np.ascontiguousarray(found.distances[np.ix_(chosen, chosen)]),
+            0,
+            found.texts,
+        )
     else:
         distances, rows = _on_shown_text(stack, names)
         texts = 0

@@ -1,9 +1,10 @@
 """The one HTML file around a page's JSON, bytes and script.
 
-Nothing in it can reach out or run but our own script: the content security policy allows exactly the bundle, by its
-hash, and no request at all. What comes from users stands in three places: the title, escaped; the JSON, in which
-every ``<``, ``>`` and ``&`` is written as an escape, so that no token can end the element it stands in; and the names
-of chunks, which hold those of stacks, percent-encoded as the browser does it.
+Nothing in it can reach out or run but our own script: the content security policy allows exactly
+the bundle, by its hash, and no request at all. What comes from users stands in three places: the
+title, escaped; the JSON, in which every ``<``, ``>`` and ``&`` is written as an escape, so that no
+token can end the element it stands in; and the names of chunks, which hold those of stacks,
+percent-encoded as the browser does it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ from headscope.errors import PageError
 from headscope.views.contract import Page
 
 ESCAPES = {code: f"\\u{code:04x}" for code in (*map(ord, "<>&\u2028\u2029"), *range(0x7F, 0xA0))}
-"""Also control characters for which HTML reads others where they are given by number, as in a frame."""
+"""Also control characters for which HTML reads others where they are given by number, as in a
+frame.
+"""
 
 AS_THEY_ARE = "/!'()*"
-"""What the browser's encodeURIComponent leaves beside letters, digits and ``-_.~``, and the slash."""
+"""What the browser's encodeURIComponent leaves beside letters, digits and ``-_.~``, and the
+slash.
+"""
 
 TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -44,8 +49,9 @@ TEMPLATE = """<!doctype html>
 </body>
 </html>
 """
-POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{script_hash}'; \
-style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">"""
+POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src '{script_hash}'; style-src 'unsafe-inline'; img-src data:; \
+base-uri 'none'; form-action 'none'">"""
 
 
 def document(title: str, *, head: str, body: str) -> str:
@@ -77,23 +83,29 @@ def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
     parts = [
         f'<script type="application/json" id="headscope-page">{header}</script>',
         "\n".join(
-            f'<script type="application/octet-stream" data-chunk="{name}">{data}</script>' for name, data in named
+            f'<script type="application/octet-stream" data-chunk="{name}">{data}</script>'
+            for name, data in named
         ),
         f'<script type="module">{script}</script>',
     ]
-    return document(page["title"], head=POLICY.format(script_hash=script_hash(script)), body="\n".join(parts))
+    return document(
+        page["title"], head=POLICY.format(script_hash=script_hash(script)), body="\n".join(parts)
+    )
 
 
 @cache
 def bundle(name: str = "page.js") -> str:
-    """A script of the viewer: of the self-contained page, of the live shells, or of the notebook around a frame.
+    """A script of the viewer: of the self-contained page, of the live shells, or of the notebook
+    around a frame.
 
     Raises:
         PageError: where it was not built.
     """
     found = files("headscope.views") / "static" / name
     if not found.is_file():
-        raise PageError("The viewer bundle is missing from this checkout: run `make bundle` (needs Node.js)")
+        raise PageError(
+            "The viewer bundle is missing from this checkout: run `make bundle` (needs Node.js)"
+        )
     return found.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,6 @@
-"""Gold links between words, shown beside what a head looks at: a dependency tree, or any other annotation."""
+"""Gold links between words, shown beside what a head looks at: a dependency tree, or any other
+annotation.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ WANTED = "a headscope.linguistics.Sentence, or a list of (dependent tokens, head
 def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: str) -> PageLinks:
     """What a page says of gold links.
 
-    Words are those of the sentence. Of a list they are what is linked; all other tokens are words as the tokenizer
-    tells them, and special tokens are none.
+    Words are those of the sentence. Of a list they are what is linked; all other tokens are words
+    as the tokenizer tells them, and special tokens are none.
 
     Args:
         links: as the user gave them, a `Sentence` or a list of triples.
@@ -35,7 +37,10 @@ def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: s
     same = [stack for stack in stacks if record[stack["name"]].query == record[stack["name"]].key]
     same.sort(key=lambda stack: stack["name"] != first)
     if not same:
-        raise PageError("links= are within one text, and this record has no stack whose queries and keys are the same")
+        raise PageError(
+            "links= are within one text, and this record has no stack whose queries and keys are "
+            "the same"
+        )
     if isinstance(links, Sentence):
         return _of_sentence(links, record, same)
     words, arcs = _of_list(_parsed(links, len(same[0]["query"]["labels"])), same[0])
@@ -53,13 +58,15 @@ def _of_sentence(sentence: Sentence, record: Record, stacks: Sequence[PageStack]
                 "words": _words_of(sentence, tokens),
                 "arcs": [
                     {"dependent": word, "head": head - 1, "label": valid(relation)}
-                    for word, (head, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True))
+                    for word, (head, relation) in enumerate(
+                        zip(sentence.heads, sentence.relations, strict=True)
+                    )
                     if head
                 ],
             }
     raise PageError(
-        f"The record is of {' / '.join(record.texts)[:40]!r}, and links= is the sentence {sentence.text[:40]!r}: "
-        "capture its text, or the text as it was written"
+        f"The record is of {' / '.join(record.texts)[:40]!r}, and links= is the sentence "
+        f"{sentence.text[:40]!r}: capture its text, or the text as it was written"
     )
 
 
@@ -83,7 +90,9 @@ def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
             raise PageError(f"links= holds {link!r:.60}; wanted is {WANTED}")
         dependent, head = (_group(part, link, count) for part in link[:2])
         if dependent == head:
-            raise PageError(f"links= links the tokens {list(head)} to themselves; a head is another word")
+            raise PageError(
+                f"links= links the tokens {list(head)} to themselves; a head is another word"
+            )
         found.append((dependent, head, link[2]))
     return found
 
@@ -93,35 +102,51 @@ def _group(given: Any, link: Any, count: int) -> Group:
         places = [given]
     else:
         places = list(given) if isinstance(given, Sequence) else []
-    if not places or not all(isinstance(each, Integral) and 0 <= int(each) < count for each in places):
-        raise PageError(f"links= holds {link!r:.60}; its tokens are whole numbers from 0 to {count - 1}")
+    if not places or not all(
+        isinstance(each, Integral) and 0 <= int(each) < count for each in places
+    ):
+        raise PageError(
+            f"links= holds {link!r:.60}; its tokens are whole numbers from 0 to {count - 1}"
+        )
     return tuple(sorted({int(each) for each in places}))
 
 
-def _of_list(links: Sequence[tuple[Group, Group, str]], stack: PageStack) -> tuple[list[PageWord], list[PageArc]]:
-    """The linked groups of tokens and all other words, in the order of the text, and the links between them."""
+def _of_list(
+    links: Sequence[tuple[Group, Group, str]], stack: PageStack
+) -> tuple[list[PageWord], list[PageArc]]:
+    """The linked groups of tokens and all other words, in the order of the text, and the links
+    between them.
+    """
     tokens = stack["query"]
     linked: dict[int, Group] = {}
     for group in dict.fromkeys(part for link in links for part in link[:2]):
         for token in group:
             if token in linked:
                 raise PageError(
-                    f"links= has token {token} in {list(linked[token])} and in {list(group)}; words do not overlap: "
-                    "link the head word of each"
+                    f"links= has token {token} in {list(linked[token])} and in {list(group)}; "
+                    "words do not overlap: link the head word of each"
                 )
             linked[token] = group
     groups: list[Group] = []
     for token in range(len(tokens["labels"])):
         if token in linked:
             groups += [linked[token]] if token == linked[token][0] else []
-        elif tokens["continues"][token] and groups and groups[-1][-1] == token - 1 and token - 1 not in linked:
+        elif (
+            tokens["continues"][token]
+            and groups
+            and groups[-1][-1] == token - 1
+            and token - 1 not in linked
+        ):
             groups[-1] = (*groups[-1], token)
         elif not tokens["special"][token]:
             groups.append((token,))
     place = {group: number for number, group in enumerate(groups)}
-    words: list[PageWord] = [{"label": _label(group, tokens), "tokens": list(group)} for group in groups]
+    words: list[PageWord] = [
+        {"label": _label(group, tokens), "tokens": list(group)} for group in groups
+    ]
     arcs: list[PageArc] = [
-        {"dependent": place[dependent], "head": place[head], "label": valid(label)} for dependent, head, label in links
+        {"dependent": place[dependent], "head": place[head], "label": valid(label)}
+        for dependent, head, label in links
     ]
     return words, arcs
 

@@ -1,8 +1,8 @@
 """What a live page asks for, prepared when it asks and not before.
 
-The page opens with the tokens and what is known of each layer without computing anything. It then asks for the
-thumbnails, a layer at a time, and for the heads that it shows. Where whole heads are more than it needs (one query and
-one key in all heads of all layers) it asks for rows.
+The page opens with the tokens and what is known of each layer without computing anything. It then
+asks for the thumbnails, a layer at a time, and for the heads that it shows. Where whole heads are
+more than it needs (one query and one key in all heads of all layers) it asks for rows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ from headscope.views.contract import Page, PageLayer, PageStack
 BYTE_ERROR = 1 - (254.5 / 255) ** 2
 """What a weight as one byte may be off by."""
 MEASURED = 2**24
-"""Weights of a layer up to which the error of half precision is measured; beyond, queries and keys stay in single."""
+"""Weights of a layer up to which the error of half precision is measured; beyond, queries and keys
+stay in single.
+"""
 OPENING = 600_000
 """Bytes of a layer's heads up to which a page opens with all of them; else with one."""
 KEPT = 6
@@ -62,7 +64,9 @@ ENTIRE = ("layer", "visible", "value_norms", "quantity", "thumbs", "kinds")
 
 @dataclass(frozen=True)
 class Prepared:
-    """A layer as it is sent: its part of the header, and the bytes of what that names, by chunk or made when asked."""
+    """A layer as it is sent: its part of the header, and the bytes of what that names, by chunk or
+    made when asked.
+    """
 
     layer: Layer
     heads: list[int]
@@ -73,11 +77,19 @@ class Prepared:
     def part(self, kind: str, at: int) -> bytes | None:
         """The bytes of one entry of an array's outermost axis; None where there is none."""
         half = self.half
-        arrays = {} if half is None else {"queries": half.queries, "keys": half.keys, "bias": half.bias}
-        if kind == "weights" and self.header["weights"] is not None and at in held_positions(self.layer, self.heads):
+        arrays = (
+            {} if half is None else {"queries": half.queries, "keys": half.keys, "bias": half.bias}
+        )
+        if (
+            kind == "weights"
+            and self.header["weights"] is not None
+            and at in held_positions(self.layer, self.heads)
+        ):
             return quantise(self.layer.weights_of(self.heads[at])).tobytes()
         found = arrays.get(kind)
-        return None if found is None or at >= len(found) else np.ascontiguousarray(found[at]).tobytes()
+        return (
+            None if found is None or at >= len(found) else np.ascontiguousarray(found[at]).tobytes()
+        )
 
 
 @dataclass
@@ -107,7 +119,9 @@ class OnDemand:
 
     def __post_init__(self) -> None:
         records = records_beside(self.options.get("beside"))
-        self._beside = {name: OnDemand(record, options_beside(self.options)) for name, record in records.items()}
+        self._beside = {
+            name: OnDemand(record, options_beside(self.options)) for name, record in records.items()
+        }
         self._given = given_quantities(self.record, self.options.get("quantities", {}))
         found = Chunks()
         self.header = page_header(
@@ -135,7 +149,9 @@ class OnDemand:
         return None if asked is None else ANSWERS.get(asked.kind, _part)(self, asked)
 
     def _asked(self, name: str) -> Asked | None:
-        """A chunk's name, taken apart from its end: a stack may be called anything, slashes included."""
+        """A chunk's name, taken apart from its end: a stack may be called anything, slashes
+        included.
+        """
         kind, _, rest = name.partition("/")
         kind, _, quantity = kind.partition("-")
         stack, *numbers = rest.rsplit("/", 1 if kind in ENTIRE else 2)
@@ -153,29 +169,39 @@ class OnDemand:
         return quantities_of(layer, self._given[stack])
 
     def prepared(self, stack: PageStack, number: int) -> Prepared | None:
-        """A layer in the form in which it is sent, made when first asked for; None where there is none."""
+        """A layer in the form in which it is sent, made when first asked for; None where there is
+        none.
+        """
         if not any(layer["layer"] == number for layer in stack["layers"]):
             return None
         at = (stack["name"], number)
         with self._lock:
             if at not in self._kept:
                 layer = self.record[stack["name"]].layer(number)
-                self._kept[at] = _prepare(stack["name"], layer, _held(stack, layer), self._given[stack["name"]])
+                self._kept[at] = _prepare(
+                    stack["name"], layer, _held(stack, layer), self._given[stack["name"]]
+                )
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(at)
             return self._kept[at]
 
     def small(self, stack: PageStack, row: int) -> Small | None:
-        """What the overview shows of the layer in this row, made when first asked for; None where there is none."""
+        """What the overview shows of the layer in this row, made when first asked for; None where
+        there is none.
+        """
         if row >= len(stack["layers"]):
             return None
         at = (stack["name"], row)
-        with self._making:  # thumbnails and kinds are asked for at the same time, and made only once
+        with (
+            self._making
+        ):  # thumbnails and kinds are asked for at the same time, and made only once
             if at not in self._small:
                 of = self.record[stack["name"]]
                 layer = of.layer(stack["layers"][row]["layer"])
-                self._small[at] = _make_small(of, layer, _held(stack, layer), stack["thumbs"]["shape"][1:])
+                self._small[at] = _make_small(
+                    of, layer, _held(stack, layer), stack["thumbs"]["shape"][1:]
+                )
             return self._small[at]
 
     def _open_small(self) -> None:
@@ -192,7 +218,9 @@ class OnDemand:
 
 
 def _is_place(number: str) -> bool:
-    """Whether a part of a chunk's name is a number that counts something; Python refuses to read very long ones."""
+    """Whether a part of a chunk's name is a number that counts something; Python refuses to read
+    very long ones.
+    """
     return number.isdecimal() and len(number) <= MOST_DIGITS
 
 
@@ -224,7 +252,9 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
     place = f"{stack}/{layer.layer}"
     further = stored_quantities(layer, heads, given, place=place)
     if further:
-        header["quantities"] = {name: stored.facts(f"{name}/{place}") for name, stored in further.items()}
+        header["quantities"] = {
+            name: stored.facts(f"{name}/{place}") for name, stored in further.items()
+        }
     return Prepared(layer, heads, header, half, chunks.found)
 
 
@@ -243,7 +273,9 @@ def _held(stack: PageStack, layer: Layer) -> list[int]:
 
 @dataclass(frozen=True)
 class Asked:
-    """A chunk's name, taken apart: KIND/STACK/NUMBER, or KIND/STACK/NUMBER/PART, or KIND-QUANTITY/..."""
+    """A chunk's name, taken apart: KIND/STACK/NUMBER, or KIND/STACK/NUMBER/PART, or
+    KIND-QUANTITY/...
+    """
 
     kind: str
     quantity: str
@@ -271,7 +303,9 @@ def _whole(given: OnDemand, asked: Asked) -> bytes | None:
 
 
 def _part(given: OnDemand, asked: Asked) -> bytes | None:
-    found = None if asked.part is None or asked.quantity else given.prepared(asked.stack, asked.number)
+    found = (
+        None if asked.part is None or asked.quantity else given.prepared(asked.stack, asked.number)
+    )
     return None if found is None or asked.part is None else found.part(asked.kind, asked.part)
 
 
@@ -280,7 +314,9 @@ def _quantity(given: OnDemand, asked: Asked) -> bytes | None:
     found = given.prepared(asked.stack, asked.number)
     if found is None:
         return None
-    all_of = stored_quantities(found.layer, found.heads, given.given(asked.name), place=f"{asked.name}/{asked.number}")
+    all_of = stored_quantities(
+        found.layer, found.heads, given.given(asked.name), place=f"{asked.name}/{asked.number}"
+    )
     stored = all_of.get(asked.quantity)
     return None if stored is None else stored.numbers.tobytes()
 
@@ -317,7 +353,9 @@ def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) 
 
 
 def _row(given: OnDemand, asked: Asked) -> bytes | None:
-    """What one query has with each key in each head, or in all heads together, exactly: axes head, key."""
+    """What one query has with each key in each head, or in all heads together, exactly: axes head,
+    key.
+    """
     stack, query = asked.stack, asked.part
     if query is None or not any(layer["layer"] == asked.number for layer in stack["layers"]):
         return None

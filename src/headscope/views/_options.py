@@ -34,12 +34,15 @@ from headscope.views.contract import (
 
 
 class PageOptions(TypedDict, total=False):
-    """Options of `view`; each is also a part of the page's address, and of the call that the page shows."""
+    """Options of `view`; each is also a part of the page's address, and of the call that the page
+    shows.
+    """
 
     view: ViewName
-    """``"overview"``, ``"head"``, ``"model"``, ``"matrix"``, ``"text"``, ``"neuron"``, ``"pair"``, ``"scatter"``
-    where there is evidence, or ``"compare"``. By default the overview; the head view where heads, tokens or a quantity
-    are chosen, and the tray where there is one."""
+    """``"overview"``, ``"head"``, ``"model"``, ``"matrix"``, ``"text"``, ``"neuron"``, ``"pair"``,
+    ``"scatter"`` where there is evidence, or ``"compare"``. By default the overview; the head view
+    where heads, tokens or a quantity are chosen, and the tray where there is one.
+    """
     stack: str
     """Stack that is shown first; by default the first one."""
     layer: int
@@ -49,86 +52,126 @@ class PageOptions(TypedDict, total=False):
     head: int
     """One head that is shown first; the same as ``heads=[head]``."""
     query: int | str | Sequence[int | str]
-    """Query tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there once."""
+    """Query tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there
+    once.
+    """
     key: int | str | Sequence[int | str]
-    """Key tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there once."""
+    """Key tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there
+    once.
+    """
     pinned: Pinned
-    """Whether several pinned tokens are shown by the ``"mean"`` (default) or the ``"sum"`` of what they have."""
+    """Whether several pinned tokens are shown by the ``"mean"`` (default) or the ``"sum"`` of what
+    they have.
+    """
     words: bool
-    """Whether the pieces of a word are joined: the sum over the word that is looked at, the mean over the word that
-    looks. By default not."""
+    """Whether the pieces of a word are joined: the sum over the word that is looked at, the mean
+    over the word that looks. By default not.
+    """
     mean_layers: Sequence[int]
     """Layers of which the mean is shown together with ``layer``; by default that layer alone."""
     quantity: Quantity
-    """``"weight"`` (default), ``"score"`` for what goes into the softmax, ``"contribution"`` for weight times value
-    norm, or another that the record has or ``quantities`` gives."""
+    """``"weight"`` (default), ``"score"`` for what goes into the softmax, ``"contribution"`` for
+    weight times value norm, or another that the record has or ``quantities`` gives.
+    """
     quantities: Mapping[str, Any]
-    """Further quantities to show, by name: for each layer of the record's stack, or for each stack by name such a
-    list, an array ``[query key]`` for all heads together or ``[head query key]``, or None where a layer has none."""
+    """Further quantities to show, by name: for each layer of the record's stack, or for each stack
+    by name such a list, an array ``[query key]`` for all heads together or ``[head query key]``, or
+    None where a layer has none.
+    """
     comparison: Comparison | Effect
-    """What `headscope.compare` or `headscope.effect` found, of which the record is the second; give it to `view` in
-    place of the record."""
+    """What `headscope.compare` or `headscope.effect` found, of which the record is the second; give
+    it to `view` in place of the record.
+    """
     filter: Filter
-    """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so on."""
+    """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so
+    on.
+    """
     hide_special: bool
     """Whether special tokens are hidden; by default not."""
     sinks: bool
-    """Whether keys that take most of the mass are kept; else the rest is renormalised. By default kept."""
+    """Whether keys that take most of the mass are kept; else the rest is renormalised. By default
+    kept.
+    """
     top_percent: int
     """Percent of each row's attention that is drawn as lines, the strongest first,
     1 to 100; by default as much as is quickly drawn."""
     evidence: Heads
-    """What `headscope.heads` found, over this text or over many: labels, measures and the map of heads go into the
-    page."""
+    """What `headscope.heads` found, over this text or over many: labels, measures and the map of
+    heads go into the page.
+    """
     order: HeadOrder
     """How the overview orders heads: ``"layer"`` (default), ``"kind"``, or ``"sharpness"``."""
     kind: KindName
     """Kind whose heads stand out in the overview, such as ``"next"``; by default all."""
     measure: HeadMeasure
-    """What colours a head that is too small for a matrix: ``"kind"`` (default), ``"sharpness"``, ``"special"`` ..."""
+    """What colours a head that is too small for a matrix: ``"kind"`` (default), ``"sharpness"``,
+    ``"special"`` ...
+    """
     layout: Layout
-    """Tokens of the head view in two ``"columns"`` or two ``"rows"``; ``"auto"`` (default) takes rows for Chinese and
-    Japanese."""
+    """Tokens of the head view in two ``"columns"`` or two ``"rows"``; ``"auto"`` (default) takes
+    rows for Chinese and Japanese.
+    """
     label: str
-    """Pattern whose heads stand out, such as ``"next"``; by default all. This and all below need evidence."""
+    """Pattern whose heads stand out, such as ``"next"``; by default all. This and all below need
+    evidence.
+    """
     min_score: int
-    """Percent that the score of a label must reach for its head to stand out, 0 (default) to 100."""
+    """Percent that the score of a label must reach for its head to stand out, 0 (default) to
+    100.
+    """
     sort: str
-    """Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first; ``"-entropy"`` for
-    the lowest first. By default layer and head."""
+    """Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first;
+    ``"-entropy"`` for the lowest first. By default layer and head.
+    """
     x: str
     """Measure of the scatter from left to right, or ``"map"`` for the map of heads."""
     y: str
     """Measure of the scatter from bottom to top."""
     links: Sentence | Sequence[Link]
-    """Gold links to compare heads with: a `headscope.linguistics.Sentence`, of whose text the record is, or any others
-    as ``(dependent tokens, head tokens, label)``, tokens being positions, one or several."""
+    """Gold links to compare heads with: a `headscope.linguistics.Sentence`, of whose text the
+    record is, or any others as ``(dependent tokens, head tokens, label)``, tokens being positions,
+    one or several.
+    """
     tiles: TileStyle
-    """How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of 80 pixels."""
+    """How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of
+    80 pixels.
+    """
     direction: TextDirection
-    """Whether the text view shows what tokens ``"received"`` (default) or what they have ``"given"``."""
+    """Whether the text view shows what tokens ``"received"`` (default) or what they have
+    ``"given"``.
+    """
     neurons: NeuronOrder
-    """View neuron: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add, ``"pairs"`` as rotary
-    positions turn them, or ``"hidden"`` for lines between words."""
+    """View neuron: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add,
+    ``"pairs"`` as rotary positions turn them, or ``"hidden"`` for lines between words.
+    """
     vector: NeuronVector
-    """View neuron: of the pair that is looked at, the ``"product"`` (default), the ``"query"`` or the ``"key"`` is
-    enlarged with its numbers; ``"hidden"`` for no pair."""
+    """View neuron: of the pair that is looked at, the ``"product"`` (default), the ``"query"`` or
+    the ``"key"`` is enlarged with its numbers; ``"hidden"`` for no pair.
+    """
     zoom: Sequence[float]
-    """Part of the matrix that is seen: its first query, its first key, and how many keys; by default all of it."""
+    """Part of the matrix that is seen: its first query, its first key, and how many keys; by
+    default all of it.
+    """
     stretch: bool
     """Whether the colours of the matrix end at its largest weight; by default at 1."""
     per_head: bool
-    """Whether the list beside a view names the strongest tokens of each head; by default of their mean."""
+    """Whether the list beside a view names the strongest tokens of each head; by default of their
+    mean.
+    """
     link_direction: LinkDirection
     """Gold links: ``"dep->head"`` (default) for what dependents look at, or ``"head->dep"``."""
     link_words: LinkWords
     """Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``."""
     tray: Sequence[str | Mapping[str, Any]]
-    """Up to six pictures that stand beside each other in view compare, each a line or a dict of options: ``"2-0"``,
-    ``"2-0,3 view=matrix"``, ``"7-3 query=store"``, ``{"layer": 7, "head": 3, "query": "store"}``."""
+    """Up to six pictures that stand beside each other in view compare, each a line or a dict of
+    options: ``"2-0"``, ``"2-0,3 view=matrix"``, ``"7-3 query=store"``, ``{"layer": 7, "head": 3,
+    "query": "store"}``.
+    """
     beside: Sequence[Record] | Mapping[str, Record]
-    """Further records, of another text or another model, whose heads the tray shows beside those of this one: they are
-    called ``b``, ``c`` ..., or as a mapping names them, and a picture of one is ``"2-0 record=b"``."""
+    """Further records, of another text or another model, whose heads the tray shows beside those of
+    this one: they are called ``b``, ``c`` ..., or as a mapping names them, and a picture of one is
+    ``"2-0 record=b"``.
+    """
     linked: bool
     """Whether pointing at a token of one of these points at it in all; by default it does."""
     theme: Theme
@@ -186,7 +229,9 @@ def check_options(options: Any) -> None:
     """
     for name in options:
         if name not in PageOptions.__annotations__:
-            raise PageError(f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}")
+            raise PageError(
+                f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}"
+            )
     for name, choice in CHOICES.items():
         known = get_args(choice)
         if name in options and options[name] not in known:
@@ -202,31 +247,49 @@ def check_options(options: Any) -> None:
         raise PageError(f"min_score must be a whole number from 0 to 100 (percent), not {least!r}")
     if not isinstance(options.get("evidence"), Heads | None):
         given = type(options["evidence"]).__name__
-        raise PageError(f"evidence must be what headscope.heads found, not a {given}; give evidence=hs.heads(records)")
+        raise PageError(
+            f"evidence must be what headscope.heads found, not a {given}; give "
+            "evidence=hs.heads(records)"
+        )
     if not isinstance(options.get("comparison"), Comparison | Effect | None):
         given = type(options["comparison"]).__name__
-        raise PageError(f"comparison must be what headscope.compare or effect found, not a {given}; give that to view")
+        raise PageError(
+            f"comparison must be what headscope.compare or effect found, not a {given}; give that "
+            "to view"
+        )
 
 
 def _check_zoom(zoom: Any) -> None:
     if zoom is None:
         return
     numbers = list(zoom) if isinstance(zoom, Sequence) and not isinstance(zoom, str) else []
-    valid = all(isinstance(number, Real) and not isinstance(number, bool) and 0 <= number < inf for number in numbers)
+    valid = all(
+        isinstance(number, Real) and not isinstance(number, bool) and 0 <= number < inf
+        for number in numbers
+    )
     if len(numbers) != 3 or not valid or not numbers[2]:
-        raise PageError(f"zoom must be the first query, the first key and how many keys are seen, not {zoom!r}")
+        raise PageError(
+            f"zoom must be the first query, the first key and how many keys are seen, not {zoom!r}"
+        )
 
 
 def _check_head(options: Any) -> None:
     if "head" not in options:
         return
     if "heads" in options:
-        raise PageError(f"head={options['head']!r} and heads={options['heads']!r} were both given; give one of them")
+        raise PageError(
+            f"head={options['head']!r} and heads={options['heads']!r} were both given; give one "
+            "of them"
+        )
     if not isinstance(options["head"], Integral):
-        raise PageError(f"head={options['head']!r}: head is one number; give several as heads=[0, 3]")
+        raise PageError(
+            f"head={options['head']!r}: head is one number; give several as heads=[0, 3]"
+        )
 
 
-def first_selection(record: Record, options: PageOptions, held: dict[str, list[int]]) -> PageSelection:
+def first_selection(
+    record: Record, options: PageOptions, held: dict[str, list[int]]
+) -> PageSelection:
     """What the page shows first.
 
     Args:
@@ -242,7 +305,9 @@ def first_selection(record: Record, options: PageOptions, held: dict[str, list[i
         "view": options.get("view") or _opening(options),
         "stack": stack.name,
         "layer": _layer(stack, options.get("layer"), held[stack.name]),
-        "heads": _heads(stack, [options["head"]] if "head" in options else options.get("heads"), heads),
+        "heads": _heads(
+            stack, [options["head"]] if "head" in options else options.get("heads"), heads
+        ),
         "query": _tokens("query", options.get("query", ()), stack.query),
         "key": _tokens("key", options.get("key", ()), stack.key),
         "pinned": options.get("pinned", "mean"),
@@ -266,7 +331,9 @@ def first_selection(record: Record, options: PageOptions, held: dict[str, list[i
         "direction": options.get("direction", "received"),
         "neurons": options.get("neurons", "model"),
         "vector": options.get("vector", "product"),
-        "zoom": None if options.get("zoom") is None else [float(number) for number in options["zoom"]],
+        "zoom": None
+        if options.get("zoom") is None
+        else [float(number) for number in options["zoom"]],
         "stretch": bool(options.get("stretch", False)),
         "per_head": bool(options.get("per_head", False)),
         "link_direction": options.get("link_direction", "dep->head"),
@@ -291,9 +358,13 @@ def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list
     known = {layer.layer for stack in record.stacks.values() for layer in stack}
     if set(numbers) - known or not numbers:
         raise PageError(
-            f"include_layers={list(numbers)}: this record has the layers {sorted(known)}; choose at least one of them"
+            f"include_layers={list(numbers)}: this record has the layers {sorted(known)}; choose "
+            "at least one of them"
         )
-    found = {name: [layer.layer for layer in stack if layer.layer in numbers] for name, stack in record.stacks.items()}
+    found = {
+        name: [layer.layer for layer in stack if layer.layer in numbers]
+        for name, stack in record.stacks.items()
+    }
     return {name: layers for name, layers in found.items() if layers}
 
 
@@ -324,13 +395,17 @@ def _heads(stack: Stack, wanted: Any, held: list[int]) -> list[int] | None:
     there = sorted({head for _, head in stack.held_heads})
     _check_numbers("heads", wanted, there, f"stack {stack.name!r} has heads")
     if set(wanted) - set(held):
-        raise PageError(f"heads={list(wanted)} are shown first, but include_heads= leaves some of them out")
+        raise PageError(
+            f"heads={list(wanted)} are shown first, but include_heads= leaves some of them out"
+        )
     return sorted(set(wanted))
 
 
 def _mean_layers(stack: Stack, wanted: Sequence[int], held: Collection[int]) -> list[int]:
     if wanted:
-        _check_numbers("mean_layers", wanted, held, f"of stack {stack.name!r} the page holds layers")
+        _check_numbers(
+            "mean_layers", wanted, held, f"of stack {stack.name!r} the page holds layers"
+        )
     return sorted(set(wanted))
 
 

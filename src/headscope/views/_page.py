@@ -17,7 +17,13 @@ from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._generation import put_generation
 from headscope.views._links import page_links
-from headscope.views._options import PageOptions, check_options, first_selection, held_heads, held_layers
+from headscope.views._options import (
+    PageOptions,
+    check_options,
+    first_selection,
+    held_heads,
+    held_layers,
+)
 from headscope.views._payload import Chunks, layer_facts, made_layer
 from headscope.views._quantities import (
     Given,
@@ -32,18 +38,29 @@ from headscope.views._quantities import (
 from headscope.views._thumbs import MOST
 from headscope.views._tray import Held, checked_tray
 from headscope.views._valid import valid
-from headscope.views.contract import PAGE_FORMAT, Page, PageAbsent, PageArray, PageLayer, PageStack, PageTokens
+from headscope.views.contract import (
+    PAGE_FORMAT,
+    Page,
+    PageAbsent,
+    PageArray,
+    PageLayer,
+    PageStack,
+    PageTokens,
+)
 
 NOT_GIVEN = "its attention is not in the record"
 KIND_AXES = (LAYER, HEAD, "column")
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
 ROOM = 20 * 2**20
-"""Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron view."""
+"""Bytes that queries and keys may take in a page even where the weights are smaller, for the neuron
+view.
+"""
 
 
 def check_page(record: Record, options: PageOptions) -> Page:
-    """The header of a page whose arrays are made later; raises where the options are not those of this record.
+    """The header of a page whose arrays are made later; raises where the options are not those of
+    this record.
 
     Raises:
         PageError: an unknown option, or a value that there is not.
@@ -56,17 +73,25 @@ def check_page(record: Record, options: PageOptions) -> Page:
             layer = record[name].layer(number)
             if not layer.has("weights") and (not layer.has("queries") or not layer.has("keys")):
                 raise RecordError(
-                    f"Layer {number} holds neither weights nor queries and keys; capture with keep='qk' or keep='auto'"
+                    f"Layer {number} holds neither weights nor queries and keys; capture with "
+                    "keep='qk' or keep='auto'"
                 )
     given = given_quantities(record, options.get("quantities", {}))
     records = records_beside(options.get("beside"))
     beside = {name: check_page(of, options_beside(options)) for name, of in records.items()}
     return page_header(
-        record, options, lambda *of: later_stack(*of, given), given=given, chunks=Chunks(), beside=beside
+        record,
+        options,
+        lambda *of: later_stack(*of, given),
+        given=given,
+        chunks=Chunks(),
+        beside=beside,
     )
 
 
-def page_parts(record: Record, options: PageOptions, largest: int | None = None) -> tuple[Page, dict[str, bytes]]:
+def page_parts(
+    record: Record, options: PageOptions, largest: int | None = None
+) -> tuple[Page, dict[str, bytes]]:
     """The header of a page, and the bytes of the arrays that it names.
 
     Args:
@@ -80,7 +105,9 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
     """
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
-    shown = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
+    shown = {
+        name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()
+    }
     given = given_quantities(record, options.get("quantities", {}))
     records = records_beside(options.get("beside"))
     _check_size(shown, given, LARGEST if largest is None else largest, list(records.values()))
@@ -90,7 +117,12 @@ def page_parts(record: Record, options: PageOptions, largest: int | None = None)
         further |= {f"{PREFIX}/{name}/{chunk}": data for chunk, data in theirs.items()}
     chunks = Chunks()
     header = page_header(
-        record, options, lambda *of: _stack(*of, given=given, chunks=chunks), given=given, chunks=chunks, beside=beside
+        record,
+        options,
+        lambda *of: _stack(*of, given=given, chunks=chunks),
+        given=given,
+        chunks=chunks,
+        beside=beside,
     )
     return header, chunks.found | further
 
@@ -109,7 +141,8 @@ def page_header(
     Args:
         record: what is shown.
         options: as the user gave them.
-        stack_of: makes a stack's part of it, given the layers and the numbers of the heads that the page holds.
+        stack_of: makes a stack's part of it, given the layers and the numbers of the heads that the
+            page holds.
         given: the option ``quantities`` of each stack, by `given_quantities`.
         chunks: where the bytes of the evidence go.
         beside: the headers of further records, by name.
@@ -121,14 +154,22 @@ def page_header(
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
     selection = first_selection(record, options, held)
-    heads = {name: held_heads(record[name], held[name], options.get("include_heads")) for name in held}
-    layers = {name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()}
+    heads = {
+        name: held_heads(record[name], held[name], options.get("include_heads")) for name in held
+    }
+    layers = {
+        name: [record[name].layer(number) for number in numbers] for name, numbers in held.items()
+    }
     stacks = [stack_of(record[name], layers[name], heads[name]) for name in held]
     compared = options.get("comparison")
-    further = further_quantities(layers, heads, given, {} if compared is None else words_of(compared))
+    further = further_quantities(
+        layers, heads, given, {} if compared is None else words_of(compared)
+    )
     names = quantity_names(stacks, further)
     check_quantity(selection["quantity"], names)
-    selection["tray"] = checked_tray(options.get("tray") or (), stacks, names, held_beside(beside or {}))
+    selection["tray"] = checked_tray(
+        options.get("tray") or (), stacks, names, held_beside(beside or {})
+    )
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
@@ -141,7 +182,9 @@ def page_header(
     if record.verification:
         header["checked"] = record.verification
     if record.unseen:
-        header["unseen"] = valid(f"The attention of some layers was not seen, and they are left out: {record.unseen}")
+        header["unseen"] = valid(
+            f"The attention of some layers was not seen, and they are left out: {record.unseen}"
+        )
     if record.numbered:
         header["numbered"] = valid(record.numbered)
     if record.pictures:
@@ -162,7 +205,9 @@ def page_header(
 
 
 def held_beside(beside: Mapping[str, Page]) -> dict[str, Held]:
-    """What there is of each further record of a page, by name: its stacks, and its quantities by name."""
+    """What there is of each further record of a page, by name: its stacks, and its quantities by
+    name.
+    """
     return {
         name: (page["stacks"], quantity_names(page["stacks"], page.get("quantities", [])))
         for name, page in beside.items()
@@ -170,7 +215,10 @@ def held_beside(beside: Mapping[str, Page]) -> dict[str, Held]:
 
 
 def _check_size(
-    shown: dict[str, list[Layer]], given: Mapping[str, Given], largest: int, beside: Sequence[Record]
+    shown: dict[str, list[Layer]],
+    given: Mapping[str, Given],
+    largest: int,
+    beside: Sequence[Record],
 ) -> None:
     layers = [layer for layers in shown.values() for layer in layers]
     size = sum(map(_least_bytes, layers))
@@ -178,13 +226,16 @@ def _check_size(
         for stack in record.stacks.values():
             size += sum(map(_least_bytes, stack))
     for name, held in shown.items():
-        size += sum(array.size for layer in held for array in quantities_of(layer, given[name]).values())
+        size += sum(
+            array.size for layer in held for array in quantities_of(layer, given[name]).values()
+        )
     if size > largest:
         fits = max(1, len(layers) * largest // size)
         raise PageError(
-            f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than {largest / 2**20:.0f} MiB are slow "
-            f"to open; choose about {fits} of its {len(layers)} layers with include_layers= (--include-layers), or a "
-            "shorter text; a widget, and headscope serve, send only what is looked at"
+            f"The page would hold {size / 2**20:,.0f} MiB of arrays, and more than "
+            f"{largest / 2**20:.0f} MiB are slow to open; choose about {fits} of its "
+            f"{len(layers)} layers with include_layers= (--include-layers), or a shorter text; a "
+            "widget, and headscope serve, send only what is looked at"
         )
 
 
@@ -196,24 +247,43 @@ def _least_bytes(layer: Layer) -> int:
 
 
 def _stack(
-    stack: Stack, layers: list[Layer], heads: list[int], *, given: Mapping[str, Given], chunks: Chunks
+    stack: Stack,
+    layers: list[Layer],
+    heads: list[int],
+    *,
+    given: Mapping[str, Given],
+    chunks: Chunks,
 ) -> PageStack:
     facts, room = text_facts(stack), ROOM // len(layers)
-    made = [made_layer(stack.name, layer, _own(layer, heads), chunks, facts=facts, room=room) for layer in layers]
+    made = [
+        made_layer(stack.name, layer, _own(layer, heads), chunks, facts=facts, room=room)
+        for layer in layers
+    ]
     thumbs = np.zeros((len(made), len(heads), *made[0].thumbs.shape[1:]), np.uint8)
     kinds = np.full((len(made), len(heads), len(COLUMNS)), np.nan, np.float32)
     for row, of_heads, layer in zip(thumbs, kinds, made, strict=True):
         row[: len(layer.thumbs)] = layer.thumbs
         of_heads[: len(layer.kinds)] = layer.kinds
     for layer, put in zip(layers, made, strict=True):
-        put_quantities(put.header, layer, _own(layer, heads), given[stack.name], stack=stack.name, chunks=chunks)
+        put_quantities(
+            put.header,
+            layer,
+            _own(layer, heads),
+            given[stack.name],
+            stack=stack.name,
+            chunks=chunks,
+        )
     shown = chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True)
     does = chunks.add(f"kinds/{stack.name}", kinds, KIND_AXES)
     return _described(stack, heads, [layer.header for layer in made], thumbs=shown, kinds=does)
 
 
-def later_stack(stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]) -> PageStack:
-    """A stack's part of the header of a page whose layers and thumbnails are made when it asks for them."""
+def later_stack(
+    stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]
+) -> PageStack:
+    """A stack's part of the header of a page whose layers and thumbnails are made when it asks for
+    them.
+    """
     sides = [min(MOST, len(side)) for side in (stack.query, stack.key)]
     made: list[PageLayer] = [
         layer_facts(stack.name, layer, _own(layer, heads), Chunks())
@@ -293,14 +363,18 @@ def page_tokens(tokens: Tokens) -> PageTokens:
         "segments": list(tokens.segments),
     }
     if tokens.places is not None:
-        found["areas"] = ["" if place is None else f"{place[0] + 1}/{place[1] + 1}" for place in tokens.places]
+        found["areas"] = [
+            "" if place is None else f"{place[0] + 1}/{place[1] + 1}" for place in tokens.places
+        ]
         found["runs"] = _runs(tokens)
         found["grids"] = [list(grid) for grid in tokens.grids]
     return found
 
 
 def _runs(tokens: Tokens) -> list[list[int]]:
-    """First and stop of the tokens that follow each other in one picture, with its number from 1 on, or in none."""
+    """First and stop of the tokens that follow each other in one picture, with its number from 1
+    on, or in none.
+    """
     pictures = [-1 if picture is None else picture for picture in tokens.pictures or ()]
     ends = [*(np.flatnonzero(np.diff(pictures)) + 1).tolist(), len(pictures)]
     return [

@@ -1,8 +1,8 @@
 """The arrays of one layer, in the form that is smallest.
 
-Where a page has room for queries and keys they travel, the neurons are shown from them, and the page recomputes the
-weights: that is nearer to the truth than a byte for each weight. In larger pages a layer travels as queries and keys
-or as bytes, whichever is smaller when compressed.
+Where a page has room for queries and keys they travel, the neurons are shown from them, and the
+page recomputes the weights: that is nearer to the truth than a byte for each weight. In larger
+pages a layer travels as queries and keys or as bytes, whichever is smaller when compressed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ from headscope.views._thumbs import max_pooled
 from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255
-"""Queries and keys that recompute a weight worse than a byte would hold it do not stand for the weights."""
+"""Queries and keys that recompute a weight worse than a byte would hold it do not stand for the
+weights.
+"""
 LARGEST_FLOAT16 = 2.0**15
 SURELY_SMALLER = 8
-"""Bytes of weights for each byte of queries and keys beyond which compressing both is not worth the time."""
+"""Bytes of weights for each byte of queries and keys beyond which compressing both is not worth the
+time.
+"""
 ROUNDING = 2e-6
 """What the browser's single precision may add to an error."""
 
@@ -39,7 +43,9 @@ class Chunks:
     found: dict[str, bytes] = field(default_factory=dict)
     _names: dict[tuple, str] = field(default_factory=dict)
 
-    def add(self, name: str, array: np.ndarray, axes: Iterable[str], *, sqrt: bool = False) -> PageArray:
+    def add(
+        self, name: str, array: np.ndarray, axes: Iterable[str], *, sqrt: bool = False
+    ) -> PageArray:
         """Keep an array's bytes under a name, and say where and how they are kept."""
         stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         data = stored.tobytes()
@@ -55,7 +61,10 @@ class Chunks:
 
     def add_pictures(self, name: str, pictures: Iterable[np.ndarray]) -> list[PageArray]:
         """Keep pictures, axes row, column, channel."""
-        return [self.add(f"{name}/{at}", picture, ("row", "column", "channel")) for at, picture in enumerate(pictures)]
+        return [
+            self.add(f"{name}/{at}", picture, ("row", "column", "channel"))
+            for at, picture in enumerate(pictures)
+        ]
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,9 @@ class HalfScores:
 
     @classmethod
     def of(cls, layer: Layer, heads: list[int], *, single: bool = False) -> HalfScores | None:
-        """All in single precision where that is wanted; None where the layer holds no queries and keys."""
+        """All in single precision where that is wanted; None where the layer holds no queries and
+        keys.
+        """
         if not layer.has("queries") or not layer.has("keys"):
             return None
         shorten = _single if single else _half
@@ -84,7 +95,9 @@ class HalfScores:
             keys=keys,
             scale=layer.scale * query_factor * key_factor,
             bias=bias,
-            sinks=np.asarray(_rows(layer, "sinks", heads), np.float64) if layer.has("sinks") else None,
+            sinks=np.asarray(_rows(layer, "sinks", heads), np.float64)
+            if layer.has("sinks")
+            else None,
         )
 
     @property
@@ -117,7 +130,9 @@ class HalfScores:
             bias=bias,
             visible=None if layer.visible.is_full else np.asarray(layer.visible, bool),
         )
-        return softmax_of(scores, None if self.sinks is None else self.sinks[position : position + 1])[0]
+        return softmax_of(
+            scores, None if self.sinks is None else self.sinks[position : position + 1]
+        )[0]
 
 
 @dataclass
@@ -143,7 +158,9 @@ class Bytes:
     def put(self, position: int, exact: Float[np.ndarray, "query key"]) -> None:
         """Set the weights of one head."""
         self.array[position] = quantise(exact)
-        self.error = max(self.error, float(np.abs(decoded(self.array[position]) - exact).max(initial=0)))
+        self.error = max(
+            self.error, float(np.abs(decoded(self.array[position]) - exact).max(initial=0))
+        )
 
     @property
     def packed(self) -> int:
@@ -160,7 +177,9 @@ class MadeLayer:
     kinds: Float[np.ndarray, "head column"]
 
 
-def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, facts: TextFacts, room: int) -> MadeLayer:
+def made_layer(
+    stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, facts: TextFacts, room: int
+) -> MadeLayer:
     """Put a layer into the chunks.
 
     Args:
@@ -174,7 +193,9 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, fa
     there = held_positions(layer, heads)
     half = HalfScores.of(layer, heads)
     fits = half is not None and half.size <= room
-    recomputes = half is not None and len(there) == len(heads)  # the rows of other heads would come out even, not empty
+    recomputes = half is not None and len(there) == len(
+        heads
+    )  # the rows of other heads would come out even, not empty
     stored = (
         None
         if half is not None and recomputes and (fits or _surely_smaller(half, layer))
@@ -192,9 +213,15 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, fa
         if stored is not None:
             stored.put(position, exact)
         if half is not None:
-            error = max(error, float(np.abs(half.weights(layer, position) - exact).max(initial=0)) + ROUNDING)
+            error = max(
+                error,
+                float(np.abs(half.weights(layer, position) - exact).max(initial=0)) + ROUNDING,
+            )
     recompute = (
-        half is not None and recomputes and error <= MOST_ERROR and (stored is None or half.packed < stored.packed)
+        half is not None
+        and recomputes
+        and error <= MOST_ERROR
+        and (stored is None or half.packed < stored.packed)
     )
     if not recompute and stored is None:
         stored = Bytes.of(layer, heads)
@@ -204,7 +231,9 @@ def made_layer(stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, fa
         header["scores"] = scores_part(name, layer, half, chunks, error=error)
     if not recompute and stored is not None:
         header["error"] = stored.error
-        header["weights"] = chunks.add(f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True)
+        header["weights"] = chunks.add(
+            f"weights/{name}", stored.array, (HEAD, QUERY, KEY), sqrt=True
+        )
     return MadeLayer(header, np.stack(thumbs), np.array(kinds, np.float32))
 
 
@@ -217,11 +246,15 @@ def _bias(layer: Layer, heads: list[int]) -> np.ndarray | None:
     """Of these heads, or the one that all heads share."""
     if not layer.has("bias"):
         return None
-    return layer.part("bias", [0]) if layer.shape_of("bias")[0] == 1 else _rows(layer, "bias", heads)
+    return (
+        layer.part("bias", [0]) if layer.shape_of("bias")[0] == 1 else _rows(layer, "bias", heads)
+    )
 
 
 def _rows(layer: Layer, name: str, numbers: list[int]) -> np.ndarray:
-    """An array of heads, or of key/value heads, of these numbers; zeros for those that the record does not hold."""
+    """An array of heads, or of key/value heads, of these numbers; zeros for those that the record
+    does not hold.
+    """
     held = layer.held_heads
     if held is None:
         return layer.part(name, numbers)
@@ -234,7 +267,9 @@ def _rows(layer: Layer, name: str, numbers: list[int]) -> np.ndarray:
 
 
 def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> PageLayer:
-    """A layer's part of the header without its weights and scores; its mask goes into the chunks."""
+    """A layer's part of the header without its weights and scores; its mask goes into the
+    chunks.
+    """
     header: PageLayer = {
         "layer": layer.layer,
         "kind": layer.kind,
@@ -253,7 +288,11 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
     if layer.rotary is not None:
         rotary = layer.rotary
         frequencies = rotary.frequencies.tolist()
-        header["rotary"] = {"frequencies": frequencies, "style": rotary.style, "start": rotary.start}
+        header["rotary"] = {
+            "frequencies": frequencies,
+            "style": rotary.style,
+            "start": rotary.start,
+        }
     return header
 
 
@@ -267,12 +306,18 @@ def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
         return None
     mask = layer.visible
     queries = np.repeat(np.arange(mask.shape[0], dtype=np.int32), np.diff(mask.firsts))
-    return chunks.add(f"visible/{stack}/{layer.layer}", np.column_stack([queries, mask.runs]), ("run", "bound"))
+    return chunks.add(
+        f"visible/{stack}/{layer.layer}", np.column_stack([queries, mask.runs]), ("run", "bound")
+    )
 
 
-def scores_part(name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, error: float) -> PageScores:
+def scores_part(
+    name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, error: float
+) -> PageScores:
     """All that scores follow from, in the chunks and in a layer's part of the header."""
-    bias_axes = (HEAD, "offset") if half.bias is not None and half.bias.ndim == 2 else (HEAD, QUERY, KEY)
+    bias_axes = (
+        (HEAD, "offset") if half.bias is not None and half.bias.ndim == 2 else (HEAD, QUERY, KEY)
+    )
     return {
         "queries": chunks.add(f"queries/{name}", half.queries, (HEAD, QUERY, FEATURE)),
         "keys": chunks.add(f"keys/{name}", half.keys, (KV_HEAD, KEY, FEATURE)),
@@ -285,10 +330,14 @@ def scores_part(name: str, layer: Layer, half: HalfScores, chunks: Chunks, *, er
 
 
 def _shared(layer: Layer, heads: list[int]) -> list[int]:
-    """The key heads of the chosen heads: each once where they are shared evenly, else one for each head."""
+    """The key heads of the chosen heads: each once where they are shared evenly, else one for each
+    head.
+    """
     shared = [head * layer.kv_heads // layer.heads for head in heads]
     once = list(dict.fromkeys(shared))
-    even = len(heads) % len(once) == 0 and shared == [once[i * len(once) // len(heads)] for i in range(len(heads))]
+    even = len(heads) % len(once) == 0 and shared == [
+        once[i * len(once) // len(heads)] for i in range(len(heads))
+    ]
     return once if even else shared
 
 
@@ -304,7 +353,9 @@ def _single(array: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _short(bias: np.ndarray, dense: type[np.floating]) -> np.ndarray:
-    """``[head offset]`` in full where only the distance of key and query counts, else ``[head query key]``."""
+    """``[head offset]`` in full where only the distance of key and query counts, else ``[head query
+    key]``.
+    """
     _, queries, keys = bias.shape
     line = np.concatenate([bias[:, :0:-1, 0], bias[:, 0, :]], axis=1).astype(np.float32)
     same = np.array_equal(_dense(line, (queries, keys)), bias)
@@ -319,7 +370,9 @@ def _dense(bias: np.ndarray, size: tuple[int, int]) -> Float[np.ndarray, "head q
 
 
 def _surely_smaller(half: HalfScores, layer: Layer) -> bool:
-    """Whether queries and keys are so much smaller than the weights that compressing both would tell nothing new."""
+    """Whether queries and keys are so much smaller than the weights that compressing both would
+    tell nothing new.
+    """
     queries, keys = layer.size
     return half.queries.shape[0] * queries * keys > SURELY_SMALLER * half.size
 

@@ -1,8 +1,9 @@
 """What a page can show beside weights and scores, with the same layout and the same selection.
 
-The weight is not all that a key does: its value may be long or short, residual connections and layers below take
-part. A quantity is one number for each query and key, per head or for all heads of a layer together. To have one more
-of them in every page, return it from `quantities_of`, and say in `KNOWN` what it is.
+The weight is not all that a key does: its value may be long or short, residual connections and
+layers below take part. A quantity is one number for each query and key, per head or for all heads
+of a layer together. To have one more of them in every page, return it from `quantities_of`, and say
+in `KNOWN` what it is.
 """
 
 from __future__ import annotations
@@ -35,20 +36,30 @@ CONTRIBUTION = "contribution"
 DIFFERENCE = "difference"
 OTHER = "other"
 KNOWN = {
-    CONTRIBUTION: Words("contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"),
+    CONTRIBUTION: Words(
+        "contribution", "weight × ‖f(x)‖: the length of the vector that a key adds through a head"
+    ),
     "contribution-heads": Words(
-        "contribution of all heads", "‖Σ a f(x)‖: the length of the vector that a key adds over all heads"
+        "contribution of all heads",
+        "‖Σ a f(x)‖: the length of the vector that a key adds over all heads",
     ),
     "contribution-residual": Words(
-        "contribution with residual", "length of what a token adds, the residual and a layer norm that follows included"
+        "contribution with residual",
+        "length of what a token adds, the residual and a layer norm that follows included",
     ),
-    "alti": Words("ALTI", "a token's share of the layer's output, by how near what it adds comes to the whole"),
+    "alti": Words(
+        "ALTI", "a token's share of the layer's output, by how near what it adds comes to the whole"
+    ),
     "rollout": Words(
-        "rollout", "part of each input token in what this layer passes on: the weights of all layers so far, multiplied"
+        "rollout",
+        "part of each input token in what this layer passes on: the weights of all layers so "
+        "far, multiplied",
     ),
     DIFFERENCE: Words("difference", "weight of this record less that of another"),
     "effect": Words(
-        "effect", "what the key adds to the Jensen-Shannon distance of this row from that of another record, in nats"
+        "effect",
+        "what the key adds to the Jensen-Shannon distance of this row from that of another "
+        "record, in nats",
     ),
     OTHER: Words("other weight", "weight of the record that this one is compared with"),
 }
@@ -64,14 +75,16 @@ CONTRIBUTIONS = {
     "contribution-residual": ("output", "residual"),
     "alti": ("alti",),
 }
-"""The maps of a layer's contributions that stand for a quantity: the first of them that is there."""
+"""The maps of a layer's contributions that stand for a quantity: the first of them that is
+there.
+"""
 
 
 def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
     """The further quantities of a layer, ``[query key]`` or ``[head query key]``.
 
-    What the record holds of the layer's contributions, and what a caller gave, which goes before. The one place where
-    more of them are plugged in.
+    What the record holds of the layer's contributions, and what a caller gave, which goes before.
+    The one place where more of them are plugged in.
 
     Args:
         layer: the layer.
@@ -83,25 +96,36 @@ def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
         first = next((array for array in maps if array is not None), None)
         if first is not None:
             found[name] = np.asarray(first, np.float64)
-    return found | {name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays}
+    return found | {
+        name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays
+    }
 
 
-def given_quantities(record: Record, wanted: Mapping[str, Any]) -> dict[str, dict[str, dict[int, np.ndarray]]]:
-    """The option ``quantities``, by stack, name and layer, all of it checked, and the rollout where norms were kept.
+def given_quantities(
+    record: Record, wanted: Mapping[str, Any]
+) -> dict[str, dict[str, dict[int, np.ndarray]]]:
+    """The option ``quantities``, by stack, name and layer, all of it checked, and the rollout where
+    norms were kept.
 
     Raises:
-        PageError: a name that cannot be one, a stack that there is not, or an array that does not fit its layer.
+        PageError: a name that cannot be one, a stack that there is not, or an array that does not
+            fit its layer.
     """
     found = {name: _rollout_of(stack) for name, stack in record.stacks.items()}
     for name, arrays in wanted.items():
         if not NAME.fullmatch(name) or name in BUILT_IN:
             raise PageError(
-                f"quantities={{{name!r}: ...}}: a name has small letters, digits and dashes, and is none of "
-                f"{', '.join(BUILT_IN)}"
+                f"quantities={{{name!r}: ...}}: a name has small letters, digits and dashes, and "
+                f"is none of {', '.join(BUILT_IN)}"
             )
-        kept = {stack: _checked(name, record[stack], of) for stack, of in _by_stack(record, name, arrays).items()}
+        kept = {
+            stack: _checked(name, record[stack], of)
+            for stack, of in _by_stack(record, name, arrays).items()
+        }
         if len({array.ndim for of in kept.values() for array in of.values()}) > 1:
-            raise PageError(f"quantities={{{name!r}: ...}}: give all layers with heads, or all without")
+            raise PageError(
+                f"quantities={{{name!r}: ...}}: give all layers with heads, or all without"
+            )
         for stack, of in kept.items():
             found[stack][name] = of
     return found
@@ -110,7 +134,9 @@ def given_quantities(record: Record, wanted: Mapping[str, Any]) -> dict[str, dic
 def put_quantities(
     header: PageLayer, layer: Layer, heads: list[int], given: Given, *, stack: str, chunks: Chunks
 ) -> None:
-    """Put a layer's value norms and further quantities into the chunks, and name them in its header."""
+    """Put a layer's value norms and further quantities into the chunks, and name them in its
+    header.
+    """
     put_norms(header, layer, heads, stack=stack, chunks=chunks)
     place = f"{stack}/{layer.layer}"
     for name, stored in stored_quantities(layer, heads, given, place=place).items():
@@ -119,11 +145,15 @@ def put_quantities(
         header.setdefault("quantities", {})[name] = {**facts, "chunk": kept}
 
 
-def put_norms(header: PageLayer, layer: Layer, heads: list[int], *, stack: str, chunks: Chunks) -> None:
+def put_norms(
+    header: PageLayer, layer: Layer, heads: list[int], *, stack: str, chunks: Chunks
+) -> None:
     """Put a layer's value norms into the chunks, where it has some, and name them in its header."""
     if layer.has("value_norms"):
         chosen = layer.part("value_norms", heads).astype(np.float32)
-        header["value_norms"] = chunks.add(f"value_norms/{stack}/{layer.layer}", chosen, (HEAD, KEY))
+        header["value_norms"] = chunks.add(
+            f"value_norms/{stack}/{layer.layer}", chosen, (HEAD, KEY)
+        )
 
 
 def further_quantities(
@@ -138,7 +168,8 @@ def further_quantities(
         layers: those that the page holds, by stack.
         heads: the numbers of the heads that it holds, by stack.
         given: what came with the call, by `given_quantities`.
-        words: what quantities are called here, where they are called otherwise than in `KNOWN`; weights too.
+        words: what quantities are called here, where they are called otherwise than in `KNOWN`;
+            weights too.
 
     Raises:
         PageError: a quantity with what is no finite number.
@@ -147,7 +178,9 @@ def further_quantities(
     for name, of in layers.items():
         for layer in of:
             own = [head for head in heads[name] if head < layer.heads]
-            for quantity, stored in stored_quantities(layer, own, given[name], place=f"{name}/{layer.layer}").items():
+            for quantity, stored in stored_quantities(
+                layer, own, given[name], place=f"{name}/{layer.layer}"
+            ).items():
                 found.setdefault(quantity, []).append((stored.signed, stored.array.ndim))
             if layer.has("value_norms"):
                 found.setdefault(CONTRIBUTION, [])
@@ -186,7 +219,8 @@ def check_quantity(wanted: str, held: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Stored:
-    """A quantity as it travels: one byte a number, on a square-root scale that ends at the largest size.
+    """A quantity as it travels: one byte a number, on a square-root scale that ends at the largest
+    size.
 
     Args:
         array: ``[query key]``, or ``[head query key]`` of the heads that the page holds; finite.
@@ -217,7 +251,8 @@ class Stored:
         """What the header says of it.
 
         Args:
-            place: NAME/STACK/LAYER; begins the chunk's name with a word that no other chunk begins with.
+            place: NAME/STACK/LAYER; begins the chunk's name with a word that no other chunk begins
+                with.
         """
         return {
             "chunk": f"quantity-{place}",
@@ -229,7 +264,9 @@ class Stored:
         }
 
 
-def stored_quantities(layer: Layer, heads: Sequence[int], given: Given, *, place: str) -> dict[str, Stored]:
+def stored_quantities(
+    layer: Layer, heads: Sequence[int], given: Given, *, place: str
+) -> dict[str, Stored]:
     """The further quantities of some heads of a layer, by name.
 
     Raises:
@@ -238,7 +275,10 @@ def stored_quantities(layer: Layer, heads: Sequence[int], given: Given, *, place
     found = {}
     for name, array in quantities_of(layer, given).items():
         if not np.isfinite(array).all():
-            raise PageError(f"{name}/{place} holds what is no finite number; the record is damaged, capture it again")
+            raise PageError(
+                f"{name}/{place} holds what is no finite number; the record is damaged, capture "
+                "it again"
+            )
         found[name] = Stored(of_heads(array, heads), both=name == DIFFERENCE)
     return found
 
@@ -248,7 +288,9 @@ def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:
     return array if array.ndim == 2 or len(heads) == len(array) else array[list(heads)]
 
 
-def _described(name: str, arrays: Sequence[tuple[bool, int]], words: Mapping[str, Words]) -> PageQuantity:
+def _described(
+    name: str, arrays: Sequence[tuple[bool, int]], words: Mapping[str, Words]
+) -> PageQuantity:
     found = words.get(name) or KNOWN.get(name, Words(name, "as it was given"))
     return {
         "name": name,
@@ -260,7 +302,9 @@ def _described(name: str, arrays: Sequence[tuple[bool, int]], words: Mapping[str
 
 
 def _rollout_of(stack: Stack) -> dict[str, dict[int, np.ndarray]]:
-    """Attention rollout, where what tokens add was kept of every layer and layers follow on each other."""
+    """Attention rollout, where what tokens add was kept of every layer and layers follow on each
+    other.
+    """
     numbers = [layer.layer for layer in stack]
     followed = numbers == list(range(len(numbers))) and stack.query == stack.key
     if not (followed and all(layer.contributions is not None for layer in stack)):
@@ -288,7 +332,8 @@ def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:
 def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray]:
     if len(layers) != len(stack.layers):
         raise PageError(
-            f"quantities={{{name!r}: ...}} has {len(layers)} layers, and stack {stack.name!r} has {len(stack.layers)}"
+            f"quantities={{{name!r}: ...}} has {len(layers)} layers, and stack {stack.name!r} has "
+            f"{len(stack.layers)}"
         )
     found = {}
     for layer, array in zip(stack.layers, layers, strict=True):
@@ -298,10 +343,12 @@ def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray]
         sizes = (layer.size, (layer.heads, *layer.size))
         if numbers.shape not in sizes or not np.isfinite(numbers).all():
             raise PageError(
-                f"quantities={{{name!r}: ...}} of layer {layer.layer} has shape {numbers.shape}; wanted are finite "
-                f"numbers [query key] {sizes[0]} or [head query key] {sizes[1]}"
+                f"quantities={{{name!r}: ...}} of layer {layer.layer} has shape {numbers.shape}; "
+                f"wanted are finite numbers [query key] {sizes[0]} or [head query key] {sizes[1]}"
             )
         if name == CONTRIBUTION and numbers.ndim == 2:
-            raise PageError(f"{name} is per head, [head query key]; name a map for all heads {name}-heads")
+            raise PageError(
+                f"{name} is per head, [head query key]; name a map for all heads {name}-heads"
+            )
         found[layer.layer] = numbers
     return found

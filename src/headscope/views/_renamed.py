@@ -27,4 +27,8 @@ def renamed(options: Mapping[str, Any], stacklevel: int = 3) -> dict[str, Any]:
             stacklevel=stacklevel,
         )
     # Where both names are given the new one counts.
-    return {NOW.get(name, name): value for name, value in options.items() if NOW.get(name) not in options}
+    return {
+        NOW.get(name, name): value
+        for name, value in options.items()
+        if NOW.get(name) not in options
+    }

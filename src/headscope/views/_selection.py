@@ -16,16 +16,21 @@ from headscope.views._tray import checked_tray
 from headscope.views.contract import Page, PageSelection, PageStack
 
 
-def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str, Any]) -> PageSelection:
+def changed_selection(
+    header: Page, now: Mapping[str, Any], changes: Mapping[str, Any]
+) -> PageSelection:
     """What is shown after a change, all of it checked.
 
     Args:
         header: what the view holds.
-        now: what is shown; another stack takes its pinned tokens away, and its layer where it has none of this number.
-        changes: options of `headscope.views.view`; None stands for all heads, and for the usual percentage.
+        now: what is shown; another stack takes its pinned tokens away, and its layer where it has
+            none of this number.
+        changes: options of `headscope.views.view`; None stands for all heads, and for the usual
+            percentage.
 
     Raises:
-        PageError: an option that there is not or that cannot change, or a value that the view does not hold.
+        PageError: an option that there is not or that cannot change, or a value that the view does
+            not hold.
     """
     changes = renamed(changes, stacklevel=4)
     check_options({name: value for name, value in changes.items() if value is not None})
@@ -33,12 +38,22 @@ def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str
         changes["heads"] = [changes.pop("head")]
     fixed = set(changes) - set(PageSelection.__annotations__)
     if fixed:
-        raise PageError(f"{', '.join(sorted(fixed))} cannot change while a view is shown; make another view")
+        raise PageError(
+            f"{', '.join(sorted(fixed))} cannot change while a view is shown; make another view"
+        )
     stack = _stack(header, changes.get("stack", now["stack"]))
     layers = [layer["layer"] for layer in stack["layers"]]
     if stack["name"] != now["stack"]:
         fits = now["layer"] if now["layer"] in layers else layers[0]
-        now = {**now, "stack": stack["name"], "layer": fits, "heads": None, "query": [], "key": [], "mean_layers": []}
+        now = {
+            **now,
+            "stack": stack["name"],
+            "layer": fits,
+            "heads": None,
+            "query": [],
+            "key": [],
+            "mean_layers": [],
+        }
     found: dict[str, Any] = {**now, **changes}
     names = quantity_names(header["stacks"], header.get("quantities", []))
     check_quantity(found["quantity"], names)
@@ -51,8 +66,14 @@ def changed_selection(header: Page, now: Mapping[str, Any], changes: Mapping[str
     for name, side in (("query", stack["query"]), ("key", stack["key"])):
         words = (side["labels"], side["continues"])
         found[name] = token_positions(name, found[name], side["pieces"], words)
-    for name, held in (("query", stack["query"]), ("key", stack["key"]), ("heads", stack["head_numbers"])):
-        found[name] = _numbers(name, found[name], held if isinstance(held, list) else range(len(held["pieces"])))
+    for name, held in (
+        ("query", stack["query"]),
+        ("key", stack["key"]),
+        ("heads", stack["head_numbers"]),
+    ):
+        found[name] = _numbers(
+            name, found[name], held if isinstance(held, list) else range(len(held["pieces"]))
+        )
     selection = cast(PageSelection, found)
     check_choice(selection, header.get("evidence"))
     return selection

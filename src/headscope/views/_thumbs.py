@@ -9,8 +9,11 @@ MOST = 48
 """Rows and columns of a thumbnail."""
 
 
-def max_pooled(weights: Float[np.ndarray, "query key"], most: int = MOST) -> Float[np.ndarray, "query_block key_block"]:
-    """The largest weight of each block, so that a single strong weight is seen however many tokens there are.
+def max_pooled(
+    weights: Float[np.ndarray, "query key"], most: int = MOST
+) -> Float[np.ndarray, "query_block key_block"]:
+    """The largest weight of each block, so that a single strong weight is seen however many tokens
+    there are.
 
     Blocks are as even as they can be; a side of up to ``most`` tokens stays as it is.
     """

@@ -13,8 +13,8 @@ Words = tuple[Sequence[str], Sequence[bool]]
 def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words) -> list[int]:
     """Positions of tokens that were given by position or by word.
 
-    A word is a token as it is shown or as the tokenizer calls it, or several that are shown as one word, then all of
-    these; capitals count only where both spellings are there.
+    A word is a token as it is shown or as the tokenizer calls it, or several that are shown as one
+    word, then all of these; capitals count only where both spellings are there.
 
     Args:
         side: ``"query"`` or ``"key"``, for messages.
@@ -34,9 +34,15 @@ def token_positions(side: str, wanted: Any, pieces: Sequence[str], words: Words)
 
 def _places(side: str, word: str, pieces: Sequence[str], words: Words) -> list[int]:
     labels, continues = words
-    spellings = [[*dict.fromkeys((label.strip(), piece))] for label, piece in zip(labels, pieces, strict=True)]
+    spellings = [
+        [*dict.fromkeys((label.strip(), piece))]
+        for label, piece in zip(labels, pieces, strict=True)
+    ]
     runs = [[place] for place in range(len(labels))] + _whole_words(continues)
-    names = [spellings[run[0]] if len(run) == 1 else ["".join(labels[at].strip() for at in run)] for run in runs]
+    names = [
+        spellings[run[0]] if len(run) == 1 else ["".join(labels[at].strip() for at in run)]
+        for run in runs
+    ]
     for same in (str, str.casefold):
         places = [run for run, own in zip(runs, names, strict=True) if same(word) in map(same, own)]
         if len(places) == 1:
@@ -46,7 +52,9 @@ def _places(side: str, word: str, pieces: Sequence[str], words: Words) -> list[i
             raise PageError(f"{side}={word!r} stands at {listed}; give one of these positions")
     shown = ", ".join(repr(label) for label in dict.fromkeys(labels[:40]))
     more = " ..." if len(labels) > 40 else ""
-    raise PageError(f"{side}={word!r}: there is no such token; there are {shown}{more}, or positions from 0")
+    raise PageError(
+        f"{side}={word!r}: there is no such token; there are {shown}{more}, or positions from 0"
+    )
 
 
 def _whole_words(continues: Sequence[bool]) -> list[list[int]]:

@@ -1,4 +1,6 @@
-"""The compare tray: up to six pictures beside each other, each written as one line such as ``2-0 query=3``."""
+"""The compare tray: up to six pictures beside each other, each written as one line such as ``2-0
+query=3``.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +35,37 @@ USUAL: Mapping[str, Any] = {
 """What a line leaves out."""
 SWITCHES = {"0": False, "1": True, "False": False, "True": True}
 PLACE = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
-FORM = 'write layer and heads, and what else is chosen: "2-0", "2-0,3", "7-3 query=store", "2 view=matrix"'
+FORM = (
+    'write layer and heads, and what else is chosen: "2-0", "2-0,3", "7-3 query=store", '
+    '"2 view=matrix"'
+)
 
 
 def parse_entries(given: Any) -> list[dict[str, Any]]:
     """The pictures of a tray as options of a view, each with its ``layer``.
 
     Args:
-        given: lines such as ``"2-0 query=3"``, or mappings of options such as ``{"layer": 2, "head": 0}``.
+        given: lines such as ``"2-0 query=3"``, or mappings of options such as ``{"layer": 2,
+            "head": 0}``.
 
     Raises:
-        PageError: where one is neither, or names what a picture has not, or where there are too many.
+        PageError: where one is neither, or names what a picture has not, or where there are too
+            many.
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
         raise PageError(f"tray must be a list of pictures, not {given!r}; {FORM}")
     if len(given) > MOST:
         raise PageError(f"tray has {len(given)} pictures, and a row holds {MOST}; leave some out")
-    return [_from_line(entry) if isinstance(entry, str) else _from_mapping(entry) for entry in given]
+    return [
+        _from_line(entry) if isinstance(entry, str) else _from_mapping(entry) for entry in given
+    ]
 
 
 def checked_tray(
-    given: Any, stacks: Sequence[PageStack], quantities: Sequence[str], beside: Mapping[str, Held] | None = None
+    given: Any,
+    stacks: Sequence[PageStack],
+    quantities: Sequence[str],
+    beside: Mapping[str, Held] | None = None,
 ) -> list[str]:
     """The lines of a tray as a page keeps them: positions in place of words, nothing twice.
 
@@ -127,7 +139,9 @@ def _value(name: str, text: str, line: str) -> Any:
         return SWITCHES[text]
     if name == "top_percent":
         if not text.isdecimal():
-            raise PageError(f"top_percent={text} in tray={line!r} must be a whole number from 1 to 100")
+            raise PageError(
+                f"top_percent={text} in tray={line!r} must be a whole number from 1 to 100"
+            )
         return int(text)
     return text
 
@@ -135,15 +149,21 @@ def _value(name: str, text: str, line: str) -> Any:
 def _from_mapping(given: Any) -> dict[str, Any]:
     known = ("layer", "head", "heads", *USUAL)
     if not isinstance(given, Mapping) or "layer" not in given:
-        raise PageError(f"tray has {given!r}, which names no layer; {FORM}, or give a dict with layer and head")
+        raise PageError(
+            f"tray has {given!r}, which names no layer; {FORM}, or give a dict with layer and head"
+        )
     for name in given:
         if name not in known:
-            raise PageError(f"A picture of the tray has no option {name!r}; there are {', '.join(known)}")
+            raise PageError(
+                f"A picture of the tray has no option {name!r}; there are {', '.join(known)}"
+            )
     entry = {name: value for name, value in given.items() if value is not None and name != "head"}
     if given.get("head") is not None:
         entry["heads"] = [given["head"]]
     for name in ("query", "key"):
-        if name in entry and (isinstance(entry[name], str) or not isinstance(entry[name], Sequence)):
+        if name in entry and (
+            isinstance(entry[name], str) or not isinstance(entry[name], Sequence)
+        ):
             entry[name] = [entry[name]]
     return entry
 
@@ -159,7 +179,9 @@ def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequen
         _place("head", head, stack["head_numbers"])
     found = dict(entry, stack=None if stack["name"] == names[0] else stack["name"])
     for name, side in (("query", stack["query"]), ("key", stack["key"])):
-        places = token_positions(name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"]))
+        places = token_positions(
+            name, entry.get(name, ()), side["pieces"], (side["labels"], side["continues"])
+        )
         for place in places:
             _place(name, place, range(len(side["pieces"])))
         found[name] = sorted(set(places))

@@ -1,4 +1,6 @@
-"""The live widget: one view whose selection Python reads and sets, and whose data travels when it is needed."""
+"""The live widget: one view whose selection Python reads and sets, and whose data travels when it
+is needed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from headscope.views.opening import View
 
     class AnyWidget(traitlets.HasTraits):
-        """What a reader of `anywidget.AnyWidget` needs of it, with types: ipywidgets below it has none."""
+        """What a reader of `anywidget.AnyWidget` needs of it, with types: ipywidgets below it has
+        none.
+        """
 
         layout: Any
         """Its size on the page; see ipywidgets."""
@@ -42,8 +46,9 @@ else:
 class ViewWidget(AnyWidget):
     """A view that a running notebook and Python share. Made by `View.widget`.
 
-    ``selection`` is what the view shows, as a dictionary of the options of `view`; setting it changes the view, and
-    what the reader chooses can be read from it. ``widget.observe(function, "selection")`` calls back on changes.
+    ``selection`` is what the view shows, as a dictionary of the options of `view`; setting it
+    changes the view, and what the reader chooses can be read from it. ``widget.observe(function,
+    "selection")`` calls back on changes.
 
     Args:
         shown: what the widget shows.
@@ -56,17 +61,21 @@ class ViewWidget(AnyWidget):
         self._shown = shown
         self._given = OnDemand(shown.record, shown.options)
         header = self._given.header
-        super().__init__(_esm=_html.bundle("live.js"), _header=dict(header), selection=dict(header["selection"]))
+        super().__init__(
+            _esm=_html.bundle("live.js"), _header=dict(header), selection=dict(header["selection"])
+        )
         self.on_msg(self._answer)
 
     def select(self, **changes: Unpack[PageOptions]) -> None:
         """Change what is shown; everything else stays.
 
         Args:
-            **changes: options of `view` that can change while it is shown, such as ``layer=2, head=0``.
+            **changes: options of `view` that can change while it is shown, such as ``layer=2,
+                head=0``.
 
         Raises:
-            PageError: an option that there is not or that cannot change, or a value that the view does not hold.
+            PageError: an option that there is not or that cannot change, or a value that the view
+                does not hold.
         """
         self.selection = dict(changed_selection(self._given.header, self.selection, changes))
 

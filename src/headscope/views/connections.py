@@ -1,7 +1,7 @@
 """How many connections the server holds, and how long each may take to say what it wants.
 
-Anyone on the machine can connect to a loopback address, token or not. Without limits, connections that never finish
-their request would use up the descriptors of the process.
+Anyone on the machine can connect to a loopback address, token or not. Without limits, connections
+that never finish their request would use up the descriptors of the process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class LimitedProtocol(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Take the connection; where there are too many, the one that has waited longest for its request goes."""
+        """Take the connection; where there are too many, the one that has waited longest for its
+        request goes.
+        """
         super().connection_made(transport)
         self._make_room()
         self._set_deadline()

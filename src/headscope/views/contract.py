@@ -1,8 +1,8 @@
 """The contract between Python and the viewer: what a page says about itself, as JSON.
 
-Declared here once; ``frontend/src/contract`` holds the JSON schema and the TypeScript types generated from it
-(``make contract``), and a test on each side fails when they drift. Arrays are not part of the JSON: each
-`PageArray` names a chunk of gzipped bytes that travels beside it.
+Declared here once; ``frontend/src/contract`` holds the JSON schema and the TypeScript types
+generated from it (``make contract``), and a test on each side fails when they drift. Arrays are not
+part of the JSON: each `PageArray` names a chunk of gzipped bytes that travels beside it.
 
 Format 2. Additions keep the number, changes of meaning raise it.
 """
@@ -15,7 +15,9 @@ from typing_extensions import TypedDict
 
 PAGE_FORMAT = 2
 
-ViewName = Literal["overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"]
+ViewName = Literal[
+    "overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"
+]
 Quantity = str
 """weight, score, or the name of one of the page's further quantities."""
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
@@ -39,8 +41,9 @@ class PageArray(TypedDict):
     shape: list[int]
     dtype: Dtype
     encoding: Literal["plain", "sqrt", "signed"]
-    """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2, signed means
-    c * |c| for c = (b - 128) / 127."""
+    """How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2,
+    signed means c * |c| for c = (b - 128) / 127.
+    """
     most: NotRequired[float]
     """What the value is then multiplied by; 1 where it is absent."""
     split: NotRequired[bool]
@@ -63,10 +66,13 @@ class PageTokens(TypedDict):
     written: NotRequired[int]
     """The first token that the model wrote itself; all before it were given."""
     areas: NotRequired[list[str]]
-    """Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty for other tokens."""
+    """Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty
+    for other tokens.
+    """
     runs: NotRequired[list[list[int]]]
-    """First and stop of the tokens in one picture, or in none; a third number is that of the picture, from 1. Beside
-    ``areas``."""
+    """First and stop of the tokens in one picture, or in none; a third number is that of the
+    picture, from 1. Beside ``areas``.
+    """
     grids: NotRequired[list[list[int]]]
     """Rows and columns of the patches of each picture. Beside ``areas``."""
 
@@ -74,7 +80,8 @@ class PageTokens(TypedDict):
 class PageScores(TypedDict):
     """All that scores and weights are recomputed from.
 
-    ``weights = softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the sink.
+    ``weights = softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the
+    sink.
     """
 
     queries: PageArray
@@ -83,14 +90,19 @@ class PageScores(TypedDict):
     """Axes kv_head, key, feature; positions are applied. Heads share them evenly, in order."""
     scale: float
     soft_cap: float | None
-    """None for none; else scores become soft_cap * tanh(score / soft_cap) before the bias is added."""
+    """None for none; else scores become soft_cap * tanh(score / soft_cap) before the bias is
+    added.
+    """
     bias: PageArray | None
-    """Axes head, query, key, or head, offset where only key - query counts: offset 0 is the last query's first key.
-    One head stands for all."""
+    """Axes head, query, key, or head, offset where only key - query counts: offset 0 is the last
+    query's first key. One head stands for all.
+    """
     sinks: list[float] | None
     """For each head one more logit of the softmax that belongs to no token."""
     error: float
-    """Largest absolute difference between a weight recomputed from these arrays and the exact one."""
+    """Largest absolute difference between a weight recomputed from these arrays and the exact
+    one.
+    """
 
 
 class PageRotary(TypedDict):
@@ -99,7 +111,9 @@ class PageRotary(TypedDict):
     frequencies: list[float]
     """Radians by which one token turns each pair of features."""
     style: Literal["halves", "neighbours"]
-    """neighbours where features 2i and 2i + 1 are a pair, halves where i and i + len(frequencies) are."""
+    """neighbours where features 2i and 2i + 1 are a pair, halves where i and i + len(frequencies)
+    are.
+    """
     start: int
     """The first feature that is turned; pairs are counted from it."""
 
@@ -110,18 +124,24 @@ class PageLayer(TypedDict):
     layer: int
     """Number of the layer in the model, from 0."""
     later: NotRequired[bool]
-    """True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is all of this as JSON,
-    and row-QUANTITY/STACK/LAYER/QUERY what a query has with every key, axes head, key, in single precision."""
+    """True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is
+    all of this as JSON, and row-QUANTITY/STACK/LAYER/QUERY what a query has with every key, axes
+    head, key, in single precision.
+    """
     has: NotRequired[list[str]]
     """Of a layer that is prepared later: the quantities that it will have, beside weights."""
     kind: str
     """full, causal, sliding ...: what a query may look at."""
     held: NotRequired[list[int]]
-    """Positions among the page's heads of those that were captured, where others were not: of these everything is 0."""
+    """Positions among the page's heads of those that were captured, where others were not: of these
+    everything is 0.
+    """
     kv_heads: int
     """Fewer than heads where heads share their keys and values."""
     visible: PageArray | None
-    """Axes run, bound: a query, its first visible key and the end; None where every key is visible to all."""
+    """Axes run, bound: a query, its first visible key and the end; None where every key is visible
+    to all.
+    """
     weights: PageArray | None
     """Axes head, query, key; None where weights are recomputed from the scores."""
     scores: PageScores | None
@@ -135,10 +155,13 @@ class PageLayer(TypedDict):
     not_kept: NotRequired[float]
     """Mean share of a row's weight that was cut before headscope saw it, where rows were cut."""
     value_norms: NotRequired[PageArray]
-    """Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
-    From it the page works out the quantity contribution: weight times value norm."""
+    """Axes head, key: the length of what each key's value adds to the output when it has all of a
+    head's weight. From it the page works out the quantity contribution: weight times value norm.
+    """
     quantities: NotRequired[dict[str, PageArray]]
-    """Further quantities of this layer by name; axes head, query, key, or query, key for all heads together."""
+    """Further quantities of this layer by name; axes head, query, key, or query, key for all heads
+    together.
+    """
 
 
 class PageAbsent(TypedDict):
@@ -150,7 +173,9 @@ class PageAbsent(TypedDict):
 
 
 class PageMoved(TypedDict):
-    """How far heads are from what they are compared with; every list has a row for each layer of the stack."""
+    """How far heads are from what they are compared with; every list has a row for each layer of
+    the stack.
+    """
 
     label: str
     """What the values are, with their unit."""
@@ -168,7 +193,17 @@ KindName = Literal["next", "previous", "same", "own", "near", "broad", "resting"
 """What a head does on the shown text; in the order in which they are listed."""
 HeadOrder = Literal["layer", "kind", "sharpness"]
 HeadMeasure = Literal[
-    "kind", "sharpness", "next", "previous", "itself", "same", "special", "top", "own", "near", "keys"
+    "kind",
+    "sharpness",
+    "next",
+    "previous",
+    "itself",
+    "same",
+    "special",
+    "top",
+    "own",
+    "near",
+    "keys",
 ]
 Pinned = Literal["mean", "sum"]
 Layout = Literal["auto", "columns", "rows"]
@@ -180,7 +215,9 @@ class PageKinds(TypedDict):
     kinds: list[KindName]
     """All that there are; a head's ``kind`` is a place among them."""
     columns: list[str]
-    """Names of the numbers of a head: its ten numbers, the places and links that a sentence names, kind and score."""
+    """Names of the numbers of a head: its ten numbers, the places and links that a sentence names,
+    kind and score.
+    """
     values: PageArray
     """Axes layer, head, column; NaN where a number has no meaning."""
     causal: bool
@@ -188,18 +225,24 @@ class PageKinds(TypedDict):
 
 
 class PageStack(TypedDict):
-    """Layers that share their tokens: the only stack, or the encoder, the decoder, cross-attention."""
+    """Layers that share their tokens: the only stack, or the encoder, the decoder,
+    cross-attention.
+    """
 
     name: str
     """self, encoder, decoder, cross ..."""
     heads: int
     head_numbers: list[int]
-    """The number of each head in the model; they differ from 0, 1, 2 ... where the page holds some heads only."""
+    """The number of each head in the model; they differ from 0, 1, 2 ... where the page holds some
+    heads only.
+    """
     query: PageTokens
     key: PageTokens
     layers: list[PageLayer]
     absent: NotRequired[list[PageAbsent]]
-    """Layers of the model without attention, or whose attention is not known; absent where there is none."""
+    """Layers of the model without attention, or whose attention is not known; absent where there is
+    none.
+    """
     thumbs: PageArray
     """Axes layer, head, query, key: the largest weight of each block of the matrix."""
     kinds: NotRequired[PageKinds]
@@ -245,7 +288,9 @@ class PageSelection(TypedDict):
     pinned: Pinned
     """Whether several pinned tokens are shown by the mean or by the sum of what they have."""
     words: bool
-    """Pieces of a word are joined: summed over the word that is looked at, mean over the word that looks."""
+    """Pieces of a word are joined: summed over the word that is looked at, mean over the word that
+    looks.
+    """
     mean_layers: list[int]
     """Layers of which the mean is shown beside ``layer``; empty for that layer alone."""
     quantity: Quantity
@@ -258,22 +303,29 @@ class PageSelection(TypedDict):
     top_percent: int | None
     """Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn."""
     order: HeadOrder
-    """How the overview orders heads: by layer and number, by kind, or by the largest weight of a row."""
+    """How the overview orders heads: by layer and number, by kind, or by the largest weight of a
+    row.
+    """
     kind: KindName | None
     """Kind whose heads stand out in the overview; None for all."""
     measure: HeadMeasure
     """What a head is coloured by where it is too small for a matrix."""
     layout: Layout
-    """Whether the tokens of the head view stand in two columns or in two rows; auto takes rows for Chinese and
-    Japanese."""
+    """Whether the tokens of the head view stand in two columns or in two rows; auto takes rows for
+    Chinese and Japanese.
+    """
     label: str | None
     """Pattern whose heads stand out among the labels; None for all patterns."""
     min_score: int
     """Percent that the score of a label must reach for its head to stand out."""
     sort: str | None
-    """Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads."""
+    """Measure by which the model view sorts heads, with - before it for the lowest first; None for
+    layers and heads.
+    """
     x: str | None
-    """Measure of the scatter, from left to right; "map" for the map of heads, None for the usual one."""
+    """Measure of the scatter, from left to right; "map" for the map of heads, None for the usual
+    one.
+    """
     y: str | None
     """Measure of the scatter, from bottom to top."""
     tiles: TileStyle
@@ -281,11 +333,15 @@ class PageSelection(TypedDict):
     direction: TextDirection
     """Whether the text view shows what tokens receive or what they give."""
     neurons: NeuronOrder
-    """How the neuron view orders neurons: as in the model, by what they add, in frequency pairs; or hides them."""
+    """How the neuron view orders neurons: as in the model, by what they add, in frequency pairs; or
+    hides them.
+    """
     vector: NeuronVector
     """Which numbers of a pair the neuron view enlarges, or none of them."""
     zoom: list[float] | None
-    """Part of the matrix that is seen: its first query and first key, and how many keys; None for all of it."""
+    """Part of the matrix that is seen: its first query and first key, and how many keys; None for
+    all of it.
+    """
     stretch: bool
     """The colours of the matrix end at its largest weight, and not at 1."""
     per_head: bool
@@ -295,8 +351,9 @@ class PageSelection(TypedDict):
     link_words: LinkWords
     """Words of the list of gold links: all, those whose link is hit, or missed."""
     tray: list[str]
-    """Pictures that view compare shows beside each other, six at most: layer and heads, and what is not as usual, such
-    as ``2-0 view=matrix query=3``."""
+    """Pictures that view compare shows beside each other, six at most: layer and heads, and what is
+    not as usual, such as ``2-0 view=matrix query=3``.
+    """
     linked: bool
     """Pointing at a token of one of them points at it in all that have the same tokens."""
     theme: Theme
@@ -332,7 +389,9 @@ class PageMap(TypedDict):
     stress: float
     """How badly the points keep the distances: 0 exactly, above 0.2 a map is held to be poor."""
     queries: int
-    """Rows of the shown text that the distances were taken from; 0 where they are of other texts."""
+    """Rows of the shown text that the distances were taken from; 0 where they are of other
+    texts.
+    """
     texts: int
     """How many other texts the distances are the mean of; 0 where they are of the shown text."""
 
@@ -361,7 +420,9 @@ class PageShown(TypedDict):
 
 
 class PageEvidence(TypedDict):
-    """What kinds of heads there are, and how sure that is: measured over texts, of which the page shows one at most."""
+    """What kinds of heads there are, and how sure that is: measured over texts, of which the page
+    shows one at most.
+    """
 
     stack: str
     """The stack whose heads were measured."""
@@ -380,9 +441,13 @@ class PageEvidence(TypedDict):
     """What keeps anything from being told; empty where nothing does."""
     patterns: list[PagePattern]
     status: PageArray
-    """Axes pattern, layer, head: 0 for no label, 1 for a candidate, on one or too few texts, 2 for one that holds."""
+    """Axes pattern, layer, head: 0 for no label, 1 for a candidate, on one or too few texts, 2 for
+    one that holds.
+    """
     numbers: PageArray
-    """Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts; NaN where unknown."""
+    """Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts;
+    NaN where unknown.
+    """
     measures: list[PageMeasure]
     values: PageArray
     """Axes measure, layer, head: means over texts; NaN where unknown."""
@@ -395,7 +460,9 @@ class PageEvidence(TypedDict):
 
 
 class PageWord(TypedDict):
-    """A word that gold links are told of, or that could have been chosen in place of one that is."""
+    """A word that gold links are told of, or that could have been chosen in place of one that
+    is.
+    """
 
     label: str
     tokens: list[int]
@@ -436,8 +503,8 @@ class PageCandidate(TypedDict):
 class PageGeneration(TypedDict):
     """How the model wrote the text itself; every list has one entry for each token written.
 
-    Of the model's own distribution, before temperature, top-p or anything else changed it. The last token was never
-    read, so that no query and no key stands for it.
+    Of the model's own distribution, before temperature, top-p or anything else changed it. The last
+    token was never read, so that no query and no key stands for it.
     """
 
     stack: str
@@ -466,7 +533,9 @@ class Page(TypedDict):
     """Largest difference between what was recomputed and the model's own; None for bare arrays."""
     stacks: list[PageStack]
     quantities: NotRequired[list[PageQuantity]]
-    """All that some layer has beside weights and scores; weights too, where they are called otherwise."""
+    """All that some layer has beside weights and scores; weights too, where they are called
+    otherwise.
+    """
     note: NotRequired[str]
     """What the page is a comparison of, and how its tokens were aligned."""
     numbered: NotRequired[str]
@@ -477,9 +546,13 @@ class Page(TypedDict):
     """Layers whose attention was not seen."""
     selection: PageSelection
     pictures: NotRequired[list[PageArray]]
-    """Axes row, column, channel: red, green and blue of the pictures that the patches are equal parts of."""
+    """Axes row, column, channel: red, green and blue of the pictures that the patches are equal
+    parts of.
+    """
     other_pictures: NotRequired[list[PageArray]]
-    """Those of the record that this one is compared with, where they are others; as many, or none."""
+    """Those of the record that this one is compared with, where they are others; as many, or
+    none.
+    """
     evidence: NotRequired[PageEvidence]
     """Where the page was given some."""
     generation: NotRequired[PageGeneration]
@@ -487,5 +560,6 @@ class Page(TypedDict):
     links: NotRequired[PageLinks]
     """Where the page was given some."""
     beside: NotRequired[dict[str, Page]]
-    """Further records by the name that the tray calls them, each with a header as if it had a page of its own. The
-    chunks of one are called beside/NAME/CHUNK."""
+    """Further records by the name that the tray calls them, each with a header as if it had a page
+    of its own. The chunks of one are called beside/NAME/CHUNK.
+    """

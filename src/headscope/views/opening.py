@@ -36,7 +36,8 @@ PAGES = (".html", ".htm", ".xhtml")
 
 @dataclass(frozen=True, repr=False)
 class View:
-    """A record with what is shown of it. In a notebook a view shows itself, in a frame that holds everything.
+    """A record with what is shown of it. In a notebook a view shows itself, in a frame that holds
+    everything.
 
     Made by `view` and its like.
     """
@@ -86,7 +87,10 @@ class View:
             FileError: where it cannot be written, or is not called as a page is (``.html``).
         """
         if Path(path).suffix.lower() not in PAGES:
-            raise FileError(f"A view is a page, and the path is {path}; name it {Path(path).with_suffix(PAGES[0])}")
+            raise FileError(
+                f"A view is a page, and the path is {path}; name it "
+                f"{Path(path).with_suffix(PAGES[0])}"
+            )
         text = self.html
         with written_whole(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -103,7 +107,8 @@ class View:
         return path
 
     def widget(self) -> ViewWidget:
-        """The view as a live widget: its selection is read and set from Python, its data is made when it is needed.
+        """The view as a live widget: its selection is read and set from Python, its data is made
+        when it is needed.
 
         However large the record is: only a page has to hold all of it.
 
@@ -120,8 +125,8 @@ class View:
             from headscope.views._widget import ViewWidget
         except ModuleNotFoundError as error:
             raise HeadscopeError(
-                f"A widget needs the package {error.name}: pip install 'headscope[notebook]'; without it, the view "
-                "shows itself as a page"
+                f"A widget needs the package {error.name}: pip install 'headscope[notebook]'; "
+                "without it, the view shows itself as a page"
             ) from None
         return ViewWidget(self)
 
@@ -137,21 +142,23 @@ class View:
 
 
 def view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """The viewer with this record in it: shows itself in a notebook, saves itself as one page, opens in a browser.
+    """The viewer with this record in it: shows itself in a notebook, saves itself as one page,
+    opens in a browser.
 
-    Weights travel as queries and keys in half precision, from which the page recomputes them, or as one byte each on
-    a square-root scale, whichever a larger page is smaller with; the page states the largest error of a weight.
+    Weights travel as queries and keys in half precision, from which the page recomputes them, or as
+    one byte each on a square-root scale, whichever a larger page is smaller with; the page states
+    the largest error of a weight.
 
     Args:
-        record: what to show: a `Record`, or what `compare` or `effect` gave; of these the second record, with how it
-            differs from the first. Other results have figures and no pages.
+        record: what to show: a `Record`, or what `compare` or `effect` gave; of these the second
+            record, with how it differs from the first. Other results have figures and no pages.
         *others: refused, with the way to show weights and tokens as BertViz takes them.
         **options: see `PageOptions`.
 
     Raises:
-        PageError: an unknown option, a value that there is not, or a result that has no page. Where the record is more
-            than a page can hold, that is said when the page is made; `View.widget` and ``headscope serve`` show it all
-            the same.
+        PageError: an unknown option, a value that there is not, or a result that has no page. Where
+            the record is more than a page can hold, that is said when the page is made;
+            `View.widget` and ``headscope serve`` show it all the same.
         RecordError: a stack or layer that the record does not have.
 
     Example:
@@ -178,7 +185,10 @@ def difference_view(found: Comparison | Effect, **options: Unpack[PageOptions]) 
     """
     options = cast(PageOptions, renamed(options))
     shown, more = difference_page(found)
-    return View(shown, {**more, **options, "quantities": {**more["quantities"], **options.get("quantities", {})}})
+    return View(
+        shown,
+        {**more, **options, "quantities": {**more["quantities"], **options.get("quantities", {})}},
+    )
 
 
 def head_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
@@ -212,7 +222,9 @@ def pair_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View
 
 
 def scatter_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """Heads as dots by two of their measures, or on the map of like heads, as `view`; needs ``evidence=``."""
+    """Heads as dots by two of their measures, or on the map of like heads, as `view`; needs
+    ``evidence=``.
+    """
     return _named("scatter", (record, *others), options)
 
 
@@ -235,14 +247,18 @@ def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
     kinds = [type(each).__name__ for each in given]
     if len(given) > 1 or isinstance(given[0], tuple | list):
         raise PageError(
-            f"{name} shows one Record, and was given {', '.join(kinds)}; for weights and tokens as BertViz takes them "
-            f"use headscope.bertviz.{name if name in BERTVIZ else 'head_view'}(attention, tokens), or "
+            f"{name} shows one Record, and was given {', '.join(kinds)}; for weights and tokens "
+            "as BertViz takes them use "
+            f"headscope.bertviz.{name if name in BERTVIZ else 'head_view'}(attention, tokens), or "
             f"{name}(headscope.from_weights(attention, tokens))"
         )
     if isinstance(given[0], Record | Result):
         return given[0]
     if hasattr(given[0], "view"):
-        raise PageError(f"{name} shows one Record, and was given a {kinds[0]}, which has a view of its own: .view()")
+        raise PageError(
+            f"{name} shows one Record, and was given a {kinds[0]}, which has a view of its own: "
+            ".view()"
+        )
     raise PageError(
         f"{name} shows a Record, and was given a {kinds[0]}; capture one: "
         f"{name}(headscope.capture(model, tokenizer, text))"
@@ -252,6 +268,7 @@ def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
 def _named(name: ViewName, given: tuple[Any, ...], options: PageOptions) -> View:
     if options.get("view", name) != name:
         raise PageError(
-            f"{name}_view cannot show view={options['view']!r}; call view(record, view={options['view']!r})"
+            f"{name}_view cannot show view={options['view']!r}; call view(record, "
+            f"view={options['view']!r})"
         )
     return view(_shown(given, f"{name}_view"), **(options | {"view": name}))

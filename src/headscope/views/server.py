@@ -1,9 +1,10 @@
-"""The viewer over HTTP: the header is sent at once, arrays are made and sent when the page asks for them.
+"""The viewer over HTTP: the header is sent at once, arrays are made and sent when the page asks for
+them.
 
-Whoever knows the token may read, and nobody else: it is in the address that is opened first, and from then on our
-script keeps it for its tab and sends it in a header. The server binds the loopback address only. A request whose
-``Host`` is not this machine (DNS rebinding), or that the page of another site or port has caused, is refused whatever
-it knows: see `_guard`.
+Whoever knows the token may read, and nobody else: it is in the address that is opened first, and
+from then on our script keeps it for its tab and sends it in a header. The server binds the loopback
+address only. A request whose ``Host`` is not this machine (DNS rebinding), or that the page of
+another site or port has caused, is refused whatever it knows: see `_guard`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 STARTER = 'import { serve } from "./live.js"; await serve(document.getElementById("headscope"));'
 POLICY = (
-    f"default-src 'none'; script-src 'self' '{_html.script_hash(STARTER)}'; style-src 'unsafe-inline'; "
-    "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    f"default-src 'none'; script-src 'self' '{_html.script_hash(STARTER)}'; style-src "
+    "'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
 CHUNKS_AT_ONCE = 4
 """More threads would only wait for each other: most of a chunk is made under Python's lock."""
@@ -80,10 +82,13 @@ def application(shown: View, token: str) -> Guard:
     asked_figures = 0
 
     async def figure(request: Request) -> Response:
-        # a thread and a queue of their own: figures that wait for each other must not keep chunks waiting
+        # a thread and a queue of their own: figures that wait for each other must not keep chunks
+        # waiting
         nonlocal asked_figures
         if asked_figures > MOST_FIGURES_WAITING:
-            return PlainTextResponse("Many figures are being drawn; ask again when they are done", 503)
+            return PlainTextResponse(
+                "Many figures are being drawn; ask again when they are done", 503
+            )
         asked_figures += 1
         try:
             return await anyio.to_thread.run_sync(draw, request, limiter=figures)
@@ -92,8 +97,13 @@ def application(shown: View, token: str) -> Guard:
 
     routes = [
         Route("/", lambda request: _answer(request, page.encode(), "text/html; charset=utf-8")),
-        Route("/live.js", lambda request: _answer(request, script.encode(), "text/javascript; charset=utf-8")),
-        Route("/header.json", lambda request: _answer(request, header.encode(), "application/json")),
+        Route(
+            "/live.js",
+            lambda request: _answer(request, script.encode(), "text/javascript; charset=utf-8"),
+        ),
+        Route(
+            "/header.json", lambda request: _answer(request, header.encode(), "application/json")
+        ),
         Route("/chunk/{name:path}", chunk),
         Route("/figure/{kind}", figure),
     ]

@@ -9,7 +9,9 @@ from headscope.capturing import capture_ids
 from headscope.testing import tiny_model, tiny_tokenizer
 
 PROMPT, COUNT, NEVER = "the cat", 11, 63
-EQUAL_LAYERS = {"num_decoder_layers": 2}  # transformers makes the static cache of a T5 too short otherwise
+EQUAL_LAYERS = {
+    "num_decoder_layers": 2
+}  # transformers makes the static cache of a T5 too short otherwise
 FAMILIES = {
     "gpt2": {},
     "llama": {},
@@ -45,7 +47,10 @@ def model_of(family, **changes):
 def written(family, tokenizer, **options):
     model = model_of(family)
     return model, hs.generate(
-        model, tokenizer, PROMPT, **{"max_new_tokens": COUNT, "eos_token_id": NEVER, "do_sample": False} | options
+        model,
+        tokenizer,
+        PROMPT,
+        **{"max_new_tokens": COUNT, "eos_token_id": NEVER, "do_sample": False} | options,
     )
 
 
@@ -54,7 +59,9 @@ def full_pass(model, record):
     sides = {"input_ids": record.stacks.get("encoder", record[record.generation.stack]).query}
     if "decoder" in record.stacks:
         sides["decoder_input_ids"] = record["decoder"].query
-    arguments = {name: torch.tensor([side.ids], device=model.device) for name, side in sides.items()}
+    arguments = {
+        name: torch.tensor([side.ids], device=model.device) for name, side in sides.items()
+    }
     with torch.no_grad():
         logits = model(**arguments).logits[0]
     return capture_ids(model, **arguments)[0], logits.float()
@@ -74,7 +81,11 @@ def assert_equal_to_one_pass(model, record):
                     # the linear attention of some hybrids takes another path for single steps
                     np.testing.assert_allclose(mine, other, atol=1e-5 * max(1, np.abs(other).max()))
             assert ours.visible == theirs.visible
-            assert (ours.module, ours.projection, ours.route) == (theirs.module, theirs.projection, theirs.route)
+            assert (ours.module, ours.projection, ours.route) == (
+                theirs.module,
+                theirs.projection,
+                theirs.route,
+            )
             assert (ours.scale, ours.soft_cap) == (theirs.scale, theirs.soft_cap)
     generation = record.generation
     odds = logits[generation.prompt - 1 :].log_softmax(-1)
@@ -84,10 +95,14 @@ def assert_equal_to_one_pass(model, record):
 
 
 def bare_tokenizer():
-    """The tiny tokenizer without the marks that it puts around a text, as those of models that write are."""
+    """The tiny tokenizer without the marks that it puts around a text, as those of models that
+    write are.
+    """
     from tokenizers import decoders, processors
 
     made = tiny_tokenizer()
-    made.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A", pair="$A $B:1")
+    made.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A", pair="$A $B:1"
+    )
     made.backend_tokenizer.decoder = decoders.WordPiece(cleanup=False)
     return made

@@ -12,13 +12,20 @@ from .conftest import NEVER, PROMPT, assert_equal_to_one_pass, model_of, written
 
 
 def state_of(model):
-    names = ("_forward_hooks", "_forward_pre_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
+    names = (
+        "_forward_hooks",
+        "_forward_pre_hooks",
+        "_forward_hooks_with_kwargs",
+        "_forward_hooks_always_called",
+    )
     return {
         "configuration": model.generation_config.to_dict(),
         "same": id(model.generation_config),
         "implementation": model.config._attn_implementation,
         "training": [module.training for module in model.modules()],
-        "hooks": [{name: dict(getattr(module, name)) for name in names} for module in model.modules()],
+        "hooks": [
+            {name: dict(getattr(module, name)) for name in names} for module in model.modules()
+        ],
         "attributes": [sorted(vars(module)) for module in model.modules()],
         "random": torch.get_rng_state().tolist(),
     }
@@ -40,7 +47,13 @@ def test_the_model_comes_back_exactly_as_it_was(family, cache, fails, tokenizer)
 
     next(iter(model.children())).register_forward_hook(after_three)
     before, interface = state_of(model), AttentionInterface.get_interface
-    options = {"cache_implementation": cache, "eos_token_id": NEVER, "max_new_tokens": 5, "do_sample": True, "seed": 1}
+    options = {
+        "cache_implementation": cache,
+        "eos_token_id": NEVER,
+        "max_new_tokens": 5,
+        "do_sample": True,
+        "seed": 1,
+    }
     if fails:
         with pytest.raises(ZeroDivisionError):
             hs.generate(model, tokenizer, PROMPT, **options)
@@ -54,7 +67,9 @@ def test_the_model_comes_back_exactly_as_it_was(family, cache, fails, tokenizer)
 
 
 def test_only_new_rows_are_held(tokenizer, monkeypatch):
-    """What is held after a step, pickled: twice as much for twice as many tokens, not four times as much."""
+    """What is held after a step, pickled: twice as much for twice as many tokens, not four times as
+    much.
+    """
     held, end_step = [], Joiner.end_step
 
     def weighed(joiner):
@@ -65,15 +80,21 @@ def test_only_new_rows_are_held(tokenizer, monkeypatch):
     model = model_of("gpt2", n_positions=160)
     record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=121, keep=("qk", "values"))
     assert len(record["self"].query) == 128
-    arrays = [array for layer in record["self"] for array in (layer.queries, layer.keys, layer.values)]
+    arrays = [
+        array for layer in record["self"] for array in (layer.queries, layer.keys, layer.values)
+    ]
     kept = sum(array.nbytes for array in arrays)
     assert kept < held[-1] < 2 * kept  # the weights would be three times as much
     assert held[-1] < 2.5 * held[56]
 
 
 def test_weights_are_dropped_where_they_would_be_too_large(tokenizer, monkeypatch):
-    monkeypatch.setattr("headscope.capturing.generating._join.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4)
+    monkeypatch.setattr(
+        "headscope.capturing.generating._join.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4
+    )
     model, record = written("gpt2", tokenizer)
     assert {layer.weights is None for layer in record["self"]} == {True}
     assert_equal_to_one_pass(model, record)
-    assert {layer.weights is None for layer in written("gpt2", tokenizer, max_new_tokens=5)[1]["self"]} == {False}
+    assert {
+        layer.weights is None for layer in written("gpt2", tokenizer, max_new_tokens=5)[1]["self"]
+    } == {False}

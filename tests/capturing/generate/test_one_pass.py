@@ -21,7 +21,17 @@ from .conftest import (
     written,
 )
 
-STATIC = ("gpt2", "llama", "mistral", "gemma2", "qwen3_next", "gptj", "falcon", "t5 (equal)", "bart")
+STATIC = (
+    "gpt2",
+    "llama",
+    "mistral",
+    "gemma2",
+    "qwen3_next",
+    "gptj",
+    "falcon",
+    "t5 (equal)",
+    "bart",
+)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -38,7 +48,9 @@ def test_so_are_weights_that_were_kept(family, tokenizer):
     assert_equal_to_one_pass(model, record)
 
 
-@pytest.mark.parametrize("family", ["llama", "gptj", "gemma3_text", "qwen3_next", "deepseek_v3", "bloom"])
+@pytest.mark.parametrize(
+    "family", ["llama", "gptj", "gemma3_text", "qwen3_next", "deepseek_v3", "bloom"]
+)
 def test_what_is_read_off_the_model_is_read_off_its_first_step(family, tokenizer):
     model, record = written(family, tokenizer)
     whole = full_pass(model, record)[0]
@@ -46,10 +58,18 @@ def test_what_is_read_off_the_model_is_read_off_its_first_step(family, tokenizer
     assert record.model == dataclasses.replace(whole.model, called_with=record.model.called_with)
     assert record["self"].others == whole["self"].others
     for ours, theirs in zip(record["self"], whole["self"], strict=True):
-        assert (ours.norm, ours.latent, ours.rotary is None) == (theirs.norm, theirs.latent, theirs.rotary is None)
+        assert (ours.norm, ours.latent, ours.rotary is None) == (
+            theirs.norm,
+            theirs.latent,
+            theirs.rotary is None,
+        )
         if ours.rotary is not None:
-            np.testing.assert_allclose(ours.rotary.frequencies, theirs.rotary.frequencies, atol=1e-4)
-            np.testing.assert_allclose(ours.before_positions()[1], theirs.before_positions()[1], atol=2e-3)
+            np.testing.assert_allclose(
+                ours.rotary.frequencies, theirs.rotary.frequencies, atol=1e-4
+            )
+            np.testing.assert_allclose(
+                ours.before_positions()[1], theirs.before_positions()[1], atol=2e-3
+            )
 
 
 @pytest.mark.parametrize("family", STATIC)
@@ -73,7 +93,10 @@ def test_a_deep_decoder_is_written_by_with_a_cache(tokenizer):
     wanted = model.generate(source, use_cache=False, **options)[0, record.generation.prompt :]
     assert list(record.generation.tokens.ids) == wanted.tolist()
     assert record.generation.reads == (1,) * COUNT
-    with pytest.raises(CaptureError, match="transformers makes its static cache too short; leave cache_implementation"):
+    with pytest.raises(
+        CaptureError,
+        match="transformers makes its static cache too short; leave cache_implementation",
+    ):
         written("t5", tokenizer, cache_implementation="static")
 
 
@@ -89,7 +112,9 @@ def test_a_prompt_may_be_read_in_parts(family, tokenizer):
 @pytest.mark.parametrize("cache", [None, "static"])
 @pytest.mark.parametrize("window", [2, 8, 10, 18, 40])
 def test_a_window_may_be_reached_at_any_step(window, cache, chunk, tokenizer):
-    """8 tokens are given and 10 read back, so that the cache begins to slide before, at or after the first step."""
+    """8 tokens are given and 10 read back, so that the cache begins to slide before, at or after
+    the first step.
+    """
     model = model_of("mistral", sliding_window=window)
     record = hs.generate(
         model,
@@ -117,14 +142,19 @@ def test_what_is_asked_for_is_kept_and_nothing_else(tokenizer):
     for keep in ("weights", "qk", ("weights", "values")):
         layer = written("llama", tokenizer, keep=keep)[1]["self"].layer(1)
         kept = {"weights": layer.weights, "qk": layer.queries, "values": layer.values}
-        assert {name for name, array in kept.items() if array is not None} == set(np.atleast_1d(keep))
+        assert {name for name, array in kept.items() if array is not None} == set(
+            np.atleast_1d(keep)
+        )
     layer = written("bloom", tokenizer, keep="weights")[1]["self"].layer(0)
     assert layer.weights is not None
     assert layer.values is None
 
 
 def test_float16_halves_the_arrays(tokenizer):
-    exact, half = (written("llama", tokenizer, precision=precision)[1]["self"] for precision in ("float32", "float16"))
+    exact, half = (
+        written("llama", tokenizer, precision=precision)[1]["self"]
+        for precision in ("float32", "float16")
+    )
     assert half.layer(0).keys.dtype == half.layer(0).weights.dtype == np.float16
     assert 1e-7 < np.abs(half.weights(1) - exact.weights(1)).max() < 5e-4
 

@@ -26,7 +26,10 @@ def test_a_cache_that_changes_its_keys_is_refused(tokenizer, monkeypatch):
 
 def test_a_model_that_looks_at_empty_places_of_its_cache_is_refused(tokenizer):
     """A model that looks in both directions does, and transformers' GPT-Neo in its local layers."""
-    with pytest.raises(CaptureError, match="weight lies on empty places of the cache, which this model does not hide"):
+    with pytest.raises(
+        CaptureError,
+        match="weight lies on empty places of the cache, which this model does not hide",
+    ):
         written("bert", tokenizer, cache_implementation="static", allow_unfit=True)
     with pytest.raises(CaptureError, match=r"transformer\.h\.1\.attn\.attention: "):
         written("gpt_neo", tokenizer, cache_implementation="static")
@@ -38,7 +41,9 @@ def test_a_wrong_reconstruction_at_a_later_step_is_refused(tokenizer):
     from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
     def sharpened(module, query, key, value, mask, **options):
-        return sdpa_attention_forward(module, query * (1 + (key.shape[2] > 12)), key, value, mask, **options)
+        return sdpa_attention_forward(
+            module, query * (1 + (key.shape[2] > 12)), key, value, mask, **options
+        )
 
     AttentionInterface.register("sharpened later", sharpened)
     AttentionMaskInterface.register("sharpened later", sdpa_mask)
@@ -46,17 +51,23 @@ def test_a_wrong_reconstruction_at_a_later_step_is_refused(tokenizer):
     model.set_attn_implementation("sharpened later")
     with pytest.raises(CaptureError, match="differs from the model's own by .* and is refused"):
         hs.generate(model, tokenizer, PROMPT, max_new_tokens=COUNT, eos_token_id=NEVER)
-    assert hs.generate(model, tokenizer, PROMPT, max_new_tokens=3, eos_token_id=NEVER).verified < 1e-5
+    assert (
+        hs.generate(model, tokenizer, PROMPT, max_new_tokens=3, eos_token_id=NEVER).verified < 1e-5
+    )
 
 
 def telling_model(sharp_from):
-    """A model that returns its weights, sharpened from so many keys on: they do not follow from queries and keys."""
+    """A model that returns its weights, sharpened from so many keys on: they do not follow from
+    queries and keys.
+    """
     from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface, eager_mask
     from transformers.models.llama.modeling_llama import eager_attention_forward
 
     def telling(module, query, key, value, mask, **options):
-        return eager_attention_forward(module, query * (1 + (key.shape[2] >= sharp_from)), key, value, mask, **options)
+        return eager_attention_forward(
+            module, query * (1 + (key.shape[2] >= sharp_from)), key, value, mask, **options
+        )
 
     AttentionInterface.register("telling", telling)
     AttentionMaskInterface.register("telling", eager_mask)
@@ -76,7 +87,10 @@ def test_weights_are_kept_where_they_do_not_follow_from_queries_and_keys(tokeniz
 
 def test_where_only_later_ones_do_not_follow_it_is_said(tokenizer):
     model, options = telling_model(sharp_from=12), {"max_new_tokens": COUNT, "eos_token_id": NEVER}
-    with pytest.raises(CaptureError, match="shows queries and keys in some steps only; generate with keep='weights'"):
+    with pytest.raises(
+        CaptureError,
+        match="shows queries and keys in some steps only; generate with keep='weights'",
+    ):
         hs.generate(model, tokenizer, PROMPT, keep="qk", **options)
     record = hs.generate(model, tokenizer, PROMPT, keep=("qk", "weights"), **options)
     assert {layer.queries is None for layer in record["self"]} == {True}
@@ -84,12 +98,17 @@ def test_where_only_later_ones_do_not_follow_it_is_said(tokenizer):
 
 
 def test_a_model_without_a_cache_is_refused(tokenizer):
-    with pytest.raises(CaptureError, match="reads the text anew at every step, without a key/value cache; record the"):
+    with pytest.raises(
+        CaptureError,
+        match="reads the text anew at every step, without a key/value cache; record the",
+    ):
         written("xlm", tokenizer)
 
 
 def test_a_model_without_attention_is_refused(tokenizer):
-    with pytest.raises(CaptureError, match="MambaForCausalLM computed no softmax attention that could be seen"):
+    with pytest.raises(
+        CaptureError, match="MambaForCausalLM computed no softmax attention that could be seen"
+    ):
         written("mamba", tokenizer)
 
 
@@ -97,26 +116,50 @@ def test_a_model_without_attention_is_refused(tokenizer):
     ("options", "message"),
     [
         ({"num_beams": 4}, "num_beams=4 cannot be recorded: beams read several texts at once"),
-        ({"num_return_sequences": 2}, "num_return_sequences=2 .* one text; call generate once for each, with another"),
+        (
+            {"num_return_sequences": 2},
+            "num_return_sequences=2 .* one text; call generate once for each, with another",
+        ),
         (
             {"assistant_model": tiny_model("gpt2", writes=True)},
             "assistant_model=GPT2LMHeadModel .* tokens that it take",
         ),
-        ({"prompt_lookup_num_tokens": 3}, "prompt_lookup_num_tokens=3 cannot be recorded: assisted decoding"),
-        ({"penalty_alpha": 0.6, "top_k": 4}, "penalty_alpha=0.6 cannot be recorded: contrastive search"),
-        ({"guidance_scale": 1.5}, "guidance_scale=1.5 cannot be recorded: guidance runs the model on a second text"),
-        ({"use_cache": False}, "use_cache=False cannot be recorded: steps are recorded with the key/value cache"),
+        (
+            {"prompt_lookup_num_tokens": 3},
+            "prompt_lookup_num_tokens=3 cannot be recorded: assisted decoding",
+        ),
+        (
+            {"penalty_alpha": 0.6, "top_k": 4},
+            "penalty_alpha=0.6 cannot be recorded: contrastive search",
+        ),
+        (
+            {"guidance_scale": 1.5},
+            "guidance_scale=1.5 cannot be recorded: guidance runs the model on a second text",
+        ),
+        (
+            {"use_cache": False},
+            "use_cache=False cannot be recorded: steps are recorded with the key/value cache",
+        ),
         ({"max_length": 30}, "max_length=30 cannot be recorded: give max_new_tokens"),
-        ({"output_scores": True}, "output_scores=True cannot be recorded: generate returns a Record"),
+        (
+            {"output_scores": True},
+            "output_scores=True cannot be recorded: generate returns a Record",
+        ),
         ({"temperatur": 0.5}, "generate has no option 'temperatur'; did you mean temperature?"),
-        ({"colour": 1}, "generate has no option 'colour'; there are those of transformers.GenerationConfig"),
+        (
+            {"colour": 1},
+            "generate has no option 'colour'; there are those of transformers.GenerationConfig",
+        ),
         ({"keep": "all"}, "keep must be 'auto', or one or several of"),
         ({"keep": "statistics"}, "keep='statistics' is for capture"),
         ({"precision": "int8"}, "precision must be 'float32' or 'float16'"),
         ({"max_new_tokens": 0}, "max_new_tokens must be a whole number from 1 on, not 0"),
         ({"max_new_tokens": True}, "max_new_tokens must be a whole number from 1 on, not True"),
         ({"alternatives": -1}, "alternatives must be a whole number from 0 on, not -1"),
-        ({"do_sample": True, "temperature": -1.0}, "GPT2LMHeadModel cannot generate like this: .*temperature"),
+        (
+            {"do_sample": True, "temperature": -1.0},
+            "GPT2LMHeadModel cannot generate like this: .*temperature",
+        ),
     ],
 )
 def test_what_cannot_be_recorded_is_one_clear_error(options, message, tokenizer):
@@ -128,7 +171,10 @@ def test_beams_in_the_models_own_configuration_are_not_used(tokenizer):
     model = model_of("bart")
     greedy = hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, eos_token_id=NEVER)
     model.generation_config.num_beams = 4
-    assert hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, eos_token_id=NEVER).generation == greedy.generation
+    assert (
+        hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, eos_token_id=NEVER).generation
+        == greedy.generation
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,9 +198,15 @@ def test_a_prompt_or_model_that_will_not_do(arguments, error, message, tokenizer
 
 def test_a_text_that_has_no_room_is_said_before_it_is_begun(tokenizer):
     model = model_of("gpt2")
-    with pytest.raises(TextError, match="After 8 tokens the model has positions to write 25 more, and max_new_tokens"):
+    with pytest.raises(
+        TextError,
+        match="After 8 tokens the model has positions to write 25 more, and max_new_tokens",
+    ):
         hs.generate(model, tokenizer, PROMPT, max_new_tokens=26)
-    assert len(hs.generate(model, tokenizer, PROMPT, max_new_tokens=25, eos_token_id=NEVER).generation) == 25
+    assert (
+        len(hs.generate(model, tokenizer, PROMPT, max_new_tokens=25, eos_token_id=NEVER).generation)
+        == 25
+    )
 
 
 def test_a_model_may_be_named_by_its_folder(tmp_path, tokenizer):
@@ -164,6 +216,8 @@ def test_a_model_may_be_named_by_its_folder(tmp_path, tokenizer):
     named = hs.generate(tmp_path, prompt=PROMPT, max_new_tokens=4, eos_token_id=NEVER)
     given = hs.generate(model, tokenizer, PROMPT, max_new_tokens=4, eos_token_id=NEVER)
     assert named.generation.tokens == given.generation.tokens
-    np.testing.assert_allclose(named.generation.probabilities, given.generation.probabilities, atol=1e-6)
+    np.testing.assert_allclose(
+        named.generation.probabilities, given.generation.probabilities, atol=1e-6
+    )
     with pytest.raises(CaptureError, match="generate needs the tokenizer of LlamaForCausalLM"):
         hs.generate(model, prompt=PROMPT)

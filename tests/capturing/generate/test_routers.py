@@ -22,7 +22,10 @@ def test_router_scores_of_all_steps_are_those_of_one_pass(family, tokenizer):
     with torch.no_grad():
         whole = model(**arguments, output_router_logits=True, use_cache=False)
     for name, stack in record.stacks.items():
-        returned = getattr(whole, f"{name}_router_logits" if name != "self" else "router_logits", None) or ()
+        returned = (
+            getattr(whole, f"{name}_router_logits" if name != "self" else "router_logits", None)
+            or ()
+        )
         own = [scores for scores in returned if isinstance(scores, torch.Tensor)]
         assert len(stack.routers) == len(own)
         for ours, theirs in zip(stack.routers.values(), own, strict=True):
@@ -33,7 +36,9 @@ def test_router_scores_of_all_steps_are_those_of_one_pass(family, tokenizer):
 
 def test_router_scores_leave_the_text_as_it_is_and_are_left_out_unless_asked_for(tokenizer):
     sampled = {"do_sample": True, "seed": 5}
-    (_, with_them), (_, without) = (written("mixtral", tokenizer, routers=routers, **sampled) for routers in (1, 0))
+    (_, with_them), (_, without) = (
+        written("mixtral", tokenizer, routers=routers, **sampled) for routers in (1, 0)
+    )
     assert with_them.generation.tokens.ids == without.generation.tokens.ids
     assert without["self"].routers == {}
     assert_equal_arrays(with_them["self"], without["self"])
@@ -63,5 +68,8 @@ def test_router_scores_of_a_model_that_was_compiled_in_part(tokenizer):
 
 
 def test_a_model_without_experts_says_so(tokenizer):
-    with pytest.raises(CaptureError, match=r"LlamaForCausalLM offers no router .* without routers=True \(--routers\)"):
+    with pytest.raises(
+        CaptureError,
+        match=r"LlamaForCausalLM offers no router .* without routers=True \(--routers\)",
+    ):
         written("llama", tokenizer, routers=True)

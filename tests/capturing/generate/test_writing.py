@@ -42,7 +42,10 @@ def test_probabilities_are_the_models_own_whatever_the_sampling_makes_of_them(to
 
 def test_a_seed_gives_the_same_text_and_leaves_the_callers_random_numbers(tokenizer):
     before = torch.get_rng_state()
-    drawn = [written("gpt2", tokenizer, do_sample=True, temperature=3.0, seed=seed)[1].generation for seed in (7, 7, 8)]
+    drawn = [
+        written("gpt2", tokenizer, do_sample=True, temperature=3.0, seed=seed)[1].generation
+        for seed in (7, 7, 8)
+    ]
     assert drawn[0] == drawn[1]
     assert drawn[0].tokens.ids != drawn[2].tokens.ids
     assert drawn[0].seed == 7
@@ -60,7 +63,9 @@ def test_one_token_is_chosen_by_the_prompt_alone(tokenizer):
 def test_the_text_ends_where_the_model_ends_it(tokenizer):
     model, record = written("gpt2", tokenizer, do_sample=True, temperature=9.0, seed=1)
     ids = record.generation.tokens.ids
-    end = next(number for place, number in enumerate(ids) if place > 2 and number not in ids[:place])
+    end = next(
+        number for place, number in enumerate(ids) if place > 2 and number not in ids[:place]
+    )
     place = ids.index(end)
     options = {"do_sample": True, "temperature": 9.0, "seed": 1, "max_new_tokens": COUNT}
     ended = hs.generate(model, tokenizer, PROMPT, eos_token_id=end, **options)
@@ -120,12 +125,16 @@ def test_tokens_have_their_places_in_the_whole_text_where_the_tokenizer_agrees()
     prefer = dict.fromkeys(range(32, 50), 9.0)  # ## pieces, which decode and encode to themselves
 
     def continued(_ids, scores):
-        return scores + torch.tensor([prefer.get(number, 0.0) for number in range(scores.shape[-1])])
+        return scores + torch.tensor(
+            [prefer.get(number, 0.0) for number in range(scores.shape[-1])]
+        )
 
     _, record = written("gpt2", tokenizer, logits_processor=[continued])
     query = record["self"].query
     assert query.texts == (PROMPT + record.generation.text,)
-    assert [query.texts[0][slice(*span)] for span in query.offsets] == [piece.strip("#") for piece in query.pieces]
+    assert [query.texts[0][slice(*span)] for span in query.offsets] == [
+        piece.strip("#") for piece in query.pieces
+    ]
     assert query.words == (0, 0, 0, *[1] * (len(query) - 3))
 
 

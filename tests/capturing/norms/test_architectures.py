@@ -27,10 +27,23 @@ WITHOUT_RESIDUAL = {
     ("paligemma", "probe"): "nothing is added to its output",
 }
 WITHOUT_NORM = {"olmo2", "exaone4", "swinv2", "patchtst"}
-"""Architectures whose norms stand on what is added and not on the sum, or are norms over a batch (PatchTST)."""
+"""Architectures whose norms stand on what is added and not on the sum, or are norms over a batch
+(PatchTST).
+"""
 NO_ATTENTION = {"big_bird (sparse)", "yoso", "fnet", "mamba", "rwkv", "mobilevitv2", "convnext"}
 PARALLEL = {"gptj", "gpt_neox", "codegen", "falcon", "falcon (alibi)", "phi", "cohere"}
-POST_NORM = {"bert", "roberta", "distilbert", "albert", "electra", "deberta", "deberta-v2", "xlm", "openai-gpt", "bart"}
+POST_NORM = {
+    "bert",
+    "roberta",
+    "distilbert",
+    "albert",
+    "electra",
+    "deberta",
+    "deberta-v2",
+    "xlm",
+    "openai-gpt",
+    "bart",
+}
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_ATTENTION])
@@ -48,7 +61,9 @@ def check_layer(name, stack, layer):
     if name in NOT_THERE:
         assert layer.value_norms is None
         for kind in ("attention", "residual", "output", "alti", "globenc"):
-            with pytest.raises(RecordError, match=f"Layer {layer.layer}: .*{kind}.*: .*{NOT_THERE[name]}"):
+            with pytest.raises(
+                RecordError, match=f"Layer {layer.layer}: .*{kind}.*: .*{NOT_THERE[name]}"
+            ):
                 layer.contributions_of(kind)
         return
     assert layer.value_norms.shape == (layer.heads, layer.size[1])

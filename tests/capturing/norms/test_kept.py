@@ -21,7 +21,10 @@ def test_records_with_norms_are_kept(tokenizer, tmp_path):
             other = again[stack.name].layer(layer.layer)
             np.testing.assert_array_equal(other.value_norms, layer.value_norms)
             for name in CONTRIBUTIONS:
-                ours, theirs = getattr(layer.contributions, name), getattr(other.contributions, name)
+                ours, theirs = (
+                    getattr(layer.contributions, name),
+                    getattr(other.contributions, name),
+                )
                 assert (ours is None) == (theirs is None)
                 np.testing.assert_array_equal(ours, theirs)
             for name in ("decomposes", "verified", "expansion", "missing"):
@@ -34,7 +37,9 @@ def test_files_from_before_norms_are_read(tokenizer, tmp_path):
     path = hs.save(hs.capture(tiny_model("bert"), tokenizer, TEXT), tmp_path / "run.safetensors")
     size = int.from_bytes(path.read_bytes()[:8], "little")
     document = json.loads(json.loads(path.read_bytes()[8 : 8 + size])["__metadata__"]["headscope"])
-    assert all("contributions" not in layer for stack in document["stacks"] for layer in stack["layers"])
+    assert all(
+        "contributions" not in layer for stack in document["stacks"] for layer in stack["layers"]
+    )
     save_file(load_file(path), tmp_path / "old.safetensors", {"headscope": json.dumps(document)})
     layer = hs.load(tmp_path / "old.safetensors")["self"].layer(0)
     assert layer.value_norms is layer.contributions is None
@@ -57,7 +62,11 @@ def test_norms_beside_other_things_and_alone(tokenizer):
     assert plain.value_norms is plain.contributions is None
     budget = hs.budget(model, tokenizer, TEXT, keep="norms")
     assert "norms" in budget.what
-    kept = [array for array in (getattr(alone.contributions, name) for name in CONTRIBUTIONS) if array is not None]
+    kept = [
+        array
+        for array in (getattr(alone.contributions, name) for name in CONTRIBUTIONS)
+        if array is not None
+    ]
     assert budget.norms >= 2 * (alone.value_norms.nbytes + sum(array.nbytes for array in kept)) > 0
 
 
@@ -65,9 +74,13 @@ def test_rollout_of_what_was_captured(tokenizer):
     record = hs.capture(tiny_model("bert"), tokenizer, TEXT, keep="norms")
     for quantity in ("weights", "attention", "residual", "output", "alti", "globenc"):
         np.testing.assert_allclose(hs.rollout(record, quantity).sum(-1), 1, atol=1e-9)
-    np.testing.assert_allclose(hs.flow(record, "alti", layer=0), hs.rollout(record, "alti")[0], atol=1e-9)
+    np.testing.assert_allclose(
+        hs.flow(record, "alti", layer=0), hs.rollout(record, "alti")[0], atol=1e-9
+    )
 
 
 def test_a_generation_keeps_no_norms(tokenizer):
     with pytest.raises(CaptureError, match="keep='norms' is for capture"):
-        hs.generate(tiny_model("gpt2", writes=True), tokenizer, TEXT, max_new_tokens=2, keep="norms")
+        hs.generate(
+            tiny_model("gpt2", writes=True), tokenizer, TEXT, max_new_tokens=2, keep="norms"
+        )

@@ -35,11 +35,21 @@ def test_norms_are_recognised(name):
     for factor in (1e-3, 1.0, 1e3):
         vectors = factor * torch.randn(7, width)
         theirs = module(vectors).detach().numpy()
-        np.testing.assert_allclose(found(vectors.double().numpy()), theirs, rtol=1e-4, atol=2e-6 * np.abs(theirs).max())
+        np.testing.assert_allclose(
+            found(vectors.double().numpy()), theirs, rtol=1e-4, atol=2e-6 * np.abs(theirs).max()
+        )
 
 
 @pytest.mark.parametrize(
-    "module", [nn.Linear(24, 24), nn.GELU(), nn.Dropout().eval(), nn.Identity(), nn.Softmax(-1), nn.Embedding(3, 24)]
+    "module",
+    [
+        nn.Linear(24, 24),
+        nn.GELU(),
+        nn.Dropout().eval(),
+        nn.Identity(),
+        nn.Softmax(-1),
+        nn.Embedding(3, 24),
+    ],
 )
 def test_other_modules_are_none(module):
     assert norm_of(module, 24) is None
@@ -55,13 +65,20 @@ def test_trying_touches_neither_hooks_nor_weights():
 
 def test_matrices_are_read_whichever_way_round_they_are_kept():
     torch.manual_seed(0)
-    for module, wide in ((nn.Linear(5, 5), 5), (Conv1D(5, 5), 5), (nn.Linear(4, 6, bias=False), 4), (Conv1D(6, 4), 4)):
+    for module, wide in (
+        (nn.Linear(5, 5), 5),
+        (Conv1D(5, 5), 5),
+        (nn.Linear(4, 6, bias=False), 4),
+        (Conv1D(6, 4), 4),
+    ):
         for parameter in module.parameters():
             nn.init.normal_(parameter)
         matrix, bias = matrix_of(module)
         given = torch.randn(3, wide)
         offset = 0 if bias is None else bias
-        np.testing.assert_allclose(given.numpy() @ matrix + offset, module(given).detach().numpy(), atol=1e-5)
+        np.testing.assert_allclose(
+            given.numpy() @ matrix + offset, module(given).detach().numpy(), atol=1e-5
+        )
 
 
 class Curved(nn.Linear):

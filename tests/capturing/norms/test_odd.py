@@ -13,7 +13,9 @@ from .conftest import TEXT
 
 
 class Odd(nn.Module):
-    """Attention whose parts have names that say nothing, with a scale on the residual and one on the output."""
+    """Attention whose parts have names that say nothing, with a scale on the residual and one on
+    the output.
+    """
 
     def __init__(self, kind):
         super().__init__()
@@ -70,7 +72,10 @@ def test_parts_are_found_by_their_numbers(kind):
 def test_without_a_norm_that_is_a_module_there_is_the_stream(kind):
     found = odd(kind)[0]
     np.testing.assert_allclose(found.residual, odd("plain")[0].residual, rtol=1e-5)
-    assert found.decomposes == "the residual stream after the attention, which no module that is a norm takes"
+    assert (
+        found.decomposes
+        == "the residual stream after the attention, which no module that is a norm takes"
+    )
     with pytest.raises(RecordError, match="no module that is a norm takes the sum"):
         found.of("output")
 
@@ -111,7 +116,9 @@ def test_a_norm_that_lies_is_found_out(monkeypatch):
 
     def lying(module, width):
         found = real(module, width)
-        return found and Norm(gain=found.gain * 1.001, shift=found.shift, eps=found.eps, centred=found.centred)
+        return found and Norm(
+            gain=found.gain * 1.001, shift=found.shift, eps=found.eps, centred=found.centred
+        )
 
     monkeypatch.setattr(_norms, "norm_of", lying)
     found = odd("plain")[0]
@@ -133,7 +140,9 @@ def test_a_second_norm_that_lies_costs_only_what_needs_it(monkeypatch, tokenizer
         found = real(module, width)
         if module not in seconds:
             return found
-        return Norm(gain=found.gain * 1.001, shift=found.shift, eps=found.eps, centred=found.centred)
+        return Norm(
+            gain=found.gain * 1.001, shift=found.shift, eps=found.eps, centred=found.centred
+        )
 
     monkeypatch.setattr(_norms, "norm_of", lying)
     found = hs.capture(model, tokenizer, TEXT, keep="norms")["self"].layer(0).contributions

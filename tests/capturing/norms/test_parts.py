@@ -20,7 +20,13 @@ def matrix(module, columns=slice(None)):
 
 def of_bert(model, layer):
     part = model.encoder.layer[layer].attention
-    return part.self, part.self, matrix(part.self.value), matrix(part.output.dense), part.output.LayerNorm
+    return (
+        part.self,
+        part.self,
+        matrix(part.self.value),
+        matrix(part.output.dense),
+        part.output.LayerNorm,
+    )
 
 
 def of_gpt2(model, layer):
@@ -32,7 +38,13 @@ def of_gpt2(model, layer):
 def of_llama(model, layer):
     block = model.layers[layer]
     part = block.self_attn
-    return block.input_layernorm, part, matrix(part.v_proj), matrix(part.o_proj), block.post_attention_layernorm
+    return (
+        block.input_layernorm,
+        part,
+        matrix(part.v_proj),
+        matrix(part.o_proj),
+        block.post_attention_layernorm,
+    )
 
 
 def of_vit(model, layer):
@@ -94,7 +106,11 @@ def normed(module, vectors, whole):
     """A norm's linear part with the deviation of another vector."""
     if isinstance(module, nn.LayerNorm):
         deviation = np.sqrt(whole.var(-1, keepdims=True) + module.eps)
-        return (vectors - vectors.mean(-1, keepdims=True)) / deviation * module.weight.detach().double().numpy()
+        return (
+            (vectors - vectors.mean(-1, keepdims=True))
+            / deviation
+            * module.weight.detach().double().numpy()
+        )
     deviation = np.sqrt((whole**2).mean(-1, keepdims=True) + module.variance_epsilon)
     return vectors / deviation * module.weight.detach().double().numpy()
 
@@ -105,15 +121,20 @@ def test_it_is_what_the_parts_of_the_model_compute(family, stack):
     inputs = {name: tensor[:1] for name, tensor in made_up(model).items()}
     layers = captured(model, inputs)[0][stack]
     for number, layer in enumerate(layers):
-        before, reads, (value, value_bias), (out, out_bias), norm = FAMILIES[family, stack](model, number)
+        before, reads, (value, value_bias), (out, out_bias), norm = FAMILIES[family, stack](
+            model, number
+        )
         x, h, p = seen_by(model, [before, reads, norm], inputs)
         source = h
         if stack == "cross":
-            (source,) = seen_by(model, [model.decoder.block[number].layer[1].EncDecAttention.v], inputs)
+            (source,) = seen_by(
+                model, [model.decoder.block[number].layer[1].EncDecAttention.v], inputs
+            )
         heads, weights = layer.heads, layer.weights_of().astype(float)
         values = (source @ value + value_bias).reshape(len(source), -1, out.shape[0] // heads)
-        f = np.stack([values[:, head // (heads // values.shape[1])] @ out.reshape(heads, -1, out.shape[1])[head]
-                      for head in range(heads)])  # fmt: skip
+        by_head = out.reshape(heads, -1, out.shape[1])
+        group = heads // values.shape[1]
+        f = np.stack([values[:, head // group] @ by_head[head] for head in range(heads)])
         pieces = np.einsum("hij,hjd->hijd", weights, f)
         np.testing.assert_allclose(layer.value_norms, np.linalg.norm(f, axis=-1), rtol=1e-4)
         np.testing.assert_allclose(
@@ -121,7 +142,9 @@ def test_it_is_what_the_parts_of_the_model_compute(family, stack):
         )
         S = pieces.sum(0)
         found = layer.contributions
-        np.testing.assert_allclose(found.attention, np.linalg.norm(S, axis=-1), rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(
+            found.attention, np.linalg.norm(S, axis=-1), rtol=1e-3, atol=1e-5
+        )
         eye = np.eye(len(x))[:, :, None] if stack != "cross" else np.zeros((*weights.shape[1:], 1))
         R = S + eye * x[:, None, :]
         np.testing.assert_allclose(found.residual, np.linalg.norm(R, axis=-1), rtol=1e-3, atol=1e-5)
@@ -132,12 +155,21 @@ def test_it_is_what_the_parts_of_the_model_compute(family, stack):
         others = T.sum(1) - (np.einsum("iid->id", T) if stack != "cross" else 0)
         rest = np.linalg.norm(np.einsum("iid->id", T) if stack != "cross" else own, axis=-1)
         mixed = np.linalg.norm(others, axis=-1)
-        np.testing.assert_allclose(found.mixing_output, mixed / (mixed + rest), rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(
+            found.mixing_output, mixed / (mixed + rest), rtol=1e-3, atol=1e-6
+        )
         shared = values.shape[1]
         of_head = np.arange(heads) // (heads // shared)
         grouped = (part.reshape(*part.shape[:-1], shared, -1) for part in (value, value_bias))
-        value, value_bias = (part[..., of_head, :].reshape(*part.shape[:-2], -1) for part in grouped)
-        whole = np.block([[value @ out, np.zeros((len(value), 1))], [value_bias @ out + out_bias, np.ones((1, 1))]])
+        value, value_bias = (
+            part[..., of_head, :].reshape(*part.shape[:-2], -1) for part in grouped
+        )
+        whole = np.block(
+            [
+                [value @ out, np.zeros((len(value), 1))],
+                [value_bias @ out + out_bias, np.ones((1, 1))],
+            ]
+        )
         sizes = np.linalg.svd(whole, compute_uv=False)
         assert found.expansion == pytest.approx(np.sqrt((sizes**2).sum() / len(whole)), rel=1e-5)
         if stack == "cross":

@@ -35,7 +35,9 @@ def test_real_models_sum_to_their_own_vectors(name, text, shared):
             assert layer.contributions.verified < 1e-5
             assert layer.contributions.output is not None
             assert layer.contributions.expansion is not None
-            assert re.search(r"\((LayerNorm|RMSNorm)\) of the residual stream", layer.contributions.decomposes)
+            assert re.search(
+                r"\((LayerNorm|RMSNorm)\) of the residual stream", layer.contributions.decomposes
+            )
 
 
 def test_a_real_picture_model_sums_to_its_own_vectors(shared):
@@ -43,7 +45,10 @@ def test_a_real_picture_model_sums_to_its_own_vectors(shared):
 
     folder = shared / "models" / "vit-mnist"
     digit = np.stack([np.load(folder / "digits.npz")["images"][0]] * 3, -1)
-    model, processor = AutoModel.from_pretrained(folder).eval(), AutoImageProcessor.from_pretrained(folder)
+    model, processor = (
+        AutoModel.from_pretrained(folder).eval(),
+        AutoImageProcessor.from_pretrained(folder),
+    )
     for layer in hs.capture(model, processor, image=digit, keep="norms")["self"]:
         # its vectors hold values of up to 48, and its own rounding in single precision is 2e-5
         assert layer.contributions.verified < 5e-5
@@ -51,7 +56,9 @@ def test_a_real_picture_model_sums_to_its_own_vectors(shared):
 
 
 def test_minilm_sums_to_its_own_vectors(minilm):
-    record = hs.capture(*minilm, "I went to the store.", "At the store, I bought fresh strawberries.", keep="norms")
+    record = hs.capture(
+        *minilm, "I went to the store.", "At the store, I bought fresh strawberries.", keep="norms"
+    )
     for layer in record["self"]:
         assert layer.contributions.verified < 1e-5
         assert "(post-norm)" in layer.contributions.decomposes

@@ -16,9 +16,14 @@ from .conftest import TEXT, captured
 def test_padding_changes_nothing(tokenizer):
     model = tiny_model("bert")
     batch = capture_encoded(
-        model, tokenizer, tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt"), keep="norms"
+        model,
+        tokenizer,
+        tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt"),
+        keep="norms",
     )
-    alone = capture_encoded(model, tokenizer, tokenizer(["a bee"], return_tensors="pt"), keep="norms")[0]
+    alone = capture_encoded(
+        model, tokenizer, tokenizer(["a bee"], return_tensors="pt"), keep="norms"
+    )[0]
     for padded, layer in zip(batch[1]["self"], alone["self"], strict=True):
         np.testing.assert_allclose(padded.value_norms, layer.value_norms, rtol=1e-4)
         for name in CONTRIBUTIONS:
@@ -45,7 +50,13 @@ def test_hooks_go_away_after_an_error(tokenizer):
     model.encoder.layer[1].output.dense.register_forward_hook(fail)
     with pytest.raises(RuntimeError, match="planted"):
         hs.capture(model, tokenizer, TEXT, keep="norms")
-    assert sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()) == 1
+    assert (
+        sum(
+            len(module._forward_hooks) + len(module._forward_pre_hooks)
+            for module in model.modules()
+        )
+        == 1
+    )
 
 
 def fail(*_):
@@ -56,5 +67,7 @@ def fail(*_):
 def test_half_precision_is_held_to_less(dtype, tokenizer):
     exact = hs.capture(tiny_model("llama"), tokenizer, TEXT, keep="norms")["self"]
     half = hs.capture(tiny_model("llama").to(dtype), tokenizer, TEXT, keep="norms")["self"]
-    np.testing.assert_allclose(half.layer(0).contributions.output, exact.layer(0).contributions.output, atol=0.2)
+    np.testing.assert_allclose(
+        half.layer(0).contributions.output, exact.layer(0).contributions.output, atol=0.2
+    )
     assert half.layer(0).contributions.verified > exact.layer(0).contributions.verified

@@ -11,7 +11,12 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.statistics import StatisticsPlan, _engine, statistics_of_call, weights_of_rows
+from headscope.capturing.statistics import (
+    StatisticsPlan,
+    _engine,
+    statistics_of_call,
+    weights_of_rows,
+)
 from headscope.errors import CaptureError
 from headscope.record import STATISTICS, Tokens, statistics_of
 
@@ -32,7 +37,9 @@ class Case:
         generator = torch.Generator().manual_seed(5)
         batch, _, queries, keys = self.call.size
         ids = torch.randint(VOCABULARY, (batch, keys), generator=generator)
-        own = torch.randint(VOCABULARY, (batch, queries), generator=generator) if self.cross else None
+        own = (
+            torch.randint(VOCABULARY, (batch, queries), generator=generator) if self.cross else None
+        )
         segments = (torch.arange(keys) > keys // 2).int().expand(batch, -1)
         return StatisticsPlan(special=ids == 3, segments=segments, ids=ids, query_ids=own, **asked)
 
@@ -44,7 +51,9 @@ class Case:
         queries, keys = self.queries[example].numpy(), self.keys[example].numpy()
         return statistics_of(
             weights[:, queries][:, :, keys],
-            tokens(plan.ids[example, keys], plan.special[example, keys], plan.segments[example, keys]),
+            tokens(
+                plan.ids[example, keys], plan.special[example, keys], plan.segments[example, keys]
+            ),
             tokens(plan.query_ids[example, queries]) if self.cross else None,
             rows=rows,
             top=plan.top,
@@ -52,14 +61,20 @@ class Case:
 
 
 def tokens(ids, special=None, segments=None):
-    found = {} if special is None else {"special": tuple(special.tolist()), "segments": tuple(segments.tolist())}
+    found = (
+        {}
+        if special is None
+        else {"special": tuple(special.tolist()), "segments": tuple(segments.tolist())}
+    )
     return Tokens(pieces=("x",) * len(ids), ids=tuple(ids.tolist()), **found)
 
 
 def dense_weights(call):
     """``[batch head query key]`` in float64, the plain way."""
     query, key = (tensor.double().numpy() for tensor in (call.query, call.key))
-    scores = query @ key.repeat(query.shape[1] // key.shape[1], axis=1).swapaxes(-1, -2) * call.scale
+    scores = (
+        query @ key.repeat(query.shape[1] // key.shape[1], axis=1).swapaxes(-1, -2) * call.scale
+    )
     if call.soft_cap is not None:
         scores = call.soft_cap * np.tanh(scores / call.soft_cap)
     if call.bias is not None:
@@ -72,7 +87,11 @@ def dense_weights(call):
         added = call.mask.double().numpy()
         scores = np.where(added > torch.finfo(call.mask.dtype).min / 2, scores + added, -np.inf)
     dead = np.isneginf(scores).all(-1, keepdims=True)
-    sinks = np.full((1, 1, 1), -np.inf) if call.sinks is None else call.sinks.double().numpy()[:, None, None]
+    sinks = (
+        np.full((1, 1, 1), -np.inf)
+        if call.sinks is None
+        else call.sinks.double().numpy()[:, None, None]
+    )
     top = np.maximum(np.where(dead, 0, scores).max(-1, keepdims=True), sinks)
     raised = np.where(dead, 0, np.exp(scores - top))
     return raised / (raised.sum(-1, keepdims=True) + np.exp(sinks - top) + dead)
@@ -99,7 +118,10 @@ def cases(draw):
     dtype = draw(st.sampled_from([torch.float32, torch.float16, torch.bfloat16, torch.float64]))
     real = draw(st.sampled_from(["all", "left", "right"]))
     cut = {"all": slice(0, None), "left": slice(4, None), "right": slice(0, -4)}[real]
-    positions = [torch.arange(queries), torch.arange(queries)[cut]], [torch.arange(keys), torch.arange(keys)[cut]]
+    positions = (
+        [torch.arange(queries), torch.arange(queries)[cut]],
+        [torch.arange(keys), torch.arange(keys)[cut]],
+    )
     kind = draw(st.sampled_from(["none", "causal", "window", "scattered", "float", "half", "row"]))
     mask = masks(kind, generator, heads, queries, keys)
     if mask is None and real != "all":
@@ -124,14 +146,20 @@ def cases(draw):
         causal=kind == "causal" and mask is None,
         scale=0.7,
         soft_cap=draw(st.sampled_from([None, None, 1.5])),
-        bias=draw(st.sampled_from([None, None, normal(1, heads, queries, keys), normal(batch, 1, 1, keys)])),
+        bias=draw(
+            st.sampled_from(
+                [None, None, normal(1, heads, queries, keys), normal(batch, 1, 1, keys)]
+            )
+        ),
         sinks=draw(st.sampled_from([None, None, normal(heads)])),
     )
     return Case(call, *positions, cross)
 
 
 def masks(kind, generator, heads, queries, keys):
-    """A mask of one of the forms that models hand over; scattered ones have rows that may look at nothing."""
+    """A mask of one of the forms that models hand over; scattered ones have rows that may look at
+    nothing.
+    """
     distance = torch.arange(queries)[:, None] - torch.arange(keys)
     if kind == "window":
         return ((distance >= 0) & (distance < 4))[None, None]
@@ -144,7 +172,9 @@ def masks(kind, generator, heads, queries, keys):
     if kind in ("float", "half"):
         dtype = torch.float32 if kind == "float" else torch.float16
         added = torch.randn(1, heads, queries, keys, generator=generator).to(dtype)
-        return added.masked_fill(~scattered, torch.finfo(dtype).min if kind == "half" else -float("inf"))
+        return added.masked_fill(
+            ~scattered, torch.finfo(dtype).min if kind == "half" else -float("inf")
+        )
     return None
 
 
@@ -157,10 +187,14 @@ def test_statistics_equal_those_of_dense_weights(case, rows):
         covered = plan.sampled(len(case.queries[example]))
         wanted = case.reference(plan, example, covered)
         assert_equal(found, wanted)
-        weights = dense_weights(case.call)[example][:, case.queries[example]][:, :, case.keys[example]]
+        weights = dense_weights(case.call)[example][:, case.queries[example]][
+            :, :, case.keys[example]
+        ]
         weights = weights if covered is None else weights[:, covered]
         named = np.take_along_axis(weights, np.maximum(found.top_keys, 0), axis=-1)
-        np.testing.assert_allclose(np.where(found.top_keys < 0, 0, named), found.top_weights, atol=TOLERANCE, rtol=0)
+        np.testing.assert_allclose(
+            np.where(found.top_keys < 0, 0, named), found.top_weights, atol=TOLERANCE, rtol=0
+        )
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -195,14 +229,20 @@ def test_real_tiles_and_scores_far_from_zero(scale, causal):
     case = plain_case(700, 700, causal=causal, scale=scale)
     plan = case.plan(top=TOP)
     wanted = case.reference(plan, 0, None)
-    rounding = 2e-7 * scale * (case.call.query.norm(dim=-1).max() * case.call.key.norm(dim=-1).max()).item()
+    rounding = (
+        2e-7
+        * scale
+        * (case.call.query.norm(dim=-1).max() * case.call.key.norm(dim=-1).max()).item()
+    )
     assert_equal(case.statistics(plan)[0], wanted, tolerance=max(TOLERANCE, rounding))
 
 
 def test_a_mean_key_far_from_zero_does_not_spoil_the_entropy():
     """Softmax does not see a constant in the scores; a log-sum-exp in single precision would."""
     case = plain_case(50, 60)
-    shifted = replace(case, call=replace(case.call, query=case.call.query * 0 + 3, key=case.call.key * 1e-3 + 30))
+    shifted = replace(
+        case, call=replace(case.call, query=case.call.query * 0 + 3, key=case.call.key * 1e-3 + 30)
+    )
     found = shifted.statistics(shifted.plan())[0]
     assert_equal(found, shifted.reference(shifted.plan(), 0, None), tolerance=2e-5)
 
@@ -241,7 +281,9 @@ def test_a_model_that_is_being_trained_is_read_without_gradients():
 
 def test_weight_on_padding_is_refused():
     case = replace(plain_case(11, 13), keys=[torch.arange(10)])
-    with pytest.raises(CaptureError, match=r"layer.0: up to 0.\d+ of a row's weight lies on padding"):
+    with pytest.raises(
+        CaptureError, match=r"layer.0: up to 0.\d+ of a row's weight lies on padding"
+    ):
         case.statistics(case.plan())
 
 
@@ -274,7 +316,9 @@ def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal, monke
 
 def test_a_bias_of_every_head_is_cut_into_tiles_too(monkeypatch):
     monkeypatch.setattr(_engine, "TILE", 2**15)
-    case = plain_case(600, 700, bias=torch.randn(1, 6, 600, 700), key=torch.randn(1, 6, 700, FEATURES))
+    case = plain_case(
+        600, 700, bias=torch.randn(1, 6, 600, 700), key=torch.randn(1, 6, 700, FEATURES)
+    )
     with Sizes() as sizes:
         case.statistics(case.plan())
     assert sizes.largest <= 2 * 2**15
@@ -290,8 +334,15 @@ class Sizes(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         made = result if isinstance(result, tuple | list) else [result]
-        given = {tensor.untyped_storage().data_ptr() for tensor in args if isinstance(tensor, torch.Tensor)}
+        given = {
+            tensor.untyped_storage().data_ptr()
+            for tensor in args
+            if isinstance(tensor, torch.Tensor)
+        }
         for tensor in made:
-            if isinstance(tensor, torch.Tensor) and tensor.untyped_storage().data_ptr() not in given:
+            if (
+                isinstance(tensor, torch.Tensor)
+                and tensor.untyped_storage().data_ptr() not in given
+            ):
                 self.largest = max(self.largest, tensor.untyped_storage().nbytes() // 4)
         return result

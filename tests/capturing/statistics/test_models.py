@@ -1,4 +1,6 @@
-"""Statistics of the calls of whole models equal those of the weights that a record of them holds."""
+"""Statistics of the calls of whole models equal those of the weights that a record of them
+holds.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +14,19 @@ from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["a bee", "the cat sat."]
-FAMILIES = ("bert", "gpt2", "llama", "mistral", "gemma2", "gpt_oss", "t5", "bart", "gptj", "deberta-v2", "xlnet")
+FAMILIES = (
+    "bert",
+    "gpt2",
+    "llama",
+    "mistral",
+    "gemma2",
+    "gpt_oss",
+    "t5",
+    "bart",
+    "gptj",
+    "deberta-v2",
+    "xlnet",
+)
 SENTENCE = "the cat sat on the mat and a dog ran home while she read her book by the open window"
 TOLERANCE = 5e-6
 
@@ -23,7 +37,9 @@ def encoded(tokenizer, model, side):
     if model.config.model_type != "bert":
         encoding.pop("token_type_ids", None)
     if model.config.is_encoder_decoder:
-        encoding["decoder_input_ids"] = tokenizer(["she ran home"] * 2, return_tensors="pt")["input_ids"]
+        encoding["decoder_input_ids"] = tokenizer(["she ran home"] * 2, return_tensors="pt")[
+            "input_ids"
+        ]
     return encoding
 
 
@@ -33,7 +49,9 @@ def calls_by_stack(model, encoding):
         model(**encoding, **({"use_cache": False} if hasattr(model.config, "use_cache") else {}))
     calls.sort(key=lambda call: call.number)
     names = name_groups([group_of(call) for call in calls])
-    return {name: [call for call in calls if group_of(call) == group] for group, name in names.items()}
+    return {
+        name: [call for call in calls if group_of(call) == group] for group, name in names.items()
+    }
 
 
 def plan_of(encoding, stack, special, **asked):
@@ -42,7 +60,9 @@ def plan_of(encoding, stack, special, **asked):
         "source": encoding["attention_mask"],
         "target": torch.ones_like(encoding.get("decoder_input_ids", ids["source"])),
     }
-    query, key = {"decoder": ("target", "target"), "cross": ("target", "source")}.get(stack, ("source", "source"))
+    query, key = {"decoder": ("target", "target"), "cross": ("target", "source")}.get(
+        stack, ("source", "source")
+    )
     plan = StatisticsPlan(
         special=torch.isin(ids[key], torch.tensor(sorted(special))),
         ids=ids[key],
@@ -69,7 +89,9 @@ def test_statistics_equal_those_of_the_record(family, side):
                 wanted = statistics_of(stack.layers[number].weights, stack.key, queries)
                 for array in set(STATISTICS) - {"top_keys", "top_weights"}:
                     ours, theirs = getattr(found, array), getattr(wanted, array)
-                    np.testing.assert_allclose(ours, theirs, atol=TOLERANCE, rtol=0, err_msg=f"{name} {number} {array}")
+                    np.testing.assert_allclose(
+                        ours, theirs, atol=TOLERANCE, rtol=0, err_msg=f"{name} {number} {array}"
+                    )
 
 
 @pytest.mark.parametrize("family", ["bert", "llama", "deberta-v2"])
@@ -85,7 +107,9 @@ def test_weights_of_rows_give_the_models_own_context(family):
 
 
 def test_a_sample_of_a_real_text_is_as_near_as_it_says(minilm):
-    """MiniLM, 420 tokens: the means of 64 rows deviate from those of all by about one standard error."""
+    """MiniLM, 420 tokens: the means of 64 rows deviate from those of all by about one standard
+    error.
+    """
     model, tokenizer = minilm
     text = " ".join(np.random.default_rng(0).choice(SENTENCE.split(), 418))
     encoding = tokenizer(text, return_tensors="pt")

@@ -32,15 +32,25 @@ def test_a_text_that_is_short_is_covered_whole(rows):
 
 def test_nothing_known_of_the_tokens_is_nothing_marked():
     marks = StatisticsPlan().marks(0, QUERIES, KEYS)
-    assert (marks.special, marks.segments, marks.same, marks.excludes_itself) == (None, (), None, True)
+    assert (marks.special, marks.segments, marks.same, marks.excludes_itself) == (
+        None,
+        (),
+        None,
+        True,
+    )
 
 
 def test_marks_are_those_of_the_real_tokens():
     special = torch.arange(10) == 2
     segments, ids = torch.arange(10) // 5, torch.arange(10) * 10
-    marks = StatisticsPlan(special=special[None], segments=segments[None], ids=ids[None]).marks(0, QUERIES, KEYS)
+    marks = StatisticsPlan(special=special[None], segments=segments[None], ids=ids[None]).marks(
+        0, QUERIES, KEYS
+    )
     assert marks.special.tolist() == [1, 0, 0, 0, 0, 0]
-    assert [segment.tolist() for segment in marks.segments] == [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    assert [segment.tolist() for segment in marks.segments] == [
+        [1, 1, 1, 0, 0, 0],
+        [0, 0, 0, 1, 1, 1],
+    ]
     assert [side.tolist() for side in marks.same] == [[10, 20, 30, 40], [20, 30, 40, 50, 60, 70]]
 
 

@@ -4,7 +4,22 @@ import pytest
 from headscope.linguistics import Sentence
 from headscope.studies.probes._items import Data, Item, parts_of
 
-WORDS = ("cat", "dog", "tree", "house", "river", "saw", "heard", "was", "red", "old", "the", "a", "in", "on")
+WORDS = (
+    "cat",
+    "dog",
+    "tree",
+    "house",
+    "river",
+    "saw",
+    "heard",
+    "was",
+    "red",
+    "old",
+    "the",
+    "a",
+    "in",
+    "on",
+)
 RELATIONS = ("nsubj", "obj", "det")
 SHARES = (0.6, 0.2, 0.2)
 MAPS, LAYERS, FEATURES = 7, 4, 24
@@ -23,7 +38,11 @@ def random_sentence(rng, number):
     forms = [*(WORDS[rng.integers(0, len(WORDS))] for _ in range(size - 1)), "."]
     tags = [("NOUN", "VERB", "DET")[rng.integers(0, 3)] for _ in forms]
     return Sentence(
-        words=tuple(forms), heads=tuple(heads.tolist()), relations=tuple(relations), upos=tuple(tags), name=f"s{number}"
+        words=tuple(forms),
+        heads=tuple(heads.tolist()),
+        relations=tuple(relations),
+        upos=tuple(tags),
+        name=f"s{number}",
     )
 
 

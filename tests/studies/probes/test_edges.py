@@ -61,7 +61,9 @@ def test_pieces_that_are_not_there_change_nothing(planted):
     there = torch.from_numpy(pieces >= 0)
     states = store.states[:, torch.from_numpy(np.maximum(pieces, 0))].float()
     other = torch.where(there[None, ..., None], states, torch.full_like(states, 7.0))
-    assert module(states, there).tolist() == pytest.approx(np.array(module(other, there).tolist()), abs=1e-6)
+    assert module(states, there).tolist() == pytest.approx(
+        np.array(module(other, there).tolist()), abs=1e-6
+    )
 
 
 def test_without_layers_there_is_no_expected_layer(planted):

@@ -51,8 +51,13 @@ def test_random_maps_say_no_more_than_the_controls(sentences, data_of, random_it
 
 
 def test_words_that_tell_which_map_to_read_are_used(sentences, data_of, random_item, rng):
-    """The head of half of the words is in one map, of the others in another; only their vectors tell which."""
-    kinds = {form: rng.integers(0, 2) for form in {word.lower() for each in sentences for word in each.words}}
+    """The head of half of the words is in one map, of the others in another; only their vectors
+    tell which.
+    """
+    kinds = {
+        form: rng.integers(0, 2)
+        for form in {word.lower() for each in sentences for word in each.words}
+    }
 
     def made(sentence):
         item = random_item(sentence)
@@ -97,14 +102,21 @@ def test_scores_are_those_of_the_formula(sentences, random_item, rng):
         for word in range(size):
             root = np.einsum("ke,e->k", ends[:, 0, :, word], plain.ends.detach().numpy())
             root_back = np.einsum("ke,e->k", ends[:, 1, :, word], plain.ends.detach().numpy())
-            assert both[0][place, 0, word] == pytest.approx(ahead @ root + back @ root_back, abs=1e-5)
+            assert both[0][place, 0, word] == pytest.approx(
+                ahead @ root + back @ root_back, abs=1e-5
+            )
             for head in range(size):
                 wanted = ahead @ scaled[:, head, word] + back @ scaled[:, word, head]
                 assert both[0][place, 1 + head, word] == pytest.approx(wanted, abs=1e-5)
                 joined = torch.from_numpy(np.concatenate([item.vectors[head], item.vectors[word]]))
-                dense = torch.cat([worded.heads.weight, worded.words.weight], dim=1) @ joined + worded.heads.bias
+                dense = (
+                    torch.cat([worded.heads.weight, worded.words.weight], dim=1) @ joined
+                    + worded.heads.bias
+                )
                 features = np.concatenate([scaled[:, head, word], scaled[:, word, head]])
-                assert both[1][place, 1 + head, word] == pytest.approx(dense.detach().numpy() @ features, abs=1e-5)
+                assert both[1][place, 1 + head, word] == pytest.approx(
+                    dense.detach().numpy() @ features, abs=1e-5
+                )
 
 
 def test_the_same_seed_gives_the_same_scores(sentences, data_of, random_item):

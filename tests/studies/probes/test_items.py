@@ -10,9 +10,12 @@ SHARES = (0.7, 0.1, 0.2)
 
 def sentence(number, document="", words=None):
     return Sentence(
-        name=str(number), words=words or (f"word{number}", "sat"), heads=(2, 0), relations=("nsubj", "root"),
+        name=str(number),
+        words=words or (f"word{number}", "sat"),
+        heads=(2, 0),
+        relations=("nsubj", "root"),
         document=document,
-    )  # fmt: skip
+    )
 
 
 def test_no_document_lies_on_two_sides(rng):
@@ -28,7 +31,10 @@ def test_no_document_lies_on_two_sides(rng):
 
 def test_what_was_learnt_is_not_reported_on_though_two_documents_say_it():
     thanks = ("Thanks", "!")
-    bank = [sentence(number, f"text {number // 2}", thanks if number % 2 else None) for number in range(60)]
+    bank = [
+        sentence(number, f"text {number // 2}", thanks if number % 2 else None)
+        for number in range(60)
+    ]
     parts = parts_of(bank, SHARES, seed=0)
     told = [{bank[number].text.lower() for number in part} for part in parts]
     assert not told[0] & told[1]

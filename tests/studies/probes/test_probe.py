@@ -53,7 +53,9 @@ def test_each_probe_has_all_its_controls(kind, tiny, sentences):
 
 
 def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
-    sentence = Sentence(words=("cat", "a", "tree"), heads=(0, 3, 1), relations=("root", "det", "obj"))
+    sentence = Sentence(
+        words=("cat", "a", "tree"), heads=(0, 3, 1), relations=("root", "det", "obj")
+    )
     item = with_maps(*tiny, [sentence], on_error=fails)[0]
     stack = hs.capture(*tiny, "cat a tree")["self"]
     weights = np.concatenate([layer.weights_of() for layer in stack]).astype(np.float64)
@@ -65,8 +67,12 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
             wanted = weights[:, rows][:, :, columns].sum(-1).mean(-1)
             assert item.maps[:, v, w] == pytest.approx(wanted, abs=1e-6)
         for end, place in enumerate((0, 9)):
-            assert item.ends[:, 0, end, v] == pytest.approx(weights[:, place, rows].sum(-1), abs=1e-6)
-            assert item.ends[:, 1, end, v] == pytest.approx(weights[:, rows, place].mean(-1), abs=1e-6)
+            assert item.ends[:, 0, end, v] == pytest.approx(
+                weights[:, place, rows].sum(-1), abs=1e-6
+            )
+            assert item.ends[:, 1, end, v] == pytest.approx(
+                weights[:, rows, place].mean(-1), abs=1e-6
+            )
 
 
 def test_states_are_those_that_the_model_returns(tiny, sentences):
@@ -101,10 +107,17 @@ def test_vectors_are_input_embeddings_or_a_table(tiny, tmp_path):
 
 
 def test_a_sentence_that_cannot_be_read_is_named_and_left_out(tiny, sentences):
-    long = Sentence(words=("cat",) * 100, heads=(0, *range(1, 100)), relations=("root", *["obj"] * 99), name="long")
+    long = Sentence(
+        words=("cat",) * 100,
+        heads=(0, *range(1, 100)),
+        relations=("root", *["obj"] * 99),
+        name="long",
+    )
     told = []
     bank = [sentences[0], long, *sentences[1:30]]
-    found = hs.probe(*tiny, bank, on_error=lambda name, error: told.append(name), random_weights=True, **QUICK)
+    found = hs.probe(
+        *tiny, bank, on_error=lambda name, error: told.append(name), random_weights=True, **QUICK
+    )
     limit = tiny[0].config.max_position_embeddings
     assert told == ["long"]
     assert f"has 302 tokens and the model has positions for {limit}" in found.left_out["long"]
@@ -113,7 +126,10 @@ def test_a_sentence_that_cannot_be_read_is_named_and_left_out(tiny, sentences):
 
 
 def test_sentences_are_drawn_by_the_first_seed(tiny, sentences):
-    told = [hs.probe(*tiny, sentences, sentences=20, seeds=seeds, **QUICK) for seeds in ((0,), (0, 1), (5,))]
+    told = [
+        hs.probe(*tiny, sentences, sentences=20, seeds=seeds, **QUICK)
+        for seeds in ((0,), (0, 1), (5,))
+    ]
     assert [sum(found.sentences) for found in told] == [20, 20, 20]
     assert len(told[1].score().seeds) == 2
     assert "±" in str(told[1])
@@ -159,24 +175,48 @@ def written(path, sentences):
     rows = []
     for sentence in sentences:
         cells = zip(sentence.words, sentence.upos, sentence.heads, sentence.relations, strict=True)
-        rows += [f"{n}\t{w}\t_\t{t}\t_\t_\t{h}\t{r}\t_\t_" for n, (w, t, h, r) in enumerate(cells, 1)] + [""]
+        rows += [
+            f"{n}\t{w}\t_\t{t}\t_\t_\t{h}\t{r}\t_\t_" for n, (w, t, h, r) in enumerate(cells, 1)
+        ] + [""]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return str(path)
 
 
 def test_the_command_prints_writes_and_draws(folder, sentences, tmp_path, capsys):
-    bank, table, picture = (str(tmp_path / name) for name in ("bank.conllu", "probe.csv", "probe.svg"))
+    bank, table, picture = (
+        str(tmp_path / name) for name in ("bank.conllu", "probe.csv", "probe.svg")
+    )
     written(tmp_path / "bank.conllu", sentences[:30])
-    what = ["probe", "--treebank", bank, "--probe", "structural", "--model", folder, "--random-weights"]
+    what = [
+        "probe",
+        "--treebank",
+        bank,
+        "--probe",
+        "structural",
+        "--model",
+        folder,
+        "--random-weights",
+    ]
     assert run([*what, "--epochs", "1", "--rank", "2", "--out", table, "--plot", picture]) == 0
     out, _ = capsys.readouterr()
     assert "structural probe of tiny" in out
     assert "21 sentences" in out
     with Path(table).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["of"] for row in rows} >= {"probe", "random weights", "control task", "layer 0", "selectivity"}
+    assert {row["of"] for row in rows} >= {
+        "probe",
+        "random weights",
+        "control task",
+        "layer 0",
+        "selectivity",
+    }
     drawn = Path(picture).read_text(encoding="utf-8")
-    for text in ("distance in the tree: UUAS", "random weights", "chain of words", "layer (0: embeddings)"):
+    for text in (
+        "distance in the tree: UUAS",
+        "random weights",
+        "chain of words",
+        "layer (0: embeddings)",
+    ):
         assert text in drawn
     assert len(read_treebank(bank)) == 30
 
@@ -191,7 +231,11 @@ def test_the_command_says_what_is_wrong(folder, tmp_path, capsys):
 def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
     model, tokenizer = tiny
     token = tokenizer("z cat")["input_ids"][1]
-    given = [sentences[0], Sentence(words=("z", "cat"), heads=(0, 1), relations=("root", "obj")), sentences[1]]
+    given = [
+        sentences[0],
+        Sentence(words=("z", "cat"), heads=(0, 1), relations=("root", "obj")),
+        sentences[1],
+    ]
     assert [token in tokenizer(each.text)["input_ids"] for each in given] == [False, True, False]
     wanted = with_states(model, tokenizer, given, on_error=fails)
 
@@ -214,7 +258,10 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
 
 @pytest.mark.parametrize("kind", ["attention", "structural"])
 def test_sentences_of_unknown_tokens_are_refused_but_where_they_are_meant(kind, tiny, sentences):
-    unknown = [Sentence(words=("1", "2"), heads=(0, 1), relations=("root", "obj"), name=f"u{n}") for n in range(2)]
+    unknown = [
+        Sentence(words=("1", "2"), heads=(0, 1), relations=("root", "obj"), name=f"u{n}")
+        for n in range(2)
+    ]
     with pytest.raises(TextError, match=r"of the tokens of the texts are \[UNK\].*allow_unfit"):
         hs.probe(*tiny, unknown * 20, kind=kind, **QUICK)
     found = hs.probe(*tiny, [*sentences[:20], unknown[0]], kind=kind, **QUICK)

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from headscope.errors import TextError
-from headscope.studies.probes._relations import BINARY, BOTH, WHICH, attention_vectors, relation_scores
+from headscope.studies.probes._relations import (
+    BINARY,
+    BOTH,
+    WHICH,
+    attention_vectors,
+    relation_scores,
+)
 from headscope.studies.probes._training import Training
 
 HOW = Training(epochs=20, rate=0.05)
@@ -63,13 +69,19 @@ def test_one_direction_is_from_the_first_word_to_the_second(sentences, data_of, 
 
     data = data_of(sentences[:10], random_item)
     pairs = _related(data, 1)
-    one, both = attention_vectors(data.items, pairs), attention_vectors(data.items, pairs, both=True)
+    one, both = (
+        attention_vectors(data.items, pairs),
+        attention_vectors(data.items, pairs, both=True),
+    )
     number, word, head = pairs.at[4]
     item = data.items[number]
     assert item.heads[word] == head
     assert item.relations[word] == pairs.names[pairs.labels[4]]
     assert one[4].tolist() == item.maps[:, word, head].tolist()
-    assert both[4].tolist() == [*item.maps[:, word, head].tolist(), *item.maps[:, head, word].tolist()]
+    assert both[4].tolist() == [
+        *item.maps[:, word, head].tolist(),
+        *item.maps[:, head, word].tolist(),
+    ]
     assert BOTH in {of for _, of in values(data)[0]}
 
 
@@ -85,7 +97,9 @@ def test_sentences_of_the_same_words_stay_together(sentences):
     parts = parts_of(doubled, (0.6, 0.2, 0.2), 3)
     assert sorted(number for part in parts for number in part) == list(range(len(doubled)))
     for part in parts:
-        assert {number % len(sentences) for number in part} == {n for n in part if n < len(sentences)}
+        assert {number % len(sentences) for number in part} == {
+            n for n in part if n < len(sentences)
+        }
     assert parts_of(doubled, (0.6, 0.2, 0.2), 4) != parts
     with pytest.raises(TextError, match="2 different documents or sentences are too few"):
         parts_of(sentences[:2], (0.6, 0.2, 0.2), 0)

@@ -65,8 +65,18 @@ def test_scores_of_seeds_become_their_mean(hits):
 
 @pytest.fixture
 def probing(hits):
-    scores = (score("probe", hits), score("control task", hits * [0.5, 1]), score("layer 0", hits * [0.25, 1]))
-    return Probing(kind="attention", model="m", scores=scores, sentences=(70, 10, 30), facts={"epochs": {"probe": 3}})
+    scores = (
+        score("probe", hits),
+        score("control task", hits * [0.5, 1]),
+        score("layer 0", hits * [0.25, 1]),
+    )
+    return Probing(
+        kind="attention",
+        model="m",
+        scores=scores,
+        sentences=(70, 10, 30),
+        facts={"epochs": {"probe": 3}},
+    )
 
 
 def test_a_result_prints_itself(probing):
@@ -94,7 +104,10 @@ def test_a_result_is_a_table(probing):
 def test_scores_are_found_by_name(probing):
     assert probing.score("selectivity").value == pytest.approx(probing.score().value / 2)
     assert list(probing.per_layer(TASK, MEASURE)) == [0]
-    with pytest.raises(RecordError, match="no score of 'distances' for task None and measure None; there are 'control"):
+    with pytest.raises(
+        RecordError,
+        match="no score of 'distances' for task None and measure None; there are 'control",
+    ):
         probing.score("distances")
 
 
@@ -102,5 +115,7 @@ def test_documents_are_drawn_and_not_their_sentences(hits):
     groups = tuple(str(place // 6) for place in range(30))
     found = score("probe", hits, groups=groups)
     assert found.value == score("probe", hits).value
-    assert found.redrawn == pytest.approx(redrawn_ratios(hits[:, :1], hits[:, 1:], groups=groups)[:, 0])
+    assert found.redrawn == pytest.approx(
+        redrawn_ratios(hits[:, :1], hits[:, 1:], groups=groups)[:, 0]
+    )
     assert np.isnan(score("probe", hits, groups=("one",) * 30).interval(0.95)).all()

@@ -6,7 +6,13 @@ import torch
 
 from headscope.linguistics import power2_embedding
 from headscope.studies.probes._items import Item
-from headscope.studies.probes._structural import Structural, _batch, _loss, _trees, structural_scores
+from headscope.studies.probes._structural import (
+    Structural,
+    _batch,
+    _loss,
+    _trees,
+    structural_scores,
+)
 from headscope.studies.probes._training import Training
 
 FEATURES, WORDS = 14, 10
@@ -52,7 +58,12 @@ def test_a_power_2_embedding_is_recovered(planted):
 def test_one_layer_is_set_beside_the_embeddings(planted):
     scores, facts = structural_scores(planted, Training(epochs=1, rate=0.01), layer=2, rank=3)
     assert facts["layer"] == 2
-    assert list(dict.fromkeys(score.of for score in scores)) == ["probe", "control task", "layer 0", "chain of words"]
+    assert list(dict.fromkeys(score.of for score in scores)) == [
+        "probe",
+        "control task",
+        "layer 0",
+        "chain of words",
+    ]
 
 
 def test_distances_are_those_of_the_formula(rng):

@@ -29,7 +29,9 @@ class Seen:
 
     @property
     def curves(self):
-        """Axes curve, point (4), x and y; the samples of the legend, which are level and short, left out."""
+        """Axes curve, point (4), x and y; the samples of the legend, which are level and short,
+        left out.
+        """
         found = [patch.get_path().vertices.reshape(-1, 4, 2) for patch in self._paths()]
         return np.concatenate([curves for curves in found if np.ptp(curves[..., 0]) > 6])
 
@@ -37,11 +39,15 @@ class Seen:
     def opacities(self):
         """Opacity of each of the curves."""
         paths = [patch for patch in self._paths() if np.ptp(patch.get_path().vertices[:, 0]) > 6]
-        return np.concatenate([[patch.get_alpha()] * (len(patch.get_path().vertices) // 4) for patch in paths])
+        return np.concatenate(
+            [[patch.get_alpha()] * (len(patch.get_path().vertices) // 4) for patch in paths]
+        )
 
     @property
     def dashed(self):
-        return sum(len(p.get_path().vertices) // 4 for p in self._paths() if p.get_linestyle() != "solid")
+        return sum(
+            len(p.get_path().vertices) // 4 for p in self._paths() if p.get_linestyle() != "solid"
+        )
 
     @property
     def images(self):
@@ -64,7 +70,9 @@ def see():
 
 @pytest.fixture
 def grouped(rng):
-    """A causal record with queries and keys, 4 heads on 2 key/value heads, no axis as long as another."""
+    """A causal record with queries and keys, 4 heads on 2 key/value heads, no axis as long as
+    another.
+    """
     tokens = Tokens(pieces=("<s>", "Ġthe", "Ġcat", "Ġsat", "Ġdown", "."))
     visible = np.tril(np.ones((6, 6), bool))
     layers = tuple(
@@ -78,11 +86,15 @@ def grouped(rng):
         for number in (0, 2, 3)
     )
     facts = ModelFacts(name="org/tiny", revision="abc", versions={"torch": "2.0"})
-    return Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=facts)
+    return Record(
+        stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)}, model=facts
+    )
 
 
 @pytest.fixture
 def pair(rng):
     """Sentences A and B, with special tokens and a continued word."""
     pieces = ["[CLS]", "a", "berry", "[SEP]", "straw", "##berries", "[SEP]"]
-    return hs.from_weights(random_weights(rng, (2, 3, 7, 7)), pieces, sentence_b_start=4, model="two")
+    return hs.from_weights(
+        random_weights(rng, (2, 3, 7, 7)), pieces, sentence_b_start=4, model="two"
+    )

@@ -8,7 +8,9 @@ from matplotlib.figure import Figure
 import headscope as hs
 from headscope import FigureError
 
-RECORD = hs.from_weights(np.tril(np.ones((2, 3, 5, 5))) / np.arange(1, 6)[:, None], ["the", "cat", "sat", "on", "it"])
+RECORD = hs.from_weights(
+    np.tril(np.ones((2, 3, 5, 5))) / np.arange(1, 6)[:, None], ["the", "cat", "sat", "on", "it"]
+)
 
 
 @pytest.fixture
@@ -31,7 +33,10 @@ def test_a_view_is_drawn_into_given_axes_as_on_its_own_paper(view, axes):
     places = [[text.get_position() for text in part.texts] for part in (left, own)]
     assert np.allclose(*places)
     # a millimetre is one on both papers, and in both directions
-    scale = np.diff(left.get_xlim())[0] / width, -np.diff(left.get_ylim())[0] / (left.get_position().height * 4 * 25.4)
+    scale = (
+        np.diff(left.get_xlim())[0] / width,
+        -np.diff(left.get_ylim())[0] / (left.get_position().height * 4 * 25.4),
+    )
     assert np.allclose(scale, 1)
 
 
@@ -43,9 +48,13 @@ def test_settings_of_the_reader_stay(axes):
 
 def test_what_does_not_fit_is_one_clear_error():
     flat = Figure(figsize=(7, 0.6)).subplots()
-    with pytest.raises(FigureError, match=r"The drawing is \d+ mm high and the axes \d+ mm; make the figure higher"):
+    with pytest.raises(
+        FigureError, match=r"The drawing is \d+ mm high and the axes \d+ mm; make the figure higher"
+    ):
         hs.figure(RECORD, view="matrix", ax=flat)
-    with pytest.raises(FigureError, match="ax must be matplotlib Axes, such as plt.subplots.. gives, not list"):
+    with pytest.raises(
+        FigureError, match="ax must be matplotlib Axes, such as plt.subplots.. gives, not list"
+    ):
         hs.figure(RECORD, ax=[flat])
     with pytest.raises(FigureError, match="width= is that of the axes"):
         hs.figure(RECORD, ax=flat, width=80)

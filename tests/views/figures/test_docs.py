@@ -12,7 +12,9 @@ from page_blocks import blocks_of, commands_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 
-pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="the documentation is not part of this checkout")
+pytestmark = pytest.mark.skipif(
+    not DOCS.is_dir(), reason="the documentation is not part of this checkout"
+)
 
 
 def test_every_command_makes_a_picture_of_the_page(tmp_path, monkeypatch, capsys):
@@ -25,7 +27,9 @@ def test_every_command_makes_a_picture_of_the_page(tmp_path, monkeypatch, capsys
             if words[1] in ("capture", "figure"):
                 assert run(words[1:]) == 0, capsys.readouterr().err
     made = {path.name for path in tmp_path.glob("*.png")}
-    shown = set(re.findall(r"\(pictures/(.*?)\)", (DOCS / "figures.md").read_text(encoding="utf-8")))
+    shown = set(
+        re.findall(r"\(pictures/(.*?)\)", (DOCS / "figures.md").read_text(encoding="utf-8"))
+    )
     assert made == shown
     assert all((DOCS / "pictures" / name).is_file() for name in shown)
 
@@ -33,6 +37,8 @@ def test_every_command_makes_a_picture_of_the_page(tmp_path, monkeypatch, capsys
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hs.save(random_record(layers=2, heads=10), "run.safetensors")
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "figures.md").read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (DOCS / "figures.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     exec(compile(code, "figures.md", "exec"), {})
     assert (tmp_path / "fig.pdf").is_file()

@@ -43,9 +43,12 @@ def test_erasure_curves_are_means_with_intervals(found):
     np.testing.assert_allclose(curve[:, 0], values.mean(axis=0))
     np.testing.assert_allclose(curve[:, 1:], interval(values, confidence=0.9))
     assert curve[:, 0].mean() == pytest.approx(found.means["sufficiency", "gradient", ""][0])
-    assert found.erasure("gradient")[:, 0].mean() == pytest.approx(found.means["comprehensiveness", "gradient", ""][0])
+    assert found.erasure("gradient")[:, 0].mean() == pytest.approx(
+        found.means["comprehensiveness", "gradient", ""][0]
+    )
     with pytest.raises(
-        RecordError, match="no 'loss' by 'gradient'; there are comprehensiveness, sufficiency by attention"
+        RecordError,
+        match="no 'loss' by 'gradient'; there are comprehensiveness, sufficiency by attention",
     ):
         found.erasure("gradient", "loss")
     with pytest.raises(RecordError, match="by 'alti'"):
@@ -53,12 +56,19 @@ def test_erasure_curves_are_means_with_intervals(found):
 
 
 def marks(figure):
-    """Middle, height and whether it is filled, of each of the round marks that are as large as those of agreement."""
+    """Middle, height and whether it is filled, of each of the round marks that are as large as
+    those of agreement.
+    """
     from matplotlib.patches import FancyBboxPatch
 
-    patches = [each for each in figure.matplotlib.axes[0].patches if isinstance(each, FancyBboxPatch)]
+    patches = [
+        each for each in figure.matplotlib.axes[0].patches if isinstance(each, FancyBboxPatch)
+    ]
     round_ones = [each for each in patches if each.get_zorder() == 4]
-    return [(each.get_x() + each.get_width() / 2, each.get_y(), each.get_facecolor()) for each in round_ones]
+    return [
+        (each.get_x() + each.get_width() / 2, each.get_y(), each.get_facecolor())
+        for each in round_ones
+    ]
 
 
 def test_marks_stand_where_the_numbers_are(found):
@@ -79,7 +89,11 @@ def test_curves_are_drawn_for_every_signal(found):
     lines = [each for each in figure.matplotlib.axes[0].lines if len(each.get_xdata()) == SHARES]
     assert len(lines) == 2 * len(NAMES)
     heights = {
-        tuple(np.round(-np.diff(each.get_ydata()) / abs(each.get_ydata()[-1] - each.get_ydata()[0]), 4))
+        tuple(
+            np.round(
+                -np.diff(each.get_ydata()) / abs(each.get_ydata()[-1] - each.get_ydata()[0]), 4
+            )
+        )
         for each in lines
     }
     for name in NAMES:
@@ -97,7 +111,10 @@ def test_curves_are_drawn_for_every_signal(found):
 def test_one_text_has_no_whiskers(found):
     alone = Faithfulness(found.texts[:1])
     text = " ".join(
-        re.findall(r"<text[^>]*>([^<]*)</text>", alone.figure(theme="dark", colour=False).to_bytes("svg").decode())
+        re.findall(
+            r"<text[^>]*>([^<]*)</text>",
+            alone.figure(theme="dark", colour=False).to_bytes("svg").decode(),
+        )
     )
     assert "mean over 1 text;" in text
     assert "whiskers" not in text
@@ -105,6 +122,10 @@ def test_one_text_has_no_whiskers(found):
 
 def test_what_cutting_any_tokens_does_is_the_zero_line_of_erasure(found):
     axes = faithfulness_figure(found).matplotlib.axes[0]
-    upright = [line for line in axes.lines if line.get_linewidth() == 1.0 and len(set(line.get_xdata())) == 1]
+    upright = [
+        line
+        for line in axes.lines
+        if line.get_linewidth() == 1.0 and len(set(line.get_xdata())) == 1
+    ]
     assert len(upright) == 2
     assert any("the zero line" in text.get_text() for text in axes.texts)

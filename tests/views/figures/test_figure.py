@@ -41,9 +41,13 @@ def test_every_view_is_as_wide_as_asked_in_every_format(grouped):
         box = re.search(r"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", pdf_text(figure.to_bytes("pdf")))
         assert float(box[1]) * 25.4 / 72 == pytest.approx(100, abs=0.001)
         svg = ET.fromstring(figure.to_bytes("svg"))
-        assert float(svg.get("width").removesuffix("pt")) * 25.4 / 72 == pytest.approx(100, abs=0.001)
+        assert float(svg.get("width").removesuffix("pt")) * 25.4 / 72 == pytest.approx(
+            100, abs=0.001
+        )
         assert float(svg.get("height").removesuffix("pt")) == pytest.approx(float(box[2]), abs=0.01)
-        assert Image.open(io.BytesIO(figure.to_bytes("png", dpi=200))).width == pytest.approx(100 / 25.4 * 200, abs=1)
+        assert Image.open(io.BytesIO(figure.to_bytes("png", dpi=200))).width == pytest.approx(
+            100 / 25.4 * 200, abs=1
+        )
 
 
 def test_text_is_text_in_svg_and_pdf(drawn, see):
@@ -66,7 +70,9 @@ for kind in ("svg", "pdf", "png"):
 """
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        subprocess.run([sys.executable, "-c", code, seed], check=True, cwd=tmp_path, env=environment)
+        subprocess.run(
+            [sys.executable, "-c", code, seed], check=True, cwd=tmp_path, env=environment
+        )
     for view in ("head", "neuron"):
         for kind in ("svg", "pdf", "png"):
             first, second = (tmp_path / f"{view}-{seed}.{kind}" for seed in "12")
@@ -93,7 +99,9 @@ def test_every_file_carries_the_recipe(grouped, tmp_path):
 
 
 def test_none_is_not_given_and_numbers_of_numpy_are_numbers():
-    figure = hs.figure(random_record(), view=None, heads=None, layer=np.int64(1), key=np.int32(3), title=None)
+    figure = hs.figure(
+        random_record(), view=None, heads=None, layer=np.int64(1), key=np.int32(3), title=None
+    )
     assert figure.recipe["call"] == "headscope.figure(record, layer=1, key=3)"
     with pytest.raises(FigureError, match="no option 'vieww'"):
         hs.figure(random_record(), vieww=None)
@@ -119,7 +127,9 @@ def test_saving_is_whole_or_not_at_all(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["fig.jpg", "fig", "fig.svg.gz", ".pdf"])
 def test_another_format_is_refused(tmp_path, name):
-    with pytest.raises(FigureError, match=r"can be saved as \.svg, \.pdf or \.png, and the path is"):
+    with pytest.raises(
+        FigureError, match=r"can be saved as \.svg, \.pdf or \.png, and the path is"
+    ):
         hs.figure(random_record()).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -176,10 +186,14 @@ def test_a_missing_matplotlib_says_what_to_do(monkeypatch):
 def test_without_colour_everything_is_grey(grouped, theme):
     for view, options in ALL_VIEWS.items():
         figure = hs.figure(grouped, view=view, theme=theme, colour=False, **options)
-        pixels = np.asarray(Image.open(io.BytesIO(figure.to_bytes("png", dpi=100))).convert("RGB")).astype(int)
+        pixels = np.asarray(
+            Image.open(io.BytesIO(figure.to_bytes("png", dpi=100))).convert("RGB")
+        ).astype(int)
         assert np.ptp(pixels, axis=-1).max() <= 3
         assert pixels.std() > 5
-    colours = np.asarray(Image.open(io.BytesIO(hs.figure(grouped).to_bytes("png", dpi=100))).convert("RGB")).astype(int)
+    colours = np.asarray(
+        Image.open(io.BytesIO(hs.figure(grouped).to_bytes("png", dpi=100))).convert("RGB")
+    ).astype(int)
     assert np.ptp(colours, axis=-1).max() > 100
 
 
@@ -194,7 +208,9 @@ def test_what_looks_like_markup_is_written_as_it_is(rng, see):
     record = hs.from_weights(
         cross=random_weights(rng, (2, 3, 6, 5)), decoder_tokens=tokens, encoder_tokens=list("klmno")
     )
-    figure = hs.figure(record, title="$\\alpha$ <b>\x00", width=170)  # wide enough for the token in any font
+    figure = hs.figure(
+        record, title="$\\alpha$ <b>\x00", width=170
+    )  # wide enough for the token in any font
     svg = ET.fromstring(figure.to_bytes("svg"))
     written = {"".join(node.itertext()) for node in svg.iter("{http://www.w3.org/2000/svg}text")}
     assert {*tokens, "$\\alpha$ <b>⟨U+0000⟩"} <= written & set(see(figure).texts)
@@ -202,7 +218,9 @@ def test_what_looks_like_markup_is_written_as_it_is(rng, see):
 
 def test_characters_without_a_font_become_squares_and_this_is_said(rng, see):
     weights = random_weights(rng, (1, 2, 2, 3))
-    record = hs.from_weights(cross=weights, decoder_tokens=["a", f"b{chr(0x3FFFD)}"], encoder_tokens=["x", "y", "z"])
+    record = hs.from_weights(
+        cross=weights, decoder_tokens=["a", f"b{chr(0x3FFFD)}"], encoder_tokens=["x", "y", "z"]
+    )
     seen = see(hs.figure(record))
     assert "b□" in seen.texts
     assert "□ stands for a character that no font here can write" in seen.said
@@ -232,8 +250,16 @@ def test_font_size_is_in_points(grouped):
             FigureError,
             "View 'model' has no option 'top_percent'; it has view, stack",
         ),
-        ({"view": "neuron", "query": 1, "quantity": "score"}, FigureError, "View 'neuron' has no option 'quantity'"),
-        ({"view": "neuron"}, FigureError, r"View 'neuron' shows one query; give its position with query="),
+        (
+            {"view": "neuron", "query": 1, "quantity": "score"},
+            FigureError,
+            "View 'neuron' has no option 'quantity'",
+        ),
+        (
+            {"view": "neuron"},
+            FigureError,
+            r"View 'neuron' shows one query; give its position with query=",
+        ),
         ({"view": "pair", "query": 1}, FigureError, "View 'pair' shows one key"),
         ({"view": "text", "query": 1, "key": 1}, FigureError, "view 'pair' shows both"),
         ({"head": 1, "heads": [2]}, FigureError, "were both given"),

@@ -24,8 +24,12 @@ def test_lines_run_from_the_query_to_the_key(rng, see):
     seen = see(hs.figure(hs.from_weights(cross=weights, **tokens)))
     heights = {name: seen.place(name)[0][1] for name in "abcduvwxyz"}
     shift = heights["a"] - seen.curves[:, 0, 1].min()
-    found = {(round(curve[0, 1] + shift, 3), round(curve[3, 1] + shift, 3)) for curve in seen.curves}
-    assert found == {(round(heights[q], 3), round(heights[k], 3)) for q, k in zip("abcd", "zuww", strict=True)}
+    found = {
+        (round(curve[0, 1] + shift, 3), round(curve[3, 1] + shift, 3)) for curve in seen.curves
+    }
+    assert found == {
+        (round(heights[q], 3), round(heights[k], 3)) for q, k in zip("abcd", "zuww", strict=True)
+    }
     assert (seen.curves[:, 0, 0] > seen.place("a")[0][0]).all()
     assert (seen.curves[:, 3, 0] < seen.place("z")[0][0]).all()
     assert seen.opacities == pytest.approx(seen.opacities[0])
@@ -34,10 +38,17 @@ def test_lines_run_from_the_query_to_the_key(rng, see):
 def test_the_curve_is_that_of_the_live_viewer(see):
     curve = see(hs.figure(random_record(), head=0)).curves[3]
     u = np.linspace(0, 1, 9)[:, None]
-    bezier = (1 - u) ** 3 * curve[0] + 3 * u * (1 - u) ** 2 * curve[1] + 3 * u**2 * (1 - u) * curve[2] + u**3 * curve[3]
+    bezier = (
+        (1 - u) ** 3 * curve[0]
+        + 3 * u * (1 - u) ** 2 * curve[1]
+        + 3 * u**2 * (1 - u) * curve[2]
+        + u**3 * curve[3]
+    )
     progress = (bezier[:, 1] - curve[0, 1]) / (curve[3, 1] - curve[0, 1])
     assert progress == pytest.approx(((1 - 0.62) * u + 0.62 * u**2 * (3 - 2 * u))[:, 0], abs=1e-9)
-    assert (bezier[:, 0] - curve[0, 0]) / (curve[3, 0] - curve[0, 0]) == pytest.approx(u[:, 0], abs=1e-9)
+    assert (bezier[:, 0] - curve[0, 0]) / (curve[3, 0] - curve[0, 0]) == pytest.approx(
+        u[:, 0], abs=1e-9
+    )
 
 
 def test_darker_lines_are_larger_weights(see):
@@ -53,21 +64,31 @@ def test_heads_leave_a_token_in_order_and_in_their_colours(see):
     record = random_record(heads=3, queries=1, keys=1)
     figure = hs.figure(record)
     paths = [patch for patch in see(figure)._paths() if np.ptp(patch.get_path().vertices[:, 0]) > 6]
-    heights = sorted((patch.get_path().vertices[0, 1], patch.get_edgecolor()[:3]) for patch in paths)
+    heights = sorted(
+        (patch.get_path().vertices[0, 1], patch.get_edgecolor()[:3]) for patch in paths
+    )
     assert len(heights) == 3
-    wanted = [tuple(int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)) for c in ("#3c9ffb", "#a00b27", "#9a973f")]
+    wanted = [
+        tuple(int(c[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        for c in ("#3c9ffb", "#a00b27", "#9a973f")
+    ]
     assert np.array([colour for _, colour in heights]) == pytest.approx(np.array(wanted))
 
 
 def test_the_share_that_is_printed_is_the_share_that_is_drawn(see, rng):
     weights = random_weights(rng, (1, 2, 5, 7))
-    record = hs.from_weights(cross=weights, decoder_tokens=list("abcde"), encoder_tokens=list("tuvwxyz"))
+    record = hs.from_weights(
+        cross=weights, decoder_tokens=list("abcde"), encoder_tokens=list("tuvwxyz")
+    )
     seen = see(hs.figure(record, top_percent=50))
     ordered = -np.sort(-weights[0].astype(float), axis=-1)
     before = np.cumsum(ordered, -1) - ordered
     kept = before < 0.5
     assert len(seen.curves) == kept.sum()
-    assert f"{kept.sum()} lines, {100 * ordered[kept].sum() / 10:.0f} % of the attention of 2 heads" in seen.said
+    assert (
+        f"{kept.sum()} lines, {100 * ordered[kept].sum() / 10:.0f} % of the attention of 2 heads"
+        in seen.said
+    )
     assert "strongest 50 % of each row" in seen.said
 
 
@@ -99,7 +120,10 @@ def test_a_pair_has_its_brackets_filter_and_mute(pair, see):
     seen = see(hs.figure(pair, filter="ab", hide_special=True, top_percent=100))
     drawn = weights[:, 1:3, 4:6]
     drawn = drawn[drawn > 0.0025]
-    assert f"{drawn.size} lines, {100 * drawn.sum() / 21:.0f} % of the attention of 3 heads" in seen.said
+    assert (
+        f"{drawn.size} lines, {100 * drawn.sum() / 21:.0f} % of the attention of 3 heads"
+        in seen.said
+    )
     assert len(seen.curves) == drawn.size
     assert drawn.size > 8
     assert "only from text A to text B" in seen.said
@@ -130,7 +154,9 @@ def test_long_texts_fit_a_page_and_name_what_they_can(see, rng):
 
 def test_a_learned_sink_is_told(rng, see):
     record = random_record()
-    layer = hs.Layer(layer=0, weights=record["cross"].weights(0) * 0.5, sinks=np.zeros(3, np.float32))
+    layer = hs.Layer(
+        layer=0, weights=record["cross"].weights(0) * 0.5, sinks=np.zeros(3, np.float32)
+    )
     sides = {"query": record["cross"].query, "key": record["cross"].key}
     sunk = hs.Record(stacks={"cross": hs.Stack(name="cross", layers=(layer,), **sides)})
     assert "learned sink" in see(hs.figure(sunk)).said

@@ -30,7 +30,9 @@ def check_svg(data, twin):
     root = ET.fromstring(data)
     tags = {node.tag for node in root.iter()}
     assert tags == {node.tag for node in ET.fromstring(twin).iter()}
-    assert {f"{SVG}{name}" for name in ("script", "foreignObject", "a", "set", "animate", "iframe")}.isdisjoint(tags)
+    assert {
+        f"{SVG}{name}" for name in ("script", "foreignObject", "a", "set", "animate", "iframe")
+    }.isdisjoint(tags)
     for node in root.iter():
         for name, value in node.attrib.items():
             local = name.rpartition("}")[2]
@@ -70,7 +72,9 @@ def check(figure, twin, formats=("pdf", "png")):
 
 
 def is_written(shown, texts):
-    """Whether a text stands there as it is, or cut where there was no room; squares are what no font can write."""
+    """Whether a text stands there as it is, or cut where there was no room; squares are what no
+    font can write.
+    """
     wanted = shown.replace("\u200d", "")
     for text in (text.replace("\u200d", "") for text in texts):
         seen = text if text in ("…", wanted) else text.removesuffix("…")
@@ -114,9 +118,13 @@ def test_tokens_are_text_in_figures(view, hostile, see):
             sides = (pieces, KEYS) if side == "query" else (KEYS, pieces)
             record = record_of(*sides, np.random.default_rng(3), NAME if name == NAME else "cross")
             drawn.append(hs.figure(record, view=view, width=180, title=name, **options))
-        check(*drawn, formats=("pdf", "png") if number == 0 else () if view == "neuron" else ("pdf",))
+        check(
+            *drawn, formats=("pdf", "png") if number == 0 else () if view == "neuron" else ("pdf",)
+        )
         texts = see(drawn[0]).texts
-        assert [token for token, shown in column.items() if not is_written(shown.figure, texts)] == []
+        assert [
+            token for token, shown in column.items() if not is_written(shown.figure, texts)
+        ] == []
 
 
 @pytest.fixture
@@ -144,7 +152,10 @@ def test_chosen_tokens_and_names_of_models_are_text(neighbours, see):
 
 def test_titles_and_names_of_stacks_are_text(neighbours, see):
     rng = np.random.default_rng(3)
-    twins = [hs.figure(record_of(KEYS, KEYS, rng, "cross"), view=view, title="w") for view in ("model", "matrix")]
+    twins = [
+        hs.figure(record_of(KEYS, KEYS, rng, "cross"), view=view, title="w")
+        for view in ("model", "matrix")
+    ]
     for number, ((title, wanted), (name, _)) in enumerate(neighbours):
         view = ("model", "matrix")[number % 2]
         record = record_of(KEYS, KEYS, rng, name if name.isprintable() else NAME, name)
@@ -164,14 +175,22 @@ def test_names_of_labels_are_text(neighbours, see):
     stack = Stack(name="self", query=tokens, key=tokens, layers=(Layer(layer=0, weights=weights),))
     record = Record(stacks={"self": stack}, model=ModelFacts(name=NAME))
     twin = None
-    for number, ((first, wanted), (second, beside)) in enumerate([(("w", "w"), ("x", "x")), *neighbours]):
-        patterns = tuple(dataclasses.replace(planted, name=name, says=name, source=name) for name in (first, second))
+    for number, ((first, wanted), (second, beside)) in enumerate(
+        [(("w", "w"), ("x", "x")), *neighbours]
+    ):
+        patterns = tuple(
+            dataclasses.replace(planted, name=name, says=name, source=name)
+            for name in (first, second)
+        )
         found = hs.heads(record, patterns=patterns)
         figure = hs.figure(record, view="scatter", evidence=found, x=first, y=second, width=1000)
         texts = see(figure).texts
         assert is_written(wanted, texts), first
         assert is_written(beside, texts), second
-        assert is_written(f"{wanted} (1)", texts) or is_written(f"{beside} (1)", texts), (first, second)
+        assert is_written(f"{wanted} (1)", texts) or is_written(f"{beside} (1)", texts), (
+            first,
+            second,
+        )
         twin = twin or figure
         if number % 30 == 1:
             check(figure, twin)
@@ -203,12 +222,31 @@ def test_what_breaks_out_of_a_document_is_seen():
 
 
 def test_a_figure_from_the_command_line_is_inert(hostile, tmp_path):
-    valid = [token for token in hostile if token.encode("utf-8", "replace").decode() == token][-COLUMN:]
+    valid = [token for token in hostile if token.encode("utf-8", "replace").decode() == token][
+        -COLUMN:
+    ]
     for name, pieces in (("hostile", valid), ("harmless", ["w" * len(token) for token in valid])):
-        record = record_of(pieces, KEYS, np.random.default_rng(3), model=NAME if name == "hostile" else "w" * len(NAME))
+        record = record_of(
+            pieces,
+            KEYS,
+            np.random.default_rng(3),
+            model=NAME if name == "hostile" else "w" * len(NAME),
+        )
         hs.save(record, tmp_path / f"{name}.safetensors")
         for format in ("svg", "pdf"):
             written = tmp_path / f"{name}.{format}"
-            assert run(["figure", str(tmp_path / f"{name}.safetensors"), "--out", str(written), "--title", NAME]) == 0
+            assert (
+                run(
+                    [
+                        "figure",
+                        str(tmp_path / f"{name}.safetensors"),
+                        "--out",
+                        str(written),
+                        "--title",
+                        NAME,
+                    ]
+                )
+                == 0
+            )
     check_svg((tmp_path / "hostile.svg").read_bytes(), (tmp_path / "harmless.svg").read_bytes())
     check_pdf((tmp_path / "hostile.pdf").read_bytes())

@@ -7,7 +7,14 @@ from matplotlib import font_manager
 import headscope as hs
 from headscope.testing import random_weights
 from headscope.views.figures._labels import readable
-from headscope.views.figures._words import counted, ordinal, percent, short_score, short_weight, two_digits
+from headscope.views.figures._words import (
+    counted,
+    ordinal,
+    percent,
+    short_score,
+    short_weight,
+    two_digits,
+)
 from headscope.views.figures.fonts import em_width, families, installed, missing_words, writable
 
 
@@ -64,7 +71,13 @@ def test_numbers_in_words():
         "<.001",
         "0",
     ]
-    assert [short_score(s) for s in (12.3, -3.42, 0.214, -0.001, 0.0)] == ["12", "−3.4", "0.21", "0.00", "0.00"]
+    assert [short_score(s) for s in (12.3, -3.42, 0.214, -0.001, 0.0)] == [
+        "12",
+        "−3.4",
+        "0.21",
+        "0.00",
+        "0.00",
+    ]
     assert [percent(p) for p in (0.0, 0.001, 0.5, 0.997, 0.9999, 1.0)] == [
         "0 %",
         "<1 %",
@@ -75,12 +88,20 @@ def test_numbers_in_words():
     ]
     assert [counted(n, "line") for n in (1, 1120)] == ["1 line", "1,120 lines"]
     assert [ordinal(n) for n in (2, 3, 4, 11, 22)] == ["2nd", "3rd", "4th", "11th", "22nd"]
-    assert [two_digits(w) for w in (1.0, 0.86, 0.3, 0.048, 0.00041)] == ["1.0", ".86", ".30", ".048", ".00041"]
+    assert [two_digits(w) for w in (1.0, 0.86, 0.3, 0.048, 0.00041)] == [
+        "1.0",
+        ".86",
+        ".30",
+        ".048",
+        ".00041",
+    ]
 
 
 def test_a_font_that_has_them_writes_characters_that_the_others_lack(tmp_path, see):
     """A made-up font with two Chinese characters, under the name of one that is asked for."""
-    record = hs.from_weights(random_weights(np.random.default_rng(0), (1, 2, 3, 3)), ["中", "文", "字"], model="m")
+    record = hs.from_weights(
+        random_weights(np.random.default_rng(0), (1, 2, 3, 3)), ["中", "文", "字"], model="m"
+    )
     if installed("Noto Sans CJK SC"):
         pytest.skip("this machine has a font for Chinese")
     first = hs.figure(record, view="text")
@@ -101,7 +122,13 @@ def test_a_font_that_has_them_writes_characters_that_the_others_lack(tmp_path, s
 def made_font(path, family, characters):
     """A font that draws each character as the same box."""
     pen = TTGlyphPen(None)
-    pen.moveTo((100, 0)), pen.lineTo((100, 700)), pen.lineTo((900, 700)), pen.lineTo((900, 0)), pen.closePath()
+    (
+        pen.moveTo((100, 0)),
+        pen.lineTo((100, 700)),
+        pen.lineTo((900, 700)),
+        pen.lineTo((900, 0)),
+        pen.closePath(),
+    )
     names = [".notdef", *(f"uni{ord(each):04X}" for each in characters)]
     builder = FontBuilder(1000, isTTF=True)
     builder.setupGlyphOrder(names)
@@ -109,7 +136,9 @@ def made_font(path, family, characters):
     builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
     builder.setupHorizontalMetrics(dict.fromkeys(names, (1000, 0)))
     builder.setupHorizontalHeader(ascent=800, descent=-200)
-    builder.setupNameTable({"familyName": family, "styleName": "Regular", "psName": family.replace(" ", "")})
+    builder.setupNameTable(
+        {"familyName": family, "styleName": "Regular", "psName": family.replace(" ", "")}
+    )
     builder.setupOS2()
     builder.setupPost()
     builder.save(path)

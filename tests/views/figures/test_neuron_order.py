@@ -22,7 +22,10 @@ def turned(rng):
         visible=np.tril(np.ones((5, 7), bool), 2),
         scale=0.3,
     )
-    tokens = [Tokens(pieces=tuple(f"{side}{at}" for at in range(count))) for side, count in (("q", 5), ("k", 7))]
+    tokens = [
+        Tokens(pieces=tuple(f"{side}{at}" for at in range(count)))
+        for side, count in (("q", 5), ("k", 7))
+    ]
     stack = Stack(name="self", query=tokens[0], key=tokens[1], layers=(layer,))
     return Record(stacks={"self": stack}, model=ModelFacts(name="m"))
 
@@ -32,7 +35,9 @@ def test_what_neurons_add_is_the_weighted_less_the_plain_mean(turned):
     found = neurons_of(layer, 1, 2)
     weights = layer.weights_of(1)[2, :5]
     products = layer.queries[1, 2].astype(float) * layer.keys[1, :5].astype(float)
-    wanted = sum(weight * product for weight, product in zip(weights, products, strict=True)) - products.mean(axis=0)
+    wanted = sum(
+        weight * product for weight, product in zip(weights, products, strict=True)
+    ) - products.mean(axis=0)
     np.testing.assert_allclose(found.added, wanted)
     # summed over the neurons: how far the attended keys' scores stand above the mean score
     scores = layer.scores_of(1)[2, :5]
@@ -52,7 +57,8 @@ def test_orders(turned):
 
 
 @pytest.mark.parametrize(
-    ("order", "words"), [("model", "in the model's order"), ("ranked", "by what they add"), ("pairs", "fastest first")]
+    ("order", "words"),
+    [("model", "in the model's order"), ("ranked", "by what they add"), ("pairs", "fastest first")],
 )
 def test_the_figure_says_its_order_and_what_few_carry(order, words, turned, see):
     figure = hs.figure(turned, view="neuron", head=1, query=2, neurons=order)

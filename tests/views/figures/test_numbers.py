@@ -79,10 +79,14 @@ def test_masked_weights_and_scores_are_hidden_alike(grouped):
         values = numbers_of(layer, (1, 3), shown(grouped, quantity))
         assert values.shape == (2, 6, 6)
         assert np.array_equal(np.isnan(values[0]), ~np.tril(np.ones((6, 6), bool)))
-    assert numbers_of(layer, (3,), shown(grouped, "weight"))[0, 5] == pytest.approx(layer.weights_of(3)[5])
+    assert numbers_of(layer, (3,), shown(grouped, "weight"))[0, 5] == pytest.approx(
+        layer.weights_of(3)[5]
+    )
 
 
 def test_numbers_are_of_the_heads_asked_for():
     record = random_record()
     layer = record["cross"].layer(1)
-    assert numbers_of(layer, (2, 0), shown(record, "weight"))[1] == pytest.approx(layer.weights_of(0), abs=1e-7)
+    assert numbers_of(layer, (2, 0), shown(record, "weight"))[1] == pytest.approx(
+        layer.weights_of(0), abs=1e-7
+    )

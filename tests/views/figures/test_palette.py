@@ -18,7 +18,10 @@ def test_heads_have_the_colours_of_the_live_viewer(name, table):
         pytest.skip("the front end is not part of this checkout")
     text = FRONTEND.read_text(encoding="utf-8")
     block = re.search(rf"const {name} = \{{(.*?)\}};", text, re.DOTALL)[1]
-    found = {int(size): colours.split() for size, colours in re.findall(r"(\d+): [\"`](.*?)[\"`]", block, re.DOTALL)}
+    found = {
+        int(size): colours.split()
+        for size, colours in re.findall(r"(\d+): [\"`](.*?)[\"`]", block, re.DOTALL)
+    }
     assert found == {size: colours.split() for size, colours in table.items()}
     assert [len(colours) for colours in found.values()] == [12, 16, 32]
 
@@ -40,7 +43,9 @@ def test_every_ramp_runs_evenly_from_paper_to_the_far_end(dark):
 
 def test_small_numbers_are_lifted_as_the_bar_says():
     style = style_for(dark=False, colour=True, size=8.0, font=None)
-    assert style.weight_scale(1.0).place(np.array([0, 0.04, 0.25, 1])) == pytest.approx([0, 0.2, 0.5, 1])
+    assert style.weight_scale(1.0).place(np.array([0, 0.04, 0.25, 1])) == pytest.approx(
+        [0, 0.2, 0.5, 1]
+    )
     assert style.weight_scale(0.5, power=1.0).place(np.array([0.1, 0.5])) == pytest.approx([0.2, 1])
     assert style.score_scale(2.0).place(np.array([-2, -1, 0, 1])) == pytest.approx(
         [0, 0.5 - 0.5**1.7, 0.5, 0.5 + 0.5**1.7]
@@ -51,9 +56,12 @@ def test_both_signs_are_equally_strong():
     style = style_for(dark=False, colour=True, size=8.0, font=None)
     scale = style.score_scale(2.0)
     ends = scale.rgb(np.array([-2.0, 0.0, 2.0, np.nan]))
-    assert ["#" + bytes(rgb).hex() for rgb in ends] == [style.negative, "#fefefe", style.positive, style.masked] or (
-        np.abs(ends[1].astype(int) - 255).max() <= 4
-    )
+    assert ["#" + bytes(rgb).hex() for rgb in ends] == [
+        style.negative,
+        "#fefefe",
+        style.positive,
+        style.masked,
+    ] or (np.abs(ends[1].astype(int) - 255).max() <= 4)
 
 
 def test_the_bar_of_weights_has_readable_ticks():
@@ -64,11 +72,17 @@ def test_the_bar_of_weights_has_readable_ticks():
         assert ticks[0] == (0.0, "0")
         assert all(second - first > 0.15 for first, second in pairwise(places))
         assert all(words for _, words in ticks)
-    assert Scale(colours, 0.86, signed=False, power=0.5, masked="#000000").ticks()[-1] == (1.0, ".86")
+    assert Scale(colours, 0.86, signed=False, power=0.5, masked="#000000").ticks()[-1] == (
+        1.0,
+        ".86",
+    )
 
 
 def test_greys_stay_apart():
     for dark in (False, True):
-        greys = [_palette.luminance(_palette.parse_hex(grey)) for grey in _palette.head_greys(4, dark=dark)]
+        greys = [
+            _palette.luminance(_palette.parse_hex(grey))
+            for grey in _palette.head_greys(4, dark=dark)
+        ]
         assert len(set(greys)) == 4
         assert greys == sorted(greys, reverse=dark)

@@ -19,7 +19,9 @@ def pictured(rng, weights=None):
     places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), None)
     labels = ("seen", *(f"r{place[0]}c{place[1]}" for place in places[1:-1]), "owl")
     tokens = hs.Tokens(pieces=labels, grids=(GRID,), places=places)
-    layer = hs.Layer(layer=0, weights=random_weights(rng, (4, 8, 8)) if weights is None else weights)
+    layer = hs.Layer(
+        layer=0, weights=random_weights(rng, (4, 8, 8)) if weights is None else weights
+    )
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     return hs.Record(stacks={"self": stack}, pictures=(rng.integers(0, 256, (8, 24, 3), np.uint8),))
 
@@ -39,9 +41,12 @@ def test_the_picture_is_on_the_figure_in_its_shape(see, rng):
 
 def test_a_patch_with_all_the_weight_is_veiled_and_the_others_are_not(see, rng):
     weights = np.tile(np.eye(8)[4], (4, 8, 1))  # token 4 stands in row 1, column 1
-    image = see(hs.figure(pictured(rng, weights), view="text", head=0, query=0)).images[0].astype(float)
+    image = (
+        see(hs.figure(pictured(rng, weights), view="text", head=0, query=0)).images[0].astype(float)
+    )
     spread = [
-        [block.std(axis=(0, 1)).mean() for block in np.split(half, 3, axis=1)] for half in np.split(image, 2, axis=0)
+        [block.std(axis=(0, 1)).mean() for block in np.split(half, 3, axis=1)]
+        for half in np.split(image, 2, axis=0)
     ]
     others = [spread[row][column] for row, column in np.ndindex(GRID) if (row, column) != (1, 1)]
     assert spread[1][1] < 0.5 * min(others)
@@ -66,7 +71,9 @@ def test_a_run_of_patches_shows_its_part_of_the_picture(rng):
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(("signed", "power"), [(False, 0.5), (False, 1.0), (True, 0.7)])
 def test_the_bar_shows_what_is_seen_on_the_picture(dark, signed, power):
-    """A grey picture under each number is as the bar over that grey where the number stands on it."""
+    """A grey picture under each number is as the bar over that grey where the number stands on
+    it.
+    """
     style = style_for(dark=dark, colour=True, size=8.0, font=None)
     largest, squares = 3.5, 9
     scale = style.score_scale(largest) if signed else style.weight_scale(largest, power=power)
@@ -89,18 +96,27 @@ def test_the_bar_shows_what_is_seen_on_the_picture(dark, signed, power):
         under = [paper + 0.72 * (grey - paper) for grey in CHEQUER]
         wanted = [ground + hidden * (end - ground) for ground in under]
         found = bar[:, column].astype(float)
-        order = [0, 1] if np.abs(found[0] - wanted[0]).max() < np.abs(found[0] - wanted[1]).max() else [1, 0]
+        order = (
+            [0, 1]
+            if np.abs(found[0] - wanted[0]).max() < np.abs(found[0] - wanted[1]).max()
+            else [1, 0]
+        )
         np.testing.assert_allclose(found[order], wanted, atol=0.51)
 
 
 def test_words_beside_a_picture_are_on_the_same_scale(see, rng):
-    """The class token with all the weight is as much of the ink over paper as a patch is over the picture."""
+    """The class token with all the weight is as much of the ink over paper as a patch is over the
+    picture.
+    """
     weights = np.tile(np.eye(8)[0], (4, 8, 1))
     record = pictured(rng, weights)
     style = style_for(dark=False, colour=True, size=8.0, font=None)
     seen = see(hs.figure(record, view="text", head=0, query=0))
     ink = style.weight_scale(1.0, style.heads((0,), 4)[0]).colours[173].astype(float)
-    fills = {tuple(np.rint(255 * np.array(box.get_facecolor()[:3])).astype(int)) for box in seen.rounded()}
+    fills = {
+        tuple(np.rint(255 * np.array(box.get_facecolor()[:3])).astype(int))
+        for box in seen.rounded()
+    }
     assert tuple(np.rint(255 + 0.72 * (ink - 255)).astype(int)) in fills
     bar = seen.axes.images[-1].get_array()
     assert len(np.unique(bar[:, -1], axis=0)) == 2  # over the light and over the dark of a picture
@@ -110,7 +126,9 @@ def test_words_beside_a_picture_are_on_the_same_scale(see, rng):
 
 
 def test_nothing_hides_where_there_is_nothing(rng):
-    """Every dot is a mean of paper and picture, channel by channel, where no weight is; sizes need not divide."""
+    """Every dot is a mean of paper and picture, channel by channel, where no weight is; sizes need
+    not divide.
+    """
     picture = np.repeat(rng.integers(0, 256, (5, 7, 1), np.uint8), 3, axis=2)
     scale = Veil.of(STYLE.weight_scale(1.0, None, power=0.5), STYLE)
     found = veiled(picture, np.zeros((2, 3)), scale)

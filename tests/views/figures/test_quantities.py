@@ -44,7 +44,9 @@ def test_every_view_shows_every_quantity_and_says_so(record, see, view, quantity
         "alti": "ALTI",
     }
     assert labels.get(quantity, quantity) in seen.texts
-    assert ("all heads together" in seen.said) == (quantity in PER_LAYER and view not in ("model", "pair"))
+    assert ("all heads together" in seen.said) == (
+        quantity in PER_LAYER and view not in ("model", "pair")
+    )
 
 
 def test_contributions_are_weights_times_the_length_of_values(record, see):
@@ -69,14 +71,20 @@ def test_a_map_of_all_heads_has_one_tile_for_each_layer(record, see):
 
 
 def test_heads_change_nothing_of_a_map_of_all_together(record):
-    files = [hs.figure(record, quantity="alti", heads=heads).to_bytes("png") for heads in ([0, 2], [1])]
+    files = [
+        hs.figure(record, quantity="alti", heads=heads).to_bytes("png") for heads in ([0, 2], [1])
+    ]
     pictures = [data[data.index(b"IDAT") : data.rindex(b"IDAT")] for data in files]
     assert pictures[0] == pictures[1]
 
 
 def test_numbers_of_your_own_have_both_signs(record, see, rng):
-    mine = [rng.choice([-1, 1], (3, 15, 15)) * (0.5 + rng.random((3, 15, 15))) for _ in record["self"]]
-    figure = hs.figure(record, view="head", heads=[1], quantity="mine", quantities={"mine": mine}, top_percent=100)
+    mine = [
+        rng.choice([-1, 1], (3, 15, 15)) * (0.5 + rng.random((3, 15, 15))) for _ in record["self"]
+    ]
+    figure = hs.figure(
+        record, view="head", heads=[1], quantity="mine", quantities={"mine": mine}, top_percent=100
+    )
     seen = see(figure)
     assert seen.dashed == (mine[0][1] < 0).sum()
     assert "dashed lines are below 0" in seen.said
@@ -92,9 +100,14 @@ def test_one_colour_stands_for_all_heads(record, see):
 
 def test_what_the_record_has_not_is_refused(record):
     plain = hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ["a", "b"])
-    with pytest.raises(FigureError, match=r"quantity='contribution': layer 0 has 'weight'; capture with keep='norms'"):
+    with pytest.raises(
+        FigureError,
+        match=r"quantity='contribution': layer 0 has 'weight'; capture with keep='norms'",
+    ):
         hs.figure(plain, quantity="contribution")
-    with pytest.raises(FigureError, match=r"quantity='nothing': layer 0 has 'weight', .*'contribution'"):
+    with pytest.raises(
+        FigureError, match=r"quantity='nothing': layer 0 has 'weight', .*'contribution'"
+    ):
         hs.figure(record, quantity="nothing")
     with pytest.raises(PageError, match="wanted are finite"):
         hs.figure(plain, quantity="mine", quantities={"mine": [np.zeros((3, 3))]})

@@ -22,13 +22,18 @@ def planted(count):
     records = []
     for _ in range(count):
         size = int(rng.integers(6, 10))
-        tokens = hs.Tokens(pieces=("[CLS]", *(f"w{rng.integers(99)}" for _ in range(size)), "[SEP]"))
+        tokens = hs.Tokens(
+            pieces=("[CLS]", *(f"w{rng.integers(99)}" for _ in range(size)), "[SEP]")
+        )
         even = np.full((size + 2, size + 2), 1 / (size + 2))
         following = 0.9 * np.eye(size + 2, k=1) + 0.1 * even
         following[-1] = even[-1]
         last = np.tile(0.9 * (np.arange(size + 2) == size + 1), (size + 2, 1)) + 0.1 * even
         layers = [np.stack([following, even]), np.stack([even, last])]
-        made = tuple(hs.Layer(layer=number, weights=maps.astype(np.float32)) for number, maps in enumerate(layers))
+        made = tuple(
+            hs.Layer(layer=number, weights=maps.astype(np.float32))
+            for number, maps in enumerate(layers)
+        )
         stack = hs.Stack(name="self", query=tokens, key=tokens, layers=made)
         records.append(hs.Record(stacks={"self": stack}, model=hs.ModelFacts(name="planted")))
     return records
@@ -49,7 +54,9 @@ def test_the_maps_name_patterns_measures_and_labels(found):
     assert any(re.fullmatch(r"4 heads over 24 texts, median \d+ tokens", each) for each in text)
     assert {"0-0", "1-1"} <= set(text)
     assert any(
-        re.fullmatch(r"like heads close together, 24 texts; stress \.?\d.*", each) or "stress" in each for each in text
+        re.fullmatch(r"like heads close together, 24 texts; stress \.?\d.*", each)
+        or "stress" in each
+        for each in text
     )
 
 
@@ -94,8 +101,12 @@ def test_figures_are_the_same_each_time_and_carry_their_recipe(found, tmp_path):
     assert "theme='dark'" in first.recipe["call"]
     for kind in ("svg", "pdf", "png"):
         assert first.save(tmp_path / f"a.{kind}").stat().st_size > 1000
-    document = re.search(r"<dc:description>(.*?)</dc:description>", (tmp_path / "a.svg").read_text(encoding="utf-8"))
-    assert json.loads(document[1].replace("&quot;", '"'))["call"] == first.recipe["call"].replace("'", "'")
+    document = re.search(
+        r"<dc:description>(.*?)</dc:description>", (tmp_path / "a.svg").read_text(encoding="utf-8")
+    )
+    assert json.loads(document[1].replace("&quot;", '"'))["call"] == first.recipe["call"].replace(
+        "'", "'"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +118,13 @@ def test_neurons_are_drawn_by_position(neurons):
     text = words(neurons.figure())
     assert {"head 0-1", "head 1-0"} <= set(text)
     rows = neurons.columns()
-    number = next(n for n in range(len(rows["of"])) if (rows["layer"][n], rows["of"][n]) == (0, "margin"))
-    assert any(each.startswith(f"{rows['neurons'][number]:.1f} of {rows['units'][number]}, Jaccard") for each in text)
+    number = next(
+        n for n in range(len(rows["of"])) if (rows["layer"][n], rows["of"][n]) == (0, "margin")
+    )
+    assert any(
+        each.startswith(f"{rows['neurons'][number]:.1f} of {rows['units'][number]}, Jaccard")
+        for each in text
+    )
     figure = neurons.figure(at=[(1, 0)], of="score")
     assert figure.recipe["heads"] == [0]
     assert "read by the score" in " ".join(words(figure))
@@ -141,5 +157,7 @@ def test_kovalevas_classes_of_several_tasks_stand_below_each_other(found):
     text = words(found.figure(classes={"five texts": other}, colour=False))
     assert text.index("planted") < text.index("five texts")
     assert "layer 0" not in text
-    with pytest.raises(FigureError, match="classes has a int for 'x'; give what headscope.heads found"):
+    with pytest.raises(
+        FigureError, match="classes has a int for 'x'; give what headscope.heads found"
+    ):
         found.figure(classes={"x": 3})

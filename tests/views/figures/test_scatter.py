@@ -36,7 +36,9 @@ def dots(figure, see, *, filled=True):
     return np.array([each.center for each in circles if (each.get_facecolor()[3] > 0) == filled])
 
 
-@pytest.mark.parametrize("axes", [("distance", "entropy"), ("layer", "special"), ("class vertical", "self")])
+@pytest.mark.parametrize(
+    "axes", [("distance", "entropy"), ("layer", "special"), ("class vertical", "self")]
+)
 def test_dots_stand_where_the_measures_are(axes, records, found, see):
     x, y = axes
     figure = hs.figure(records[0], view="scatter", evidence=found, x=x, y=y)
@@ -45,7 +47,9 @@ def test_dots_stand_where_the_measures_are(axes, records, found, see):
     for axis, name in enumerate(axes):
         values = axis_values(found, name)
         # a line through all dots, to the right and upwards
-        slope, start = np.polyfit(values, places[:, axis], 1) if np.ptp(values) else (0.0, places[0, axis])
+        slope, start = (
+            np.polyfit(values, places[:, axis], 1) if np.ptp(values) else (0.0, places[0, axis])
+        )
         np.testing.assert_allclose(places[:, axis], slope * values + start, atol=1e-6)
         assert np.ptp(values) == 0 or (slope > 0) == (axis == 0)
     text = see(figure).texts
@@ -64,7 +68,9 @@ def test_the_map_keeps_distances(records, found, see):
 def test_chosen_heads_have_rings_and_their_names(records, found, see):
     figure = hs.figure(records[0], view="scatter", evidence=found, layer=1, heads=[0, 2])
     places, rings = dots(figure, see), dots(figure, see, filled=False)
-    np.testing.assert_allclose(rings, places[[found.cells.index((1, 0)), found.cells.index((1, 2))]])
+    np.testing.assert_allclose(
+        rings, places[[found.cells.index((1, 0)), found.cells.index((1, 2))]]
+    )
     assert {"1-0", "1-2"} <= set(see(figure).texts)
     assert "rings: the chosen heads" in see(figure).said
     assert "no label" in see(figure).said
@@ -73,7 +79,9 @@ def test_chosen_heads_have_rings_and_their_names(records, found, see):
 
 def test_heads_without_a_number_are_left_out_and_counted(records, found, see, monkeypatch):
     gap = np.where(np.arange(len(found.cells)) == 2, np.nan, 0.0)
-    monkeypatch.setattr(_heads_plane, "axis_values", lambda found, name: axis_values(found, name) + gap)
+    monkeypatch.setattr(
+        _heads_plane, "axis_values", lambda found, name: axis_values(found, name) + gap
+    )
     figure = hs.figure(records[0], view="scatter", evidence=found)
     assert len(dots(figure, see)) == len(found.cells) - 1
     assert "1 heads have no such number and are left out" in see(figure).said
@@ -119,8 +127,12 @@ def test_evidence_of_another_model_is_refused(records):
 
 def test_a_live_page_gives_the_same(records, found):
     view = hs.view(records[0], evidence=found)
-    given = figure_file(view.record, "svg", {"view": "scatter", "layer": 1, "head": 0}, view.options)
-    assert given == hs.figure(records[0], view="scatter", layer=1, head=0, evidence=found).to_bytes("svg")
+    given = figure_file(
+        view.record, "svg", {"view": "scatter", "layer": 1, "head": 0}, view.options
+    )
+    assert given == hs.figure(records[0], view="scatter", layer=1, head=0, evidence=found).to_bytes(
+        "svg"
+    )
 
 
 def test_the_command_takes_a_tally_or_this_text(records, found, tmp_path, monkeypatch, capsys):
@@ -128,8 +140,13 @@ def test_the_command_takes_a_tally_or_this_text(records, found, tmp_path, monkey
     hs.save(records[0], "run.safetensors")
     found.tally.save("kept.npz")
     line = ["figure", "run.safetensors", "--view", "scatter"]
-    assert run([*line, "--evidence-of", "kept.npz", "--x", "map", "--at", "1-0", "--out", "a.svg"]) == 0
-    wanted = hs.figure(hs.load("run.safetensors"), view="scatter", layer=1, head=0, x="map", evidence=found)
+    assert (
+        run([*line, "--evidence-of", "kept.npz", "--x", "map", "--at", "1-0", "--out", "a.svg"])
+        == 0
+    )
+    wanted = hs.figure(
+        hs.load("run.safetensors"), view="scatter", layer=1, head=0, x="map", evidence=found
+    )
     assert (tmp_path / "a.svg").read_bytes() == wanted.to_bytes("svg")
     assert run([*line, "--evidence", "--out", "b.svg"]) == 0
     assert "seen on one text only" in (tmp_path / "b.svg").read_text(encoding="utf-8")
@@ -137,5 +154,8 @@ def test_the_command_takes_a_tally_or_this_text(records, found, tmp_path, monkey
     assert run([*line, "--out", "c.svg"]) == 1
     assert "give evidence=hs.heads(records) (--evidence, --evidence-of)" in capsys.readouterr().err
     assert run(["figure", "run.safetensors", "--evidence", "--out", "c.svg"]) == 1
-    assert "--evidence and --evidence-of are for --view scatter, and --view is head" in capsys.readouterr().err
+    assert (
+        "--evidence and --evidence-of are for --view scatter, and --view is head"
+        in capsys.readouterr().err
+    )
     assert not (tmp_path / "c.svg").exists()

@@ -58,7 +58,9 @@ def test_figures_say_what_they_leave_out(view, sunk, see):
     kept = see(hs.figure(sunk, view=view, head=1)).said
     assert f"keys that take most of the attention: “k2” {100 * part:.0f} %" in kept
     said = see(hs.figure(sunk, view=view, head=1, sinks=False)).said
-    assert f"without “k2”: {100 * part:.0f} % of the attention removed, the rest renormalised" in said
+    assert (
+        f"without “k2”: {100 * part:.0f} % of the attention removed, the rest renormalised" in said
+    )
     assert "take most of the attention" not in said
 
 

@@ -18,7 +18,9 @@ WORDS = ("[CLS]", "I", "went", "to", "the", "store", "[SEP]")
 @pytest.fixture
 def record(rng):
     """Two layers of three heads."""
-    return hs.from_weights(list(rng.dirichlet([0.3] * len(WORDS), size=(2, 3, len(WORDS)))), Tokens(pieces=WORDS))
+    return hs.from_weights(
+        list(rng.dirichlet([0.3] * len(WORDS), size=(2, 3, len(WORDS)))), Tokens(pieces=WORDS)
+    )
 
 
 def boxes(figure):
@@ -30,7 +32,9 @@ def written(figure):
 
 
 def test_pictures_stand_in_one_row(record):
-    figure = hs.figure(record, tray=["0-1", "1-0,2 view=matrix", {"layer": 1, "head": 2, "query": "store"}])
+    figure = hs.figure(
+        record, tray=["0-1", "1-0,2 view=matrix", {"layer": 1, "head": 2, "query": "store"}]
+    )
     placed = boxes(figure)
     assert len(placed) == 3
     tops = [bottom + height for _, bottom, _, height in placed]
@@ -55,7 +59,9 @@ def test_one_example_of_each_class_is_one_call(rng):
     record = hs.from_weights([weights], Tokens(pieces=tuple("abcdefghijkl")))
     figure = hs.figure(record, tray="kinds")
     texts = written(figure)
-    assert [text for text in texts if text.startswith("Layer")] == [f"Layer 0 · head {head}" for head in (0, 1, 2)]
+    assert [text for text in texts if text.startswith("Layer")] == [
+        f"Layer 0 · head {head}" for head in (0, 1, 2)
+    ]
 
 
 def test_two_models_stand_beside_each_other(record, rng):
@@ -72,11 +78,15 @@ def test_two_models_stand_beside_each_other(record, rng):
 
 def test_the_file_is_the_same_each_time(record):
     tray = ["0-1", "1-0"]
-    assert hs.figure(record, tray=tray).to_bytes("svg") == hs.figure(record, tray=tray).to_bytes("svg")
+    assert hs.figure(record, tray=tray).to_bytes("svg") == hs.figure(record, tray=tray).to_bytes(
+        "svg"
+    )
 
 
 def test_a_record_beside_is_drawn_by_its_name(record, rng):
-    other = hs.from_weights(list(rng.dirichlet([0.5] * 4, size=(2, 3, 4))), hs.Tokens(pieces=tuple("wxyz")))
+    other = hs.from_weights(
+        list(rng.dirichlet([0.5] * 4, size=(2, 3, 4))), hs.Tokens(pieces=tuple("wxyz"))
+    )
     named = hs.figure(record, beside=[other], tray=["0-1", "1-2 record=b"])
     given = hs.figure(record, tray=["0-1", {"record": other, "layer": 1, "head": 2}])
     pixels = [matplotlib.image.imread(BytesIO(each.to_bytes("png"))) for each in (named, given)]

@@ -50,9 +50,13 @@ def test_matrix_names_stand_at_their_cells(see):
     seen = see(figure)
     left, right, bottom, top = seen.axes.images[0].get_extent()
     for key in range(7):
-        assert seen.place(f"k{key}")[0][0] == pytest.approx(left + (key + 0.5) * (right - left) / 7, abs=1.2)
+        assert seen.place(f"k{key}")[0][0] == pytest.approx(
+            left + (key + 0.5) * (right - left) / 7, abs=1.2
+        )
     for query in range(5):
-        assert seen.place(f"q{query}")[0][1] == pytest.approx(top + (query + 0.5) * (bottom - top) / 5, abs=1.2)
+        assert seen.place(f"q{query}")[0][1] == pytest.approx(
+            top + (query + 0.5) * (bottom - top) / 5, abs=1.2
+        )
 
 
 def test_many_tokens_become_positions(rng, see):
@@ -78,7 +82,9 @@ def test_more_cells_than_print_can_hold_are_max_pooled(rng, see, monkeypatch):
     monkeypatch.setattr(_matrix, "DOTS", 8)
     seen = see(hs.figure(record, view="matrix"))
     assert "each cell is the largest of its block" in seen.said
-    most = STYLE.weight_scale(float(weights.max()), "#3c9ffb").rgb(np.array([weights.max()], float))[0]
+    most = STYLE.weight_scale(float(weights.max()), "#3c9ffb").rgb(
+        np.array([weights.max()], float)
+    )[0]
     assert (seen.images[0] == most).all(axis=-1).any()
 
 
@@ -109,11 +115,15 @@ def test_a_layer_is_framed_as_a_whole(grouped, see):
     extents = [image.get_extent() for image in seen.axes.images[2 * 4 : 3 * 4]]
     assert frame.get_x() == pytest.approx(extents[0][0])
     assert frame.get_x() + frame.get_width() == pytest.approx(extents[-1][1])
-    assert not [box for box in see(hs.figure(grouped, view="model")).boxes() if box.get_linewidth() > 1]
+    assert not [
+        box for box in see(hs.figure(grouped, view="model")).boxes() if box.get_linewidth() > 1
+    ]
 
 
 def test_heads_of_a_group_stand_closer(grouped, see):
-    lefts = [image.get_extent()[0] for image in see(hs.figure(grouped, view="model")).axes.images[:4]]
+    lefts = [
+        image.get_extent()[0] for image in see(hs.figure(grouped, view="model")).axes.images[:4]
+    ]
     first, second, third = np.diff(lefts)
     assert first == pytest.approx(third)
     assert second > 1.05 * first
@@ -125,9 +135,14 @@ def test_thumbnails_are_max_pooled_on_one_scale(see, monkeypatch):
     seen = see(hs.figure(record, view="model"))
     largest = max(record["cross"].weights(layer).max() for layer in (0, 1))
     weights = record["cross"].weights(1, 2).astype(float)
-    rows, columns = ([slice(0, 1), slice(1, 3), slice(3, 5)], [slice(0, 2), slice(2, 4), slice(4, 7)])
+    rows, columns = (
+        [slice(0, 1), slice(1, 3), slice(3, 5)],
+        [slice(0, 2), slice(2, 4), slice(4, 7)],
+    )
     wanted = np.array([[weights[row, column].max() for column in columns] for row in rows])
-    assert np.array_equal(cells(seen.images[5], 3, 3), STYLE.weight_scale(float(largest)).rgb(wanted))
+    assert np.array_equal(
+        cells(seen.images[5], 3, 3), STYLE.weight_scale(float(largest)).rgb(wanted)
+    )
     assert "5 × 7 weights each cell is the largest of its block" in seen.said
 
 
@@ -144,12 +159,16 @@ def test_the_pair_has_a_number_for_each_head(see):
     weights = [record["cross"].weights(layer, head)[3, 6] for layer in (0, 1) for head in range(3)]
     bar = seen.axes.images[-1].get_extent()[3]
     written = [
-        text.get_text() for text in seen.axes.texts if text.get_text()[0] == "." and text.get_position()[1] < bar
+        text.get_text()
+        for text in seen.axes.texts
+        if text.get_text()[0] == "." and text.get_position()[1] < bar
     ]
     assert written == [short_weight(float(weight)) for weight in weights if weight >= 0.0005]
     assert len(written) > 4
     tiles = [image[0, 0] for image in seen.images[:6]]
-    assert np.array_equal(tiles, STYLE.weight_scale(float(max(weights))).rgb(np.array(weights, float)))
+    assert np.array_equal(
+        tiles, STYLE.weight_scale(float(max(weights))).rgb(np.array(weights, float))
+    )
 
 
 def test_a_masked_pair_has_no_numbers(grouped, see):
@@ -179,7 +198,9 @@ def test_the_neurons_add_up_to_the_score_and_the_weights(grouped, see):
     assert len(bars) == 3 * 5  # the sixth key is masked
     lengths = np.array([bar.get_width() for bar in bars]).reshape(3, 5)
     for row, wanted in zip(lengths, (scores, scores, layer.weights_of(head)[query]), strict=True):
-        assert row / row.max() == pytest.approx(np.abs(wanted[:5]) / np.abs(wanted[:5]).max(), abs=1e-6)
+        assert row / row.max() == pytest.approx(
+            np.abs(wanted[:5]) / np.abs(wanted[:5]).max(), abs=1e-6
+        )
     assert "keys of key/value head 1" in seen.said
     assert "score = q · k × 0.25" in seen.said
     image = cells(seen.images[2], 6, 8)
@@ -193,19 +214,32 @@ def test_neurons_need_queries_and_keys():
 
 
 def fills(seen):
-    return [tuple(np.rint(255 * np.array(box.get_facecolor()[:3])).astype(int)) for box in seen.rounded()]
+    return [
+        tuple(np.rint(255 * np.array(box.get_facecolor()[:3])).astype(int))
+        for box in seen.rounded()
+    ]
 
 
 @pytest.mark.parametrize(
     ("options", "words", "title"),
-    [({}, "k", "Attention received"), ({"query": 2}, "k", "Where “q2” looks"), ({"key": 2}, "q", "What looks at “k2”")],
+    [
+        ({}, "k", "Attention received"),
+        ({"query": 2}, "k", "Where “q2” looks"),
+        ({"key": 2}, "q", "What looks at “k2”"),
+    ],
     ids=str,
 )
 def test_the_heat_of_words(see, options, words, title):
     record = random_record(queries=5, keys=7)
     seen = see(hs.figure(record, view="text", heads=[0, 1], **options))
     weights = record["cross"].weights(0)[:2].astype(float).mean(axis=0)
-    heat = weights[2] if "query" in options else weights[:, 2] if "key" in options else weights.mean(axis=0)
+    heat = (
+        weights[2]
+        if "query" in options
+        else weights[:, 2]
+        if "key" in options
+        else weights.mean(axis=0)
+    )
     scale = STYLE.weight_scale(heat.max(), power=0.5 if options else 1.0)
     assert fills(seen) == [tuple(rgb) for rgb in scale.rgb(heat).astype(int)]
     assert title in seen.texts
@@ -220,7 +254,9 @@ def test_words_wrap_and_the_second_text_begins_a_line(pair, see):
     assert seen.place("straw")[0][1] > seen.place("berry")[0][1]
     (straw,), (berries,) = seen.place("straw"), seen.place("berries")
     assert straw[1] == berries[1]
-    long = hs.from_weights(np.full((1, 1, 60, 60), 1 / 60, np.float32), [f"word{n}" for n in range(60)])
+    long = hs.from_weights(
+        np.full((1, 1, 60, 60), 1 / 60, np.float32), [f"word{n}" for n in range(60)]
+    )
     figure = hs.figure(long, view="text")
     edges = [box.get_x() + box.get_width() for box in see(figure).rounded()]
     assert max(edges) <= 85
@@ -238,7 +274,14 @@ def pictured(rng, places, grid):
 
 
 def test_patches_stand_in_the_rows_and_columns_of_their_picture(see, rng):
-    places = [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]  # block by block, as some models read them
+    places = [
+        (0, 0),
+        (1, 0),
+        (0, 1),
+        (1, 1),
+        (0, 2),
+        (1, 2),
+    ]  # block by block, as some models read them
     seen = see(hs.figure(pictured(rng, places, (2, 3)), view="text"))
     at = {place: seen.place(f"r{place[0]}c{place[1]}")[0] for place in places}
     assert len({round(at[row, 0][1], 6) for row in (0, 1)}) == 2
@@ -264,5 +307,7 @@ def test_muted_words_have_no_heat_and_are_left_out_of_the_mean(pair, see):
     assert len(seen.rounded()) == 4
     weights = pair["self"].weights(0, 0).astype(float)
     heat = weights[[1, 2, 4, 5]].mean(axis=0)[[1, 2, 4, 5]]
-    assert fills(seen) == [tuple(c) for c in STYLE.weight_scale(heat.max(), "#3c9ffb", power=1.0).rgb(heat).astype(int)]
+    assert fills(seen) == [
+        tuple(c) for c in STYLE.weight_scale(heat.max(), "#3c9ffb", power=1.0).rgb(heat).astype(int)
+    ]
     assert "mean over 4 queries" in seen.said

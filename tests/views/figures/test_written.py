@@ -31,7 +31,9 @@ def record(rng):
 
 
 def words(figure):
-    return " ".join(text.get_text() for axes in figure.matplotlib.axes for text in axes.texts).replace("\n", " ")
+    return " ".join(
+        text.get_text() for axes in figure.matplotlib.axes for text in axes.texts
+    ).replace("\n", " ")
 
 
 @pytest.mark.parametrize("view", ["head", "matrix", "text"])
@@ -39,7 +41,10 @@ def test_the_strip_has_a_bar_for_each_written_token(record, view):
     figure = hs.figure(record, view=view, head=0)
     given = hs.figure(replace(record, generation=None), view=view, head=0)
     bars = [
-        patch.get_height() for axes in figure.matplotlib.axes for patch in axes.patches if hasattr(patch, "get_height")
+        patch.get_height()
+        for axes in figure.matplotlib.axes
+        for patch in axes.patches
+        if hasattr(patch, "get_height")
     ]
     for probability in (0.6, 0.25, 0.9, 0.5, 0.1):
         assert any(np.isclose(bar, 7 * probability) for bar in bars)
@@ -51,7 +56,9 @@ def test_the_strip_has_a_bar_for_each_written_token(record, view):
 @pytest.mark.parametrize("view", ["head", "matrix"])
 def test_a_rule_stands_after_the_prompt(record, view):
     def rules(figure):
-        return sum(line.get_linewidth() == 0.9 for axes in figure.matplotlib.axes for line in axes.lines)
+        return sum(
+            line.get_linewidth() == 0.9 for axes in figure.matplotlib.axes for line in axes.lines
+        )
 
     assert rules(hs.figure(record, view=view, head=0)) == 2
     assert rules(hs.figure(replace(record, generation=None), view=view, head=0)) == 0
@@ -60,4 +67,7 @@ def test_a_rule_stands_after_the_prompt(record, view):
 def test_pictures_in_a_row_have_the_rule_and_no_strip(record):
     figure = hs.figure(record, tray=["0-0", "0-1"])
     assert "the model wrote" not in words(figure)
-    assert sum(line.get_linewidth() == 0.9 for axes in figure.matplotlib.axes for line in axes.lines) == 4
+    assert (
+        sum(line.get_linewidth() == 0.9 for axes in figure.matplotlib.axes for line in axes.lines)
+        == 4
+    )

@@ -12,7 +12,13 @@ import numpy as np
 import torch
 
 from headscope.capturing._call_of_heads import call_of_heads, held_heads
-from headscope.capturing.building._checks import check_sizes, check_softmax, explained, verified, without_padding
+from headscope.capturing.building._checks import (
+    check_sizes,
+    check_softmax,
+    explained,
+    verified,
+    without_padding,
+)
 from headscope.capturing.building._cut import Cut, plain, spread, stored
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import Sample, not_proved, sample_of
@@ -31,7 +37,16 @@ from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.watching._heads import Made, check_joined
 from headscope.capturing.watching._routers import block_of, routers_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
-from headscope.record import Contributions, HeldHeads, Layer, ModelFacts, Record, Stack, Statistics, Tokens
+from headscope.record import (
+    Contributions,
+    HeldHeads,
+    Layer,
+    ModelFacts,
+    Record,
+    Stack,
+    Statistics,
+    Tokens,
+)
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._watch import NormsWatch
@@ -41,7 +56,8 @@ WEIGHTS_AT_ONCE = 2**20
 
 @dataclass(frozen=True)
 class Seen:
-    """What is left of a call: the arguments of a `Layer` for each example, and what its number follows from.
+    """What is left of a call: the arguments of a `Layer` for each example, and what its number
+    follows from.
 
     Args:
         group: the stack that it belongs to.
@@ -50,8 +66,9 @@ class Seen:
         sides: its tokens.
         layers: arguments of a `Layer` for each example.
         made: by which module, and of what size.
-        chosen: where some heads alone are kept, these arguments by the number that the layer may have and the heads
-            that may be wanted of it; which these are, is known once all calls were seen.
+        chosen: where some heads alone are kept, these arguments by the number that the layer may
+            have and the heads that may be wanted of it; which these are, is known once all calls
+            were seen.
     """
 
     group: Group
@@ -69,7 +86,8 @@ class Seen:
 
 
 class Builder:
-    """Makes layers of calls as soon as each is complete, so that the model's own tensors are held no longer.
+    """Makes layers of calls as soon as each is complete, so that the model's own tensors are held
+    no longer.
 
     Args:
         inputs: what the model is run on.
@@ -101,7 +119,8 @@ class Builder:
         """Check a call, whose projection was looked for, and keep of it what is wanted.
 
         Raises:
-            CaptureError: where tokens and call do not fit, or the layer is not what the model computed.
+            CaptureError: where tokens and call do not fit, or the layer is not what the model
+                computed.
         """
         check_sizes(call)
         if call.layout.open:
@@ -113,7 +132,10 @@ class Builder:
         sides, sight = self._sides.of(call), sight_of(call)
         if not explained(call, sight, sides[0]):
             call.query = call.key = None
-        cuts = [Cut(call, example, *(side.positions[example] for side in sides)) for example in range(call.size[0])]
+        cuts = [
+            Cut(call, example, *(side.positions[example] for side in sides))
+            for example in range(call.size[0])
+        ]
         layers = [self._facts(cut, sight) for cut in cuts]
         group, block = self._sides.group_of(call, sides), block_of(call.name)
         own_number, chosen = getattr(call.module, "layer_idx", None), {}
@@ -161,21 +183,37 @@ class Builder:
             blocks = [None if entry.block is None else entry.block[1] for entry in members]
             numbers = number_layers([entry.own_number for entry in members], blocks)
             query, key = members[0].sides
-            # blocks of the same list may be in another stack, as the stages of Swin and of Funnel are
+            # blocks of the same list may be in another stack, as the stages of Swin and of Funnel
+            # are
             alike = [
-                entry for entry in seen if entry.block and entry.block[0] == group[0] and entry.made.cross == group[1]
+                entry
+                for entry in seen
+                if entry.block and entry.block[0] == group[0] and entry.made.cross == group[1]
             ]
             attending = {entry.block[1] for entry in alike if entry.block}
             names = [entry.made.name for entry in alike]
-            others = others_of(self._model, group[0], attending | set(numbers), seen=names, cross=group[1])
-            there[name] = {number: entry.made.size[1] for number, entry in zip(numbers, members, strict=True)}
+            others = others_of(
+                self._model, group[0], attending | set(numbers), seen=names, cross=group[1]
+            )
+            there[name] = {
+                number: entry.made.size[1] for number, entry in zip(numbers, members, strict=True)
+            }
             for example, found in enumerate(stacks):
                 layers = self._layers_of(name, numbers, members, example)
                 if not layers:
                     continue
-                tokens = {"query": self._told(query.tokens[example]), "key": self._told(key.tokens[example])}
-                routers = {} if group[1] else self._routers_of(group[0], query.positions[example], example)
-                found[name] = Stack(name=name, **tokens, layers=layers, others=others, routers=routers)
+                tokens = {
+                    "query": self._told(query.tokens[example]),
+                    "key": self._told(key.tokens[example]),
+                }
+                routers = (
+                    {}
+                    if group[1]
+                    else self._routers_of(group[0], query.positions[example], example)
+                )
+                found[name] = Stack(
+                    name=name, **tokens, layers=layers, others=others, routers=routers
+                )
         if self._keeping.heads is not None:
             self._keeping.heads.check(there)
         layers = (layer for stack in stacks[0].values() for layer in stack)
@@ -189,7 +227,9 @@ class Builder:
             for example, found in enumerate(stacks)
         ]
 
-    def _layers_of(self, name: str, numbers: list[int], members: list[Seen], example: int) -> tuple[Layer, ...]:
+    def _layers_of(
+        self, name: str, numbers: list[int], members: list[Seen], example: int
+    ) -> tuple[Layer, ...]:
         """The layers of a stack; where some heads alone are kept, those that hold any."""
         found, wanted = [], self._keeping.heads
         for number, entry in zip(numbers, members, strict=True):
@@ -200,17 +240,24 @@ class Builder:
         return tuple(found)
 
     def _told(self, tokens: Tokens) -> Tokens:
-        """Numbered positions with what else could not be read: other attention over positions without names."""
+        """Numbered positions with what else could not be read: other attention over positions
+        without names.
+        """
         if not tokens.numbered or not self.unread:
             return tokens
-        missing = f"{', '.join(self.unread)} also compute attention in a form that is not known and not shown"
+        missing = (
+            f"{', '.join(self.unread)} also compute attention in a form that is not known and not "
+            "shown"
+        )
         return replace(tokens, numbered=f"{tokens.numbered}; {missing}")
 
     def _check_heads_joined(self) -> None:
         check_joined([self.seen[number].made for number in sorted(self.seen)])
 
     def _write_postponed(self) -> None:
-        """Write the weights that were put off; queries and keys of each layer are let go before the next."""
+        """Write the weights that were put off; queries and keys of each layer are let go before the
+        next.
+        """
         while self._postponed:
             later, layers = self._postponed.pop(0)
             for layer, weights in zip(layers, later.weights(self._keeping.dtype), strict=True):
@@ -228,11 +275,20 @@ class Builder:
         for entry in self.seen.values():
             for layer in entry.layers:
                 if "contributions" not in layer:
-                    reason = "the model tells of its weights only when it has run, so that nothing could be watched"
-                    layer["contributions"] = Contributions(missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}"))
+                    reason = (
+                        "the model tells of its weights only when it has run, so that nothing "
+                        "could be watched"
+                    )
+                    layer["contributions"] = Contributions(
+                        missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}")
+                    )
 
-    def _routers_of(self, path: str, positions: torch.Tensor, example: int) -> dict[int, np.ndarray]:
-        """Router scores ``[token expert]`` of the real tokens in the blocks of a list, by number."""
+    def _routers_of(
+        self, path: str, positions: torch.Tensor, example: int
+    ) -> dict[int, np.ndarray]:
+        """Router scores ``[token expert]`` of the real tokens in the blocks of a list, by
+        number.
+        """
         kept = positions.cpu().numpy()
         found = routers_of(path, {name: scores[example] for name, scores in self.routers.items()})
         return {number: scores[kept] for number, scores in found.items()}
@@ -289,7 +345,9 @@ class Builder:
         sides: tuple[Side, Side],
         held: HeldHeads | None = None,
     ) -> list[dict[str, Any]]:
-        """The arguments of a `Layer` for each example, with the arrays of all heads, or of those that are held."""
+        """The arguments of a `Layer` for each example, with the arrays of all heads, or of those
+        that are held.
+        """
         if held is not None:
             call = call_of_heads(cuts[0].call, held)
             # which keys a query may see is a fact of all heads, where it was read off the weights
@@ -309,7 +367,9 @@ class Builder:
             layer["statistics"] = statistics
         return layers
 
-    def _arrays(self, cut: Cut, sight: Sight, held: HeldHeads | None, *, later: bool) -> dict[str, Any]:
+    def _arrays(
+        self, cut: Cut, sight: Sight, held: HeldHeads | None, *, later: bool
+    ) -> dict[str, Any]:
         call, what = cut.call, self._keeping.what
         queries, keys = (call.query, call.key) if "qk" in what else (None, None)
         keeps_weights = not later and (self._keeps_weights or ("qk" in what and call.query is None))
@@ -319,10 +379,16 @@ class Builder:
             "weights": _kept_weights(cut, sight, self._keeping.dtype) if keeps_weights else None,
             "queries": self._plain(cut.of_queries(queries)) if queries is not None else None,
             "keys": self._plain(_each_once(cut.of_keys(keys), held)) if keys is not None else None,
-            "values": self._plain(_each_once(cut.of_keys(call.value), held)) if "values" in what else None,
+            "values": self._plain(_each_once(cut.of_keys(call.value), held))
+            if "values" in what
+            else None,
             "queries_before": None if before[0] is None else self._plain(cut.of_queries(before[0])),
-            "keys_before": None if before[1] is None else self._plain(_each_once(cut.of_keys(before[1]), held)),
-            "bias": self._plain(cut.of_both(sight.bias)) if queries is not None and sight.bias is not None else None,
+            "keys_before": None
+            if before[1] is None
+            else self._plain(_each_once(cut.of_keys(before[1]), held)),
+            "bias": self._plain(cut.of_both(sight.bias))
+            if queries is not None and sight.bias is not None
+            else None,
             "sinks": None if call.sinks is None else plain(call.sinks.reshape(-1)),
         }
 
@@ -331,7 +397,9 @@ class Builder:
 
 
 def _each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
-    """``[kv_head key feature]`` of the key/value heads that are held, each once: see `call_of_heads`."""
+    """``[kv_head key feature]`` of the key/value heads that are held, each once: see
+    `call_of_heads`.
+    """
     if held is None or len(tensor) == len(held.kv_numbers):
         return tensor
     shared = [number * held.kv_heads // held.heads for number in held.numbers]
@@ -343,7 +411,9 @@ def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> Statistic
     query, key = sides
 
     def spread(side: Side, name: str, size: int) -> torch.Tensor | None:
-        """``[batch position]`` of one fact about the tokens, padding included; None where it is not known of all."""
+        """``[batch position]`` of one fact about the tokens, padding included; None where it is not
+        known of all.
+        """
         if any(getattr(tokens, name) is None for tokens in side.tokens):
             return None
         found = torch.zeros(len(side.tokens), size, dtype=torch.long)
@@ -365,11 +435,17 @@ def plan_of(call: Call, sides: tuple[Side, Side], keeping: Keeping) -> Statistic
 
 def _order(name: str) -> int:
     """Encoder before decoder before cross; anything else stays where it is, before them."""
-    return ("encoder", "decoder", "cross").index(name) if name in ("encoder", "decoder", "cross") else -1
+    return (
+        ("encoder", "decoder", "cross").index(name)
+        if name in ("encoder", "decoder", "cross")
+        else -1
+    )
 
 
 def _kept_weights(cut: Cut, sight: Sight, dtype: np.dtype) -> np.ndarray:
-    """Weights ``[head query key]`` of the real tokens, in tiles, so that no more than these are there."""
+    """Weights ``[head query key]`` of the real tokens, in tiles, so that no more than these are
+    there.
+    """
     call = cut.call
     if not has_own_weights(call):
         return recomputed_weights(cut, dtype)

@@ -8,7 +8,12 @@ import torch
 
 from headscope.capturing.building._cut import Cut, spread
 from headscope.capturing.building._sides import Side
-from headscope.capturing.building._weights import difference, has_own_weights, recomputed, weights_of
+from headscope.capturing.building._weights import (
+    difference,
+    has_own_weights,
+    recomputed,
+    weights_of,
+)
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.sight import Sight
 from headscope.errors import CaptureError
@@ -34,9 +39,9 @@ def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> dict[str, A
     tolerance = TOLERANCE.get(call.context.dtype, HALF_TOLERANCE) * largest
     if not worst <= tolerance:
         raise CaptureError(
-            f"{call.name}: the layer output recomputed from weights and values differs from the model's own by "
-            f"{worst:.3g} (allowed {tolerance:.1g}); this attention is computed in a way that headscope does not know, "
-            "and is refused"
+            f"{call.name}: the layer output recomputed from weights and values differs from the "
+            f"model's own by {worst:.3g} (allowed {tolerance:.1g}); this attention is computed in "
+            "a way that headscope does not know, and is refused"
         )
     return {"verified": worst, "verified_against": against(call), "verified_limit": tolerance}
 
@@ -44,8 +49,8 @@ def verified(cut: Cut, weights: torch.Tensor, rows: torch.Tensor) -> dict[str, A
 def against(call: Call) -> str:
     """What a call is compared with.
 
-    A product of weights and values that was seen as such, on torch's operators or in a change of ours, is compared
-    with nothing but itself where no output projection takes it.
+    A product of weights and values that was seen as such, on torch's operators or in a change of
+    ours, is compared with nothing but itself where no output projection takes it.
     """
     if call.projection is not None and call.output is not None:
         return "layer output"
@@ -54,7 +59,9 @@ def against(call: Call) -> str:
 
 
 def explained(call: Call, sight: Sight, side: Side) -> bool:
-    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
+    """Whether the model's own weights, where it gave them, follow from the queries and keys that
+    were seen.
+    """
     if call.weights is None or call.query is None or call.weights.dtype not in TOLERANCE:
         return True
     for example, positions in enumerate(side.positions):
@@ -66,11 +73,14 @@ def explained(call: Call, sight: Sight, side: Side) -> bool:
 
 
 def check_softmax(weights: torch.Tensor, name: str) -> None:
-    """Raise where weights are negative, as where heads are mixed after the softmax: talking heads."""
+    """Raise where weights are negative, as where heads are mixed after the softmax: talking
+    heads.
+    """
     if weights.numel() and weights.min().item() < 0:
         raise CaptureError(
-            f"{name} multiplies values with what is no softmax: one of these weights is {weights.min().item():.3g}; "
-            "attention whose heads are mixed after the softmax cannot be captured"
+            f"{name} multiplies values with what is no softmax: one of these weights is "
+            f"{weights.min().item():.3g}; attention whose heads are mixed after the softmax "
+            "cannot be captured"
         )
 
 
@@ -84,8 +94,9 @@ def check_sizes(call: Call) -> None:
         raise CaptureError(f"{call.name} {call.odd}")
     if call.weights is not None and tuple(call.weights.shape) != call.size:
         raise CaptureError(
-            f"{call.name} multiplies weights of shape {list(call.weights.shape)} where [batch head query key] is "
-            f"{list(call.size)}; attention in blocks or by landmarks cannot be captured yet"
+            f"{call.name} multiplies weights of shape {list(call.weights.shape)} where [batch "
+            f"head query key] is {list(call.size)}; attention in blocks or by landmarks cannot be "
+            "captured yet"
         )
 
 
@@ -101,7 +112,7 @@ def without_padding(weights: torch.Tensor, cut: Cut) -> torch.Tensor:
     lost = (weights.sum(-1) - real.sum(-1)).abs().max().item()
     if lost > LOST_AT_MOST:
         raise CaptureError(
-            f"{cut.call.name}: up to {lost:.3g} of a row's weight lies on padding, so that the padding cannot be cut "
-            "off; capture the text alone, without padding"
+            f"{cut.call.name}: up to {lost:.3g} of a row's weight lies on padding, so that the "
+            "padding cannot be cut off; capture the text alone, without padding"
         )
     return real

@@ -32,7 +32,9 @@ class Cut:
         return _picked(tensor[self.example], self.keys)
 
     def of_both(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``[batch head query key]``, where axes may be 1, to ``[head query key]``, where head may be 1."""
+        """``[batch head query key]``, where axes may be 1, to ``[head query key]``, where head may
+        be 1.
+        """
         example = self.example if tensor.shape[0] > 1 else 0
         whole = tensor[example].expand(tensor.shape[1], *self.call.size[2:])
         return _picked(whole, self.queries)[:, :, self.keys]
@@ -58,13 +60,19 @@ def stored(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
         return array
     largest = float(np.abs(array).max(initial=0))
     if largest > float(np.finfo(dtype).max):
-        raise CaptureError(f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'")
+        raise CaptureError(
+            f"A value of {largest:.3g} does not fit in float16; capture with precision='float32'"
+        )
     return array.astype(dtype)
 
 
 def plain(tensor: torch.Tensor) -> np.ndarray:
     """An array of our own, in single precision."""
-    return tensor.detach().to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format).numpy()
+    return (
+        tensor.detach()
+        .to("cpu", torch.float32, copy=True, memory_format=torch.contiguous_format)
+        .numpy()
+    )
 
 
 def _picked(tensor: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:

@@ -30,7 +30,13 @@ class Masks:
 
     def _found(self, cut: Cut, sight: Sight) -> Mask | None:
         queries, keys = cut.queries, cut.keys
-        if sight.causal and queries.shape == keys.shape and len(queries) and _is_run(queries) and _is_run(keys):
+        if (
+            sight.causal
+            and queries.shape == keys.shape
+            and len(queries)
+            and _is_run(queries)
+            and _is_run(keys)
+        ):
             found = Mask.causal(len(queries), len(keys))
         elif sight.causal:
             found = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
@@ -40,7 +46,8 @@ class Masks:
             dense = cut.of_both(sight.visible)
             if dense.shape[0] > 1 and not (dense == dense[:1]).all():
                 raise CaptureError(
-                    f"{cut.call.name}: each head has a mask of its own; such models cannot be captured yet"
+                    f"{cut.call.name}: each head has a mask of its own; such models cannot be "
+                    "captured yet"
                 )
             found = Mask.of(dense[0].cpu().numpy())
         return None if found.is_full else found

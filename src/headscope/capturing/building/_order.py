@@ -1,4 +1,6 @@
-"""Proof that the first axis of a batch's tensors is that of the texts, by running one text alone."""
+"""Proof that the first axis of a batch's tensors is that of the texts, by running one text
+alone.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Sample:
     def fits(self, weights: torch.Tensor) -> bool:
         """Whether these are the weights of the text alone."""
         within = max(TOLERANCE.values()) if self.exact else HALF_TOLERANCE
-        return weights.shape == self.weights.shape and bool((weights - self.weights).abs().max() <= within)
+        return weights.shape == self.weights.shape and bool(
+            (weights - self.weights).abs().max() <= within
+        )
 
 
 def sample_of(call: Call, place: int) -> Sample:
@@ -45,7 +49,9 @@ def sample_of(call: Call, place: int) -> Sample:
     return Sample(call.name, place, _weights(call), call.context.dtype in TOLERANCE)
 
 
-def check_order(model: nn.Module, samples: Sequence[Sample], count: int, act: Callable[[], Any] | None) -> None:
+def check_order(
+    model: nn.Module, samples: Sequence[Sample], count: int, act: Callable[[], Any] | None
+) -> None:
     """Raise where calls of several texts do not show, for the first text, what it computes alone.
 
     Args:
@@ -82,8 +88,9 @@ def not_proved(name: str, count: int) -> CaptureError:
     """What is raised where nothing proves the order of texts and heads."""
     remedy = "; capture one text at a time" if count > 1 else ""
     return CaptureError(
-        f"{name} holds texts and heads in axes of which nothing shows which is which (no output projection takes its "
-        f"result, and a text alone gives other weights, or cannot be run alone){remedy}"
+        f"{name} holds texts and heads in axes of which nothing shows which is which (no output "
+        "projection takes its result, and a text alone gives other weights, or cannot be run "
+        f"alone){remedy}"
     )
 
 

@@ -1,8 +1,10 @@
-"""The last route: weights that a model returns itself, where its attention cannot be seen being computed.
+"""The last route: weights that a model returns itself, where its attention cannot be seen being
+computed.
 
 Some families (windows, blocks) multiply pieces of queries and keys in an order of their own. Their
-``output_attentions`` are believed only where they are proved: two matrices of the model are looked for, one whose
-output are the values and one whose input is weights times these values. What is not proved is refused.
+``output_attentions`` are believed only where they are proved: two matrices of the model are looked
+for, one whose output are the values and one whose input is weights times these values. What is not
+proved is refused.
 """
 
 from __future__ import annotations
@@ -34,8 +36,11 @@ PROVED_WITHIN = 1e-4
 ROWS_PROVED = 8
 
 
-def take_returned(model: nn.Module, inputs: Inputs, keeping: Keeping, options: dict[str, Any]) -> Builder | None:
-    """Run a model once more and take what it returns beside what can be seen; None where it returns nothing.
+def take_returned(
+    model: nn.Module, inputs: Inputs, keeping: Keeping, options: dict[str, Any]
+) -> Builder | None:
+    """Run a model once more and take what it returns beside what can be seen; None where it returns
+    nothing.
 
     Args:
         model: whose attention cannot all be seen being computed.
@@ -61,7 +66,11 @@ def take_returned(model: nn.Module, inputs: Inputs, keeping: Keeping, options: d
     if builder.samples:
         raise not_proved(builder.samples[0].name, inputs.count)
     taken = {layer["projection"] for entry in builder.seen.values() for layer in entry.layers}
-    proved = [call for call in proved_calls(outputs, matrices.applied) if call.projection_name not in taken]
+    proved = [
+        call
+        for call in proved_calls(outputs, matrices.applied)
+        if call.projection_name not in taken
+    ]
     for number, call in enumerate(proved, start=watch.count):
         call.number = number
         builder.take(call)
@@ -70,8 +79,9 @@ def take_returned(model: nn.Module, inputs: Inputs, keeping: Keeping, options: d
         return builder
     if any(getattr(outputs, name, None) for name in RETURNED):
         raise CaptureError(
-            f"{missing[0]} computes attention in pieces that cannot be put together, and the weights that "
-            f"{type(model).__name__} returns do not lead to its own layer output; it is refused"
+            f"{missing[0]} computes attention in pieces that cannot be put together, and the "
+            f"weights that {type(model).__name__} returns do not lead to its own layer output; it "
+            "is refused"
         )
     return None
 
@@ -104,12 +114,18 @@ class AppliedWatch:
             hook.remove()
 
     def _note(self, module: nn.Module, args: tuple, _: dict, output: Any) -> None:
-        if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor) and args[0].ndim == 3:
+        if (
+            args
+            and isinstance(args[0], torch.Tensor)
+            and isinstance(output, torch.Tensor)
+            and args[0].ndim == 3
+        ):
             self.applied.append(Applied(self._names[id(module)], module, args[0], output))
 
 
 def proved_calls(outputs: Any, applied: list[Applied]) -> Iterator[Call]:
-    """The attention that a model returned, as calls, as far as it is proved by the matrices that it applied.
+    """The attention that a model returned, as calls, as far as it is proved by the matrices that it
+    applied.
 
     Args:
         outputs: what the model returned with ``output_attentions=True``.
@@ -118,10 +134,12 @@ def proved_calls(outputs: Any, applied: list[Applied]) -> Iterator[Call]:
     Raises:
         CaptureError: where some tokens have global attention, with values of their own.
     """
-    if getattr(outputs, "global_attentions", None) or getattr(outputs, "encoder_global_attentions", None):
+    if getattr(outputs, "global_attentions", None) or getattr(
+        outputs, "encoder_global_attentions", None
+    ):
         raise CaptureError(
-            "Tokens with global attention use values of their own, which a record cannot hold; capture without "
-            "global attention (AutoModel without global_attention_mask)"
+            "Tokens with global attention use values of their own, which a record cannot hold; "
+            "capture without global attention (AutoModel without global_attention_mask)"
         )
     for name in RETURNED:
         for returned in getattr(outputs, name, None) or ():
@@ -132,11 +150,12 @@ def proved_calls(outputs: Any, applied: list[Applied]) -> Iterator[Call]:
 
 
 def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
-    """``[batch head query key]`` of what a model returned; windows, as of Longformer (Beltagy et al. 2020), in full.
+    """``[batch head query key]`` of what a model returned; windows, as of Longformer (Beltagy et
+    al. 2020), in full.
 
     Args:
-        returned: ``[batch head query key]``, or ``[batch head query slot]``, the slots being the keys from ``w`` before
-            the query to ``w`` after it.
+        returned: ``[batch head query key]``, or ``[batch head query slot]``, the slots being the
+            keys from ``w`` before the query to ``w`` after it.
 
     Returns:
         None where the layout is another.
@@ -146,7 +165,9 @@ def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
         return returned if slots == queries else None
     before = slots // 2
     whole = returned.new_zeros(batch, heads, queries, queries + 2 * before)
-    places = torch.arange(queries, device=whole.device)[:, None] + torch.arange(slots, device=whole.device)
+    places = torch.arange(queries, device=whole.device)[:, None] + torch.arange(
+        slots, device=whole.device
+    )
     whole.scatter_(-1, places.expand(batch, heads, -1, -1), returned)
     return whole[..., before : before + queries]
 
@@ -160,9 +181,13 @@ class _Proof:
 
 
 def _proof(weights: torch.Tensor, applied: list[Applied]) -> _Proof | None:
-    """The first two matrices, values and output projection, that the weights lead from one to the other of."""
+    """The first two matrices, values and output projection, that the weights lead from one to the
+    other of.
+    """
     batch, heads, queries, keys = weights.shape
-    rows = torch.linspace(0, queries - 1, min(queries, ROWS_PROVED)).round().long().to(weights.device)
+    rows = (
+        torch.linspace(0, queries - 1, min(queries, ROWS_PROVED)).round().long().to(weights.device)
+    )
     for at, projection in enumerate(applied):
         for context in _laid_out(projection.given, heads, (batch, queries)):
             for value in islice(reversed(applied[:at]), BEFORE):
@@ -173,7 +198,8 @@ def _proof(weights: torch.Tensor, applied: list[Applied]) -> _Proof | None:
 
 
 def _leads(weights: torch.Tensor, values: torch.Tensor, context: torch.Tensor) -> bool:
-    """Whether the weights ``[batch head query key]`` make these contexts of ``[batch token head feature]``.
+    """Whether the weights ``[batch head query key]`` make these contexts of ``[batch token head
+    feature]``.
 
     Not for padded queries, whose weights are undefined; but for the first and for most.
     """
@@ -185,12 +211,17 @@ def _leads(weights: torch.Tensor, values: torch.Tensor, context: torch.Tensor) -
 
 
 def _laid_out(tensor: torch.Tensor, heads: int, size: tuple[int, int]) -> Iterator[torch.Tensor]:
-    """``[batch token head feature]`` of ``[batch token feature]`` or ``[token batch feature]``, where that fits.
+    """``[batch token head feature]`` of ``[batch token feature]`` or ``[token batch feature]``,
+    where that fits.
 
     What a model filled its windows up with is cut off.
     """
     for batched in (tensor, tensor.transpose(0, 1)):
-        if batched.shape[0] == size[0] and batched.shape[1] >= size[1] and not batched.shape[2] % heads:
+        if (
+            batched.shape[0] == size[0]
+            and batched.shape[1] >= size[1]
+            and not batched.shape[2] % heads
+        ):
             yield batched[:, : size[1]].unflatten(-1, (heads, -1))
 
 

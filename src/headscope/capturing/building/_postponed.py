@@ -1,4 +1,6 @@
-"""Weights that are written once the model has run, so that none of its own scratch lies beside them."""
+"""Weights that are written once the model has run, so that none of its own scratch lies beside
+them.
+"""
 
 from __future__ import annotations
 
@@ -36,29 +38,37 @@ class Postponed:
             CaptureError: where the model wrote into its queries or keys after the call.
         """
         call = self.cuts[0].call
-        if not all(torch.equal(now, then) for now, then in zip(_sums(call), self.sums, strict=True)):
+        if not all(
+            torch.equal(now, then) for now, then in zip(_sums(call), self.sums, strict=True)
+        ):
             raise CaptureError(
-                f"{call.name}: the model wrote over its queries or keys after its attention was computed; capture it "
-                "with keep=['weights', 'qk'], which copies them at once"
+                f"{call.name}: the model wrote over its queries or keys after its attention was "
+                "computed; capture it with keep=['weights', 'qk'], which copies them at once"
             )
         for cut in self.cuts:
             yield recomputed_weights(cut, dtype)
 
 
 def postponed(cuts: Sequence[Cut], sight: Sight) -> Postponed | None:
-    """What must be held of a call to write its weights later; None where that is more than queries and keys."""
+    """What must be held of a call to write its weights later; None where that is more than queries
+    and keys.
+    """
     call = cuts[0].call
     masks_of_heads = call.mask is not None and call.mask.shape[1] > 1
     if call.query is None or has_own_weights(call) or sight.bias is not None or masks_of_heads:
         return None
-    value, context = (tensor.new_empty(1).expand(tensor.shape) for tensor in (call.value, call.context))
+    value, context = (
+        tensor.new_empty(1).expand(tensor.shape) for tensor in (call.value, call.context)
+    )
     heavy = dict.fromkeys(("weights", "output", "added", "query_before", "key_before"))
     light = replace(call, value=value, context=context, **heavy)
     return Postponed(cuts=tuple(replace(cut, call=light) for cut in cuts), sums=_sums(light))
 
 
 def recomputed_weights(cut: Cut, dtype: np.dtype) -> np.ndarray:
-    """Weights ``[head query key]`` of the real tokens, from queries and keys, in tiles and untouched where zero."""
+    """Weights ``[head query key]`` of the real tokens, from queries and keys, in tiles and
+    untouched where zero.
+    """
     found = untouched_zeros((cut.call.size[1], len(cut.queries), len(cut.keys)), dtype)
     fill_weights(cut.call, cut.example, cut.queries, cut.keys, found=torch.from_numpy(found))
     return found

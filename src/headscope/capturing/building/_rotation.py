@@ -1,4 +1,6 @@
-"""How positions turned the queries and keys of real tokens, read off what they were before and after."""
+"""How positions turned the queries and keys of real tokens, read off what they were before and
+after.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Known:
 
     def leads(self, before: np.ndarray, after: np.ndarray, within: float) -> bool:
         """Whether it turns the one ``[head token feature]`` into the other."""
-        if before.shape[1] != len(self.cosines) or before.shape[2] <= max(map(np.max, self.rotary.pairs)):
+        if before.shape[1] != len(self.cosines) or before.shape[2] <= max(
+            map(np.max, self.rotary.pairs)
+        ):
             return False
         found = before.copy()
         self.rotary.turn(found, self.cosines, self.sines)
@@ -45,7 +49,9 @@ class Rotations:
         self._known: list[Known] = []
 
     def of(self, cut: Cut) -> tuple[Rotary | None, str]:
-        """How positions turned the real tokens of a call; and why that is not known, empty where it is."""
+        """How positions turned the real tokens of a call; and why that is not known, empty where it
+        is.
+        """
         call = cut.call
         if call.query is None or call.key is None:
             return None, ""
@@ -59,21 +65,28 @@ class Rotations:
         keys = cut.of_keys(call.key_before), cut.of_keys(call.key)
         if all(_is_same(*map(_first_head, pair), within) for pair in (queries, keys)):
             return None, ""
-        # keys of other places, such as a picture made coarser, are not turned by the angles of the queries
+        # keys of other places, such as a picture made coarser, are not turned by the angles of the
+        # queries
         apart = call.cross or len(cut.queries) != len(cut.keys)
         found = None if apart else self._found(queries, keys, within)
         return found, "" if found else NO_LINE
 
     def _found(self, queries: Pair, keys: Pair, within: float) -> Rotary | None:
-        """A rotation that is known from another call, or fitted; in any case it leads from all tokens to all."""
-        before, after = (np.concatenate([_first_head(pair[at]) for pair in (queries, keys)]) for at in (0, 1))
+        """A rotation that is known from another call, or fitted; in any case it leads from all
+        tokens to all.
+        """
+        before, after = (
+            np.concatenate([_first_head(pair[at]) for pair in (queries, keys)]) for at in (0, 1)
+        )
         for known in self._known:
             if known.leads(before, after, within):
                 return known.rotary
         fitted = _fitted(queries, keys, within)
         if fitted is None:
             return None
-        known = Known(fitted, *(turns.astype(np.float32) for turns in fitted.turns(before.shape[1])))
+        known = Known(
+            fitted, *(turns.astype(np.float32) for turns in fitted.turns(before.shape[1]))
+        )
         if not known.leads(before, after, within):
             return None
         self._known.append(known)
@@ -83,7 +96,9 @@ class Rotations:
 def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
     """The rotation of the first tokens, where it is the same of queries and of keys."""
     first, second = (
-        rotary_between(*(_plain(tensor[:HEADS_FITTED, :TOKENS_FITTED]) for tensor in pair), within=within)
+        rotary_between(
+            *(_plain(tensor[:HEADS_FITTED, :TOKENS_FITTED]) for tensor in pair), within=within
+        )
         for pair in (queries, keys)
     )
     if first is None or second is None:
@@ -93,8 +108,14 @@ def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
 
 
 def _is_one(before: torch.Tensor, after: torch.Tensor) -> bool:
-    """Whether both are the same memory, read alike: nothing was done, and nothing need be compared."""
-    return (before.data_ptr(), before.shape, before.stride()) == (after.data_ptr(), after.shape, after.stride())
+    """Whether both are the same memory, read alike: nothing was done, and nothing need be
+    compared.
+    """
+    return (before.data_ptr(), before.shape, before.stride()) == (
+        after.data_ptr(),
+        after.shape,
+        after.stride(),
+    )
 
 
 def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:

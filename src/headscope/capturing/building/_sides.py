@@ -1,7 +1,8 @@
 """Which tokens the queries and keys of a call are.
 
-Where a model works on positions of its own (pooled tokens, prompts, the tubes of a video) these are no tokens of its
-input: `UnnamedPositions` is raised, and the model is run again on inputs that say that such positions be numbered.
+Where a model works on positions of its own (pooled tokens, prompts, the tubes of a video) these are
+no tokens of its input: `UnnamedPositions` is raised, and the model is run again on inputs that say
+that such positions be numbered.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._follow import positions_of
 from headscope.capturing.media._pictures import tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
-from headscope.capturing.media.origins import AUDIO, KINDS, TARGET, TEXT, VISION, Origins, UnnamedPositions
+from headscope.capturing.media.origins import (
+    AUDIO,
+    KINDS,
+    TARGET,
+    TEXT,
+    VISION,
+    Origins,
+    UnnamedPositions,
+)
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 
@@ -39,8 +48,10 @@ class Side:
     Args:
         tokens: without padding.
         positions: where they stand among those that the model worked on.
-        kind: what they are: text, target, vision, audio or probe; empty in models of nothing but text.
-        fits: for each example, whether its patches are equal parts of the pictures that are known of it.
+        kind: what they are: text, target, vision, audio or probe; empty in models of nothing but
+            text.
+        fits: for each example, whether its patches are equal parts of the pictures that are known
+            of it.
     """
 
     tokens: tuple[Tokens, ...]
@@ -59,7 +70,9 @@ class Sides:
         self._marked = None if inputs.origins is None else _MarkedSides(inputs, inputs.origins)
 
     def joined(self, call: Call) -> Call | None:
-        """The call, joined with others that its module made for other pictures; None while more are to come."""
+        """The call, joined with others that its module made for other pictures; None while more are
+        to come.
+        """
         return call if self._marked is None else self._marked.joined(call)
 
     def check_joined(self) -> None:
@@ -70,10 +83,13 @@ class Sides:
         """
         if self._marked is not None and self._marked.parts:
             name = next(iter(self._marked.parts))
-            raise UnnamedPositions(f"{name} attends to positions that do not stand for all patches, one by one")
+            raise UnnamedPositions(
+                f"{name} attends to positions that do not stand for all patches, one by one"
+            )
 
     def laid_out(self, call: Call) -> Call:
-        """The call with one row of its batch for each example, and its patches in the order of the picture.
+        """The call with one row of its batch for each example, and its patches in the order of the
+        picture.
 
         Raises:
             CaptureError: where it works within windows that cannot be put together.
@@ -81,7 +97,9 @@ class Sides:
         return call if self._marked is None else self._marked.laid_out(call)
 
     def group_of(self, call: Call, sides: tuple[Side, Side]) -> Group:
-        """Which stack the call belongs to: calls of one part of the model that share their tokens."""
+        """Which stack the call belongs to: calls of one part of the model that share their
+        tokens.
+        """
         tokens = tuple(side.tokens for side in sides)
         if tokens not in self._tokens:
             self._tokens.append(tokens)
@@ -91,7 +109,8 @@ class Sides:
         """The tokens of the queries and of the keys.
 
         Raises:
-            UnnamedPositions: where the model works on another number of positions than there are tokens.
+            UnnamedPositions: where the model works on another number of positions than there are
+                tokens.
             CaptureError: where it works on another number of examples.
         """
         if self._marked is not None:
@@ -99,8 +118,13 @@ class Sides:
         _, _, queries, keys = call.size
         query, key = self._roles(call)
         seen = self._side(call, key, keys, is_key=True)
-        # numbered keys are told apart from padding by what looks at them, which says the same of their queries
-        return (seen if (query, queries) == (key, keys) else self._side(call, query, queries, is_key=False)), seen
+        # numbered keys are told apart from padding by what looks at them, which says the same of
+        # their queries
+        return (
+            seen
+            if (query, queries) == (key, keys)
+            else self._side(call, query, queries, is_key=False)
+        ), seen
 
     def _roles(self, call: Call) -> tuple[str, str]:
         if not self._inputs.target:
@@ -132,8 +156,14 @@ class Sides:
             )
             return Side(kept, positions)
         if not self._inputs.numbered:
-            known = f"the {role} text has {(len(tokens), len(tokens[0]))} tokens" if tokens else "no tokens are known"
-            raise UnnamedPositions(f"{call.name} works on {call.size[0]} x {size} positions, but {known}")
+            known = (
+                f"the {role} text has {(len(tokens), len(tokens[0]))} tokens"
+                if tokens
+                else "no tokens are known"
+            )
+            raise UnnamedPositions(
+                f"{call.name} works on {call.size[0]} x {size} positions, but {known}"
+            )
         if mask is None and is_key and self._is_padded():
             mask = torch.from_numpy(_looked_at(call, (call.size[0], size))).to(call.context.device)
         return self._numbers(call, size, mask)
@@ -151,13 +181,16 @@ class Sides:
         batch = call.size[0]
         if self._inputs.sides is None and not self._fits(batch):
             raise CaptureError(
-                f"{call.name} computes attention on {batch} rows where the model was given {self._inputs.count}; "
-                "attention within windows or blocks of its own cannot be captured yet"
+                f"{call.name} computes attention on {batch} rows where the model was given "
+                f"{self._inputs.count}; attention within windows or blocks of its own cannot be "
+                "captured yet"
             )
         reason = self._inputs.numbered or "hs.watch was given no tokens for so many positions"
         mask = torch.ones(batch, size, device=call.context.device) if mask is None else mask
         positions = tuple(row.nonzero()[:, 0] for row in mask)
-        numbers = (Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions)
+        numbers = (
+            Tokens(pieces=tuple(map(str, where.tolist())), numbered=reason) for where in positions
+        )
         return Side(tuple(numbers), positions)
 
     def _fits(self, rows: int) -> bool:
@@ -172,12 +205,16 @@ class Sides:
         return even and self._rows == rows
 
     def _real(self, call: Call, role: str, size: int) -> torch.Tensor | None:
-        """``[batch position]``, nonzero where there is no padding; None where the model was not told of so many.
+        """``[batch position]``, nonzero where there is no padding; None where the model was not
+        told of so many.
 
-        A mask with an axis of queries, such as ``[batch 1 query key]``, hides padding from all of them.
+        A mask with an axis of queries, such as ``[batch 1 query key]``, hides padding from all of
+        them.
         """
         shape = call.size[0], size
-        mask = self._inputs.arguments.get("attention_mask" if role == "source" else "decoder_attention_mask")
+        mask = self._inputs.arguments.get(
+            "attention_mask" if role == "source" else "decoder_attention_mask"
+        )
         if mask is None:
             tokens = self._inputs.source if role == "source" else self._inputs.target
             given = (len(tokens), len(tokens[0])) if tokens else None
@@ -188,7 +225,11 @@ class Sides:
 
     def _is_padded(self) -> bool:
         """Whether the model was told that some of its input is padding."""
-        masks = (given for name, given in self._inputs.arguments.items() if "mask" in name and given.ndim == 2)
+        masks = (
+            given
+            for name, given in self._inputs.arguments.items()
+            if "mask" in name and given.ndim == 2
+        )
         return any(not bool(mask.all()) for mask in masks)
 
 
@@ -225,8 +266,8 @@ class _MarkedSides:
             return call
         if not np.array_equal(queries, keys):
             raise CaptureError(
-                f"{call.name} attends within windows from {queries.shape[1]} positions to {keys.shape[1]} others; such "
-                "models cannot be captured yet"
+                f"{call.name} attends within windows from {queries.shape[1]} positions to "
+                f"{keys.shape[1]} others; such models cannot be captured yet"
             )
         places = self._places(call.name, queries)
         filled = np.arange(max(map(len, places))) < np.array([[len(place)] for place in places])
@@ -248,7 +289,8 @@ class _MarkedSides:
             query, key = query or key, key or query
         if query is None or key is None:
             raise UnnamedPositions(
-                f"{call.name} works on positions that cannot be followed back to the picture, sound or text"
+                f"{call.name} works on positions that cannot be followed back to the picture, "
+                "sound or text"
             )
         return query, key
 
@@ -268,24 +310,32 @@ class _MarkedSides:
         spots = self.origins.kind == KINDS.index(VISION)
         if self.origins.whole:
             return len(np.unique(marks[seen])) == int((spots & (self.origins.row >= 0)).sum())
-        return not seen.any() or set(self.origins.item[marks[seen] - 1]) == set(self.origins.item[spots])
+        return not seen.any() or set(self.origins.item[marks[seen] - 1]) == set(
+            self.origins.item[spots]
+        )
 
     def _places(self, name: str, marks: np.ndarray) -> list[np.ndarray]:
-        """For each example the row and position of each of its places, in the order of the input."""
+        """For each example the row and position of each of its places, in the order of the
+        input.
+        """
         examples, keys = self.origins.examples(marks), marks.astype(float)
         for row, own in enumerate(examples):
             belongs = np.unique(own[own >= 0])
             unknown = marks[row] <= 0 if len(belongs) != 1 else marks[row] == 0
             if unknown.any():
                 raise CaptureError(
-                    f"{name} attends within windows, one of which holds {int(unknown.sum())} positions that belong to "
-                    "no patch, such as padding; give a picture whose grid of patches fills the windows"
+                    f"{name} attends within windows, one of which holds {int(unknown.sum())} "
+                    "positions that belong to no patch, such as padding; give a picture whose "
+                    "grid of patches fills the windows"
                 )
             # learned tokens stand before the first patch of their row
             keys[row, own < 0] = keys[row, own >= 0].min() - 0.5
             examples[row, own < 0] = belongs[0]
         order = np.argsort(keys, axis=None, kind="stable")
-        where, owners = np.stack(np.unravel_index(order, marks.shape), axis=1), examples.ravel()[order]
+        where, owners = (
+            np.stack(np.unravel_index(order, marks.shape), axis=1),
+            examples.ravel()[order],
+        )
         return [where[owners == example] for example in range(self.origins.count)]
 
     def _marks_of(self, call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -297,10 +347,19 @@ class _MarkedSides:
         positions = torch.zeros(1, dtype=torch.long, device=call.context.device)
         count = call.size[0]
         tokens = Tokens(pieces=("[PROBE]",), labels=(PROBE,))
-        return self._known.setdefault((1, PROBE), Side((tokens,) * count, (positions,) * count, PROBE))
+        return self._known.setdefault(
+            (1, PROBE), Side((tokens,) * count, (positions,) * count, PROBE)
+        )
 
     def _side(self, call: Call, marks: np.ndarray, kept: np.ndarray | None = None) -> Side:
-        kind = next((kind for kind in (TARGET, TEXT, AUDIO, VISION) if self.origins.spots(marks, kind).any()), PROBE)
+        kind = next(
+            (
+                kind
+                for kind in (TARGET, TEXT, AUDIO, VISION)
+                if self.origins.spots(marks, kind).any()
+            ),
+            PROBE,
+        )
         kept = self._kept(call, marks, kind) if kept is None else kept
         known = (marks.shape[1], marks.tobytes(), kept.tobytes())
         if known not in self._known:
@@ -317,7 +376,9 @@ class _MarkedSides:
                 lie_within(row[at], self.origins, pictures)
                 for row, at, pictures in zip(marks, positions, self.inputs.pictures, strict=False)
             )
-            self._known[known] = Side(tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind, fits)
+            self._known[known] = Side(
+                tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind, fits
+            )
         return self._known[known]
 
     def _kept(self, call: Call, marks: np.ndarray, kind: str) -> np.ndarray:
@@ -350,4 +411,8 @@ def _looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
         found = (call.weights > 0).any(dim=2).any(dim=1)
     else:
         return np.ones(shape, bool)
-    return found[:, : shape[1]].expand(*shape).cpu().numpy() if found.shape[1] >= shape[1] else np.ones(shape, bool)
+    return (
+        found[:, : shape[1]].expand(*shape).cpu().numpy()
+        if found.shape[1] >= shape[1]
+        else np.ones(shape, bool)
+    )

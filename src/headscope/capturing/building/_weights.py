@@ -13,13 +13,17 @@ ROWS_AT_ONCE = 1024
 def has_own_weights(call: Call) -> bool:
     """Whether the weights that the model handed over are the ones to keep.
 
-    Those of a model in half precision are rounded: where queries and keys were seen, they are recomputed.
+    Those of a model in half precision are rounded: where queries and keys were seen, they are
+    recomputed.
     """
-    return call.weights is not None and (call.query is None or call.weights.dtype in (torch.float32, torch.float64))
+    return call.weights is not None and (
+        call.query is None or call.weights.dtype in (torch.float32, torch.float64)
+    )
 
 
 def weights_of(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> torch.Tensor:
-    """Weights ``[head query key]`` of some queries, in float32 or better: the model's own where it gave them.
+    """Weights ``[head query key]`` of some queries, in float32 or better: the model's own where it
+    gave them.
 
     Otherwise they are recomputed from queries and keys.
     """
@@ -56,8 +60,11 @@ def scores_of(call: Call, sight: Sight, example: int, rows: torch.Tensor) -> tor
     return scores if bias is None else scores + bias.to(dtype)
 
 
-def difference(call: Call, weights: torch.Tensor, example: int, rows: torch.Tensor) -> tuple[float, float]:
-    """How far the layer output recomputed from weights and values is from the model's own, and how large that is.
+def difference(
+    call: Call, weights: torch.Tensor, example: int, rows: torch.Tensor
+) -> tuple[float, float]:
+    """How far the layer output recomputed from weights and values is from the model's own, and how
+    large that is.
 
     Args:
         call: with its projection, if one was found; without one the context itself is compared.
@@ -72,7 +79,9 @@ def difference(call: Call, weights: torch.Tensor, example: int, rows: torch.Tens
     worst = largest = 0.0
     for part, at in zip(weights.split(ROWS_AT_ONCE, dim=1), rows.split(ROWS_AT_ONCE), strict=True):
         shared = part.reshape(value.shape[0], -1, part.shape[-1]) @ value
-        ours = shared.reshape(part.shape[0], part.shape[1], value.shape[-1]).transpose(0, 1)  # [query head feature]
+        ours = shared.reshape(part.shape[0], part.shape[1], value.shape[-1]).transpose(
+            0, 1
+        )  # [query head feature]
         ours = ours if call.added is None else ours + call.added[example, at].to(ours.dtype)
         theirs = call.context[example, at]
         if call.projection is not None and call.output is not None:
@@ -85,7 +94,9 @@ def difference(call: Call, weights: torch.Tensor, example: int, rows: torch.Tens
 
 
 def _without_dead_rows(weights: torch.Tensor, visible: torch.Tensor | None) -> torch.Tensor:
-    """Rows that may look at nothing are undefined (uniform in eager, zero in sdpa); here they are zero."""
+    """Rows that may look at nothing are undefined (uniform in eager, zero in sdpa); here they are
+    zero.
+    """
     if visible is None:
         return weights
     alive = visible.any(-1, keepdim=True)

@@ -1,7 +1,7 @@
 """Attention in windows or pieces, laid out anew over all positions of an example.
 
-Models fold windows into the batch (Swin), or call once for each picture (Qwen2-VL). What such calls computed is
-exactly attention over all positions of which only those of the same window are visible.
+Models fold windows into the batch (Swin), or call once for each picture (Qwen2-VL). What such calls
+computed is exactly attention over all positions of which only those of the same window are visible.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ LOW = torch.finfo(torch.float32).min
 
 
 def joined(calls: Sequence[Call]) -> Call:
-    """The calls that one module made for one piece after the other as one call, in which no piece sees another."""
+    """The calls that one module made for one piece after the other as one call, in which no piece
+    sees another.
+    """
     first = calls[0]
     if len(calls) == 1:
         return first
     if any(call.size[0] != 1 or call.sinks is not None for call in calls):
-        raise CaptureError(f"{first.name} attends to batches of pieces one by one; such models cannot be captured yet")
+        raise CaptureError(
+            f"{first.name} attends to batches of pieces one by one; such models cannot be "
+            "captured yet"
+        )
     query, key = ([getattr(call, name) for call in calls] for name in ("query", "key"))
     seen = all(tensor is not None for tensor in (*query, *key))
     weights = [call.weights for call in calls if call.weights is not None]
@@ -50,10 +55,13 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
 
     Args:
         call: of self-attention.
-        places: for each example the row and the position that are to stand at each place ``[place 2]``.
+        places: for each example the row and the position that are to stand at each place ``[place
+            2]``.
     """
     if call.sinks is not None:
-        raise CaptureError(f"{call.name} attends within windows and to sinks; such models cannot be captured yet")
+        raise CaptureError(
+            f"{call.name} attends within windows and to sinks; such models cannot be captured yet"
+        )
     longest = max(map(len, places))
     device = call.context.device
 
@@ -62,12 +70,16 @@ def laid_out(call: Call, places: Sequence[np.ndarray]) -> Call:
         found = []
         for place in places:
             row, position = torch.from_numpy(place.T).to(device)
-            found.append(pad(tensor[row, :, position].transpose(0, 1), (0, 0, 0, longest - len(place))))
+            found.append(
+                pad(tensor[row, :, position].transpose(0, 1), (0, 0, 0, longest - len(place)))
+            )
         return torch.stack(found)
 
     def between(tensor: torch.Tensor, elsewhere: float) -> torch.Tensor:
         """``[window head position position]`` to ``[example head place place]``."""
-        whole = torch.full((len(places), tensor.shape[1], longest, longest), elsewhere, device=device)
+        whole = torch.full(
+            (len(places), tensor.shape[1], longest, longest), elsewhere, device=device
+        )
         for example, place in enumerate(places):
             for row in np.unique(place[:, 0]):
                 at = np.flatnonzero(place[:, 0] == row)
@@ -116,9 +128,15 @@ def _diagonal(blocks: Sequence[torch.Tensor], elsewhere: float) -> torch.Tensor:
 
 
 def _added(call: Call) -> torch.Tensor:
-    """What is added to the scores ``[window head position position]``, where window and head may be 1."""
+    """What is added to the scores ``[window head position position]``, where window and head may be
+    1.
+    """
     size = call.size[2:]
-    mask = torch.zeros(1, 1, *size, device=call.context.device) if call.mask is None else call.mask[..., : size[1]]
+    mask = (
+        torch.zeros(1, 1, *size, device=call.context.device)
+        if call.mask is None
+        else call.mask[..., : size[1]]
+    )
     if mask.dtype == torch.bool:
         mask = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, LOW)
     if call.mask is None and call.causal:

@@ -33,8 +33,9 @@ def group_of(call: Call) -> Group:
 def name_groups(groups: Sequence[Group]) -> dict[Group, str]:
     """A short name for each group.
 
-    ``self`` where there is one; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; what the queries are
-    (``text``, ``vision``, ``audio``) in others; or else the module path. Parts become ``stage1``, ``stage2`` ...
+    ``self`` where there is one; ``encoder``, ``decoder`` and ``cross`` in encoder-decoders; what
+    the queries are (``text``, ``vision``, ``audio``) in others; or else the module path. Parts
+    become ``stage1``, ``stage2`` ...
     """
     groups = list(dict.fromkeys(groups))
     wholes = list(dict.fromkeys(group._replace(part=0) for group in groups))
@@ -44,7 +45,10 @@ def name_groups(groups: Sequence[Group]) -> dict[Group, str]:
         parts = [group for group in groups if group._replace(part=0) == whole]
         name = names[whole]
         stage = "stage" if name == "self" else f"{name}.stage"
-        found |= {part: name if len(parts) == 1 else f"{stage}{number}" for number, part in enumerate(parts, start=1)}
+        found |= {
+            part: name if len(parts) == 1 else f"{stage}{number}"
+            for number, part in enumerate(parts, start=1)
+        }
     return found
 
 
@@ -56,7 +60,9 @@ def _name_wholes(groups: list[Group]) -> dict[Group, str]:
         names = {group: group.kind or name for group, name in names.items()}
     taken = list(names.values())
     return {
-        group: name if taken.count(name) == 1 else ".".join(filter(None, [group.path, "cross" * group.cross]))
+        group: name
+        if taken.count(name) == 1
+        else ".".join(filter(None, [group.path, "cross" * group.cross]))
         for group, name in names.items()
     }
 

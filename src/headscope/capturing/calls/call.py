@@ -25,7 +25,8 @@ class Call:
         query: ``[batch head query feature]``, after positions.
         key: ``[batch kv_head key feature]``, after positions and cache.
         value: ``[batch kv_head key feature]``.
-        mask: None, boolean (True = may look) or float (added to the scores), broadcast to ``[batch head query key]``.
+        mask: None, boolean (True = may look) or float (added to the scores), broadcast to ``[batch
+            head query key]``.
         scale: what scores are multiplied by.
         causal: whether, without a mask, the implementation hides the keys to the right.
         soft_cap: see `headscope.record.Layer`.
@@ -68,7 +69,9 @@ class Call:
     query_before: torch.Tensor | None = None
     key_before: torch.Tensor | None = None
     products: int = 0
-    changes: tuple[Any, ...] = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
+    changes: tuple[
+        Any, ...
+    ] = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
     added: torch.Tensor | None = None
     odd: str = ""
     layout: Layout = field(default_factory=Layout)

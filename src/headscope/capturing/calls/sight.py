@@ -1,4 +1,6 @@
-"""What the queries of a call may look at, read off its mask: for the whole call, or for a few rows of it alone."""
+"""What the queries of a call may look at, read off its mask: for the whole call, or for a few rows
+of it alone.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ class Sight:
     """What the queries of a call may look at, and what is added to their scores.
 
     Args:
-        visible: True where a query may look, broadcast to ``[batch head query key]``; None for everywhere.
-        causal: whether instead each query sees the keys up to its own place, counted from the first.
+        visible: True where a query may look, broadcast to ``[batch head query key]``; None for
+            everywhere.
+        causal: whether instead each query sees the keys up to its own place, counted from the
+            first.
         bias: added to the scores, broadcast likewise.
     """
 
@@ -27,7 +31,9 @@ class Sight:
     bias: torch.Tensor | None = None
 
     def visible_rows(self, call: Call, example: int, rows: torch.Tensor) -> torch.Tensor | None:
-        """``[head query key]`` of these queries of one example, where head may be 1; None for everything."""
+        """``[head query key]`` of these queries of one example, where head may be 1; None for
+        everything.
+        """
         if self.causal:
             return torch.arange(call.size[3], device=rows.device) <= rows[None, :, None]
         return None if self.visible is None else _rows_of(self.visible, example, rows, call.size[3])
@@ -44,10 +50,11 @@ class RowSight:
     Args:
         start: first key that any of the rows may look at.
         stop: one past the last.
-        added: ``[1 row key]`` or ``[head row key]``, added to the scores of the keys from ``added_from`` on: bias, and
-            `HIDDEN` where a row may not look. None where nothing is.
+        added: ``[1 row key]`` or ``[head row key]``, added to the scores of the keys from
+            ``added_from`` on: bias, and `HIDDEN` where a row may not look. None where nothing is.
         added_from: the first key that something is added to.
-        alive: ``[1 row]`` or ``[head row]``, False for rows that may look at nothing; None where all may.
+        alive: ``[1 row]`` or ``[head row]``, False for rows that may look at nothing; None where
+            all may.
     """
 
     start: int
@@ -72,7 +79,8 @@ def sight_of(call: Call) -> Sight:
 
 
 def row_sight_of(call: Call, example: int, rows: torch.Tensor, dtype: torch.dtype) -> RowSight:
-    """What these rows of one example may look at, and what is added to their scores; the rest is not read.
+    """What these rows of one example may look at, and what is added to their scores; the rest is
+    not read.
 
     Args:
         call: with a mask, a causal flag, a bias, or none of them.
@@ -107,8 +115,8 @@ def _read(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Where a mask, or a part of one, hides; and the bias with what the mask adds elsewhere.
 
-    A mask of numbers hides where it is below half of the least number of its precision; what it holds elsewhere, such
-    as ALiBi's slopes, is added to the scores.
+    A mask of numbers hides where it is below half of the least number of its precision; what it
+    holds elsewhere, such as ALiBi's slopes, is added to the scores.
     """
     if mask.dtype == torch.bool:
         return mask.logical_not(), bias
@@ -121,9 +129,16 @@ def _read(
 
 
 def _narrowed(
-    hidden: torch.Tensor, bias: torch.Tensor | None, *, start: int, stop: int, alive: torch.Tensor | None = None
+    hidden: torch.Tensor,
+    bias: torch.Tensor | None,
+    *,
+    start: int,
+    stop: int,
+    alive: torch.Tensor | None = None,
 ) -> RowSight:
-    """A sight from the last keys before ``stop`` that are hidden, ``[head row key]``, and a bias for all its keys."""
+    """A sight from the last keys before ``stop`` that are hidden, ``[head row key]``, and a bias
+    for all its keys.
+    """
     since = stop - hidden.shape[-1]
     if bias is not None:
         added = bias[..., : stop - start] + _written(hidden, bias.dtype)
@@ -144,12 +159,16 @@ def _any(marked: torch.Tensor) -> bool:
 
 
 def _any_of(marked: torch.Tensor, axes: int | tuple[int, ...]) -> torch.Tensor:
-    """Where anything is marked along the axes: as bytes, forty times faster than ``Tensor.any`` on a CPU."""
+    """Where anything is marked along the axes: as bytes, forty times faster than ``Tensor.any`` on
+    a CPU.
+    """
     return marked.view(torch.uint8).amax(axes)
 
 
 def _rows_of(tensor: torch.Tensor, example: int, rows: torch.Tensor, keys: int) -> torch.Tensor:
-    """Some rows ``[head row key]`` of one example of what is broadcast to ``[batch head query key]``; head may be 1."""
+    """Some rows ``[head row key]`` of one example of what is broadcast to ``[batch head query
+    key]``; head may be 1.
+    """
     whole = tensor[example if tensor.shape[0] > 1 else 0]
     part = whole[:, rows] if whole.shape[1] > 1 else whole.expand(-1, len(rows), -1)
     return part[..., :keys].expand(-1, -1, keys)

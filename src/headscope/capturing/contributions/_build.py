@@ -1,4 +1,6 @@
-"""From the way of an attention's output to what each token added, proved against the model's own vectors."""
+"""From the way of an attention's output to what each token added, proved against the model's own
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from headscope.record import ContributionKind as Kind
 from headscope.record import Contributions
 
 SUMS_WITHIN = 1e-5
-"""How far the sum of the pieces may be from the model's own vector in float32, relative to its largest value (or 1)."""
+"""How far the sum of the pieces may be from the model's own vector in float32, relative to its
+largest value (or 1).
+"""
 SUMS_WITHIN_HALF = 3e-2
 ALL: tuple[Kind, ...] = ("attention", "residual", "output", "alti", "globenc")
 OF_STREAM: tuple[Kind, ...] = ALL[1:]
@@ -43,7 +47,9 @@ def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
 
 
 def added_by(passage: Passage, example: int) -> tuple[np.ndarray | None, Contributions]:
-    """Value norms ``[head key]`` and contributions of one example; kinds that cannot be proved are missing."""
+    """Value norms ``[head key]`` and contributions of one example; kinds that cannot be proved are
+    missing.
+    """
     cut = passage.cut(example)
     missing: Missing = {}
     try:
@@ -80,13 +86,16 @@ def _block(passage: Passage, cut: Cut, missing: Missing) -> Block:
     )
 
 
-def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray | None, np.ndarray | None]:
+def _residual(
+    passage: Passage, cut: Cut, missing: Missing
+) -> tuple[np.ndarray | None, np.ndarray | None]:
     """What the block's input adds, and the sum of all else that was added."""
     name = passage.call.name
     if passage.stream is None:
         missing |= dict.fromkeys(
             OF_STREAM,
-            f"{name}: nothing is added to its output, be it after a norm or a scale, row by row; there is no residual",
+            f"{name}: nothing is added to its output, be it after a norm or a scale, row by row; "
+            "there is no residual",
         )
         return None, None
     known = passage.residuals
@@ -94,8 +103,8 @@ def _residual(passage: Passage, cut: Cut, missing: Missing) -> tuple[np.ndarray 
         said = "nothing" if not known else f"{len(known)} tensors"
         missing |= dict.fromkeys(
             OF_STREAM,
-            f"{name}: of what is added to its output, {said} had been read by a part of the model before; the residual "
-            "cannot be told",
+            f"{name}: of what is added to its output, {said} had been read by a part of the model "
+            "before; the residual cannot be told",
         )
         return None, None
     others = [addend for addend in passage.addends if addend is not known[0]]
@@ -128,26 +137,44 @@ def _before(passage: Passage) -> Norm | None:
 
 
 def _proved(passage: Passage, cut: Cut, block: Block, missing: Missing) -> Contributions:
-    """The kinds whose pieces sum to the model's own vector; the others are missing, with the difference."""
+    """The kinds whose pieces sum to the model's own vector; the others are missing, with the
+    difference.
+    """
     worst = 0.0
     steps = [("attention's output", ALL, block.output, passage.own_rows(cut))]
     if block.residual is not None and passage.stream is not None:
-        steps.append(("residual stream", OF_STREAM, block.stream, passage.rows(passage.stream, cut)))
+        steps.append(
+            ("residual stream", OF_STREAM, block.stream, passage.rows(passage.stream, cut))
+        )
     if block.residual is not None and passage.after is not None:
-        steps.append(("norm's output", OF_NORM, block.normed, passage.rows(passage.after.output, cut)))
+        steps.append(
+            ("norm's output", OF_NORM, block.normed, passage.rows(passage.after.output, cut))
+        )
         if passage.second is not None and passage.again is not None:
             ours = passage.second.norm(passage.rows(passage.again, cut))
-            steps.append(("second norm's output", ("globenc",), ours, passage.rows(passage.second.output, cut)))
+            steps.append(
+                (
+                    "second norm's output",
+                    ("globenc",),
+                    ours,
+                    passage.rows(passage.second.output, cut),
+                )
+            )
     for what, kinds, ours, theirs in steps:
         apart = float(np.abs(ours - theirs).max(initial=0.0))
-        within = SUMS_WITHIN if passage.output.dtype in (torch.float32, torch.float64) else SUMS_WITHIN_HALF
+        within = (
+            SUMS_WITHIN
+            if passage.output.dtype in (torch.float32, torch.float64)
+            else SUMS_WITHIN_HALF
+        )
         allowed = within * max(1.0, float(np.abs(theirs).max(initial=0.0)))
         if not apart <= allowed:
             for kind in kinds:
                 missing.setdefault(
                     kind,
-                    f"{passage.call.name}: the pieces sum to a vector that is {apart:.3g} from the {what} of the model "
-                    f"(allowed {allowed:.1g}); what it does with them is not known to headscope",
+                    f"{passage.call.name}: the pieces sum to a vector that is {apart:.3g} from "
+                    f"the {what} of the model (allowed {allowed:.1g}); what it does with them is "
+                    "not known to headscope",
                 )
         else:
             worst = max(worst, apart)
@@ -162,9 +189,15 @@ def _contributions(passage: Passage, block: Block, missing: Missing, worst: floa
     if block.same:
         found["mixing_attention"] = mixing(attention_pieces(block))
     if "residual" not in missing:
-        found["residual"], found["mixing_residual"] = residual_norms(block), mixing(residual_pieces(block))
+        found["residual"], found["mixing_residual"] = (
+            residual_norms(block),
+            mixing(residual_pieces(block)),
+        )
     if "residual" not in missing and block.after is None:
-        missing.setdefault("output", f"{name}: no module that is a norm takes the sum of its output and the residual")
+        missing.setdefault(
+            "output",
+            f"{name}: no module that is a norm takes the sum of its output and the residual",
+        )
     if "output" not in missing:
         found["output"], found["mixing_output"] = output_norms(block), mixing(output_pieces(block))
     if "alti" not in missing:
@@ -186,21 +219,33 @@ def _contributions(passage: Passage, block: Block, missing: Missing, worst: floa
 
 def _without_second(passage: Passage) -> str:
     if passage.goes_on == "stream":
-        return f"{passage.call.name}: GlobEnc is of post-norm layers, and here the norm comes before the next part"
-    return f"{passage.call.name}: no second norm takes the norm's output with what a feed-forward part adds"
+        return (
+            f"{passage.call.name}: GlobEnc is of post-norm layers, and here the norm comes before "
+            "the next part"
+        )
+    return (
+        f"{passage.call.name}: no second norm takes the norm's output with what a feed-forward "
+        "part adds"
+    )
 
 
 def _sentence(passage: Passage, block: Block, missing: Missing) -> str:
-    beside = "; what else is added in the same place is no token's" if block.beside is not None else ""
+    beside = (
+        "; what else is added in the same place is no token's" if block.beside is not None else ""
+    )
     if "residual" in missing:
         return f"the attention's output ({passage.call.projection_name}) without its bias"
     if passage.after is None:
-        return f"the residual stream after the attention, which no module that is a norm takes{beside}"
+        return (
+            f"the residual stream after the attention, which no module that is a norm takes{beside}"
+        )
     if "output" in missing:
         return f"the residual stream after the attention{beside}"
     goes_on = {
         "normed": ", with which the layer goes on (post-norm)",
-        "stream": ", which the next part reads, while the layer goes on with the stream itself (pre-norm)",
+        "stream": (
+            ", which the next part reads, while the layer goes on with the stream itself (pre-norm)"
+        ),
     }.get(passage.goes_on, "")
     return f"{_named(passage.after)} of the residual stream after the attention{goes_on}{beside}"
 

@@ -15,7 +15,9 @@ from headscope.norms import Norm
 
 PROBES = 4
 FITS_WITHIN = 1e-5
-"""How far a norm may be from what its formula says of random vectors; some compute in float32 inside."""
+"""How far a norm may be from what its formula says of random vectors; some compute in float32
+inside.
+"""
 SMALL, LARGE = 1e-3, 1e3
 COLUMNS_COMPARED = 8
 
@@ -31,15 +33,21 @@ class Applied(NamedTuple):
 
 
 def norm_of(module: nn.Module, width: int) -> Norm | None:
-    """The norm that a module computes of vectors of this width; None where it computes something else.
+    """The norm that a module computes of vectors of this width; None where it computes something
+    else.
 
-    It is asked for zeros (the shift), for large vectors (the gain, eps being nothing to them), for small ones (eps),
-    and for random ones, of which the formula found must give the same.
+    It is asked for zeros (the shift), for large vectors (the gain, eps being nothing to them), for
+    small ones (eps), and for random ones, of which the formula found must give the same.
     """
     try:
         ask = _asked(module)
         shift = ask(torch.zeros(1, width, dtype=torch.float64))[0]
-        drawn = torch.randn(PROBES, width, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 0.5
+        drawn = (
+            torch.randn(
+                PROBES, width, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+            )
+            + 0.5
+        )
         answers = ask(drawn)
     except Exception:  # noqa: BLE001 - a foreign module may raise anything at what it was not made for
         return None
@@ -57,7 +65,9 @@ def norm_of(module: nn.Module, width: int) -> Norm | None:
 
 
 def matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
-    """Matrix ``[in out]`` and bias ``[out]`` of an affine module, whichever way round it keeps them, in float64."""
+    """Matrix ``[in out]`` and bias ``[out]`` of an affine module, whichever way round it keeps
+    them, in float64.
+    """
     with in_memory(module):
         return _matrix_of(module)
 
@@ -79,25 +89,34 @@ def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
         wanted = probe.double().cpu().numpy() @ matrix
         wanted = wanted if offset is None else wanted + offset
         loose = 1e-4 if weight.dtype in (torch.float32, torch.float64) else 3e-2
-        if answer.shape == wanted.shape and np.abs(answer - wanted).max() <= loose * max(1.0, np.abs(wanted).max()):
+        if answer.shape == wanted.shape and np.abs(answer - wanted).max() <= loose * max(
+            1.0, np.abs(wanted).max()
+        ):
             return matrix, offset
     raise ValueError("it computes something else than a matrix product and a bias")
 
 
-def value_matrix_of(value: torch.Tensor, applied: Iterable[Applied]) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """W_V ``[in kv_head * feature]`` and b_V: columns of the matrix whose output holds the values, number by number.
+def value_matrix_of(
+    value: torch.Tensor, applied: Iterable[Applied]
+) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """W_V ``[in kv_head * feature]`` and b_V: columns of the matrix whose output holds the values,
+    number by number.
 
     Args:
         value: ``[batch kv_head key feature]``.
         applied: uses of matrices, of which one is looked for.
 
     Returns:
-        None where there is none (a norm follows it, or attention works in windows), or columns cannot be told apart.
+        None where there is none (a norm follows it, or attention works in windows), or columns
+        cannot be told apart.
     """
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:
         output = use.output.flatten(0, -2)
-        for given in (output, use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output):
+        for given in (
+            output,
+            use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output,
+        ):
             if len(given) != len(rows) or given.dtype != rows.dtype:
                 continue
             columns = _columns_in(rows, given)
@@ -112,8 +131,15 @@ def value_matrix_of(value: torch.Tensor, applied: Iterable[Applied]) -> tuple[np
 
 def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
     """Where each column of one matrix is in another; None where one is not there or there twice."""
-    at = torch.linspace(0, len(rows) - 1, min(len(rows), COLUMNS_COMPARED)).round().long().to(rows.device)
-    wanted, given = (np.ascontiguousarray(part[at].float().cpu().numpy().T) for part in (rows, among))
+    at = (
+        torch.linspace(0, len(rows) - 1, min(len(rows), COLUMNS_COMPARED))
+        .round()
+        .long()
+        .to(rows.device)
+    )
+    wanted, given = (
+        np.ascontiguousarray(part[at].float().cpu().numpy().T) for part in (rows, among)
+    )
     places: dict[bytes, int] = {}
     for place, column in enumerate(given):
         name = column.tobytes()
@@ -123,7 +149,9 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> list[int] | None:
 
 
 def _asked(module: nn.Module):
-    """The module as a function of float64 vectors, by a twin with parameters of its own and none of its hooks."""
+    """The module as a function of float64 vectors, by a twin with parameters of its own and none of
+    its hooks.
+    """
     twin = copy.copy(module)
     if "_hf_hook" in vars(module):
         vars(twin).pop("forward", None)  # accelerate's, which would run the module itself
@@ -150,12 +178,17 @@ def _fitted(ask: Ask, shift: np.ndarray, *, centred: bool, divided: bool) -> Nor
     straight = form.linear(probe[None])[0]
     if not divided:
         return Norm(
-            gain=(ask(torch.from_numpy(probe[None]))[0] - shift) / probe, shift=shift, centred=False, divided=False
+            gain=(ask(torch.from_numpy(probe[None]))[0] - shift) / probe,
+            shift=shift,
+            centred=False,
+            divided=False,
         )
     if (np.abs(straight) < 1e-6).any():
         return None
     size = form.deviation(probe[None])[0]
-    large, small = (ask(torch.from_numpy(factor * probe[None]))[0] - shift for factor in (LARGE, SMALL))
+    large, small = (
+        ask(torch.from_numpy(factor * probe[None]))[0] - shift for factor in (LARGE, SMALL)
+    )
     gain = large * size / straight
     at = np.abs(gain).argmax()
     if not np.isfinite(gain).all() or gain[at] == 0 or small[at] == 0:

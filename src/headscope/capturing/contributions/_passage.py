@@ -1,4 +1,6 @@
-"""The way of one attention's output: to the residual, through norms, until it is known what the layer did with it."""
+"""The way of one attention's output: to the residual, through norms, until it is known what the
+layer did with it.
+"""
 
 from __future__ import annotations
 
@@ -39,26 +41,31 @@ class Taken:
 
 @dataclass(eq=False, kw_only=True)
 class Passage:
-    """What has been seen of one call's output so far. All tensors are copies, since models write into their own.
+    """What has been seen of one call's output so far. All tensors are copies, since models write
+    into their own.
 
     Args:
         call: with its projection.
         sides: its tokens.
         sight: what its queries may look at.
         reads: what modules with parameters read before the output was there.
-        values: the last matrices that were used before, among them perhaps the one that made the values.
+        values: the last matrices that were used before, among them perhaps the one that made the
+            values.
         layers: arguments of `Layer` for each example, that are told what was found.
         output: ``[batch query model]``, or ``[query model]`` of all examples where they are packed.
-        packed: whether the model keeps examples of different lengths one after the other, without padding.
+        packed: whether the model keeps examples of different lengths one after the other, without
+            padding.
         before: a norm of the output itself, before anything is added.
         scale: what the output was multiplied by before it was added, ``[model]``.
-        order: which rows of the model's tensors are the output's, row by row; None where they are in the same order.
+        order: which rows of the model's tensors are the output's, row by row; None where they are
+            in the same order.
         addends: what was added.
         stream: the sum.
         where: where the model keeps the last sum.
         used: whether something other than a sum or a known norm worked with the sum.
         after: the norm that took the sum.
-        goes_on: with what the model goes on: ``"stream"`` (pre-norm), ``"normed"`` (post-norm), or not known.
+        goes_on: with what the model goes on: ``"stream"`` (pre-norm), ``"normed"`` (post-norm), or
+            not known.
         again: the sum with the feed-forward part, in post-norm models.
         second: the norm that took that.
         ended: whether nothing more is to be learnt.
@@ -103,7 +110,9 @@ class Passage:
 
     @cached_property
     def expansion(self) -> float | None:
-        """Rate at which f stretches vectors; None where W_V cannot be told, or does not take the model's vectors."""
+        """Rate at which f stretches vectors; None where W_V cannot be told, or does not take the
+        model's vectors.
+        """
         if self.value_matrix is None or len(self.value_matrix[0]) != self.width:
             return None
         (matrix, offset), (projection, bias) = self.value_matrix, self.projection
@@ -115,8 +124,12 @@ class Passage:
 
     @cached_property
     def residuals(self) -> list[torch.Tensor]:
-        """What was added and had been read before, as it is or times a number: one of them, where all is well."""
-        return [addend for addend in self.addends if any(_is_read(addend, read) for read in self.reads)]
+        """What was added and had been read before, as it is or times a number: one of them, where
+        all is well.
+        """
+        return [
+            addend for addend in self.addends if any(_is_read(addend, read) for read in self.reads)
+        ]
 
     @property
     def width(self) -> int:
@@ -130,7 +143,11 @@ class Passage:
 
     def takes(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is as large as the output."""
-        return tensor.ndim >= 2 and tensor.numel() == self.output.numel() and tensor.shape[-1] == self.width
+        return (
+            tensor.ndim >= 2
+            and tensor.numel() == self.output.numel()
+            and tensor.shape[-1] == self.width
+        )
 
     def ordered(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor of the model in the order of the output: ``[batch * query model]``."""
@@ -159,7 +176,11 @@ class Passage:
 
 def same(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two tensors hold the same numbers, row by row of features."""
-    if first.numel() != second.numel() or first.shape[-1] != second.shape[-1] or first.dtype != second.dtype:
+    if (
+        first.numel() != second.numel()
+        or first.shape[-1] != second.shape[-1]
+        or first.dtype != second.dtype
+    ):
         return False
     return torch.equal(first.reshape(second.shape), second)
 
@@ -174,13 +195,18 @@ def _is_read(addend: torch.Tensor, read: torch.Tensor) -> bool:
 
 
 def scale_of(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor | None:
-    """``[model]`` with ``tensor = scale * whole``, found from the numbers; None where there is no such scale.
+    """``[model]`` with ``tensor = scale * whole``, found from the numbers; None where there is no
+    such scale.
 
-    One number is tried first; one for each feature only where there are several rows to tell it from.
+    One number is tried first; one for each feature only where there are several rows to tell it
+    from.
     """
     if tensor.numel() != whole.numel():
         return None
-    ours, theirs = whole.reshape(-1, whole.shape[-1]).double(), tensor.reshape(-1, whole.shape[-1]).double()
+    ours, theirs = (
+        whole.reshape(-1, whole.shape[-1]).double(),
+        tensor.reshape(-1, whole.shape[-1]).double(),
+    )
     largest = theirs.abs().max()
     within = SCALED_WITHIN if tensor.dtype in (torch.float32, torch.float64) else 1e-2
     if not largest > 0 or not torch.isfinite(largest):
@@ -197,7 +223,9 @@ def scale_of(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor | None:
 
 
 def order_of(tensor: torch.Tensor, output: torch.Tensor) -> torch.Tensor | None:
-    """Which rows of a tensor are those of the output, in its order; None where they are others, or some are alike."""
+    """Which rows of a tensor are those of the output, in its order; None where they are others, or
+    some are alike.
+    """
     theirs, ours = tensor.reshape(-1, output.shape[-1]), output.reshape(-1, output.shape[-1])
     if len(theirs) != len(ours) or theirs.dtype != ours.dtype or len(ours) < 2:
         return None

@@ -1,7 +1,9 @@
-"""Watching what a model does with the output of each attention: the residual and the norms, found from the numbers.
+"""Watching what a model does with the output of each attention: the residual and the norms, found
+from the numbers.
 
-Every sum of two tensors is compared with the outputs that wait for one, every input of a norm with the sums, whatever
-modules are called. What is found is proved afterwards: the pieces must sum to the model's own vectors.
+Every sum of two tensors is compared with the outputs that wait for one, every input of a norm with
+the sums, whatever modules are called. What is found is proved afterwards: the pieces must sum to
+the model's own vectors.
 """
 
 from __future__ import annotations
@@ -28,13 +30,28 @@ from headscope.norms import Norm
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}
 SUMS_IN_PLACE = {torch.Tensor.add_, torch.Tensor.__iadd__}
-HARMLESS = {"dropout", "view", "reshape", "to", "contiguous", "clone", "detach", "dim", "size", "__get__", "type"}
+HARMLESS = {
+    "dropout",
+    "view",
+    "reshape",
+    "to",
+    "contiguous",
+    "clone",
+    "detach",
+    "dim",
+    "size",
+    "__get__",
+    "type",
+}
 READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
-NO_PROJECTION = "no matrix takes what its heads hand on as it is (something stands between, or there is none)"
+NO_PROJECTION = (
+    "no matrix takes what its heads hand on as it is (something stands between, or there is none)"
+)
 
 
 class NormsWatch(TorchFunctionMode):
-    """Follows the output of each attention while the block is open, and says of each layer what its tokens added.
+    """Follows the output of each attention while the block is open, and says of each layer what its
+    tokens added.
 
     Args:
         model: whose attention it is.
@@ -88,15 +105,21 @@ class NormsWatch(TorchFunctionMode):
         return unwatched
 
     def expect(
-        self, seen: Call, call: Call, known: tuple[tuple[Side, Side], Sight], layers: list[dict[str, Any]]
+        self,
+        seen: Call,
+        call: Call,
+        known: tuple[tuple[Side, Side], Sight],
+        layers: list[dict[str, Any]],
     ) -> None:
-        """From now on, look for what becomes of this call's output; its layers are told once that is known.
+        """From now on, look for what becomes of this call's output; its layers are told once that
+        is known.
 
         Args:
             seen: the call as it was made, with its projection.
             call: the same laid out anew, a row of the batch for each example.
             known: its tokens, and what its queries may look at.
-            layers: arguments of `Layer` for each example, to which ``value_norms`` and ``contributions`` are added.
+            layers: arguments of `Layer` for each example, to which ``value_norms`` and
+                ``contributions`` are added.
         """
         if call.projection is None or call.output is None:
             for layer in layers:
@@ -106,7 +129,9 @@ class NormsWatch(TorchFunctionMode):
         output = call.output.reshape(call.size[0], call.size[2], -1).detach().clone()
         packed = seen.output is not None and seen.output.numel() != output.numel()
         if packed:  # the model has no padding where the layout has
-            output = torch.cat([output[example, at] for example, at in enumerate(sides[0].positions)])
+            output = torch.cat(
+                [output[example, at] for example, at in enumerate(sides[0].positions)]
+            )
         self._waiting.append(
             Passage(
                 call=call,
@@ -123,7 +148,11 @@ class NormsWatch(TorchFunctionMode):
             self._finish(self._waiting[:1])
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is; note sums."""
         options = kwargs or {}
@@ -138,7 +167,11 @@ class NormsWatch(TorchFunctionMode):
         with self.looking_away():
             if func in SUMS_IN_PLACE:
                 parts = parts[0].clone(), parts[1]
-            meant = [(passage, found) for passage in self._waiting if (found := self._part_in(passage, parts))]
+            meant = [
+                (passage, found)
+                for passage in self._waiting
+                if (found := self._part_in(passage, parts))
+            ]
         result = func(*args, **options)
         with self.looking_away():
             for passage, (own, other) in meant:
@@ -163,14 +196,21 @@ class NormsWatch(TorchFunctionMode):
         return None
 
     def _is_branch(self, passage: Passage, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is the passage's output in another order of rows, or multiplied with something."""
-        if tensor.ndim == passage.output.ndim == 3 and tensor.shape[0] == passage.output.shape[1] != tensor.shape[1]:
+        """Whether a tensor is the passage's output in another order of rows, or multiplied with
+        something.
+        """
+        if (
+            tensor.ndim == passage.output.ndim == 3
+            and tensor.shape[0] == passage.output.shape[1] != tensor.shape[1]
+        ):
             tensor = tensor.transpose(0, 1)
         if scale_of(tensor, passage.branch) is not None:
             return True
         return passage.before is None and order_of(tensor, passage.output) is not None
 
-    def _added(self, passage: Passage, own: torch.Tensor, other: torch.Tensor, result: torch.Tensor) -> None:
+    def _added(
+        self, passage: Passage, own: torch.Tensor, other: torch.Tensor, result: torch.Tensor
+    ) -> None:
         if not passage.takes(result):
             return
         if passage.after is not None:
@@ -191,24 +231,33 @@ class NormsWatch(TorchFunctionMode):
         passage.stream, passage.where = result.detach().clone(), result.data_ptr()
 
     def _lay_out(self, passage: Passage, own: torch.Tensor) -> None:
-        """Find how the model's rows and numbers are to be read: their order, and what the output was multiplied by."""
+        """Find how the model's rows and numbers are to be read: their order, and what the output
+        was multiplied by.
+        """
         if same(own, passage.branch):
             return
         batch, queries = passage.output.shape[:2]
         if own.ndim == passage.output.ndim == 3 and own.shape[:2] == (queries, batch):
-            order = torch.arange(batch * queries, device=own.device).reshape(queries, batch).T.flatten()
+            order = (
+                torch.arange(batch * queries, device=own.device).reshape(queries, batch).T.flatten()
+            )
             if scale_of(own.reshape(batch * queries, -1)[order], passage.branch) is not None:
                 passage.order = order
         if passage.order is None and scale_of(own, passage.branch) is None:
             passage.order = order_of(own, passage.output)
             return
         scale = scale_of(passage.ordered(own), passage.branch)
-        passage.scale = None if scale is None or torch.equal(scale, torch.ones_like(scale)) else scale
+        passage.scale = (
+            None if scale is None or torch.equal(scale, torch.ones_like(scale)) else scale
+        )
 
     def _is_of_another(self, passage: Passage, tensor: torch.Tensor) -> bool:
         """Whether a tensor is the output of another attention that waits."""
         return any(
-            other is not passage and other.stream is None and other.takes(tensor) and self._matches(other, tensor)
+            other is not passage
+            and other.stream is None
+            and other.takes(tensor)
+            and self._matches(other, tensor)
             for other in self._waiting
         )
 
@@ -221,7 +270,9 @@ class NormsWatch(TorchFunctionMode):
         for passage in self._waiting:
             if passage.stream is not None and passage.after is None and not passage.used:
                 passage.used = any(
-                    isinstance(given, torch.Tensor) and given.data_ptr() == passage.where and passage.takes(given)
+                    isinstance(given, torch.Tensor)
+                    and given.data_ptr() == passage.where
+                    and passage.takes(given)
                     for given in args
                 )
 
@@ -229,7 +280,10 @@ class NormsWatch(TorchFunctionMode):
         given = _first_tensor(args, options)
         if given is None or self._away:
             return
-        if not any(given.data_ptr() == seen.data_ptr() and given.shape == seen.shape for seen in self._reads):
+        if not any(
+            given.data_ptr() == seen.data_ptr() and given.shape == seen.shape
+            for seen in self._reads
+        ):
             self._reads.append(given.detach())
 
     def _applied_to(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
@@ -244,7 +298,9 @@ class NormsWatch(TorchFunctionMode):
                     self._met(passage, module, given, output)
             self._finish([passage for passage in self._waiting if passage.ended])
 
-    def _met(self, passage: Passage, module: nn.Module, given: torch.Tensor, output: torch.Tensor) -> None:
+    def _met(
+        self, passage: Passage, module: nn.Module, given: torch.Tensor, output: torch.Tensor
+    ) -> None:
         """A module took something as large as the output: a norm of it, or the end of its way."""
         if passage.again is not None:
             wanted = passage.again
@@ -258,7 +314,9 @@ class NormsWatch(TorchFunctionMode):
         if norm is None:
             passage.ended = is_affine(module) and passage.stream is not None
             return
-        taken = Taken(norm, self._names[id(module)], given.detach().clone(), output.detach().clone())
+        taken = Taken(
+            norm, self._names[id(module)], given.detach().clone(), output.detach().clone()
+        )
         if passage.again is not None:
             passage.second, passage.ended = taken, True
         elif passage.stream is None:

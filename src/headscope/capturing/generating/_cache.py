@@ -8,10 +8,12 @@ from headscope.errors import CaptureError
 
 
 def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The cache of an encoder-decoder whose decoder has more layers than its encoder; nothing for other models.
+    """The cache of an encoder-decoder whose decoder has more layers than its encoder; nothing for
+    other models.
 
-    transformers (5.23) takes ``num_hidden_layers`` for the size of a cache, which is that of the encoder in the T5
-    family, and runs out of layers. A cache that grows as it is filled has as many as there are.
+    transformers (5.23) takes ``num_hidden_layers`` for the size of a cache, which is that of the
+    encoder in the T5 family, and runs out of layers. A cache that grows as it is filled has as many
+    as there are.
 
     Args:
         model: that is to write.
@@ -32,7 +34,7 @@ def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     wanted = arguments.get("cache_implementation", model.generation_config.cache_implementation)
     if wanted not in (None, "dynamic"):
         raise CaptureError(
-            f"{type(model).__name__} has {deep} layers in its decoder and fewer in its encoder, and transformers makes "
-            f"its {wanted} cache too short; leave cache_implementation out"
+            f"{type(model).__name__} has {deep} layers in its decoder and fewer in its encoder, "
+            f"and transformers makes its {wanted} cache too short; leave cache_implementation out"
         )
     return {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())}

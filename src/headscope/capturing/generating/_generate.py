@@ -50,13 +50,15 @@ def generate(
 ) -> Record:
     """Let a model write on, and keep what every attention head computed at every step.
 
-    The model runs ``model.generate`` with its key/value cache and comes back as it was, also after an error. The
-    steps are joined to one record, as if the model had read the text in one pass: one row for each token that was
-    read, prompt and written alike. The last token written was never read, and so has no row; it and what the model
-    thought of every token are in ``record.generation``, a `Generation`. Every layer of every step is checked as
-    `capture` does; the largest difference is ``record.verified``.
+    The model runs ``model.generate`` with its key/value cache and comes back as it was, also after
+    an error. The steps are joined to one record, as if the model had read the text in one pass: one
+    row for each token that was read, prompt and written alike. The last token written was never
+    read, and so has no row; it and what the model thought of every token are in
+    ``record.generation``, a `Generation`. Every layer of every step is checked as `capture` does;
+    the largest difference is ``record.verified``.
 
-    Of each step only the new queries, keys and values are held, and the new rows of weights where these are kept.
+    Of each step only the new queries, keys and values are held, and the new rows of weights where
+    these are kept.
 
     Args:
         model: a loaded transformers model that writes, a hub name, or a folder.
@@ -65,28 +67,33 @@ def generate(
         target_tokenizer: the tokenizer of what is written, where that is another one.
         max_new_tokens: how many tokens to write at most.
         alternatives: how many of the most probable candidates to note for each token.
-        seed: of the random numbers, where tokens are drawn (``do_sample=True``); the caller's are left as they were.
-        **options: ``keep``, ``precision``, ``routers`` and ``heads`` of `KeepOptions`, and any field of
-            ``transformers.GenerationConfig`` such as ``do_sample``, ``temperature``, ``top_p`` or
-            ``cache_implementation``; where not given, the model's own decide, but for beams: there is always one.
-            `LoadOptions` for a model that is named; ``allow_unfit=True`` for one whose head was not trained, or that
-            sees ahead.
+        seed: of the random numbers, where tokens are drawn (``do_sample=True``); the caller's are
+            left as they were.
+        **options: ``keep``, ``precision``, ``routers`` and ``heads`` of `KeepOptions`, and any
+            field of ``transformers.GenerationConfig`` such as ``do_sample``, ``temperature``,
+            ``top_p`` or ``cache_implementation``; where not given, the model's own decide, but for
+            beams: there is always one. `LoadOptions` for a model that is named;
+            ``allow_unfit=True`` for one whose head was not trained, or that sees ahead.
 
     Returns:
         One `Record` with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``.
 
     Raises:
         TextError: an empty prompt, or one that leaves no room for so many tokens.
-        ModelError: a model that cannot be loaded, whose head was not trained, or that sees the words it is to predict.
-        CaptureError: a model that cannot write, an option whose steps cannot be recorded (beams, several texts,
-            assisted decoding), or attention that could not be captured exactly.
+        ModelError: a model that cannot be loaded, whose head was not trained, or that sees the
+            words it is to predict.
+        CaptureError: a model that cannot write, an option whose steps cannot be recorded (beams,
+            several texts, assisted decoding), or attention that could not be captured exactly.
 
     Example:
         >>> record = generate("gpt2", prompt="Once upon a time", max_new_tokens=20)
         >>> record.generation.text, record.generation.probabilities
         >>> record["self"].weights(layer=2, head=0)  # [query key]
     """
-    for name, number, least in (("max_new_tokens", max_new_tokens, 1), ("alternatives", alternatives, 0)):
+    for name, number, least in (
+        ("max_new_tokens", max_new_tokens, 1),
+        ("alternatives", alternatives, 0),
+    ):
         check_count(name, number, least)
     loading = {name: options.pop(name) for name in LOADING if name in options}
     anyway = options.pop("allow_unfit", False)
@@ -124,7 +131,12 @@ class _Run:
         encodes = bool(getattr(self.model.config, "is_encoder_decoder", False))
         _check_room(self.model, 1 if encodes else len(source), arguments["max_new_tokens"])
         joiner, odds = Joiner(self.keeping, self.model), Odds(self.alternatives)
-        with one_at_a_time(self.model), at_rest(self.model), uncompiled(self.model), _left_as_it_was(self.model):
+        with (
+            one_at_a_time(self.model),
+            at_rest(self.model),
+            uncompiled(self.model),
+            _left_as_it_was(self.model),
+        ):
             routers = RouterSteps(self.model, self._router_places(source))
             with routers, _seeded(seed, device_of(self.model)):
                 ids = self._written(source, joiner, odds, arguments)
@@ -161,13 +173,21 @@ class _Run:
         warn_of_unseen(record)
         return record
 
-    def _written(self, source: list[int], joiner: Joiner, odds: Odds, arguments: dict[str, Any]) -> list[int]:
-        """Run the model; returns the ids of the whole text, or of what the decoder read and wrote."""
+    def _written(
+        self, source: list[int], joiner: Joiner, odds: Odds, arguments: dict[str, Any]
+    ) -> list[int]:
+        """Run the model; returns the ids of the whole text, or of what the decoder read and
+        wrote.
+        """
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         model = self.model
         given = torch.tensor([source], device=device_of(model))
-        name = "decoder_input_ids" if getattr(model.config, "is_encoder_decoder", False) else "input_ids"
+        name = (
+            "decoder_input_ids"
+            if getattr(model.config, "is_encoder_decoder", False)
+            else "input_ids"
+        )
         prompt = {"input_ids": given, "attention_mask": torch.ones_like(given)}
         for session in sessions():
             session.prepare(model, Inputs(prompt, (tokens_from_ids(self.tokenizer, source),)))
@@ -180,7 +200,9 @@ class _Run:
                 self.reads.append(options[name].shape[1])
 
             arguments = arguments | {
-                "stopping_criteria": StoppingCriteriaList([*(arguments.get("stopping_criteria") or ()), odds]),
+                "stopping_criteria": StoppingCriteriaList(
+                    [*(arguments.get("stopping_criteria") or ()), odds]
+                ),
                 "logits_processor": LogitsProcessorList(arguments.get("logits_processor") or ()),
             }
             if "stop_strings" in arguments:
@@ -193,19 +215,30 @@ class _Run:
                 raise
             except ValueError as error:
                 why = " ".join(str(error).split())
-                raise CaptureError(f"{type(model).__name__} cannot generate like this: {why}") from error
+                raise CaptureError(
+                    f"{type(model).__name__} cannot generate like this: {why}"
+                ) from error
         if not watch.count:
-            raise CaptureError(f"{type(model).__name__} computed no softmax attention that could be seen")
+            raise CaptureError(
+                f"{type(model).__name__} computed no softmax attention that could be seen"
+            )
         return found[0].tolist()
 
     def _router_places(self, source: list[int]) -> dict[str, int]:
-        """Where router scores are found, where these are wanted: told by one pass over the prompt."""
+        """Where router scores are found, where these are wanted: told by one pass over the
+        prompt.
+        """
         if not self.keeping.routers:
             return {}
         arguments = {"input_ids": torch.tensor([source], device=device_of(self.model))}
         if getattr(self.model.config, "is_encoder_decoder", False):
-            start = self.model.generation_config.decoder_start_token_id or self.model.config.decoder_start_token_id
-            arguments["decoder_input_ids"] = torch.tensor([[start or 0]], device=device_of(self.model))
+            start = (
+                self.model.generation_config.decoder_start_token_id
+                or self.model.config.decoder_start_token_id
+            )
+            arguments["decoder_input_ids"] = torch.tensor(
+                [[start or 0]], device=device_of(self.model)
+            )
         with RouterWatch(self.model) as watch:
             return watch.places(self.model(**arguments, output_router_logits=True, use_cache=False))
 
@@ -221,7 +254,9 @@ class _Run:
         return _joined(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))
 
     def _added(self, before: list[int], ids: list[int]) -> str:
-        """What the tokens after these add to the text: some tokenizers write a token otherwise where a text begins."""
+        """What the tokens after these add to the text: some tokenizers write a token otherwise
+        where a text begins.
+        """
         decode = self.target_tokenizer.decode
         first, whole = (decode(part, skip_special_tokens=True) for part in (before, ids))
         if whole.startswith(first):
@@ -231,7 +266,9 @@ class _Run:
     def _candidates(self, found: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
         pieces = self.target_tokenizer.convert_ids_to_tokens([number for number, _ in found])
         return tuple(
-            Candidate(id=number, piece=piece if isinstance(piece, str) else "", probability=probability)
+            Candidate(
+                id=number, piece=piece if isinstance(piece, str) else "", probability=probability
+            )
             for (number, probability), piece in zip(found, pieces, strict=True)
         )
 
@@ -256,7 +293,9 @@ def _check(model: Any, tokenizer: Any, prompt: Any) -> None:
             "AutoModelForCausalLM or AutoModelForSeq2SeqLM"
         )
     if tokenizer is None:
-        raise CaptureError(f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)")
+        raise CaptureError(
+            f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
+        )
     if prompt is None:
         raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     check_reads(model, prompt)
@@ -267,17 +306,18 @@ def _check_room(model: Any, prompt: int, count: int) -> None:
     room = None if limit is None else limit - prompt + 1  # the last token is not read
     if room is not None and count > room:
         raise TextError(
-            f"After {prompt} tokens the model has positions to write {max(room, 0)} more, and max_new_tokens is "
-            f"{count}; ask for fewer (--max-new-tokens)"
+            f"After {prompt} tokens the model has positions to write {max(room, 0)} more, and "
+            f"max_new_tokens is {count}; ask for fewer (--max-new-tokens)"
         )
 
 
 @contextmanager
 def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
-    """Call ``end`` with keyword arguments and output of every pass of a model that writes, while the block is open.
+    """Call ``end`` with keyword arguments and output of every pass of a model that writes, while
+    the block is open.
 
-    What wraps a model (PEFT) may have the model inside it generate, and is then not run itself: a pass is that of the
-    outermost module that can generate.
+    What wraps a model (PEFT) may have the model inside it generate, and is then not run itself: a
+    pass is that of the outermost module that can generate.
     """
     running: list[Any] = []
 
@@ -310,12 +350,16 @@ def _left_as_it_was(model: Any) -> Generator[None]:
 
 
 def _seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:
-    """Random numbers from this seed inside, and the caller's own afterwards; the caller's own without a seed."""
+    """Random numbers from this seed inside, and the caller's own afterwards; the caller's own
+    without a seed.
+    """
     return nullcontext() if seed is None else same_random_numbers(seed=seed, device=device)
 
 
 def _padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
-    """With a token for padding, of which one text has none, so that transformers need not warn of choosing one."""
+    """With a token for padding, of which one text has none, so that transformers need not warn of
+    choosing one.
+    """
     end = arguments.get("eos_token_id", model.generation_config.eos_token_id)
     missing = "pad_token_id" not in arguments and model.generation_config.pad_token_id is None
     if not missing or not end:
@@ -324,7 +368,9 @@ def _padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
 
 
 def _up_to(reads: Sequence[int], total: int) -> tuple[int, ...]:
-    """The passes that read this many tokens; one more may have been run before the text was seen to have ended."""
+    """The passes that read this many tokens; one more may have been run before the text was seen to
+    have ended.
+    """
     found: list[int] = []
     for count in reads:
         if sum(found) < total:
@@ -334,9 +380,12 @@ def _up_to(reads: Sequence[int], total: int) -> tuple[int, ...]:
 
 def _joined(first: Tokens, second: Tokens) -> Tokens:
     fields: dict[str, Any] = {
-        name: getattr(first, name) + getattr(second, name) for name in ("pieces", "special", "segments", "labels")
+        name: getattr(first, name) + getattr(second, name)
+        for name in ("pieces", "special", "segments", "labels")
     }
     for name in ("ids", "offsets", "words", "roles"):
         values = getattr(first, name)
-        fields[name] = None if values is None else values + (getattr(second, name) or (None,) * len(second))
+        fields[name] = (
+            None if values is None else values + (getattr(second, name) or (None,) * len(second))
+        )
     return Tokens(texts=first.texts, **fields)

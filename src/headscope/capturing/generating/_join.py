@@ -39,7 +39,8 @@ class Joiner:
         """One call, checked at once; of its step only new rows are kept.
 
         Raises:
-            CaptureError: where the layer is not what the model computed, or the step cannot be joined.
+            CaptureError: where the layer is not what the model computed, or the step cannot be
+                joined.
         """
         visited = call.name, call.cross
         key = (*visited, self._visits[visited])
@@ -52,16 +53,22 @@ class Joiner:
         """The next call belongs to another pass of the model."""
         self._visits.clear()
         self._masks = Masks()
-        if self._keeping.auto and sum(strand.weights_size for strand in self._strands.values()) > WEIGHTS_KEPT_BELOW:
+        if (
+            self._keeping.auto
+            and sum(strand.weights_size for strand in self._strands.values()) > WEIGHTS_KEPT_BELOW
+        ):
             for strand in self._strands.values():
                 strand.drop_weights()
 
-    def stacks(self, tokens: Mapping[str, Tokens], routers: Mapping[str, np.ndarray] | None = None) -> dict[str, Stack]:
+    def stacks(
+        self, tokens: Mapping[str, Tokens], routers: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, Stack]:
         """The joined stacks.
 
         Args:
             tokens: that were read, by side: ``"source"``, and ``"target"`` of an encoder-decoder.
-            routers: router scores ``[token expert]`` of all steps, by the name of the router's module.
+            routers: router scores ``[token expert]`` of all steps, by the name of the router's
+                module.
 
         Raises:
             CaptureError: where a layer did not read each of them once.
@@ -83,25 +90,37 @@ class Joiner:
                 if wanted is None:
                     layers.append(Layer(layer=number, **strand.layer(*size), visible=visible))
                 elif heads := wanted.of_layer(number, name, most=strand.all_heads):
-                    layers.append(Layer(layer=number, **strand.layer_of(*size, heads), visible=visible))
-            there[name] = {number: strand.all_heads for number, strand in zip(numbers, members, strict=True)}
+                    layers.append(
+                        Layer(layer=number, **strand.layer_of(*size, heads), visible=visible)
+                    )
+            there[name] = {
+                number: strand.all_heads for number, strand in zip(numbers, members, strict=True)
+            }
             if not layers:
                 continue
             names = [strand.name for strand in members]
             others = others_of(self._model, group[0], numbers, seen=names, cross=group[1])
             routed = {} if group[1] else _routed(routers_of(group[0], routers or {}), name, query)
-            found[name] = Stack(name=name, query=query, key=key, layers=tuple(layers), others=others, routers=routed)
+            found[name] = Stack(
+                name=name, query=query, key=key, layers=tuple(layers), others=others, routers=routed
+            )
         if self._keeping.heads is not None:
             self._keeping.heads.check(there)
         return found
 
     def _wanted(self, call: Call) -> tuple[int, ...] | None:
-        """The heads that may be wanted of a layer whose number and stack are known at the end; None for all."""
+        """The heads that may be wanted of a layer whose number and stack are known at the end; None
+        for all.
+        """
         if self._keeping.heads is None:
             return None
         block, group = block_of(call.name), group_of(call)
         before = sum(strand.group == group for strand in self._strands.values())
-        numbers = (getattr(call.module, "layer_idx", None), None if block is None else block[1], before)
+        numbers = (
+            getattr(call.module, "layer_idx", None),
+            None if block is None else block[1],
+            before,
+        )
         heads: set[int] = set()
         for number in numbers:
             if isinstance(number, int):
@@ -124,16 +143,21 @@ def _numbers(strands: list[Strand]) -> list[int]:
 
 
 def _check_sizes(strand: Strand, name: str, query: Tokens, key: Tokens) -> None:
-    """Each token once; a model may run one pass more than it takes, before it sees that the text has ended."""
-    for what, seen, wanted in (("queries", strand.read, len(query)), ("keys", strand.known, len(key))):
+    """Each token once; a model may run one pass more than it takes, before it sees that the text
+    has ended.
+    """
+    for what, seen, wanted in (
+        ("queries", strand.read, len(query)),
+        ("keys", strand.known, len(key)),
+    ):
         _check_size(name, what, seen, wanted)
 
 
 def _check_size(name: str, what: str, seen: int, wanted: int) -> None:
     if not wanted <= seen <= wanted + (wanted > 1):
         raise CaptureError(
-            f"A layer of stack {name!r} worked on {seen} {what} in all steps together, but {wanted} tokens were "
-            "read; steps that add, drop or repeat tokens cannot be joined"
+            f"A layer of stack {name!r} worked on {seen} {what} in all steps together, but "
+            f"{wanted} tokens were read; steps that add, drop or repeat tokens cannot be joined"
         )
 
 

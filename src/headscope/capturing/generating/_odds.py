@@ -37,7 +37,9 @@ class Odds:
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
 
     def cut(self, count: int) -> None:
-        """Forget tokens beyond these: the model may write one more before it sees that the text has ended."""
+        """Forget tokens beyond these: the model may write one more before it sees that the text has
+        ended.
+        """
         for noted in (self.probabilities, self.entropies, self.ranks, self.candidates):
             del noted[count:]
 

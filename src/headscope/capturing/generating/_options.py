@@ -16,8 +16,13 @@ KEPT = ("keep", "precision", "routers", "heads")
 """Options of what is kept."""
 
 ONE_TEXT = "a record is of one text; call generate once for each"
-BEAMS = "beams read several texts at once and swap their caches, so that no text has one row for each token"
-ASSISTED = "assisted decoding reads tokens that it takes back, so that no text has one row for each token"
+BEAMS = (
+    "beams read several texts at once and swap their caches, so that no text has one row for "
+    "each token"
+)
+ASSISTED = (
+    "assisted decoding reads tokens that it takes back, so that no text has one row for each token"
+)
 OURS = "generate returns a Record"
 REFUSED: dict[str, tuple[tuple, str]] = {
     "num_beams": ((1,), BEAMS),
@@ -30,7 +35,10 @@ REFUSED: dict[str, tuple[tuple, str]] = {
     "prompt_lookup_num_tokens": ((0,), ASSISTED),
     "use_mtp": ((False,), ASSISTED),
     "penalty_alpha": ((0,), "contrastive search reads several candidates at every step"),
-    "dola_layers": ((), "its tokens come from several layers, not from the model's own distribution"),
+    "dola_layers": (
+        (),
+        "its tokens come from several layers, not from the model's own distribution",
+    ),
     "guidance_scale": ((1,), "guidance runs the model on a second text"),
     "token_healing": ((False,), "token healing changes the prompt"),
     "custom_generate": ((), "a generation of your own may run the model in any order"),
@@ -75,7 +83,11 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
     for name in options:
         if name not in known | set(REFUSED):
             close = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"; did you mean {close[0]}?" if close else "; there are those of transformers.GenerationConfig"
+            hint = (
+                f"; did you mean {close[0]}?"
+                if close
+                else "; there are those of transformers.GenerationConfig"
+            )
             raise CaptureError(f"generate has no option {name!r}{hint}")
     own = vars(model.generation_config)
     for name, (idle, why) in REFUSED.items():
@@ -84,12 +96,19 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[Keeping, dict
             raise CaptureError(f"{name}={_short(asked)} cannot be recorded: {why}")
     keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
     if "statistics" in keeping.what:
-        raise CaptureError("keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'")
+        raise CaptureError(
+            "keep='statistics' is for capture; of a generation keep 'qk', 'weights' or 'values'"
+        )
     if "before" in keeping.what:
-        raise CaptureError("keep='before' is for capture; of a generation, layer.before_positions() turns them back")
+        raise CaptureError(
+            "keep='before' is for capture; of a generation, layer.before_positions() turns them "
+            "back"
+        )
     if "norms" in keeping.what:
         raise CaptureError("keep='norms' is for capture; capture the text that was generated")
-    return keeping, {name: value for name, value in options.items() if name in fields | set(OBJECTS)} | OVERRIDDEN
+    return keeping, {
+        name: value for name, value in options.items() if name in fields | set(OBJECTS)
+    } | OVERRIDDEN
 
 
 def check_count(name: str, number: Any, least: int) -> int:

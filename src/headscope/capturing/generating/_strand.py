@@ -24,7 +24,9 @@ from headscope.errors import CaptureError
 from headscope.record import AGAINST, ARRAYS, HeldHeads, Mask, weakest
 
 SAME_WITHIN = 1e-5
-"""How far a key that comes out of the cache may be from the one that went in, relative to the largest."""
+"""How far a key that comes out of the cache may be from the one that went in, relative to the
+largest.
+"""
 
 Rows = Float[np.ndarray, "head token feature"]
 Block = Float[np.ndarray, "head query key"]
@@ -51,7 +53,8 @@ class Strand:
     Args:
         call: the first one.
         keeping: what to keep.
-        heads: the heads that alone are kept, rising; None for all, and none where the layer is only checked.
+        heads: the heads that alone are kept, rising; None for all, and none where the layer is only
+            checked.
     """
 
     def __init__(self, call: Call, keeping: Keeping, heads: tuple[int, ...] | None = None) -> None:
@@ -61,13 +64,16 @@ class Strand:
         self._held = held_heads(call, heads) if heads else None
         self._is_empty = heads is not None and not heads
         self.heads = self.all_heads if heads is None else len(heads)
-        # norm and rotation are seen where queries and keys are the same tokens, which is at the first step
+        # norm and rotation are seen where queries and keys are the same tokens, which is at the
+        # first step
         self._facts: dict[str, Any] = {
             "module": call.name,
             "route": call.route,
             "scale": call.scale,
             "soft_cap": call.soft_cap,
-            "sinks": None if call.sinks is None else stored(self._own(call.sinks.reshape(-1)), np.dtype("float32")),
+            "sinks": None
+            if call.sinks is None
+            else stored(self._own(call.sinks.reshape(-1)), np.dtype("float32")),
             "norm": call.norm,
             "latent": getattr(call.module, "kv_lora_rank", None),
             "rotary": None,
@@ -102,11 +108,16 @@ class Strand:
         """Check one step's call and keep of it what is new.
 
         Raises:
-            CaptureError: where the layer is not what the model computed, or the step cannot be joined.
+            CaptureError: where the layer is not what the model computed, or the step cannot be
+                joined.
         """
         span = self._span(call)
         sight = _sight(call, span)
-        cut = Cut(call, 0, *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)))
+        cut = Cut(
+            call,
+            0,
+            *(torch.arange(n, device=call.context.device) for n in (call.size[2], span.kept)),
+        )
         if not self.read:
             self._facts["rotary"], self._facts["turned"] = Rotations().of(cut)
         self._keep_queries_and_keys(cut, sight, span)
@@ -125,7 +136,9 @@ class Strand:
 
     def layer(self, queries: int, keys: int) -> dict[str, Any]:
         """The arguments of a `Layer` over this many tokens; steps beyond them are left out."""
-        arrays: dict[str, Any] = {name: growing.first(keys) for name, growing in self._arrays.items()}
+        arrays: dict[str, Any] = {
+            name: growing.first(keys) for name, growing in self._arrays.items()
+        }
         arrays["queries"] = self._arrays["queries"].first(queries)
         arrays["bias"] = self._bias(queries, keys)
         if not self._has_qk:
@@ -162,7 +175,9 @@ class Strand:
     def _span(self, call: Call) -> Span:
         batch, _, queries, keys = call.size
         if batch != 1:
-            raise CaptureError(f"{call.name} works on {batch} sequences at once; only one can be recorded")
+            raise CaptureError(
+                f"{call.name} works on {batch} sequences at once; only one can be recorded"
+            )
         if call.odd:
             raise CaptureError(f"{call.name} {call.odd}")
         if call.weights is not None and tuple(call.weights.shape) != call.size:
@@ -172,12 +187,15 @@ class Strand:
         total = self.read + queries
         if self.read and 1 < queries == keys:
             raise CaptureError(
-                f"{call.name} reads the text anew at every step, without a key/value cache; record the finished text "
-                "with headscope.capture(model, tokenizer, text)"
+                f"{call.name} reads the text anew at every step, without a key/value cache; "
+                "record the finished text with headscope.capture(model, tokenizer, text)"
             )
         span = Span(self.read, max(total - keys, 0), min(keys, total))
         if span.offset > self.read:
-            raise CaptureError(f"{call.name} has {queries} queries and only {keys} keys; its steps cannot be joined")
+            raise CaptureError(
+                f"{call.name} has {queries} queries and only {keys} keys; its steps cannot be "
+                "joined"
+            )
         return span
 
     def _keep_queries_and_keys(self, cut: Cut, sight: Sight, span: Span) -> None:
@@ -187,7 +205,8 @@ class Strand:
         if call.query is None or call.key is None or not _follows(cut, sight):
             if self.read and self._blocks is None:
                 raise CaptureError(
-                    f"{call.name} shows queries and keys in some steps only; generate with keep='weights'"
+                    f"{call.name} shows queries and keys in some steps only; generate with "
+                    "keep='weights'"
                 )
             # what says the same as queries and keys is kept instead, from the first step on
             self._has_qk, self._blocks = False, self._blocks or []
@@ -197,7 +216,9 @@ class Strand:
         self._extend("keys", self._own_shared(call.key[0]), span, call.name)
         if sight.bias is not None:
             bias = cut.of_both(sight.bias)
-            self._biases.append((span.first, span.offset, self._plain(bias if len(bias) == 1 else self._own(bias))))
+            self._biases.append(
+                (span.first, span.offset, self._plain(bias if len(bias) == 1 else self._own(bias)))
+            )
 
     def _extend(self, name: str, tensor: torch.Tensor, span: Span, module: str) -> None:
         """Add the keys that are new, once a few of the others are seen to be what they were."""
@@ -211,18 +232,27 @@ class Strand:
             allowed = SAME_WITHIN * float(np.abs(known).max()) if exact else 0.0
             if np.abs(found - known).max() > allowed:
                 raise CaptureError(
-                    f"{module}: the cache hands back other {name} than it was given, as one that quantises or moves "
-                    "them does; such steps cannot be joined. If you chose a cache_implementation, leave it out"
+                    f"{module}: the cache hands back other {name} than it was given, as one that "
+                    "quantises or moves them does; such steps cannot be joined. If you chose a "
+                    "cache_implementation, leave it out"
                 )
         growing.add(self._plain(tensor[:, new : span.kept]))
 
     def _note(self, call: Call, checked: dict[str, Any]) -> None:
         facts = self._facts
-        if not math.isclose(call.scale, facts["scale"], rel_tol=1e-6) or call.soft_cap != facts["soft_cap"]:
-            raise CaptureError(f"{call.name}: the scale of the scores changes from step to step; it cannot be joined")
+        if (
+            not math.isclose(call.scale, facts["scale"], rel_tol=1e-6)
+            or call.soft_cap != facts["soft_cap"]
+        ):
+            raise CaptureError(
+                f"{call.name}: the scale of the scores changes from step to step; it cannot be "
+                "joined"
+            )
         facts["projection"] = facts["projection"] or call.projection_name
         facts["verified"] = max(facts["verified"], checked["verified"])
-        facts["verified_against"] = weakest((facts["verified_against"], checked["verified_against"]))
+        facts["verified_against"] = weakest(
+            (facts["verified_against"], checked["verified_against"])
+        )
         facts["verified_limit"] = min(facts["verified_limit"], checked["verified_limit"])
 
     def _see(self, mask: Mask | None, cut: Cut, span: Span) -> None:
@@ -292,18 +322,26 @@ class _Growing:
 
     def first(self, count: int) -> Rows | None:
         """An array of its own with the first tokens; None where there are none."""
-        return None if self._room is None else np.array(self._room[:, : min(count, self.size)], order="C")
+        return (
+            None
+            if self._room is None
+            else np.array(self._room[:, : min(count, self.size)], order="C")
+        )
 
 
 def _place(block: Block, whole: Float[np.ndarray, "_ read known"], first: int, offset: int) -> None:
     """Write a step's rows where they belong; what lies beyond the whole is left out."""
-    queries, keys = (max(0, size - start) for size, start in zip(whole.shape[1:], (first, offset), strict=True))
+    queries, keys = (
+        max(0, size - start) for size, start in zip(whole.shape[1:], (first, offset), strict=True)
+    )
     part = block[:, :queries, :keys]
     whole[:, first : first + part.shape[1], offset : offset + part.shape[2]] = part
 
 
 def _sight(call: Call, span: Span) -> Sight:
-    """What the queries may look at; where only weights were seen, causal if none lies on a later token."""
+    """What the queries may look at; where only weights were seen, causal if none lies on a later
+    token.
+    """
     sight = sight_of(call)
     if call.query is not None or call.weights is None or call.cross or sight.visible is not None:
         return sight
@@ -320,13 +358,16 @@ def _check_nothing_lost(empty: torch.Tensor, name: str) -> None:
     lost = empty.sum(-1).max().item() if empty.shape[-1] else 0.0
     if lost > LOST_AT_MOST:
         raise CaptureError(
-            f"{name}: up to {lost:.3g} of a row's weight lies on empty places of the cache, which this model does not "
-            "hide; its steps are no causal attention over the text. Generate without cache_implementation"
+            f"{name}: up to {lost:.3g} of a row's weight lies on empty places of the cache, which "
+            "this model does not hide; its steps are no causal attention over the text. Generate "
+            "without cache_implementation"
         )
 
 
 def _follows(cut: Cut, sight: Sight) -> bool:
-    """Whether the model's own weights, where it gave them, follow from the queries and keys that were seen."""
+    """Whether the model's own weights, where it gave them, follow from the queries and keys that
+    were seen.
+    """
     call = cut.call
     if call.weights is None or call.weights.dtype not in TOLERANCE:
         return True

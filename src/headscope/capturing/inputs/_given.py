@@ -21,17 +21,21 @@ def check_text(text: Any, name: str = "text") -> str:
         raise TextError(f"{name} must be a string, not {type(text).__name__}")
     if not text.strip():
         raise TextError(f"The {name} is empty; give at least one word")
-    half = next((place for place, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), None)
+    half = next(
+        (place for place, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), None
+    )
     if half is not None:
         raise TextError(
-            f"The {name} holds half of a character (U+{ord(text[half]):04X} at position {half}), which no tokenizer "
-            "reads; take it out, or write the whole character"
+            f"The {name} holds half of a character (U+{ord(text[half]):04X} at position {half}), "
+            "which no tokenizer reads; take it out, or write the whole character"
         )
     return text
 
 
 def rows_of(texts: Any) -> Any:
-    """The rows of a table (pandas, polars, Arrow), which itself would give its columns; anything else as it is."""
+    """The rows of a table (pandas, polars, Arrow), which itself would give its columns; anything
+    else as it is.
+    """
     if hasattr(texts, "iterrows"):
         return texts.to_dict("records")
     if hasattr(texts, "iter_rows"):
@@ -46,7 +50,10 @@ def check_name(name: str | Path) -> None:
         ModelError: saying how a name looks.
     """
     if not Path(name).exists() and not HUB_NAME.fullmatch(str(name)):
-        raise ModelError(f"There is no folder {str(name)!r}, and a hub name looks like 'google-bert/bert-base-uncased'")
+        raise ModelError(
+            f"There is no folder {str(name)!r}, and a hub name looks like "
+            "'google-bert/bert-base-uncased'"
+        )
 
 
 def check_revision(name: str | Path | None, revision: Any) -> str:
@@ -57,5 +64,8 @@ def check_revision(name: str | Path | None, revision: Any) -> str:
     """
     if name is None or Path(name).exists():
         what = "the demo model" if name is None else f"the folder {str(name)!r}"
-        raise ModelError(f"revision={revision!r} is of a repository on the hub, and {what} has none; leave it out")
+        raise ModelError(
+            f"revision={revision!r} is of a repository on the hub, and {what} has none; leave it "
+            "out"
+        )
     return str(revision)

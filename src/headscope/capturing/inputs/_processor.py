@@ -48,7 +48,9 @@ def inputs_of(model: Any, processor: Any, text: str | None, given: Mapping[str, 
     if getattr(model.config, "is_encoder_decoder", False):
         tokenizer = given.get("target_tokenizer") or getattr(processor, "tokenizer", None)
         if tokenizer is None:
-            raise CaptureError(f"{type(model).__name__} writes text; pass its tokenizer as target_tokenizer=")
+            raise CaptureError(
+                f"{type(model).__name__} writes text; pass its tokenizer as target_tokenizer="
+            )
         arguments, tokens = with_target(model, arguments, given.get("target"), tokenizer)
         target = (tokens,)
     known = (pictures,) if pictures else ()
@@ -58,7 +60,9 @@ def inputs_of(model: Any, processor: Any, text: str | None, given: Mapping[str, 
 def _processed(
     model: Any, processor: Any, text: str | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, torch.Tensor], tuple[Tokens, ...], float | None, tuple[Picture, ...]]:
-    """Arguments, tokens of the text, the seconds between samples or columns of features of a sound, and pictures."""
+    """Arguments, tokens of the text, the seconds between samples or columns of features of a sound,
+    and pictures.
+    """
     image, sound = given.get("image"), given.get("sound")
     if given.get("text_pair") is not None:
         raise TextError("A picture or sound goes with one text; leave text_pair out")
@@ -66,12 +70,14 @@ def _processed(
     images = listed_images(image)
     if text is None and len(images) > 1:
         raise CaptureError(
-            f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; capture them one "
-            "after another, or with capture_many"
+            f"{type(model).__name__} reads one picture at a time, and {len(images)} were given; "
+            "capture them one after another, or with capture_many"
         )
     marks = [] if text is None else _check_placeholder(processor, check_text(text), len(images))
     # a text that holds the places of pictures is not cut: patches would be lost
-    limit = positions_of(model) if given.get("truncate") and text is not None and not marks else None
+    limit = (
+        positions_of(model) if given.get("truncate") and text is not None and not marks else None
+    )
     cut = {} if limit is None else {"truncation": True, "max_length": limit}
     asked: dict[str, Any] = {} if text is None else {"text": [text], **cut}
     rate = None
@@ -81,10 +87,17 @@ def _processed(
         samples, rate = parse_sound(sound, given.get("sampling_rate"))
         wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
         if wanted != rate:
-            raise CaptureError(f"The sound has {rate} samples a second and the model reads {wanted}; resample it first")
+            raise CaptureError(
+                f"The sound has {rate} samples a second and the model reads {wanted}; resample it "
+                "first"
+            )
         asked |= {"audio": samples, "sampling_rate": rate}
     features = _asked(processor, asked)
-    arguments = {name: _placed(values, model) for name, values in features.items() if isinstance(values, torch.Tensor)}
+    arguments = {
+        name: _placed(values, model)
+        for name, values in features.items()
+        if isinstance(values, torch.Tensor)
+    }
     pictures = pictures_of(processor, features) if images else ()
     seconds = None if rate is None else _seconds(processor, arguments, len(samples), rate)
     if text is None:
@@ -130,15 +143,19 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
     elif isinstance(image, np.ndarray):
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in MODES:
             raise CaptureError(
-                f"A picture must be uint8 with the axes [height width channel], not {image.dtype} {list(image.shape)}; "
-                "multiply brightness from 0 to 1 by 255, and give grey pictures one channel"
+                f"A picture must be uint8 with the axes [height width channel], not {image.dtype} "
+                f"{list(image.shape)}; multiply brightness from 0 to 1 by 255, and give grey "
+                "pictures one channel"
             )
-        picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image, MODES[image.shape[2]])
+        picture = Image.fromarray(
+            image[:, :, 0] if image.shape[2] == 1 else image, MODES[image.shape[2]]
+        )
     elif isinstance(image, Image.Image):
         picture = image
     else:
         raise CaptureError(
-            f"image must be a PIL picture, an array [height width channel] or a path, not {type(image).__name__}"
+            "image must be a PIL picture, an array [height width channel] or a path, not "
+            f"{type(image).__name__}"
         )
     mode = MODES.get(channels or 3, picture.mode)
     return picture if picture.mode == mode else picture.convert(mode)
@@ -147,7 +164,9 @@ def parse_image(image: Any, channels: int | None = None) -> Any:
 def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
     """The marks that stand for pictures in texts, none where texts have no place for them."""
     if not hasattr(processor, "tokenizer"):
-        raise CaptureError(f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)")
+        raise CaptureError(
+            f"{type(processor).__name__} reads no text; give the model's processor (AutoProcessor)"
+        )
     marks = [getattr(processor, name, None) for name in PLACEHOLDERS]
     marks = [mark for mark in marks if isinstance(mark, str)]
     if not pictures or not marks:
@@ -157,7 +176,9 @@ def _check_placeholder(processor: Any, text: str, pictures: int) -> list[str]:
         raise TextError(f"The text has no place for the picture; put {marks[0]} where it belongs")
     if found != pictures:
         places = f"{found} place{'s' * (found > 1)} for pictures"
-        raise TextError(f"The text has {places}, and {pictures} were given; put {marks[0]} where each belongs")
+        raise TextError(
+            f"The text has {places}, and {pictures} were given; put {marks[0]} where each belongs"
+        )
     return marks
 
 
@@ -174,7 +195,9 @@ def _asked(processor: Any, asked: dict[str, Any]) -> Any:
     try:
         return call(**asked, return_tensors="pt")
     except (TypeError, ValueError) as error:
-        raise CaptureError(f"{type(call).__name__} cannot read this: {str(error).splitlines()[0]}") from error
+        raise CaptureError(
+            f"{type(call).__name__} cannot read this: {str(error).splitlines()[0]}"
+        ) from error
 
 
 def _reads_raw_speech(extractor: Any) -> bool:
@@ -186,8 +209,13 @@ def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
 
 
 def _channels(model: Any) -> int | None:
-    places = (model.config, *(getattr(model.config, name, None) for name in ("vision_config", "encoder")))
-    return next((count for place in places if (count := getattr(place, "num_channels", None))), None)
+    places = (
+        model.config,
+        *(getattr(model.config, name, None) for name in ("vision_config", "encoder")),
+    )
+    return next(
+        (count for place in places if (count := getattr(place, "num_channels", None))), None
+    )
 
 
 def _seconds(processor: Any, arguments: dict, samples: int, rate: int) -> float | None:

@@ -32,9 +32,15 @@ def check_reads(model: Any, text: Any = None, *, image: Any = None, sound: Any =
     if sound is not None and not SOUNDS & reads:
         raise CaptureError(f"{name} reads no sound; give it {_wanted(reads)}")
     if more and text is None and "input_ids" in reads:
-        raise CaptureError(f"{name} reads a text too; give one beside it, such as 'a photo of a cat'")
+        raise CaptureError(
+            f"{name} reads a text too; give one beside it, such as 'a photo of a cat'"
+        )
     if more and text is not None and "input_ids" not in reads:
-        target = ", or pass target= (--target) for what its decoder reads" if "decoder_input_ids" in reads else ""
+        target = (
+            ", or pass target= (--target) for what its decoder reads"
+            if "decoder_input_ids" in reads
+            else ""
+        )
         raise CaptureError(f"{name} reads no text beside it; leave text out{target}")
     if text is not None and "input_ids" not in reads and (PICTURES | SOUNDS) & reads:
         raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
@@ -61,26 +67,28 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
         if not missing or missing & set(arguments):
             raise
         raise CaptureError(
-            f"{type(model).__name__} stopped at a text alone ({str(error).splitlines()[0]}); give it "
-            f"{_wanted(_arguments(model) - {'input_ids'})}, too"
+            f"{type(model).__name__} stopped at a text alone ({str(error).splitlines()[0]}); give "
+            f"it {_wanted(_arguments(model) - {'input_ids'})}, too"
         ) from error
 
 
 def _told(model: Any, error: BaseException) -> CaptureError | None:
-    """What is wrong with the weights of a model that stopped: not there, or of several precisions; else None."""
+    """What is wrong with the weights of a model that stopped: not there, or of several precisions;
+    else None.
+    """
     weights = [each for each in model.parameters() if each.is_floating_point()]
     offloaded = any(hasattr(module, "_hf_hook") for module in model.modules())
     name = type(model).__name__
     if not offloaded and any(each.is_meta for each in weights):
         return CaptureError(
-            f"{name} has weights on the meta device, where there are no numbers; load it with from_pretrained, or fill "
-            "them with model.to_empty and load_state_dict"
+            f"{name} has weights on the meta device, where there are no numbers; load it with "
+            "from_pretrained, or fill them with model.to_empty and load_state_dict"
         )
     kinds = sorted({str(each.dtype).removeprefix("torch.") for each in weights})
     if len(kinds) > 1 and "dtype" in str(error):
         return CaptureError(
-            f"{name} has weights in {' and '.join(kinds)} and stopped between them ({str(error).splitlines()[0]}); "
-            "bring them to one, such as model.float()"
+            f"{name} has weights in {' and '.join(kinds)} and stopped between them "
+            f"({str(error).splitlines()[0]}); bring them to one, such as model.float()"
         )
     return None
 
@@ -95,4 +103,7 @@ def _wanted(reads: set[str]) -> str:
         "a picture with image= (--image)": PICTURES,
         "a sound with sound= (--sound)": SOUNDS,
     }
-    return " or ".join(kind for kind, names in kinds.items() if names & reads) or "what its forward reads"
+    return (
+        " or ".join(kind for kind, names in kinds.items() if names & reads)
+        or "what its forward reads"
+    )

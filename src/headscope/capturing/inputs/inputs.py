@@ -23,11 +23,12 @@ GENERATED_AT_MOST = 64
 class Inputs:
     """Arguments of the model's forward, and the tokens they stand for (one entry for each example).
 
-    Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then. Where nothing is
-    known of the arguments, ``sides`` are tokens that a side of the same length has. ``pictures`` are those
-    of each example as the model sees them, where that can be told. ``numbered`` says why positions that are no tokens
-    of a text are numbered; where it is empty, they are refused. ``examples`` is their number where nothing else tells.
-    ``as_given`` are arguments that make up a call of the user's own, to which nothing is added.
+    Where there are pictures or sounds, ``origins`` says where they are; texts may be missing then.
+    Where nothing is known of the arguments, ``sides`` are tokens that a side of the same length
+    has. ``pictures`` are those of each example as the model sees them, where that can be told.
+    ``numbered`` says why positions that are no tokens of a text are numbered; where it is empty,
+    they are refused. ``examples`` is their number where nothing else tells. ``as_given`` are
+    arguments that make up a call of the user's own, to which nothing is added.
     """
 
     arguments: dict[str, Any]
@@ -48,7 +49,9 @@ class Inputs:
         return len(self.source) if self.origins is None else self.origins.count
 
     def with_numbers(self, reason: str) -> Inputs:
-        """The same inputs, but positions that are no tokens of a text are numbered, for this reason."""
+        """The same inputs, but positions that are no tokens of a text are numbered, for this
+        reason.
+        """
         return replace(self, origins=None, pictures=(), numbered=reason, examples=self.count)
 
 
@@ -61,7 +64,8 @@ def followed_inputs(
     seconds: float | None = None,
     pictures: tuple[tuple[Picture, ...], ...] = (),
 ) -> Inputs:
-    """Inputs with pictures or sounds, whose positions are followed; numbered where it cannot be told what they hold.
+    """Inputs with pictures or sounds, whose positions are followed; numbered where it cannot be
+    told what they hold.
 
     Raises:
         CaptureError: where it cannot be told which pictures belong to which text.
@@ -69,10 +73,15 @@ def followed_inputs(
     try:
         origins = origins_of(model, arguments, seconds)
     except UnnamedPositions as error:
-        # the pictures of a packed batch are attended to one by one, and numbers would not tell them apart
-        grids = next((given for name, given in arguments.items() if name.endswith("grid_thw")), None)
+        # the pictures of a packed batch are attended to one by one, and numbers would not tell them
+        # apart
+        grids = next(
+            (given for name, given in arguments.items() if name.endswith("grid_thw")), None
+        )
         if grids is not None and int(grids[:, 0].sum()) > 1:
-            raise CaptureError(f"{error}; give one picture of one frame, whose positions can be numbered") from None
+            raise CaptureError(
+                f"{error}; give one picture of one frame, whose positions can be numbered"
+            ) from None
         count = len(source) or 1  # packed pictures without a text are one example
         return Inputs(arguments, source, target, numbered=str(error), examples=count)
     return Inputs(arguments, source, target, origins, pictures=pictures)
@@ -84,7 +93,11 @@ def encode(model: Any, tokenizer: Any, text: str, text_pair: str | None, *, trun
     Raises:
         TextError: where the text is empty, or longer than the model's positions.
     """
-    texts = (check_text(text),) if text_pair is None else (check_text(text), check_text(text_pair, "second text"))
+    texts = (
+        (check_text(text),)
+        if text_pair is None
+        else (check_text(text), check_text(text_pair, "second text"))
+    )
     limit = positions_of(model)
     cut = {"truncation": True, "max_length": limit} if truncate and limit else {"truncation": False}
     encoding = tokenizer(*texts, padding=False, return_tensors=None, **cut)
@@ -116,7 +129,11 @@ def positions_of(model: Any) -> int | None:
     limit = getattr(config, "max_position_embeddings", None)
     for name, module in model.named_modules():
         # RoBERTa counts its positions from the padding index on
-        if isinstance(module, nn.Embedding) and "position" in name and module.padding_idx is not None:
+        if (
+            isinstance(module, nn.Embedding)
+            and "position" in name
+            and module.padding_idx is not None
+        ):
             return module.num_embeddings - module.padding_idx - 1
     return limit if isinstance(limit, int) and limit > 0 else None
 
@@ -136,26 +153,36 @@ def with_target(
         CaptureError: where no target was given and the model cannot generate.
     """
     if target is not None:
-        encoding = tokenizer(text_target=check_text(target, "target"), padding=False, truncation=False)
+        encoding = tokenizer(
+            text_target=check_text(target, "target"), padding=False, truncation=False
+        )
         labels = torch.tensor([encoding["input_ids"]], device=device_of(model))
         check_length(model, labels.shape[1])
         read = _shifted(model, labels)
         tokens = tokens_from_encoding(tokenizer, encoding, (target,))
         if read[0, 1:].tolist() == labels[0, :-1].tolist():
             start = tokens_from_ids(tokenizer, read[0, :1].tolist())
-            return inputs | {"decoder_input_ids": read}, _after(start, tokens.take(range(len(tokens) - 1)))
+            return inputs | {"decoder_input_ids": read}, _after(
+                start, tokens.take(range(len(tokens) - 1))
+            )
         return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())
     if not (hasattr(model, "generate") and model.can_generate()):
-        raise CaptureError(f"{type(model).__name__} cannot generate a target of its own; give one with target=")
+        raise CaptureError(
+            f"{type(model).__name__} cannot generate a target of its own; give one with target="
+        )
     longest = min(GENERATED_AT_MOST, positions_of(model) or GENERATED_AT_MOST)
-    read = model.generate(**inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest)
+    read = model.generate(
+        **inputs, use_cache=False, do_sample=False, num_beams=1, max_length=longest
+    )
     if read.shape[1] > 1 and read[0, -1].item() in _ends(model):
         read = read[:, :-1]
     return inputs | {"decoder_input_ids": read}, tokens_from_ids(tokenizer, read[0].tolist())
 
 
 def _shifted(model: Any, labels: torch.Tensor) -> torch.Tensor:
-    """What the decoder reads while it is to write the labels: a start token, then the labels but the last."""
+    """What the decoder reads while it is to write the labels: a start token, then the labels but
+    the last.
+    """
     start = model.config.decoder_start_token_id
     if start is None:
         return labels

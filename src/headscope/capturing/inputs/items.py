@@ -17,7 +17,9 @@ FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "c
 SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "context")
 """What the texts are called in rows of data sets; the first that is there counts."""
 MISSPELT = 0.8
-"""Likeness (difflib) from which on an unknown name is taken for a slip of one that is missing; ours."""
+"""Likeness (difflib) from which on an unknown name is taken for a slip of one that is missing;
+ours.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Item:
 
 
 def parse_item(given: Any) -> Item:
-    """A text, a pair of texts, or a mapping of arguments of `capture`, what else it holds left aside.
+    """A text, a pair of texts, or a mapping of arguments of `capture`, what else it holds left
+    aside.
 
     A row of a data set has columns that say nothing to a model (``label``, ``idx``).
 
@@ -65,21 +68,30 @@ def parse_item(given: Any) -> Item:
         return _from_mapping(given)
     if not isinstance(given, tuple | list):
         raise CaptureError(
-            f"An input is a text, a pair of texts, or a mapping such as {{'image': 'cat.png'}}, not "
-            f"{type(given).__name__}"
+            "An input is a text, a pair of texts, or a mapping such as {'image': 'cat.png'}, "
+            f"not {type(given).__name__}"
         )
     if len(given) not in (1, 2):
         raise CaptureError(f"A text is a string or a pair of strings, not {len(given)} of them")
-    return Item(check_text(given[0]), check_text(given[1], "second text") if len(given) == 2 else None)
+    return Item(
+        check_text(given[0]), check_text(given[1], "second text") if len(given) == 2 else None
+    )
 
 
 def _renamed(given: Mapping) -> Mapping:
-    """The same with texts under our names, whatever a data set calls them; its other columns stay."""
+    """The same with texts under our names, whatever a data set calls them; its other columns
+    stay.
+    """
     found = dict(given)
     for ours, names in (("text", FIRST), ("text_pair", SECOND)):
         theirs = next((name for name in names if name in given), None)
         is_needed = ours == "text" or "text" in found
-        if theirs is not None and theirs != ours and is_needed and not {"image", "sound"} & set(given):
+        if (
+            theirs is not None
+            and theirs != ours
+            and is_needed
+            and not {"image", "sound"} & set(given)
+        ):
             found[ours] = found.pop(theirs)
     return found
 

@@ -12,7 +12,9 @@ from headscope.record import Tokens
 UNDECODABLE = "\ufffd"
 
 
-def tokens_from_encoding(tokenizer: Any, encoding: Any, texts: tuple[str, ...] = (), example: int = 0) -> Tokens:
+def tokens_from_encoding(
+    tokenizer: Any, encoding: Any, texts: tuple[str, ...] = (), example: int = 0
+) -> Tokens:
     """Tokens of one example of a `transformers.BatchEncoding`, padding included.
 
     Args:
@@ -31,15 +33,22 @@ def tokens_from_encoding(tokenizer: Any, encoding: Any, texts: tuple[str, ...] =
     offsets = zip(encoding[example].offsets, sources, strict=True)
     spans = tuple(None if source is None else span for span, source in offsets)
     words = _words(words, spans, segments, texts)
-    return tokens_from_ids(tokenizer, ids, texts=texts, offsets=spans, segments=segments, words=words)
+    return tokens_from_ids(
+        tokenizer, ids, texts=texts, offsets=spans, segments=segments, words=words
+    )
 
 
-def tokens_from_ids(tokenizer: Any, ids: Sequence[int], *, texts: tuple[str, ...] = (), **known: Any) -> Tokens:
+def tokens_from_ids(
+    tokenizer: Any, ids: Sequence[int], *, texts: tuple[str, ...] = (), **known: Any
+) -> Tokens:
     """Tokens from vocabulary numbers alone, such as those that a model generated."""
     ids = [int(number) for number in ids]
-    pieces = [piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)]
+    pieces = [
+        piece if isinstance(piece, str) else "" for piece in tokenizer.convert_ids_to_tokens(ids)
+    ]
     roles = roles_of(tokenizer)
-    # an unknown word stands for text, but for tokenizers such as GPT-2's, whose one special token is named for all
+    # an unknown word stands for text, but for tokenizers such as GPT-2's, whose one special token
+    # is named for all
     special = (set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}) | set(roles)
     spans = known.get("offsets") or (None,) * len(ids)
     segments = known.get("segments") or (0,) * len(ids)
@@ -59,7 +68,9 @@ def tokens_from_ids(tokenizer: Any, ids: Sequence[int], *, texts: tuple[str, ...
 
 
 def roles_of(tokenizer: Any) -> dict[int, str]:
-    """What a tokenizer has its special tokens for, by their vocabulary numbers; the first role of a token counts."""
+    """What a tokenizer has its special tokens for, by their vocabulary numbers; the first role of a
+    token counts.
+    """
     roles: dict[int, str] = {}
     for role in ("cls", "bos", "sep", "eos"):
         number = getattr(tokenizer, f"{role}_token_id", None)
@@ -69,12 +80,15 @@ def roles_of(tokenizer: Any) -> dict[int, str]:
 
 
 def _label(tokenizer: Any, piece: str, written: str) -> str:
-    """What a reader should see of a piece: decoded, and without the marks for spaces and continuation."""
+    """What a reader should see of a piece: decoded, and without the marks for spaces and
+    continuation.
+    """
     plain = piece.removeprefix("##") if len(piece) > 2 else piece
     decoded = tokenizer.convert_tokens_to_string([plain])
     if UNDECODABLE in decoded and written:
         decoded = written
-    # some decoders drop the space before a word, others keep it; a token that is nothing but space keeps one
+    # some decoders drop the space before a word, others keep it; a token that is nothing but space
+    # keeps one
     if not decoded and not plain:
         return ""
     return decoded.strip(" ") or " "
@@ -86,7 +100,8 @@ def _words(
     segments: Sequence[int],
     texts: tuple[str, ...],
 ) -> tuple[int | None, ...]:
-    """Word numbers, counted through all texts, that never join what white space or punctuation separates.
+    """Word numbers, counted through all texts, that never join what white space or punctuation
+    separates.
 
     The numbers of some tokenizers do: to them all of "Once upon a time," is one word.
     """
@@ -99,7 +114,12 @@ def _words(
             continue
         written = texts[segment][slice(*span)]
         begins = span[0] + len(written) - len(written.lstrip())
-        mark = (segment, number, bisect_right(starts[segment], begins), any(map(str.isalnum, written)))
+        mark = (
+            segment,
+            number,
+            bisect_right(starts[segment], begins),
+            any(map(str.isalnum, written)),
+        )
         word += mark != last
         last = mark
         found.append(word)

@@ -1,4 +1,6 @@
-"""Whether the hub can be reached, told in seconds: its client tries for half a minute before it gives up."""
+"""Whether the hub can be reached, told in seconds: its client tries for half a minute before it
+gives up.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ REMEMBERED = 60.0
 
 
 def reached(name: str | Path, revision: str | None = None) -> dict[str, Any]:
-    """More options of ``from_pretrained``: for the files in the cache alone where the hub cannot be reached.
+    """More options of ``from_pretrained``: for the files in the cache alone where the hub cannot be
+    reached.
 
     Raises:
         ModelError: where it cannot be reached and there are no files of this model in the cache.
@@ -34,8 +37,9 @@ def reached(name: str | Path, revision: str | None = None) -> dict[str, Any]:
     if isinstance(try_to_load_from_cache(str(name), "config.json", revision=revision), str):
         return {"local_files_only": True}
     raise ModelError(
-        f"Cannot load the model {str(name)!r}: {constants.ENDPOINT} cannot be reached ({why}), and no file of it is in "
-        f"the cache; wanted is a folder made by save_pretrained, or a hub name that can be reached from here"
+        f"Cannot load the model {str(name)!r}: {constants.ENDPOINT} cannot be reached ({why}), "
+        "and no file of it is in the cache; wanted is a folder made by save_pretrained, or a hub "
+        "name that can be reached from here"
     )
 
 
@@ -50,7 +54,9 @@ def _unreachable(endpoint: str, period: int) -> str:
         period: a number that changes when the answer is to be asked for anew.
     """
     try:
-        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=WAIT).close()
+        urllib.request.urlopen(
+            urllib.request.Request(endpoint, method="HEAD"), timeout=WAIT
+        ).close()
     except urllib.error.HTTPError:
         return ""  # it answered
     except urllib.error.URLError as error:

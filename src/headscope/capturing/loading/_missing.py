@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from headscope.errors import ModelError
 
 POOLER = "pooler"
-"""The layer over [CLS] that models of the BERT family come with: neither attention nor word heads read it."""
+"""The layer over [CLS] that models of the BERT family come with: neither attention nor word heads
+read it.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class Head:
 
 NEXT, MASKED, CLASS, TRANSLATION = "next word", "masked word", "class", "translation"
 HEADS = {
-    NEXT: Head("head that predicts the next word", "AutoModelForCausalLM", "HuggingFaceTB/SmolLM2-135M"),
+    NEXT: Head(
+        "head that predicts the next word", "AutoModelForCausalLM", "HuggingFaceTB/SmolLM2-135M"
+    ),
     MASKED: Head("masked-word head", "AutoModelForMaskedLM", "google-bert/bert-base-uncased"),
     CLASS: Head(
         "classifier",
@@ -56,8 +60,8 @@ def check_loaded(name: str, missing: Iterable[str], asks: str) -> None:
     if lacking:
         head = HEADS[asks]
         raise ModelError(
-            f"{name} has no trained {head.what}: its files lack {listed(lacking)}; take a model that was kept with "
-            f"it, such as {head.example}"
+            f"{name} has no trained {head.what}: its files lack {listed(lacking)}; take a model "
+            f"that was kept with it, such as {head.example}"
         )
 
 
@@ -66,7 +70,8 @@ def warn_of_new(name: str, missing: Iterable[str]) -> None:
     lacking = needed(missing, "")
     if lacking:
         warnings.warn(
-            f"The files of {name} lack {listed(lacking)}: these weights are random, and so is what follows from them",
+            f"The files of {name} lack {listed(lacking)}: these weights are random, and so is "
+            "what follows from them",
             stacklevel=2,
         )
 

@@ -12,21 +12,26 @@ from torch import nn
 SAMPLE = 1024
 """Numbers of each weight that are looked at: every one of a large model would take minutes."""
 SHOWN = 16
-"""Hexadecimal digits that records keep: of a million models two would share them once in 40 million."""
+"""Hexadecimal digits that records keep: of a million models two would share them once in 40
+million.
+"""
 
 _known: WeakKeyDictionary[nn.Module, tuple[tuple, str]] = WeakKeyDictionary()
 
 
 def fingerprint_of(model: nn.Module) -> str:
-    """Tells a model from others: by class, names, shapes and dtypes of its weights, and some numbers of each."""
+    """Tells a model from others: by class, names, shapes and dtypes of its weights, and some
+    numbers of each.
+    """
     return _digest(model, [*model.named_parameters(), *model.named_buffers()])
 
 
 def weights_name(model: nn.Module) -> str:
-    """A short name of the weights of a model, for records: the same for the same weights, and else another one.
+    """A short name of the weights of a model, for records: the same for the same weights, and else
+    another one.
 
-    Buffers are left out, since some change from text to text, such as frequencies of rotary positions. Worked out once
-    for a model, and again where its weights were changed in place.
+    Buffers are left out, since some change from text to text, such as frequencies of rotary
+    positions. Worked out once for a model, and again where its weights were changed in place.
     """
     weights = list(model.named_parameters())
     state = tuple((id(weight), _changes(weight)) for _, weight in weights)
@@ -38,7 +43,9 @@ def weights_name(model: nn.Module) -> str:
 
 
 def _changes(weight: torch.Tensor) -> int:
-    """How often a weight was changed in place, as torch counts it; not at all for those of inference mode."""
+    """How often a weight was changed in place, as torch counts it; not at all for those of
+    inference mode.
+    """
     return 0 if weight.is_inference() else weight._version
 
 

@@ -13,7 +13,14 @@ from headscope.capturing.inputs._given import check_name
 from headscope.capturing.inputs._reads import check_reads
 from headscope.capturing.loading._demo import PACKAGE, demo_model
 from headscope.capturing.loading._hub import reached
-from headscope.capturing.loading._missing import CLASS, HEADS, MASKED, NEXT, check_loaded, warn_of_new
+from headscope.capturing.loading._missing import (
+    CLASS,
+    HEADS,
+    MASKED,
+    NEXT,
+    check_loaded,
+    warn_of_new,
+)
 from headscope.capturing.loading.options import Loading, LoadOptions, parse_loading
 from headscope.errors import ModelError
 
@@ -46,8 +53,8 @@ def load_model(
         **options: see `LoadOptions`.
 
     Raises:
-        ModelError: where there is no such model or device, or it or its tokenizer cannot be loaded, or its files lack
-            the head.
+        ModelError: where there is no such model or device, or it or its tokenizer cannot be loaded,
+            or its files lack the head.
     """
     model = load_bare_model(name, writes=writes, allow_unfit=allow_unfit, **options)
     return model, load_tokenizer(name, **options)
@@ -77,8 +84,8 @@ def load_for(
         **options: see `LoadOptions`.
 
     Raises:
-        ModelError: where there is no such model, it or its tokenizer or processor cannot be loaded, or its files lack
-            the head.
+        ModelError: where there is no such model, it or its tokenizer or processor cannot be loaded,
+            or its files lack the head.
         CaptureError: where it does not read what is given.
     """
     from transformers import AutoConfig, AutoTokenizer
@@ -107,7 +114,11 @@ def load_for(
 
 
 def load_bare_model(
-    name: str | Path | None, *, writes: bool = False, allow_unfit: bool = False, **options: Unpack[LoadOptions]
+    name: str | Path | None,
+    *,
+    writes: bool = False,
+    allow_unfit: bool = False,
+    **options: Unpack[LoadOptions],
 ) -> Any:
     """A model without a tokenizer, in evaluation mode; arguments as of `load_model`.
 
@@ -124,16 +135,23 @@ def load_bare_model(
 
 
 def kept_class(config: Any) -> type | None:
-    """The class of transformers that a model was kept as, with its head; None where it has no such class."""
+    """The class of transformers that a model was kept as, with its head; None where it has no such
+    class.
+    """
     import transformers
 
     name = next(iter(getattr(config, "architectures", None) or ()), "")
     found = getattr(transformers, name, None)
-    return found if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel) else None
+    return (
+        found
+        if isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
+        else None
+    )
 
 
 def head_of(model_class: type | None, config: Any) -> str:
-    """What a class of transformers has a head for, one of `HEADS`; empty where it has none of these.
+    """What a class of transformers has a head for, one of `HEADS`; empty where it has none of
+    these.
 
     Args:
         model_class: of the model.
@@ -143,7 +161,10 @@ def head_of(model_class: type | None, config: Any) -> str:
 
     loaders = [(asks, head.loader) for asks, head in HEADS.items()]
     for asks, loader in (*loaders, (CLASS, "AutoModelForImageClassification")):
-        if model_class is not None and class_of(getattr(transformers, loader), config) is model_class:
+        if (
+            model_class is not None
+            and class_of(getattr(transformers, loader), config) is model_class
+        ):
             return asks
     return ""
 
@@ -155,32 +176,40 @@ def class_of(loader: Any, config: Any) -> type | None:
     return found if isinstance(found, type) else None  # some configurations are of several models
 
 
-def load_masked_model(name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]) -> Any:
-    """A model with the head that guesses masked words, in evaluation mode; options of `LoadOptions`.
+def load_masked_model(
+    name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]
+) -> Any:
+    """A model with the head that guesses masked words, in evaluation mode; options of
+    `LoadOptions`.
 
     Raises:
-        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head: guesses of an
-            untrained one say nothing.
+        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head:
+            guesses of an untrained one say nothing.
     """
     from transformers import AutoModelForMaskedLM
 
     return _with_head(AutoModelForMaskedLM, name, options, "" if allow_unfit else MASKED)
 
 
-def load_classifier(name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]) -> Any:
+def load_classifier(
+    name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]
+) -> Any:
     """A model that tells the class of a text, in evaluation mode; options of `LoadOptions`.
 
     Raises:
-        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head: classes of an
-            untrained one say nothing.
+        ModelError: where there is none, or, without ``allow_unfit``, it was kept without that head:
+            classes of an untrained one say nothing.
     """
     from transformers import AutoModelForSequenceClassification
 
-    return _with_head(AutoModelForSequenceClassification, name, options, "" if allow_unfit else CLASS)
+    return _with_head(
+        AutoModelForSequenceClassification, name, options, "" if allow_unfit else CLASS
+    )
 
 
 def loader_of(config: Any, *, writes: bool = False) -> Any:
-    """The class of transformers that makes a model of this configuration: with its head where it has a decoder.
+    """The class of transformers that makes a model of this configuration: with its head where it
+    has a decoder.
 
     Args:
         config: of the model.
@@ -197,7 +226,10 @@ def loader_of(config: Any, *, writes: bool = False) -> Any:
     if not getattr(config, "is_encoder_decoder", False):
         return AutoModelForCausalLM if writes else AutoModel
     loaders = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText)
-    return next((loader for loader in loaders if type(config) in loader._model_mapping), AutoModelForSeq2SeqLM)
+    return next(
+        (loader for loader in loaders if type(config) in loader._model_mapping),
+        AutoModelForSeq2SeqLM,
+    )
 
 
 def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> Any:
@@ -205,7 +237,8 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
 
     Args:
         name: hub name or folder.
-        **options: those of its model; a tokenizer has a revision and may bring code, the others are not for it.
+        **options: those of its model; a tokenizer has a revision and may bring code, the others are
+            not for it.
 
     Raises:
         ModelError: where there is none.
@@ -217,7 +250,9 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
 
 
 def _processor(name: str | Path, loading: Loading, part: str | None = None) -> Any:
-    """What prepares pictures, sounds and texts for a model, or the part of it for pictures or for sounds alone."""
+    """What prepares pictures, sounds and texts for a model, or the part of it for pictures or for
+    sounds alone.
+    """
     from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor
 
     loaders = {"picture": AutoImageProcessor, "sound": AutoFeatureExtractor, None: AutoProcessor}
@@ -226,7 +261,9 @@ def _processor(name: str | Path, loading: Loading, part: str | None = None) -> A
 
 def display_name(model: Any) -> str:
     """Hub name of a model, or the last part of its folder; never a path of this machine."""
-    path = Path(str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__))
+    path = Path(
+        str(getattr(getattr(model, "config", None), "_name_or_path", "") or type(model).__name__)
+    )
     if PACKAGE in path.parts:
         return "all-MiniLM-L6-v2"
     return path.name if path.is_dir() or path.is_absolute() else str(path)
@@ -242,7 +279,9 @@ def _with_head(loader: Any, name: str | Path | None, options: LoadOptions, asks:
 
 
 def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, config: Any) -> Any:
-    """A model in evaluation mode; weights that its files lack are an error where they are asked for, else a warning."""
+    """A model in evaluation mode; weights that its files lack are an error where they are asked
+    for, else a warning.
+    """
     weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
     model, found = _loaded(loader, name, **loading.files, **weights)
     if asks:
@@ -253,8 +292,9 @@ def _whole(loader: Any, name: str | Path, loading: Loading, asks: str = "", *, c
         return loading.placed(model)
     except torch.OutOfMemoryError as error:
         raise ModelError(
-            f"{display_name(model)} does not fit on {loading.device}: {_first_sentence(error)}; give dtype='bfloat16' "
-            "(--dtype), quantization_config=, device_map='auto', or device='cpu' (--device)"
+            f"{display_name(model)} does not fit on {loading.device}: {_first_sentence(error)}; "
+            "give dtype='bfloat16' (--dtype), quantization_config=, device_map='auto', or "
+            "device='cpu' (--device)"
         ) from error
 
 
@@ -267,11 +307,15 @@ def _loaded(loader: Any, name: str | Path, **options: Any) -> Any:
     try:
         return loader.from_pretrained(str(name), **options)
     except UNLOADABLE as error:
-        parts = {"Tokenizer": "tokenizer", "Processor": "processor", "FeatureExtractor": "processor"}
+        parts = {
+            "Tokenizer": "tokenizer",
+            "Processor": "processor",
+            "FeatureExtractor": "processor",
+        }
         what = next((what for part, what in parts.items() if part in loader.__name__), "model")
         raise ModelError(
-            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; "
-            "wanted is a folder made by save_pretrained, or a hub name that can be reached from here"
+            f"Cannot load the {what} {str(name)!r}: {_first_sentence(error)}; wanted is a folder "
+            "made by save_pretrained, or a hub name that can be reached from here"
         ) from error
 
 

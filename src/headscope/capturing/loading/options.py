@@ -21,22 +21,26 @@ class LoadOptions(TypedDict, total=False):
     """How a model that is named is loaded; of a model that is loaded already these are refused."""
 
     device: str | torch.device
-    """Where it runs: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"`` ... ``"auto"`` (default) is the first CUDA GPU
-    where there is one, else the processor."""
+    """Where it runs: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"`` ... ``"auto"`` (default) is the
+    first CUDA GPU where there is one, else the processor.
+    """
     dtype: str | torch.dtype
-    """Precision of its weights: ``"float32"``, ``"bfloat16"``, ``"float16"``, ``"float64"``. ``"auto"`` (default) is
-    that of its files on an accelerator; on the processor files in half precision are read as float32, which holds the
-    same weights and rounds nothing on the way."""
+    """Precision of its weights: ``"float32"``, ``"bfloat16"``, ``"float16"``, ``"float64"``.
+    ``"auto"`` (default) is that of its files on an accelerator; on the processor files in half
+    precision are read as float32, which holds the same weights and rounds nothing on the way.
+    """
     revision: str | None
     """Branch, tag or commit of the hub repository; by default its main branch."""
     device_map: Any
-    """As of ``from_pretrained``: ``"auto"`` spreads a model over all GPUs and what memory is left (needs accelerate).
-    Stands in place of ``device``."""
+    """As of ``from_pretrained``: ``"auto"`` spreads a model over all GPUs and what memory is left
+    (needs accelerate). Stands in place of ``device``.
+    """
     quantization_config: Any
     """As of ``from_pretrained``, such as ``transformers.BitsAndBytesConfig(load_in_4bit=True)``."""
     attn_implementation: str | None
-    """How it computes attention: ``"sdpa"``, ``"eager"``, ``"flash_attention_2"`` ... by default its own choice. What
-    is captured is the same to rounding."""
+    """How it computes attention: ``"sdpa"``, ``"eager"``, ``"flash_attention_2"`` ... by default
+    its own choice. What is captured is the same to rounding.
+    """
     trust_remote_code: bool
     """Whether a model that is named may bring code of its own, and run it."""
 
@@ -93,7 +97,9 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Loadin
     """
     unknown = [option for option in options if option not in LOADING]
     if unknown:
-        raise ModelError(f"Loading a model has no option {unknown[0]!r}; there are {', '.join(LOADING)}")
+        raise ModelError(
+            f"Loading a model has no option {unknown[0]!r}; there are {', '.join(LOADING)}"
+        )
     given = {option: value for option, value in options.items() if value is not None}
     files = {"trust_remote_code": bool(given.pop("trust_remote_code", False))}
     if "revision" in given:
@@ -103,11 +109,13 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Loadin
         return Loading(parse_device(device), dtype, files, given)
     if device != "auto":
         raise ModelError(
-            f"device={str(device)!r} and device_map={given['device_map']!r} both say where the model runs; give one"
+            f"device={str(device)!r} and device_map={given['device_map']!r} both say where the "
+            "model runs; give one"
         )
     if find_spec("accelerate") is None:
         raise ModelError(
-            "device_map= needs accelerate, which is not installed: pip install accelerate, or give device="
+            "device_map= needs accelerate, which is not installed: pip install accelerate, or "
+            "give device="
         )
     return Loading(None, dtype, files, given)
 
@@ -126,16 +134,21 @@ def parse_device(given: Any) -> torch.device:
     except (RuntimeError, TypeError):
         device = None
     if device is None or device.type == "meta":
-        raise ModelError(f"There is no device {str(given)!r}; give auto, cpu, cuda, cuda:1, mps or xpu (--device)")
+        raise ModelError(
+            f"There is no device {str(given)!r}; give auto, cpu, cuda, cuda:1, mps or xpu "
+            "(--device)"
+        )
     if not kind.is_available():
         raise ModelError(
-            f"The device {str(given)!r} is not there: PyTorch {torch.__version__} sees no {device.type} on this "
-            "machine; give cpu (--device cpu), or install the PyTorch that is built for it"
+            f"The device {str(given)!r} is not there: PyTorch {torch.__version__} sees no "
+            f"{device.type} on this machine; give cpu (--device cpu), or install the PyTorch that "
+            "is built for it"
         )
     count = kind.device_count()
     if device.index is not None and device.index >= count:
         raise ModelError(
-            f"The device {str(given)!r} is not there: this machine has {device.type}:0 to {device.type}:{count - 1}"
+            f"The device {str(given)!r} is not there: this machine has {device.type}:0 to "
+            f"{device.type}:{count - 1}"
             if count > 1
             else f"The device {str(given)!r} is not there: this machine has {device.type}:0 alone"
         )
@@ -153,14 +166,15 @@ def parse_dtype(given: Any) -> torch.dtype | None:
     found = getattr(torch, given.removeprefix("torch."), None) if isinstance(given, str) else given
     if not isinstance(found, torch.dtype) or not found.is_floating_point:
         raise ModelError(
-            f"There is no precision {str(given)!r} for weights; give auto, float32, bfloat16, float16 or float64 "
-            "(--dtype)"
+            f"There is no precision {str(given)!r} for weights; give auto, float32, bfloat16, "
+            "float16 or float64 (--dtype)"
         )
     return found
 
 
 def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:
-    """Raise where a model that is loaded already is given with options of loading, which would do nothing.
+    """Raise where a model that is loaded already is given with options of loading, which would do
+    nothing.
 
     ``trust_remote_code`` may be given all the same: there is nothing left to be trusted.
 
@@ -172,8 +186,8 @@ def check_not_loaded(model: Any, options: Mapping[str, Any]) -> None:
             continue
         how = "move it with model.to(...)" if name in ("device", "dtype") else "load it that way"
         raise ModelError(
-            f"{name}={str(options[name])!r} is for a model that is named, and this {type(model).__name__} is loaded "
-            f"already; leave {name} out, or {how}"
+            f"{name}={str(options[name])!r} is for a model that is named, and this "
+            f"{type(model).__name__} is loaded already; leave {name} out, or {how}"
         )
 
 
@@ -182,7 +196,11 @@ def quantised(config: Any) -> str:
     how = getattr(config, "quantization_config", None)
     if how is None:
         return ""
-    method = how.get("quant_method", "") if isinstance(how, Mapping) else getattr(how, "quant_method", "")
+    method = (
+        how.get("quant_method", "")
+        if isinstance(how, Mapping)
+        else getattr(how, "quant_method", "")
+    )
     return str(getattr(method, "value", method)) or "quantised"
 
 

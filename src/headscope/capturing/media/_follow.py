@@ -1,11 +1,14 @@
-"""Following positions through a model: from which spot of a picture, a sound or a text each of them comes.
+"""Following positions through a model: from which spot of a picture, a sound or a text each of them
+comes.
 
-Beside a tensor goes a tensor of whole numbers, its marks, which say of every entry from which spot of the input it
-comes. Whatever moves entries (views, slices, windows, shifts, joining) moves the marks likewise, by the same function;
-what computes with entries keeps them. So nothing need be known about how a model cuts pictures into patches, which
-tokens it puts before, behind or between them, and how it folds windows into the batch.
+Beside a tensor goes a tensor of whole numbers, its marks, which say of every entry from which spot
+of the input it comes. Whatever moves entries (views, slices, windows, shifts, joining) moves the
+marks likewise, by the same function; what computes with entries keeps them. So nothing need be
+known about how a model cuts pictures into patches, which tokens it puts before, behind or between
+them, and how it folds windows into the batch.
 
-A mark is 0 where nothing is known, the number of a spot from 1 on, or a negative number for a learned token.
+A mark is 0 where nothing is known, the number of a spot from 1 on, or a negative number for a
+learned token.
 """
 
 from __future__ import annotations
@@ -20,7 +23,18 @@ from torch.overrides import TorchFunctionMode
 
 MARK = "_headscope_origin"
 JOINS = {"cat", "concat", "concatenate", "stack", "hstack", "vstack"}
-SHAPES = {"view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "squeeze", "unsqueeze", "t", "permute"}
+SHAPES = {
+    "view",
+    "view_as",
+    "reshape",
+    "reshape_as",
+    "flatten",
+    "unflatten",
+    "squeeze",
+    "unsqueeze",
+    "t",
+    "permute",
+}
 ORDERS = {"transpose", "swapaxes", "movedim", "moveaxis", "roll", "flip", "rot90", "unfold", "pad"}
 COPIES = {"expand", "expand_as", "repeat", "repeat_interleave", "tile"}
 PARTS = {"__getitem__", "select", "narrow", "index_select", "gather"}
@@ -30,11 +44,15 @@ MOVES = {
     "where": (0, 1, 2),
     "masked_scatter": (0, 2),
 }
-"""Functions that move entries and compute nothing, with the places of the arguments that hold them."""
+"""Functions that move entries and compute nothing, with the places of the arguments that hold
+them.
+"""
 TURNS = {torch.Tensor.T.__get__, torch.Tensor.mT.__get__}  # ty: ignore[missing-attribute]
 CONVOLUTIONS = {"conv1d", "conv2d", "conv3d"}
 PRODUCTS = {
-    **dict.fromkeys(("matmul", "__matmul__", "mm", "bmm", "linear", "scaled_dot_product_attention"), 0),
+    **dict.fromkeys(
+        ("matmul", "__matmul__", "mm", "bmm", "linear", "scaled_dot_product_attention"), 0
+    ),
     **dict.fromkeys(("addmm", "baddbmm"), 1),
 }
 """Functions whose result has a row for each row of one argument, with the place of that."""
@@ -59,16 +77,21 @@ class Act(NamedTuple):
 
 
 class Follow(TorchFunctionMode):
-    """Follows marks while the block is open. Open it before all other modes, so that it sees what these compute.
+    """Follows marks while the block is open. Open it before all other modes, so that it sees what
+    these compute.
 
     Args:
-        learned: parameters that may stand among tokens, such as a class token; the first is numbered -1.
+        learned: parameters that may stand among tokens, such as a class token; the first is
+            numbered -1.
     """
 
     def __init__(self, learned: Iterable[torch.Tensor]) -> None:
         super().__init__()
         self._away = False
-        self._learned = {tensor.untyped_storage().data_ptr(): -number for number, tensor in enumerate(learned, start=1)}
+        self._learned = {
+            tensor.untyped_storage().data_ptr(): -number
+            for number, tensor in enumerate(learned, start=1)
+        }
 
     def unfollowed(self, function: Callable) -> Callable:
         """The function, in which nothing is followed."""
@@ -82,7 +105,9 @@ class Follow(TorchFunctionMode):
 
         return looking_away
 
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
         """Run one torch function as it is, then mark what came out."""
         options = kwargs or {}
         result = func(*args, **options)
@@ -96,7 +121,9 @@ class Follow(TorchFunctionMode):
             if mark is not None and mark.shape == result.shape:
                 setattr(result, MARK, mark)
         elif isinstance(result, tuple | list) and result and isinstance(result[0], torch.Tensor):
-            parts = self._moved(act) or () if act.name in MOVES else [self._kept(act.given, result[0])]
+            parts = (
+                self._moved(act) or () if act.name in MOVES else [self._kept(act.given, result[0])]
+            )
             for part, mark in zip(result, parts, strict=False):
                 if mark is not None:
                     setattr(part, MARK, mark)
@@ -109,7 +136,9 @@ class Follow(TorchFunctionMode):
             return _convolved(act, result)
         if act.name in PRODUCTS:
             place = PRODUCTS[act.name]
-            return _along_rows(act.args[place] if len(act.args) > place else act.options.get("query"), result)
+            return _along_rows(
+                act.args[place] if len(act.args) > place else act.options.get("query"), result
+            )
         if act.name == "embedding":
             mark = marks_of(act.args[0])
             return None if mark is None else mark.unsqueeze(-1).expand(result.shape)
@@ -128,7 +157,9 @@ class Follow(TorchFunctionMode):
             for place in MOVES.get(act.name, (0,))
             if len(args) > place and isinstance(args[place], torch.Tensor)
         }
-        if act.name == "where":  # the condition comes first or second, in the function or the method
+        if (
+            act.name == "where"
+        ):  # the condition comes first or second, in the function or the method
             held = {place: tensor for place, tensor in held.items() if tensor.dtype != torch.bool}
         if all(self._own(tensor) is None for tensor in held.values()):
             return None
@@ -136,29 +167,47 @@ class Follow(TorchFunctionMode):
             mode = options.get("mode", args[2] if len(args) > 2 else "constant")
             widths = options.get("pad", args[1] if len(args) > 1 else None)
             return functional.pad(self._marks(args[0]), widths) if mode == "constant" else None
-        moved = [self._marks(held[place]) if place in held else given for place, given in enumerate(args)]
-        if func is functional.unfold:  # cuts windows out of numbers with a fraction only; doubles hold every mark
+        moved = [
+            self._marks(held[place]) if place in held else given for place, given in enumerate(args)
+        ]
+        if (
+            func is functional.unfold
+        ):  # cuts windows out of numbers with a fraction only; doubles hold every mark
             return func(moved[0].double(), *moved[1:], **options).to(moved[0].dtype)
-        if act.name == "view":  # marks spread over features need not lie in memory as the numbers do
+        if (
+            act.name == "view"
+        ):  # marks spread over features need not lie in memory as the numbers do
             return moved[0].reshape(*args[1:], **options)
         return func(*moved, **options)
 
     def _kept(self, given: Iterable[Any], result: torch.Tensor) -> torch.Tensor | None:
-        """The marks of arguments of the result's shape: spots go before learned tokens, the first before the others.
+        """The marks of arguments of the result's shape: spots go before learned tokens, the first
+        before the others.
 
-        Where none has that shape, marks are stretched along axes on which they are all the same, such as features.
+        Where none has that shape, marks are stretched along axes on which they are all the same,
+        such as features.
         """
-        marks = [mark for tensor in given if (mark := self._own(tensor)) is not None and mark.ndim == result.ndim > 1]
+        marks = [
+            mark
+            for tensor in given
+            if (mark := self._own(tensor)) is not None and mark.ndim == result.ndim > 1
+        ]
         fitting = [mark for mark in marks if mark.shape == result.shape]
         if not fitting:
-            return next((found for mark in marks if (found := _stretched(mark, result.shape)) is not None), None)
+            return next(
+                (found for mark in marks if (found := _stretched(mark, result.shape)) is not None),
+                None,
+            )
         found = fitting[0]
         for mark in fitting[1:]:
             found = found if mark is found else _first(found, mark)
         return found
 
     def _write(self, target: torch.Tensor, where: Any, source: Any) -> None:
-        mark, given = marks_of(target), marks_of(source) if isinstance(source, torch.Tensor) else None
+        mark, given = (
+            marks_of(target),
+            marks_of(source) if isinstance(source, torch.Tensor) else None,
+        )
         if mark is None and given is None:
             return
         written = self._marks(target).clone()
@@ -184,14 +233,18 @@ def marks_of(tensor: Any) -> torch.Tensor | None:
 
 
 def marked(tensor: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
-    """Another name for the tensor's numbers, with marks broadcast to its shape; the tensor itself stays as it was."""
+    """Another name for the tensor's numbers, with marks broadcast to its shape; the tensor itself
+    stays as it was.
+    """
     view = tensor.detach()
     setattr(view, MARK, marks.to(tensor.device, torch.int32).expand(tensor.shape))
     return view
 
 
 def positions_of(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | None:
-    """The marks ``[batch position]`` of a tensor with four axes, of which this one is the heads'; None if all are 0."""
+    """The marks ``[batch position]`` of a tensor with four axes, of which this one is the heads';
+    None if all are 0.
+    """
     mark = marks_of(tensor)
     if mark is None or not mark.numel():
         return None
@@ -239,7 +292,11 @@ def _convolved(act: Act, result: torch.Tensor) -> torch.Tensor | None:
         width = weight.shape[axis]
         step, apart = (_of_axis(given.get(name, 1), axis - 2) for name in ("stride", "dilation"))
         reach, padding = apart * (width - 1), given.get("padding", 0)
-        before = {"same": reach // 2, "valid": 0}[padding] if isinstance(padding, str) else _of_axis(padding, axis - 2)
+        before = (
+            {"same": reach // 2, "valid": 0}[padding]
+            if isinstance(padding, str)
+            else _of_axis(padding, axis - 2)
+        )
         middles = torch.arange(result.shape[axis], device=mark.device) * step - before + reach // 2
         mark = mark.index_select(axis, middles.clamp(0, mark.shape[axis] - 1))
     return mark.expand(result.shape)

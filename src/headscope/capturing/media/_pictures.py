@@ -1,4 +1,6 @@
-"""Tokens from marks: patches with their places, frames with their times, words, and learned tokens."""
+"""Tokens from marks: patches with their places, frames with their times, words, and learned
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ class Marked:
     @property
     def fields(self) -> dict[str, Any]:
         """Arguments of `Tokens`."""
-        return {"grids": self.grids, "places": self.places, "pictures": self.pictures, "times": self.times}
+        return {
+            "grids": self.grids,
+            "places": self.places,
+            "pictures": self.pictures,
+            "times": self.times,
+        }
 
 
 def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None) -> Tokens:
@@ -62,7 +69,10 @@ def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None)
         and (origins.column[marks - 1] == np.arange(len(marks)))[worded].all()
     ):
         labels = tuple(own or label for own, label in zip(found.labels, texts.labels, strict=True))
-        plain = tuple(special and own is None for own, special in zip(found.labels, texts.special, strict=True))
+        plain = tuple(
+            special and own is None
+            for own, special in zip(found.labels, texts.special, strict=True)
+        )
         return replace(texts, labels=labels, special=plain, **found.fields)
     names = _learned(marks, origins)
     pieces, labels, special = [], [], []
@@ -76,7 +86,9 @@ def tokens_from_marks(marks: np.ndarray, origins: Origins, texts: Tokens | None)
         pieces.append(piece)
         labels.append(label)
         special.append(mask)
-    return Tokens(pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **found.fields)
+    return Tokens(
+        pieces=tuple(pieces), labels=tuple(labels), special=tuple(special), **found.fields
+    )
 
 
 def _is_worded(marks: np.ndarray, origins: Origins) -> np.ndarray:
@@ -99,9 +111,13 @@ def _read(marks: np.ndarray, origins: Origins) -> Marked:
         items = np.where(seen, origins.item[marks - 1], -1)
         for number, item in enumerate(np.unique(items[items >= 0])):
             at = np.flatnonzero(items == item)
-            (heights, row), (widths, column) = (np.unique(side[at], return_inverse=True) for side in (rows, columns))
+            (heights, row), (widths, column) = (
+                np.unique(side[at], return_inverse=True) for side in (rows, columns)
+            )
             grids.append((len(heights), len(widths)))
-            for position, place in zip(at, zip(row.tolist(), column.tolist(), strict=True), strict=True):
+            for position, place in zip(
+                at, zip(row.tolist(), column.tolist(), strict=True), strict=True
+            ):
                 places[position], pictures[position] = place, number
         for position, (place, picture) in enumerate(zip(places, pictures, strict=True)):
             if place is not None:
@@ -117,7 +133,9 @@ def _read(marks: np.ndarray, origins: Origins) -> Marked:
 
 
 def _learned(marks: np.ndarray, origins: Origins) -> list[str]:
-    """A name for every position that is a parameter, such as ``[CLS]``; those of one parameter are counted."""
+    """A name for every position that is a parameter, such as ``[CLS]``; those of one parameter are
+    counted.
+    """
     names = []
     for mark in marks:
         full = origins.names[-mark - 1] if mark < 0 else ""

@@ -33,11 +33,12 @@ class Picture:
 
 
 def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, ...]:
-    """The pictures that a processor made, as what can be looked at; none where their pixels cannot be told.
+    """The pictures that a processor made, as what can be looked at; none where their pixels cannot
+    be told.
 
-    With the processor's own numbers: ``pixel = (value * image_std + image_mean) / rescale_factor``, each part where the
-    processor did it. Packed patches, channels that are no colours, and values that do not come back to 0 ... 255 (a
-    processor that does more than it says) give no picture.
+    With the processor's own numbers: ``pixel = (value * image_std + image_mean) / rescale_factor``,
+    each part where the processor did it. Packed patches, channels that are no colours, and values
+    that do not come back to 0 ... 255 (a processor that does more than it says) give no picture.
 
     Args:
         processor: of pictures, or of several kinds.
@@ -46,12 +47,23 @@ def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, .
     own = getattr(processor, "image_processor", processor)
     values = features.get("pixel_values")
     known = any(hasattr(own, name) for name in ("do_rescale", "do_normalize"))
-    if not known or not isinstance(values, torch.Tensor) or values.ndim < 4 or values.shape[-3] not in (1, 3):
+    if (
+        not known
+        or not isinstance(values, torch.Tensor)
+        or values.ndim < 4
+        or values.shape[-3] not in (1, 3)
+    ):
         return ()
     values = values.detach().cpu().double().numpy()
     values = values.reshape(-1, *values.shape[-3:])
-    masks = next((features[name] for name in MASKS if isinstance(features.get(name), torch.Tensor)), None)
-    real = [None] * len(values) if masks is None else list(masks.cpu().numpy().reshape(-1, *masks.shape[-2:]))
+    masks = next(
+        (features[name] for name in MASKS if isinstance(features.get(name), torch.Tensor)), None
+    )
+    real = (
+        [None] * len(values)
+        if masks is None
+        else list(masks.cpu().numpy().reshape(-1, *masks.shape[-2:]))
+    )
     if len(real) != len(values):
         return ()
     found = []
@@ -62,13 +74,16 @@ def pictures_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, .
         if mask is not None:
             if not mask.any():  # stands for no picture
                 continue
-            pixels = pixels[: mask.any(axis=1).nonzero()[0][-1] + 1, : mask.any(axis=0).nonzero()[0][-1] + 1]
+            pixels = pixels[
+                : mask.any(axis=1).nonzero()[0][-1] + 1, : mask.any(axis=0).nonzero()[0][-1] + 1
+            ]
         found.append(Picture(_shrunk(pixels), pixels.shape[:2]))
     return tuple(found)
 
 
 def lie_within(marks: np.ndarray, origins: Origins, pictures: tuple[Picture, ...]) -> bool:
-    """Whether each patch, drawn as an equal part of its picture, covers the pixel that its mark says it comes from.
+    """Whether each patch, drawn as an equal part of its picture, covers the pixel that its mark
+    says it comes from.
 
     Args:
         marks: of every position of one side of an example.
@@ -95,7 +110,9 @@ def _brought_back(processor: Any, values: np.ndarray) -> np.ndarray | None:
         return getattr(processor, name, None)
 
     if of("do_normalize"):
-        mean, std = (np.atleast_1d(np.asarray(of(name), float)) for name in ("image_mean", "image_std"))
+        mean, std = (
+            np.atleast_1d(np.asarray(of(name), float)) for name in ("image_mean", "image_std")
+        )
         if not {len(mean), len(std)} <= {1, values.shape[-1]}:
             return None
         values = values * std + mean
@@ -118,4 +135,6 @@ def _shrunk(pixels: np.ndarray) -> np.ndarray:
     from PIL import Image
 
     size = [max(1, round(side * LONGEST / longest)) for side in (width, height)]
-    return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(size, Image.Resampling.BOX))
+    return np.asarray(
+        Image.fromarray(np.ascontiguousarray(pixels)).resize(size, Image.Resampling.BOX)
+    )

@@ -17,7 +17,8 @@ def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]
     """One channel of samples from -1 to 1, and how many of them make a second.
 
     Args:
-        sound: floats ``[sample]``, or the path of a .wav file; several channels of a file are averaged.
+        sound: floats ``[sample]``, or the path of a .wav file; several channels of a file are
+            averaged.
         sampling_rate: of the samples; a file tells its own.
 
     Raises:
@@ -27,18 +28,23 @@ def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]
     if isinstance(sound, str | Path):
         samples, rate = _read(Path(sound))
         if sampling_rate not in (None, rate):
-            raise CaptureError(f"{sound} has {rate} samples a second, not {sampling_rate}; leave sampling_rate out")
+            raise CaptureError(
+                f"{sound} has {rate} samples a second, not {sampling_rate}; leave sampling_rate out"
+            )
         return samples, rate
     samples = np.asarray(sound)
     if samples.ndim != 1 or samples.dtype.kind != "f" or not samples.size:
         raise CaptureError(
-            f"A sound must be floats with one axis [sample], not {samples.dtype} {list(samples.shape)}; average its "
-            "channels, and divide whole numbers by their largest value"
+            f"A sound must be floats with one axis [sample], not {samples.dtype} "
+            f"{list(samples.shape)}; average its channels, and divide whole numbers by their "
+            "largest value"
         )
     if not np.isfinite(samples).all():
         raise CaptureError("The sound holds values that are not finite")
     if sampling_rate is None:
-        raise CaptureError("A sound without its sampling rate has no times; pass sampling_rate=, such as 16000")
+        raise CaptureError(
+            "A sound without its sampling rate has no times; pass sampling_rate=, such as 16000"
+        )
     return samples.astype(np.float32), sampling_rate
 
 
@@ -50,7 +56,8 @@ def times_of(
     Frames follow each other as densely as their middles do, from the beginning of the sound on.
 
     Args:
-        middles: the sample or column of features in the middle of each frame; -1 where there is no frame.
+        middles: the sample or column of features in the middle of each frame; -1 where there is no
+            frame.
         seconds: how far two of them are apart; without it there are no times.
     """
     at, numbers = np.unique(middles[middles >= 0], return_inverse=True)
@@ -60,7 +67,9 @@ def times_of(
     if seconds is None:
         return None, [None if frame < 0 else f"frame {frame}" for frame in frames]
     length = step * seconds
-    times = tuple(None if frame < 0 else (frame * length, (frame + 1) * length) for frame in frames.tolist())
+    times = tuple(
+        None if frame < 0 else (frame * length, (frame + 1) * length) for frame in frames.tolist()
+    )
     return times, [None if time is None else f"{time[0]:.2f} s" for time in times]
 
 
@@ -72,7 +81,9 @@ def _read(path: Path) -> tuple[np.ndarray, int]:
     except FileNotFoundError:
         raise FileError(f"The sound {path} is not there") from None
     except (OSError, EOFError, wave.Error) as error:
-        raise FileError(f"Cannot read the sound {path}: {error}; wanted is a .wav file of PCM samples") from None
+        raise FileError(
+            f"Cannot read the sound {path}: {error}; wanted is a .wav file of PCM samples"
+        ) from None
     if width not in SCALES:
         raise FileError(f"{path} has samples of {8 * width} bits; wanted are 8, 16 or 32")
     samples = np.frombuffer(frames, SCALES[width]).astype(np.float32)

@@ -27,12 +27,15 @@ ARGUMENTS = {
 
 
 class UnnamedPositions(CaptureError):
-    """A model works on positions of which it cannot be told what they stand for; they can still be numbered."""
+    """A model works on positions of which it cannot be told what they stand for; they can still be
+    numbered.
+    """
 
 
 @dataclass(frozen=True)
 class Origins:
-    """All spots of a model's input, numbered from 1 on: entry ``i`` of each array is of the spot numbered ``i + 1``.
+    """All spots of a model's input, numbered from 1 on: entry ``i`` of each array is of the spot
+    numbered ``i + 1``.
 
     Args:
         count: number of examples.
@@ -43,7 +46,8 @@ class Origins:
         row: of a pixel or patch; 0 in a text and in a sound.
         column: of a pixel, patch or sample, or the position of a word.
         names: of the model's parameters, which are numbered -1, -2 ...
-        seconds: how far two neighbouring samples, or columns of features, of a sound are apart; None if unknown.
+        seconds: how far two neighbouring samples, or columns of features, of a sound are apart;
+            None if unknown.
         whole: whether each spot of a picture is a patch, as in packed input, and not a pixel.
     """
 
@@ -72,7 +76,9 @@ class Origins:
         return np.where(marks > 0, self.example[marks - 1], -1)
 
 
-def origins_of(model: nn.Module, arguments: Mapping[str, torch.Tensor], seconds: float | None = None) -> Origins:
+def origins_of(
+    model: nn.Module, arguments: Mapping[str, torch.Tensor], seconds: float | None = None
+) -> Origins:
     """The spots of these arguments.
 
     Raises:
@@ -97,7 +103,9 @@ def origins_of(model: nn.Module, arguments: Mapping[str, torch.Tensor], seconds:
             items = [_line(tensor.shape[1])] * len(tensor)
         found = [
             np.column_stack([np.full((len(spots), 3), (KINDS.index(kind), example, item)), spots])
-            for item, (example, spots) in enumerate(zip(_examples(tensor, items, count, kind), items, strict=True))
+            for item, (example, spots) in enumerate(
+                zip(_examples(tensor, items, count, kind), items, strict=True)
+            )
         ]
         numbers = torch.arange(size + 1, size + 1 + sum(map(len, found)), dtype=torch.int32)
         marks[name] = _spread(numbers, tensor)
@@ -120,8 +128,11 @@ def has_more_than_text(arguments: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def followed(model: nn.Module, arguments: Mapping[str, Any], origins: Origins | None) -> Generator[tuple[dict, Any]]:
-    """The arguments with marks, which are followed while the block is open; nothing is done without origins.
+def followed(
+    model: nn.Module, arguments: Mapping[str, Any], origins: Origins | None
+) -> Generator[tuple[dict, Any]]:
+    """The arguments with marks, which are followed while the block is open; nothing is done without
+    origins.
 
     Beside the arguments comes a wrapper for functions in which nothing is to be followed.
     """
@@ -131,13 +142,18 @@ def followed(model: nn.Module, arguments: Mapping[str, Any], origins: Origins | 
     marks = origins.marks
     with Follow(model.parameters()) as follow:
         yield (
-            {name: marked(given, marks[name]) if name in marks else given for name, given in arguments.items()},
+            {
+                name: marked(given, marks[name]) if name in marks else given
+                for name, given in arguments.items()
+            },
             follow.unfollowed,
         )
 
 
 def _pictures(model: nn.Module, arguments: Mapping[str, torch.Tensor]) -> list[np.ndarray]:
-    """Row and column of every pixel, or of every patch where a processor packed these, for each picture."""
+    """Row and column of every pixel, or of every patch where a processor packed these, for each
+    picture.
+    """
     pixels = arguments.get("pixel_values")
     if pixels is None:
         return []
@@ -158,8 +174,8 @@ def _pictures(model: nn.Module, arguments: Mapping[str, torch.Tensor]) -> list[n
             for shape in arguments["spatial_shapes"].tolist()
         ]
     raise UnnamedPositions(
-        f"pixel_values of shape {list(pixels.shape)} cannot be told apart into pictures; wanted is [picture channel "
-        "row column], or patches with image_grid_thw or spatial_shapes"
+        f"pixel_values of shape {list(pixels.shape)} cannot be told apart into pictures; wanted "
+        "is [picture channel row column], or patches with image_grid_thw or spatial_shapes"
     )
 
 
@@ -167,7 +183,9 @@ def _sounds(arguments: Mapping[str, torch.Tensor]) -> list[np.ndarray]:
     for name, kind in ARGUMENTS.items():
         if kind == AUDIO and name in arguments:
             sound = arguments[name]
-            return [_grid(*sound.shape[1:]) if sound.ndim == 3 else _line(sound.shape[1])] * len(sound)
+            return [_grid(*sound.shape[1:]) if sound.ndim == 3 else _line(sound.shape[1])] * len(
+                sound
+            )
     return []
 
 
@@ -180,22 +198,26 @@ def _examples(tensor: torch.Tensor, items: list[np.ndarray], count: int, kind: s
         return [number // tensor.shape[1] for number in range(len(items))]
     what = {VISION: "pictures", AUDIO: "sounds"}.get(kind, "texts")
     raise CaptureError(
-        f"{len(items)} {what} were given for {count} texts, and it cannot be told which belong together; give as many "
-        "of the one as of the other, or capture one text at a time"
+        f"{len(items)} {what} were given for {count} texts, and it cannot be told which belong "
+        "together; give as many of the one as of the other, or capture one text at a time"
     )
 
 
 def _spread(numbers: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """The numbers of spots, broadcast over the axes of an argument that hold no spots: channels and features."""
+    """The numbers of spots, broadcast over the axes of an argument that hold no spots: channels and
+    features.
+    """
     shape = tensor.shape
     if tensor.ndim == 2 and tensor.is_floating_point() and len(numbers) == shape[0]:
         return numbers[:, None].expand(shape)  # packed patches [patch feature]
     if tensor.ndim <= 2:
         return numbers.reshape(shape)
     if tensor.ndim == 3:
-        return (numbers.reshape(shape) if len(numbers) == tensor.numel() else numbers.reshape(*shape[:2], 1)).expand(
-            shape
-        )
+        return (
+            numbers.reshape(shape)
+            if len(numbers) == tensor.numel()
+            else numbers.reshape(*shape[:2], 1)
+        ).expand(shape)
     return numbers.reshape(*shape[:-3], 1, *shape[-2:]).expand(shape)
 
 
@@ -208,6 +230,8 @@ def _line(length: int) -> np.ndarray:
 
 
 def _in_blocks(height: int, width: int, merged: int) -> np.ndarray:
-    """Row and column of patches that are packed block by block, those of a block standing together."""
+    """Row and column of patches that are packed block by block, those of a block standing
+    together.
+    """
     grid = _grid(height, width).reshape(height // merged, merged, width // merged, merged, 2)
     return grid.swapaxes(1, 2).reshape(-1, 2)

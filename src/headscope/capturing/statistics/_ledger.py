@@ -10,7 +10,9 @@ from headscope.capturing.statistics._tile import Measured, Tile
 from headscope.record import OFFSETS, Statistics
 
 COLUMNS = ("entropy", "largest", "first", "special", "same_token", "offsets", "segments")
-"""What there is of every row, in the order in which a ledger holds it; the last two take several columns."""
+"""What there is of every row, in the order in which a ledger holds it; the last two take several
+columns.
+"""
 SINGLE = len(COLUMNS) - 2
 
 
@@ -25,14 +27,18 @@ class Ledger:
         top: how many of the largest weights of each row to name.
     """
 
-    def __init__(self, marks: Marks, rows: torch.Tensor, *, heads: int, keys: int, top: int) -> None:
+    def __init__(
+        self, marks: Marks, rows: torch.Tensor, *, heads: int, keys: int, top: int
+    ) -> None:
         self._marks, self._rows, self._top = marks, rows, min(top, keys)
         texts = max(1, len(marks.segments))
         place = torch.zeros(0, device=rows.device)
         self._columns = place.new_zeros(SINGLE + len(OFFSETS) + texts, heads, len(rows))
         self._received = place.new_zeros(heads, keys)
         self._top_weights = place.new_zeros(heads, len(rows), self._top)
-        self._top_keys = torch.full((heads, len(rows), self._top), -1, dtype=torch.int32, device=rows.device)
+        self._top_keys = torch.full(
+            (heads, len(rows), self._top), -1, dtype=torch.int32, device=rows.device
+        )
         self._equal: tuple[tuple, torch.Tensor] | None = None
         self._offsets = torch.tensor(OFFSETS, device=rows.device)
 
@@ -53,8 +59,14 @@ class Ledger:
             found[4] = self._same(tile, part, marks.same)
             if marks.excludes_itself:
                 found[4].sub_(offsets[OFFSETS.index(0)]).clamp_(min=0)
-        for column, segment in zip(found[SINGLE + len(OFFSETS) :], marks.segments or (None,), strict=True):
-            column[:] = weights.sum(-1) if segment is None else _product(weights, segment[tile.start : stop])
+        for column, segment in zip(
+            found[SINGLE + len(OFFSETS) :], marks.segments or (None,), strict=True
+        ):
+            column[:] = (
+                weights.sum(-1)
+                if segment is None
+                else _product(weights, segment[tile.start : stop])
+            )
         if tile.share is not None:
             found[1:] = tile.scaled(found[1:])
         share = torch.ones_like(measured.entropy) if tile.share is None else tile.share
@@ -70,7 +82,10 @@ class Ledger:
             queries: number of all queries.
         """
         columns = self._columns.cpu().numpy()
-        offsets, segments = columns[SINGLE : SINGLE + len(OFFSETS)], columns[SINGLE + len(OFFSETS) :]
+        offsets, segments = (
+            columns[SINGLE : SINGLE + len(OFFSETS)],
+            columns[SINGLE + len(OFFSETS) :],
+        )
         single = dict(zip(COLUMNS, columns[:SINGLE], strict=False))
         if self._marks.same is None:
             single["same_token"] = None
@@ -92,8 +107,12 @@ class Ledger:
         found = tile.weights.gather(-1, keys.where(there, 0).expand(tile.weights.shape[0], -1, -1))
         return (found * there).permute(2, 0, 1)
 
-    def _same(self, tile: Tile, part: slice, ids: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-        """Mass on the keys with the vocabulary number of the query, ``[head row]``; the same keys for all heads."""
+    def _same(
+        self, tile: Tile, part: slice, ids: tuple[torch.Tensor, torch.Tensor]
+    ) -> torch.Tensor:
+        """Mass on the keys with the vocabulary number of the query, ``[head row]``; the same keys
+        for all heads.
+        """
         looking, keys = ids
         place = (part, tile.start, tile.weights.shape[-1])
         if self._equal is None or self._equal[0] != place:
@@ -106,7 +125,9 @@ class Ledger:
         largest = largest if tile.share is None else largest * tile.share.unsqueeze(-1)
         count = largest.shape[-1]
         self._top_weights[heads, part, :count] = largest.to(torch.float32)
-        self._top_keys[heads, part, :count] = (keys + tile.start).where(largest > 0, -1).to(torch.int32)
+        self._top_keys[heads, part, :count] = (
+            (keys + tile.start).where(largest > 0, -1).to(torch.int32)
+        )
 
 
 def _product(weights: torch.Tensor, marked: torch.Tensor) -> torch.Tensor:

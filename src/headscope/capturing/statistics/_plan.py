@@ -16,7 +16,8 @@ class StatisticsPlan:
 
     Args:
         special: ``[batch key]``, True for special tokens; None where there are none.
-        segments: ``[batch key]``, 0 for the first text and 1 for the second of a pair; None where there is one text.
+        segments: ``[batch key]``, 0 for the first text and 1 for the second of a pair; None where
+            there is one text.
         ids: ``[batch key]``, vocabulary numbers; None where the tokens have none.
         query_ids: ``[batch query]``, where the tokens that look are others (cross-attention).
         cross: whether the tokens that look are others, also where they have no numbers.
@@ -47,18 +48,26 @@ class StatisticsPlan:
         """Which of this many queries are covered, rising; None for all."""
         if self.rows is None or self.rows >= count:
             return None
-        return np.sort(np.random.default_rng([self.seed, count]).choice(count, self.rows, replace=False))
+        return np.sort(
+            np.random.default_rng([self.seed, count]).choice(count, self.rows, replace=False)
+        )
 
     def marks(self, example: int, queries: torch.Tensor, keys: torch.Tensor) -> Marks:
         """The marks of the real tokens of one example, whose positions are given."""
         itself = self.query_ids is None and not self.cross
         looking = self.ids if itself else self.query_ids
         special = None if self.special is None else _column(self.special[example, keys])
-        texts = [] if self.segments is None else [self.segments[example, keys] == number for number in (0, 1)]
+        texts = (
+            []
+            if self.segments is None
+            else [self.segments[example, keys] == number for number in (0, 1)]
+        )
         return Marks(
             special=special if special is not None and bool(special.any()) else None,
             segments=tuple(map(_column, texts)) if texts and bool(texts[1].any()) else (),
-            same=None if self.ids is None or looking is None else (looking[example, queries], self.ids[example, keys]),
+            same=None
+            if self.ids is None or looking is None
+            else (looking[example, queries], self.ids[example, keys]),
             excludes_itself=itself,
         )
 
@@ -69,9 +78,11 @@ class Marks:
 
     Args:
         special: ``[key]``, 1.0 for special tokens; None where there are none.
-        segments: for each text of a pair ``[key]``, 1.0 for its tokens; empty where there is one text.
+        segments: for each text of a pair ``[key]``, 1.0 for its tokens; empty where there is one
+            text.
         same: vocabulary numbers ``[query]`` and ``[key]``; None where there are none.
-        excludes_itself: whether queries and keys are the same tokens, so that each has itself among its equals.
+        excludes_itself: whether queries and keys are the same tokens, so that each has itself among
+            its equals.
     """
 
     special: torch.Tensor | None

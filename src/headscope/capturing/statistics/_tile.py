@@ -1,4 +1,6 @@
-"""The weights of a few rows of a few heads, from queries and keys or from the model's own weights."""
+"""The weights of a few rows of a few heads, from queries and keys or from the model's own
+weights.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ class Tile:
     Args:
         weights: ``[head row key]`` without what goes to the sink: to be multiplied by ``share``.
         start: position of the first key.
-        share: ``[head row]``, what the sinks leave of each row, and 0 for rows that may look at nothing; None where
-            it is 1.
+        share: ``[head row]``, what the sinks leave of each row, and 0 for rows that may look at
+            nothing; None where it is 1.
         spare: of the shape of the weights, to be written to.
     """
 
@@ -109,8 +111,12 @@ class FromScores:
         """Queries ``[head row feature]`` times the scale."""
         return self.query[heads, rows].to(self.scratch.dtype) * self.call.scale
 
-    def _scores(self, heads: slice, query: torch.Tensor, sight: RowSight, out: torch.Tensor) -> torch.Tensor:
-        """Scores ``[head row key]`` of scaled queries; heads that share their keys are one product with more rows."""
+    def _scores(
+        self, heads: slice, query: torch.Tensor, sight: RowSight, out: torch.Tensor
+    ) -> torch.Tensor:
+        """Scores ``[head row key]`` of scaled queries; heads that share their keys are one product
+        with more rows.
+        """
         soft_cap, shared = self.call.soft_cap, self.query.shape[0] // self.key.shape[0]
         key = self.key[heads.start // shared : heads.stop // shared, sight.start : sight.stop]
         both = query.reshape(len(key), -1, query.shape[-1]), key.transpose(1, 2)
@@ -123,7 +129,9 @@ class FromScores:
         return out
 
     def _share(self, heads: slice, log_sum: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
-        """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may look at nothing."""
+        """What the sinks leave of each row, ``exp(lse) / (exp(lse) + exp(sink))``: 0 where it may
+        look at nothing.
+        """
         if self.call.sinks is None:
             return _alive(heads, log_sum, sight)
         sinks = self.call.sinks.reshape(-1)[heads].to(log_sum.dtype)
@@ -147,7 +155,12 @@ class FromWeights:
         given = self.weights[heads, rows, sight.start : sight.stop]
         weights, spare = _memory(self.scratch, given.shape[:2], sight)
         weights.copy_(given)
-        return Tile(weights=weights, start=sight.start, share=_alive(heads, weights[..., 0], sight), spare=spare)
+        return Tile(
+            weights=weights,
+            start=sight.start,
+            share=_alive(heads, weights[..., 0], sight),
+            spare=spare,
+        )
 
     def measured(self, heads: slice, rows: Rows, sight: RowSight) -> tuple[Tile, Measured]:
         """The same, and what follows from the weights."""
@@ -156,14 +169,20 @@ class FromWeights:
         return tile, Measured(entropy=entropy, largest=tile.weights.amax(-1))
 
 
-def _memory(scratch: torch.Tensor, size: tuple[int, ...], sight: RowSight) -> tuple[torch.Tensor, torch.Tensor]:
+def _memory(
+    scratch: torch.Tensor, size: tuple[int, ...], sight: RowSight
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Two arrays ``[head row key]`` in the scratch memory, for so many heads and rows."""
     shape = (*size, sight.stop - sight.start)
     return scratch[0, : math.prod(shape)].view(shape), scratch[1, : math.prod(shape)].view(shape)
 
 
 def _alive(heads: slice, like: torch.Tensor, sight: RowSight) -> torch.Tensor | None:
-    return None if sight.alive is None else _of_heads(sight.alive, heads).to(like.dtype).expand_as(like)
+    return (
+        None
+        if sight.alive is None
+        else _of_heads(sight.alive, heads).to(like.dtype).expand_as(like)
+    )
 
 
 def _of_heads(tensor: torch.Tensor, heads: slice) -> torch.Tensor:

@@ -1,7 +1,8 @@
 """What queries and keys were before positions were applied to them.
 
-Turning keeps lengths: of the matrices and norms that ran in the attention module, the one whose output has the
-lengths of the queries made them. So it does not matter what the model calls its parts.
+Turning keeps lengths: of the matrices and norms that ran in the attention module, the one whose
+output has the lengths of the queries made them. So it does not matter what the model calls its
+parts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ ALIKE_WITHIN, ALIKE_WITHIN_HALF = 1e-4, 2e-2
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """Queries or keys before positions, ``[batch head token feature]``, and the module that made them."""
+    """Queries or keys before positions, ``[batch head token feature]``, and the module that made
+    them.
+    """
 
     vectors: torch.Tensor
     module: nn.Module
@@ -36,7 +39,8 @@ class Made:
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """What a module gave: ``[batch token ...]``, or ``[token ...]`` of pieces that are attended to one by one.
+    """What a module gave: ``[batch token ...]``, or ``[token ...]`` of pieces that are attended to
+    one by one.
 
     Args:
         module: which gave it.
@@ -87,7 +91,9 @@ class BeforeWatch:
         self._recent.clear()
 
     def describe(self, call: Call) -> None:
-        """Note how a call's queries and keys were made: by which norm, and what they were before positions."""
+        """Note how a call's queries and keys were made: by which norm, and what they were before
+        positions.
+        """
         module, start = self._pieces
         recent = list(reversed(self._recent))
         if call.query is None or call.key is None:
@@ -115,12 +121,16 @@ class BeforeWatch:
 
 
 def _made(after: torch.Tensor, recent: list[Output], call: Call, start: int) -> Made | None:
-    """What made ``[batch head token feature]``, by the lengths of the first tokens of the first text."""
+    """What made ``[batch head token feature]``, by the lengths of the first tokens of the first
+    text.
+    """
     lengths = _lengths(after)
     for output in recent:
         exact = {after.dtype, output.tensor.dtype} <= EXACT
         within = ALIKE_WITHIN if exact else ALIKE_WITHIN_HALF
-        if output.is_of_norm and not any(output.given == _storage(other.tensor) for other in recent):
+        if output.is_of_norm and not any(
+            output.given == _storage(other.tensor) for other in recent
+        ):
             continue  # a norm of what had been turned already
         for heads in _heads_of(output.piece(start, after.shape[2]), after, call):
             own = _lengths(heads)
@@ -138,7 +148,9 @@ def _lengths(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def _heads_of(output: torch.Tensor, after: torch.Tensor, call: Call) -> Iterator[torch.Tensor]:
-    """``[batch head token feature]``, in each way in which an output may hold the heads of ``after``."""
+    """``[batch head token feature]``, in each way in which an output may hold the heads of
+    ``after``.
+    """
     batch, heads, tokens, size = after.shape
     if output.shape == after.shape:
         yield output
@@ -152,10 +164,18 @@ def _heads_of(output: torch.Tensor, after: torch.Tensor, call: Call) -> Iterator
         yield flat.unflatten(2, (heads, size)).transpose(1, 2)
     elif call.cross and flat.shape[2] == 2 * shared * size:  # keys and values in one
         yield flat[..., : heads * size].unflatten(2, (heads, size)).transpose(1, 2)
-    elif flat.shape[2] == (every + 2 * shared) * size:  # queries, keys and values in one, one after the other
+    elif (
+        flat.shape[2] == (every + 2 * shared) * size
+    ):  # queries, keys and values in one, one after the other
         for begin in (0, every):
-            yield flat[..., begin * size : (begin + heads) * size].unflatten(2, (heads, size)).transpose(1, 2)
-        grouped = flat.unflatten(2, (shared, every // shared + 2, size))  # or for each group of heads
+            yield (
+                flat[..., begin * size : (begin + heads) * size]
+                .unflatten(2, (heads, size))
+                .transpose(1, 2)
+            )
+        grouped = flat.unflatten(
+            2, (shared, every // shared + 2, size)
+        )  # or for each group of heads
         yield grouped[..., :-2, :].flatten(2, 3).transpose(1, 2)[:, :heads]
         yield grouped[..., -2, :].transpose(1, 2)[:, :heads]
 
@@ -166,4 +186,8 @@ def _storage(tensor: torch.Tensor) -> int:
 
 def _has_weight(module: nn.Module) -> bool:
     weight = getattr(module, "weight", None)
-    return isinstance(weight, torch.Tensor) and weight.ndim in (1, 2) and not isinstance(module, nn.Embedding)
+    return (
+        isinstance(weight, torch.Tensor)
+        and weight.ndim in (1, 2)
+        and not isinstance(module, nn.Embedding)
+    )

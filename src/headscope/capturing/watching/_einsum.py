@@ -15,8 +15,8 @@ class Reading:
 
     Args:
         order: of its axes.
-        new: the place at which an axis of length 1 is put in afterwards: of heads that share one tensor; None for
-            nowhere.
+        new: the place at which an axis of length 1 is put in afterwards: of heads that share one
+            tensor; None for nowhere.
     """
 
     order: tuple[int, ...]
@@ -39,18 +39,19 @@ Readings = tuple[Reading, Reading, Reading]
 def attention_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | None:
     """How to read weights, values and context of ``weights, values -> context``.
 
-    The key axis is summed over; the query axis is of weights and context, the feature axis of values and context;
-    of the two axes that all three share the first of the weights is the batch. Values without a head axis are shared
-    by all heads. With one shared axis the tensors have three axes each.
+    The key axis is summed over; the query axis is of weights and context, the feature axis of
+    values and context; of the two axes that all three share the first of the weights is the batch.
+    Values without a head axis are shared by all heads. With one shared axis the tensors have three
+    axes each.
 
     Args:
         equation: such as ``"bnij,jbnd->ibnd"``, or with an ellipsis.
         sizes: how many axes weights and values have.
 
     Returns:
-        Readings that give ``[batch head query key]``, ``[batch head key feature]`` and ``[batch query head feature]``,
-        or ``[shared query key]``, ``[shared key feature]`` and ``[shared query feature]``; None where the equation is
-        of another form.
+        Readings that give ``[batch head query key]``, ``[batch head key feature]`` and ``[batch
+        query head feature]``, or ``[shared query key]``, ``[shared key feature]`` and ``[shared
+        query feature]``; None where the equation is of another form.
     """
     letters = _letters(equation, sizes)
     if letters is None:
@@ -70,16 +71,17 @@ def attention_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | N
 def product_axes(equation: str, sizes: Sequence[int] = (4, 4)) -> Readings | None:
     """How to read queries, keys and scores of ``queries, keys -> scores``.
 
-    The feature axis is summed over; of the two axes that all three share the first of the scores is the batch. Keys
-    without a head axis are shared by all heads. With one shared axis the tensors have three axes each.
+    The feature axis is summed over; of the two axes that all three share the first of the scores is
+    the batch. Keys without a head axis are shared by all heads. With one shared axis the tensors
+    have three axes each.
 
     Args:
         equation: such as ``"ibnd,jbnd->bnij"``, or with an ellipsis.
         sizes: how many axes queries and keys have.
 
     Returns:
-        Readings that give ``[batch head query feature]``, ``[batch head key feature]`` and ``[batch head query key]``,
-        or all without the head; None where the equation is of another form.
+        Readings that give ``[batch head query feature]``, ``[batch head key feature]`` and ``[batch
+        head query key]``, or all without the head; None where the equation is of another form.
     """
     letters = _letters(equation, sizes)
     if letters is None:
@@ -109,17 +111,23 @@ class _Letters:
     output: str
 
     def axes(self, ordered: str) -> tuple[tuple[str, ...], str, str, str] | None:
-        """The shared axes, the first operand's own, the one summed over, and the second's own; None for other forms.
+        """The shared axes, the first operand's own, the one summed over, and the second's own; None
+        for other forms.
 
-        An axis before the last of the first operand's own, which the second has not, is that of heads that share.
+        An axis before the last of the first operand's own, which the second has not, is that of
+        heads that share.
 
         Args:
             ordered: the operand by which shared axes are put in order.
         """
         first, second, output = self.first, self.second, self.output
-        shared = sorted((letter for letter in output if letter in first and letter in second), key=ordered.index)
+        shared = sorted(
+            (letter for letter in output if letter in first and letter in second), key=ordered.index
+        )
         summed = [letter for letter in first if letter in second and letter not in output]
-        of_first = sorted((axis for axis in output if axis in first and axis not in second), key=ordered.index)
+        of_first = sorted(
+            (axis for axis in output if axis in first and axis not in second), key=ordered.index
+        )
         of_second = [letter for letter in output if letter in second and letter not in first]
         if len(shared) == 1 and len(of_first) == 2:
             shared.append(of_first.pop(0))
@@ -129,17 +137,27 @@ class _Letters:
 
 
 def _letters(equation: str, sizes: Sequence[int]) -> _Letters | None:
-    """The letters of both operands and the result, an ellipsis written out; None where it cannot be."""
+    """The letters of both operands and the result, an ellipsis written out; None where it cannot
+    be.
+    """
     inputs, _, output = equation.replace(" ", "").partition("->")
     first, _, second = inputs.partition(",")
     if "..." in equation:
-        hidden = [size - len(side) + 3 for side, size in zip((first, second), sizes, strict=True) if "..." in side]
+        hidden = [
+            size - len(side) + 3
+            for side, size in zip((first, second), sizes, strict=True)
+            if "..." in side
+        ]
         if not hidden or len(set(hidden)) != 1 or hidden[0] < 0:
             return None
-        spare = "".join(letter for letter in string.ascii_letters if letter not in equation)[: hidden[0]]
+        spare = "".join(letter for letter in string.ascii_letters if letter not in equation)[
+            : hidden[0]
+        ]
         first, second, output = (side.replace("...", spare) for side in (first, second, output))
     sides = first, second, output
-    return _Letters(*sides) if all(len(set(side)) == len(side) for side in sides) and output else None
+    return (
+        _Letters(*sides) if all(len(set(side)) == len(side) for side in sides) and output else None
+    )
 
 
 def _reading(letters: str, wanted: tuple[str, ...]) -> Reading:

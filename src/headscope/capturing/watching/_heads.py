@@ -17,7 +17,8 @@ from headscope.errors import CaptureError
 
 
 def are_heads_of_one(calls: Sequence[Call]) -> bool:
-    """Whether calls may be heads of one layer: of one module, or of modules side by side in a list, and alike.
+    """Whether calls may be heads of one layer: of one module, or of modules side by side in a list,
+    and alike.
 
     Args:
         calls: in the order in which they were made.
@@ -35,16 +36,22 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
     """
     first = calls[0]
     module, name = first.module, first.name
-    if any(call.name != name for call in calls):  # heads in a list, which stands in the module that is meant
+    if any(
+        call.name != name for call in calls
+    ):  # heads in a list, which stands in the module that is meant
         name = _path(first).rpartition(".")[0]
         module = model.get_submodule(name)
     seen = all(call.query is not None and call.key is not None for call in calls)
-    keys = [call.key.repeat_interleave(_shared(call), dim=1) for call in calls if call.key is not None]
+    keys = [
+        call.key.repeat_interleave(_shared(call), dim=1) for call in calls if call.key is not None
+    ]
     whole = replace(
         first,
         module=module,
         name=names_of(model)[id(module)],
-        value=torch.cat([call.value.repeat_interleave(_shared(call), dim=1) for call in calls], dim=1),
+        value=torch.cat(
+            [call.value.repeat_interleave(_shared(call), dim=1) for call in calls], dim=1
+        ),
         context=torch.cat([call.context for call in calls], dim=2),
         query=_side_by_side([_scaled_as(first, call) for call in calls]) if seen else None,
         key=torch.cat(keys, dim=1) if seen else None,
@@ -76,7 +83,8 @@ class Made:
 
 
 def check_joined(calls: Sequence[Made]) -> None:
-    """Raise where calls of one pass may be parts of one layer, and nothing shows how they belong together.
+    """Raise where calls of one pass may be parts of one layer, and nothing shows how they belong
+    together.
 
     Args:
         calls: of one pass, in their order.
@@ -91,16 +99,19 @@ def check_joined(calls: Sequence[Made]) -> None:
     for (name, _), several in sizes.items():
         if len(several) > 1:
             raise CaptureError(
-                f"{name} computes attention in pieces of {len(several)} sizes that cannot be put together"
+                f"{name} computes attention in pieces of {len(several)} sizes that cannot be put "
+                "together"
             )
-    heads = Counter((block_of(call.name) or call.name, call.cross) for call in alone if call.size[1] == 1)
+    heads = Counter(
+        (block_of(call.name) or call.name, call.cross) for call in alone if call.size[1] == 1
+    )
     for (block, _), count in heads.items():
         if count > 1:
             name = block if isinstance(block, str) else ".".join(filter(None, map(str, block)))
             raise CaptureError(
-                f"{name or 'the model'} computes {count} attentions of one head each, and no matrix was seen that "
-                "takes them side by side: whether they are the heads of one layer or layers of one head cannot be "
-                "told, and they are refused"
+                f"{name or 'the model'} computes {count} attentions of one head each, and no "
+                "matrix was seen that takes them side by side: whether they are the heads of one "
+                "layer or layers of one head cannot be told, and they are refused"
             )
 
 
@@ -111,7 +122,10 @@ def _path(call: Call) -> str:
 
 def _form(call: Call) -> tuple:
     batch, _, queries, keys = call.size
-    shapes = [None if tensor is None else tensor.shape[-1] for tensor in (call.value, call.query, call.key)]
+    shapes = [
+        None if tensor is None else tensor.shape[-1]
+        for tensor in (call.value, call.query, call.key)
+    ]
     known = call.weights is None, call.soft_cap, call.causal, call.sinks is None, call.added is None
     return (batch, queries, keys, call.cross, call.route, *shapes, *known)
 
@@ -138,7 +152,9 @@ def _between(tensors: Sequence[tuple[Call, torch.Tensor | None]]) -> torch.Tenso
     seen = [tensor for _, tensor in tensors if tensor is not None]
     if not seen:
         return None
-    if len(seen) == len(tensors) and all(tensor is seen[0] or _is_same(tensor, seen[0]) for tensor in seen):
+    if len(seen) == len(tensors) and all(
+        tensor is seen[0] or _is_same(tensor, seen[0]) for tensor in seen
+    ):
         return seen[0]
     return torch.cat([_expanded(call, tensor, seen[0]) for call, tensor in tensors], dim=1)
 

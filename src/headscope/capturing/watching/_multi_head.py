@@ -14,8 +14,8 @@ forward: Any = functional.multi_head_attention_forward
 def seen_in_multi_head(args: tuple, options: dict, output: torch.Tensor) -> dict[str, Any]:
     """What one call of ``torch.nn.functional.multi_head_attention_forward`` computed.
 
-    It hands over projected results only; so it is run once more for its weights, and queries, keys and values are
-    projected again with the weights that it was given.
+    It hands over projected results only; so it is run once more for its weights, and queries, keys
+    and values are projected again with the weights that it was given.
 
     Args:
         args: of the call.
@@ -23,7 +23,8 @@ def seen_in_multi_head(args: tuple, options: dict, output: torch.Tensor) -> dict
         output: what it returned, ``[query batch feature]``, or ``[query feature]`` without a batch.
 
     Returns:
-        Arguments of a `Call`, and ``weight`` and ``shift``, matrix and bias of the output projection.
+        Arguments of a `Call`, and ``weight`` and ``shift``, matrix and bias of the output
+        projection.
     """
     given: dict[str, Any] = inspect.signature(forward).bind(*args, **options).arguments
     again = given | {"need_weights": True, "average_attn_weights": False}
@@ -32,7 +33,9 @@ def seen_in_multi_head(args: tuple, options: dict, output: torch.Tensor) -> dict
     weights = weights if batched else weights[None]
     sides = [given[name] if batched else given[name][:, None] for name in ("query", "key", "value")]
     query, key, value = (
-        functional.linear(side, matrix, bias).unflatten(-1, (given["num_heads"], -1)).permute(1, 2, 0, 3)
+        functional.linear(side, matrix, bias)
+        .unflatten(-1, (given["num_heads"], -1))
+        .permute(1, 2, 0, 3)
         for side, matrix, bias in zip(sides, *_projections(given), strict=True)
     )
     return {
@@ -60,7 +63,9 @@ def _projections(given: dict[str, Any]) -> tuple[list, list]:
 
 
 def _mask(given: dict[str, Any], weights: torch.Tensor) -> torch.Tensor | None:
-    """Both masks in one, to be added to the scores, ``[batch head query key]`` where axes may be 1."""
+    """Both masks in one, to be added to the scores, ``[batch head query key]`` where axes may
+    be 1.
+    """
     batch, heads, queries, keys = weights.shape
     whole, padding = given.get("attn_mask"), given.get("key_padding_mask")
     found = None

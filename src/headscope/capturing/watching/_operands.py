@@ -1,4 +1,6 @@
-"""Queries, keys and values as a session wants them, put in place of those that a function of torch was given."""
+"""Queries, keys and values as a session wants them, put in place of those that a function of torch
+was given.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from headscope.capturing.watching._trace import trace_of
 Split = Callable[[torch.Tensor], torch.Tensor | None]
 
 
-def with_operands(edit: Edit, act: tuple[Callable, tuple, dict], split: Split) -> tuple[tuple, dict]:
+def with_operands(
+    edit: Edit, act: tuple[Callable, tuple, dict], split: Split
+) -> tuple[tuple, dict]:
     """The arguments of a product with its queries, keys or values changed.
 
     Args:
@@ -35,7 +39,11 @@ def with_operands(edit: Edit, act: tuple[Callable, tuple, dict], split: Split) -
     if func in (torch.baddbmm, torch.Tensor.baddbmm):
         given = dict(zip(("input", "batch1", "batch2"), args, strict=False)) | options
         left, right = _factors(edit, (given["batch1"], given["batch2"]), split)
-        rest = {name: value for name, value in options.items() if name not in ("input", "batch1", "batch2")}
+        rest = {
+            name: value
+            for name, value in options.items()
+            if name not in ("input", "batch1", "batch2")
+        }
         return (given["input"], left, right), rest
     return (*_factors(edit, args[:2], split), *args[2:]), options
 
@@ -43,7 +51,9 @@ def with_operands(edit: Edit, act: tuple[Callable, tuple, dict], split: Split) -
 def _factors(edit: Edit, factors: tuple, split: Split) -> tuple:
     """Queries and turned keys, or weights and values, changed."""
     left, right = factors
-    if not all(isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 for tensor in factors) or _is_weights(right):
+    if not all(
+        isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 for tensor in factors
+    ) or _is_weights(right):
         return factors
     trace = trace_of(left)
     if trace is None:
@@ -53,7 +63,9 @@ def _factors(edit: Edit, factors: tuple, split: Split) -> tuple:
 
 
 def operands_of_multi_head(edit: Edit, seen: dict[str, Any]) -> dict[str, Any]:
-    """What `seen_in_multi_head` found with queries, keys and values changed, and what follows from them."""
+    """What `seen_in_multi_head` found with queries, keys and values changed, and what follows from
+    them.
+    """
     if not edit.of(*OPERANDS):
         return {}
     call = _shown(seen["query"], seen["key"], seen["value"])
@@ -93,7 +105,9 @@ def _einsum(edit: Edit, args: tuple, split: Split) -> tuple:
     return (equation, [left, right]) if held else (equation, left, right)
 
 
-def _permuted(edit: Edit, name: Any, read: tuple[torch.Tensor, Reading], split: Split) -> torch.Tensor:
+def _permuted(
+    edit: Edit, name: Any, read: tuple[torch.Tensor, Reading], split: Split
+) -> torch.Tensor:
     """An operand of an einsum changed, in the layout in which it was given."""
     tensor, reading = read
     laid_out = reading.read(tensor)
@@ -104,7 +118,9 @@ def _permuted(edit: Edit, name: Any, read: tuple[torch.Tensor, Reading], split: 
     return tensor if new is old else reading.written(new.reshape(laid_out.shape))
 
 
-def _of(edit: Edit, name: Any, tensor: torch.Tensor, split: Split, *, turned: bool = False) -> torch.Tensor:
+def _of(
+    edit: Edit, name: Any, tensor: torch.Tensor, split: Split, *, turned: bool = False
+) -> torch.Tensor:
     """The operand changed, in the layout in which it was given."""
     old = split(tensor)
     if old is None or not edit.of(name):

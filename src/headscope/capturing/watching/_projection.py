@@ -1,8 +1,8 @@
 """Finding the output projection of each attention call by watching the numbers, not the names.
 
-The first module with a weight matrix whose input holds the numbers of a call's context is its output projection. That
-input also proves in which order the call's tensors hold batch and heads, and shows which calls are the heads of one
-layer that were computed one by one.
+The first module with a weight matrix whose input holds the numbers of a call's context is its
+output projection. That input also proves in which order the call's tensors hold batch and heads,
+and shows which calls are the heads of one layer that were computed one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from headscope.capturing.watching._heads import are_heads_of_one, put_together
 from headscope.capturing.watching.trail import names_of
 
 REMEMBERED = 8
-"""How many calls may wait for their projection at once; more would be compared, and held in memory, in vain."""
+"""How many calls may wait for their projection at once; more would be compared, and held in memory,
+in vain.
+"""
 HEADS_REMEMBERED = 64
 """How many calls of one head each may wait: they may be heads of one layer."""
 
@@ -30,7 +32,8 @@ class ProjectionWatch:
 
     Args:
         model: whose modules they are.
-        done: is called with each call that was expected, once its projection was seen or is given up.
+        done: is called with each call that was expected, once its projection was seen or is given
+            up.
     """
 
     def __init__(self, model: nn.Module, done: Callable[[Call], None]) -> None:
@@ -81,7 +84,9 @@ class ProjectionWatch:
         self._done(call)
 
     def _heads_in(self, given: torch.Tensor) -> list[Call]:
-        """The latest calls, first to last, whose contexts side by side are what a module was given; none for others."""
+        """The latest calls, first to last, whose contexts side by side are what a module was given;
+        none for others.
+        """
         for count in range(2, len(self._waiting) + 1):
             heads = self._waiting[:count][::-1]
             if not are_heads_of_one(heads):
@@ -95,11 +100,17 @@ class ProjectionWatch:
 def is_affine(module: nn.Module) -> bool:
     """Whether a module multiplies with a matrix."""
     weight = getattr(module, "weight", None)
-    return isinstance(weight, torch.Tensor) and weight.ndim == 2 and not isinstance(module, nn.Embedding)
+    return (
+        isinstance(weight, torch.Tensor)
+        and weight.ndim == 2
+        and not isinstance(module, nn.Embedding)
+    )
 
 
 def _is_given(given: torch.Tensor, call: Call) -> bool:
-    """Whether the input is a call's context; batch and heads are exchanged in the call where that proves it."""
+    """Whether the input is a call's context; batch and heads are exchanged in the call where that
+    proves it.
+    """
     fits = _same_numbers(given, call.context)
     layout = call.layout
     if not layout.open:
@@ -133,7 +144,9 @@ def _exchange(call: Call) -> None:
 
 
 def _same_numbers(given: torch.Tensor, context: torch.Tensor) -> bool:
-    """Whether the input is the context ``[batch query head feature]`` with its heads side by side."""
+    """Whether the input is the context ``[batch query head feature]`` with its heads side by
+    side.
+    """
     if given.numel() != context.numel() or given.shape[-1] != context.shape[-2] * context.shape[-1]:
         return False
     flat = context.reshape(given.shape)

@@ -15,14 +15,22 @@ from headscope.capturing.hooks import hook_after
 from headscope.capturing.watching.trail import names_of
 from headscope.errors import CaptureError
 
-RETURNED = {"router_logits": "", "encoder_router_logits": "encoder", "decoder_router_logits": "decoder"}
+RETURNED = {
+    "router_logits": "",
+    "encoder_router_logits": "encoder",
+    "decoder_router_logits": "decoder",
+}
 
 
 class RouterWatch:
-    """Remembers what modules gave while the block is open, to tell whose output a model's router scores are."""
+    """Remembers what modules gave while the block is open, to tell whose output a model's router
+    scores are.
+    """
 
     def __init__(self, model: nn.Module) -> None:
-        if not {"output_router_logits", "kwargs"} & set(inspect.signature(model.forward).parameters):
+        if not {"output_router_logits", "kwargs"} & set(
+            inspect.signature(model.forward).parameters
+        ):
             raise _offers_none(model)
         self._model, self._names = model, names_of(model)
         self._given: dict[int, tuple[str, int, torch.Tensor]] = {}
@@ -62,14 +70,16 @@ class RouterWatch:
     def _note(self, module: nn.Module, _: tuple, __: dict, output: Any) -> None:
         for number, part in enumerate(output if isinstance(output, tuple) else (output,)):
             if isinstance(part, torch.Tensor) and part.ndim in (2, 3):
-                # the tensor is kept beside the name, so that no other can take its id; the innermost module is meant
+                # the tensor is kept beside the name, so that no other can take its id; the
+                # innermost module is meant
                 self._given.setdefault(id(part), (self._names[id(module)], number, part))
 
 
 class RouterSteps:
     """Keeps what routers gave in every pass over one text while the block is open.
 
-    In a generation a model cannot be asked for its router scores: their balance loss wants a mask of their own length.
+    In a generation a model cannot be asked for its router scores: their balance loss wants a mask
+    of their own length.
 
     Args:
         model: whose routers these are.
@@ -84,7 +94,10 @@ class RouterSteps:
     def __enter__(self) -> RouterSteps:
         names = names_of(self._model)
         modules = {names[id(module)]: module for module in self._model.modules()}
-        self._hooks = [hook_after(modules[name], self._noting(name, part)) for name, part in self._places.items()]
+        self._hooks = [
+            hook_after(modules[name], self._noting(name, part))
+            for name, part in self._places.items()
+        ]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,12 +106,16 @@ class RouterSteps:
 
     @property
     def scores(self) -> dict[str, np.ndarray]:
-        """Router scores ``[token expert]`` of all passes, one after the other, by the name of the router's module."""
+        """Router scores ``[token expert]`` of all passes, one after the other, by the name of the
+        router's module.
+        """
         return {name: np.concatenate(steps) for name, steps in self._steps.items() if steps}
 
     def _noting(self, name: str, part: int) -> Any:
         def note(_: nn.Module, __: tuple, ___: dict, output: Any) -> None:
-            self._steps[name].append(_scores(output[part] if isinstance(output, tuple) else output, 1)[0])
+            self._steps[name].append(
+                _scores(output[part] if isinstance(output, tuple) else output, 1)[0]
+            )
 
         return note
 
@@ -111,7 +128,9 @@ def routers_of(path: str, scores: Mapping[str, np.ndarray]) -> dict[int, np.ndar
         scores: by the name of the router's module.
     """
     blocks = {block_of(name): found for name, found in scores.items()}
-    return {block[1]: found for block, found in blocks.items() if block is not None and block[0] == path}
+    return {
+        block[1]: found for block, found in blocks.items() if block is not None and block[0] == path
+    }
 
 
 def _scores(tensor: torch.Tensor, batch: int) -> np.ndarray:
@@ -119,10 +138,14 @@ def _scores(tensor: torch.Tensor, batch: int) -> np.ndarray:
 
 
 def _offers_none(model: nn.Module) -> CaptureError:
-    return CaptureError(f"{type(model).__name__} offers no router scores; capture without routers=True (--routers)")
+    return CaptureError(
+        f"{type(model).__name__} offers no router scores; capture without routers=True (--routers)"
+    )
 
 
 def block_of(name: str) -> tuple[str, int] | None:
-    """Path of the list that a module's block stands in, and the number of the block: its first number."""
+    """Path of the list that a module's block stands in, and the number of the block: its first
+    number.
+    """
     match = re.match(r"(.*?)(?:^|\.)(\d+)(?:\.|$)", name)
     return None if match is None else (match[1], int(match[2]))

@@ -9,18 +9,42 @@ from typing import Any
 import torch
 
 ATTRIBUTE = "_headscope_trace"
-TIMES = {torch.mul, torch.Tensor.mul, torch.Tensor.__mul__, torch.Tensor.__rmul__, torch.Tensor.mul_}
+TIMES = {
+    torch.mul,
+    torch.Tensor.mul,
+    torch.Tensor.__mul__,
+    torch.Tensor.__rmul__,
+    torch.Tensor.mul_,
+}
 OVER = {torch.div, torch.Tensor.div, torch.Tensor.__truediv__, torch.Tensor.div_, torch.true_divide}
-SHIFTS = {"linear", "bilinear", "addmm", "embedding", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+SHIFTS = {
+    "linear",
+    "bilinear",
+    "addmm",
+    "embedding",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+}
 CONVOLUTIONS = {"conv1d", "conv2d", "conv3d"}
-NORMS = {"layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "local_response_norm", "normalize"}
+NORMS = {
+    "layer_norm",
+    "rms_norm",
+    "group_norm",
+    "batch_norm",
+    "instance_norm",
+    "local_response_norm",
+    "normalize",
+}
 ENDS = SHIFTS | CONVOLUTIONS | NORMS
 """Functions whose result is something new: what is known of their arguments ends there."""
 PRODUCTS_REMEMBERED = 4
 NEGLIGIBLE = {torch.float64: 1e-9, torch.float32: 1e-5}
 NEGLIGIBLE_HALF = 2e-2
 HIDES = -5000.0
-"""Scores below, that weigh nothing, are hidden ones of models that do not use the lowest number there is (-1e4)."""
+"""Scores below, that weigh nothing, are hidden ones of models that do not use the lowest number
+there is (-1e4).
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +55,8 @@ class Product:
         query: ``[batch head query feature]``.
         key: ``[batch kv_head key feature]``.
         scale: product of the numbers that the result was multiplied with.
-        turned: whether the result has the axes ``[... key query]`` by now; None where these are not its last ones.
+        turned: whether the result has the axes ``[... key query]`` by now; None where these are not
+            its last ones.
         exchanged: whether the factor that came first in the product are the keys.
     """
 
@@ -47,7 +72,9 @@ class Product:
         return replace(self, scale=self.scale * factor, turned=exchanged)
 
     def keys_on(self, axis: int) -> Product:
-        """With the roles of queries and keys such that the keys lie on an axis of the result, -1 or -2."""
+        """With the roles of queries and keys such that the keys lie on an axis of the result, -1 or
+        -2.
+        """
         if self.turned is None or (axis == -2) == self.turned:
             return self
         return replace(self, query=self.key, key=self.query, turned=False, exchanged=True)
@@ -60,7 +87,8 @@ class Trace:
     Args:
         products: that went into the scores, the first being the one that the others were added to.
         scores: what went into the softmax; None as long as there was none.
-        sizes: numbers of queries and keys of each product; empty where one was of a form that is not understood.
+        sizes: numbers of queries and keys of each product; empty where one was of a form that is
+            not understood.
         axis: the axis of the softmax, -1 or -2; other axes are not followed.
         turned: whether the weights were turned since the softmax.
     """
@@ -84,7 +112,8 @@ class Trace:
     def softmax(self, scores: torch.Tensor, axis: int) -> Trace:
         """What is known of the weights that a softmax along an axis makes of these scores.
 
-        The axis of the softmax is that of the keys, whichever of both factors came first in the product.
+        The axis of the softmax is that of the keys, whichever of both factors came first in the
+        product.
         """
         axis = axis - scores.ndim if axis >= 0 else axis
         if axis not in (-1, -2):
@@ -94,7 +123,9 @@ class Trace:
         return Trace(products, scores, sizes, axis)
 
     def fits(self, weights: torch.Tensor) -> bool:
-        """Whether weights ``[... query key]`` have the size of a product that they are taken to come from."""
+        """Whether weights ``[... query key]`` have the size of a product that they are taken to
+        come from.
+        """
         rows, columns = weights.shape[-2:]
         sizes = (*self.sizes, *(size[::-1] for size in self.sizes if self.turned))
         return not sizes or (rows, columns) in sizes
@@ -111,11 +142,14 @@ def remember(tensor: torch.Tensor, trace: Trace) -> None:
 
 
 def passed_on(func: Any, args: tuple, result: torch.Tensor) -> Trace | None:
-    """What is known of the result of a function: what was done to scores gives scores, weights stay weights.
+    """What is known of the result of a function: what was done to scores gives scores, weights stay
+    weights.
 
     Projections, convolutions and norms end it, but where they mix heads.
     """
-    flat = [part for given in args for part in (given if isinstance(given, list | tuple) else (given,))]
+    flat = [
+        part for given in args for part in (given if isinstance(given, list | tuple) else (given,))
+    ]
     traced = [tensor for tensor in flat if trace_of(tensor) is not None]
     if not traced:
         return None
@@ -125,23 +159,33 @@ def passed_on(func: Any, args: tuple, result: torch.Tensor) -> Trace | None:
     is_turned = _is_turned(first, result)
     if traces[0].is_weights:
         return replace(traces[0], turned=not traces[0].turned) if is_turned else traces[0]
-    products = tuple(product for trace in traces for product in trace.products)[:PRODUCTS_REMEMBERED]
+    products = tuple(product for trace in traces for product in trace.products)[
+        :PRODUCTS_REMEMBERED
+    ]
     factor = _factor(func, args)
     return Trace(
         tuple(product.done(factor, turned=is_turned) for product in products),
-        sizes=tuple(dict.fromkeys(size[::-1] if is_turned else size for trace in traces for size in trace.sizes)),
+        sizes=tuple(
+            dict.fromkeys(
+                size[::-1] if is_turned else size for trace in traces for size in trace.sizes
+            )
+        ),
     )
 
 
 def _ends(func: Any, args: tuple, result: torch.Tensor, trace: Trace) -> bool:
-    """Whether nothing is known of the result: it was projected, convolved or normalised, and not over heads alone."""
+    """Whether nothing is known of the result: it was projected, convolved or normalised, and not
+    over heads alone.
+    """
     name = getattr(func, "__name__", "")
     if name not in ENDS:
         return False
     given = args[0]
     if not isinstance(given, torch.Tensor) or trace_of(given) is not trace:
         return True
-    if trace.is_weights:  # heads mixed after the softmax are told of where they are multiplied with values
+    if (
+        trace.is_weights
+    ):  # heads mixed after the softmax are told of where they are multiplied with values
         return given.shape != result.shape
     if name == "linear" and given.ndim == 4:
         return given.shape != result.shape or tuple(given.shape[1:3]) not in trace.sizes
@@ -153,9 +197,15 @@ def _ends(func: Any, args: tuple, result: torch.Tensor, trace: Trace) -> bool:
 
 def _is_turned(given: torch.Tensor, result: torch.Tensor) -> bool:
     """Whether a function exchanged the last two axes, by how both lie in memory."""
-    if given.ndim != result.ndim or given.ndim < 2 or given.untyped_storage().data_ptr() != _storage(result):
+    if (
+        given.ndim != result.ndim
+        or given.ndim < 2
+        or given.untyped_storage().data_ptr() != _storage(result)
+    ):
         return False
-    before, after = ((*zip(tensor.shape, tensor.stride(), strict=True),)[-2:] for tensor in (given, result))
+    before, after = (
+        (*zip(tensor.shape, tensor.stride(), strict=True),)[-2:] for tensor in (given, result)
+    )
     return before != after and before == after[::-1]
 
 
@@ -177,10 +227,12 @@ def _factor(func: Any, args: tuple) -> float:
 
 
 def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[str, Any]:
-    """Queries, keys, scale, mask and bias from which the scores follow, as arguments of a `Call`; {} if they do not.
+    """Queries, keys, scale, mask and bias from which the scores follow, as arguments of a `Call`;
+    {} if they do not.
 
-    Whatever was done to the product beside multiplying it with a number (ALiBi, relative positions, a soft cap) is
-    left as bias: scores minus scaled product. So the scores are exact for every chain of operations.
+    Whatever was done to the product beside multiplying it with a number (ALiBi, relative positions,
+    a soft cap) is left as bias: scores minus scaled product. So the scores are exact for every
+    chain of operations.
 
     Args:
         trace: of the weights.
@@ -193,7 +245,11 @@ def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[st
     for product in trace.products:
         query, key = product.query, product.key
         heads, kv_heads = weights.shape[1], key.shape[1]
-        fits = query.shape[:3] == weights.shape[:3] and key.shape[2] == weights.shape[3] and not heads % kv_heads
+        fits = (
+            query.shape[:3] == weights.shape[:3]
+            and key.shape[2] == weights.shape[3]
+            and not heads % kv_heads
+        )
         if not fits or key.shape[0] != weights.shape[0]:
             continue
         found = _explained(product, scores, weights)
@@ -203,7 +259,9 @@ def queries_and_keys(trace: Trace, weights: torch.Tensor, split: Any) -> dict[st
 
 
 def visible_in(trace: Trace, weights: torch.Tensor, split: Any) -> torch.Tensor | None:
-    """True where a query may look, broadcast to the weights ``[batch head query key]``; None for everywhere."""
+    """True where a query may look, broadcast to the weights ``[batch head query key]``; None for
+    everywhere.
+    """
     scores = None if trace.scores is None else split(trace.scores)
     if scores is None or scores.shape != weights.shape:
         return None
@@ -224,7 +282,9 @@ def _explained(product: Product, scores: torch.Tensor, weights: torch.Tensor) ->
     largest = scores.where(visible, torch.zeros_like(scores)).abs().max().item()
     if not math.isfinite(largest):
         return {}
-    negligible = left.abs().max().item() <= NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF) * max(1.0, largest)
+    negligible = left.abs().max().item() <= NEGLIGIBLE.get(scores.dtype, NEGLIGIBLE_HALF) * max(
+        1.0, largest
+    )
     return {
         "query": query,
         "key": key,

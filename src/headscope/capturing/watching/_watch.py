@@ -16,15 +16,16 @@ from headscope.capturing.watching.trail import Trail
 
 
 class Watch:
-    """Hands on the attention calls of a model while the block is open, each as soon as its projection was seen.
+    """Hands on the attention calls of a model while the block is open, each as soon as its
+    projection was seen.
 
     Args:
         model: a transformers model, on any device, in any implementation, or any other torch model.
         batch: number of texts it will be given.
-        take: is called with each `Call`, numbered in the order in which they were made; a call that nothing
-            takes further comes some calls later, at the latest when the block is left.
-        join: is called with each call before its projection is looked for, and returns what to look for instead: a
-            call joined of several, or None while more of these are to come.
+        take: is called with each `Call`, numbered in the order in which they were made; a call that
+            nothing takes further comes some calls later, at the latest when the block is left.
+        join: is called with each call before its projection is looked for, and returns what to look
+            for instead: a call joined of several, or None while more of these are to come.
     """
 
     def __init__(
@@ -39,12 +40,20 @@ class Watch:
         self._trail, self._projections = Trail(model), ProjectionWatch(model, self._done)
         self._before = BeforeWatch(model, self._trail)
         self._operators = OperatorWatch(self._trail, self._note, batch)
-        self._interface = InterfaceWatch(self._trail, self._note, inside=self._operators.looking_away)
+        self._interface = InterfaceWatch(
+            self._trail, self._note, inside=self._operators.looking_away
+        )
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
         with ExitStack() as undo:
-            for part in (self._trail, self._before, self._projections, self._interface, self._operators):
+            for part in (
+                self._trail,
+                self._before,
+                self._projections,
+                self._interface,
+                self._operators,
+            ):
                 undo.enter_context(part)
             self._exit = undo.pop_all()
         return self
@@ -60,7 +69,9 @@ class Watch:
         return list(self._operators.unread)
 
     def settle(self) -> None:
-        """A pass is over: hand on the calls that nothing took further, before another pass changes their tensors."""
+        """A pass is over: hand on the calls that nothing took further, before another pass changes
+        their tensors.
+        """
         self._projections.give_up()
 
     def _note(self, call: Call) -> None:

@@ -1,8 +1,8 @@
 """Watching a model through transformers' attention interface.
 
-Every attention module asks ``AttentionInterface.get_interface`` for the function that computes attention. For the
-length of a ``with`` block what it gets back is wrapped, in this thread and for this model only. The model keeps its
-configuration and its own implementation: sdpa stays sdpa.
+Every attention module asks ``AttentionInterface.get_interface`` for the function that computes
+attention. For the length of a ``with`` block what it gets back is wrapped, in this thread and for
+this model only. The model keeps its configuration and its own implementation: sdpa stays sdpa.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from headscope.capturing.watching.trail import Trail
 from headscope.errors import CaptureError
 
 ADDING = ("eager", "flex_attention")
-"""Implementations that add a mask to the scores, whatever it holds, and hide nothing without one."""
+"""Implementations that add a mask to the scores, whatever it holds, and hide nothing without
+one.
+"""
 
 _watching: ContextVar[InterfaceWatch | None] = ContextVar("headscope_interface_watch", default=None)
 _lock = threading.Lock()
@@ -32,20 +34,25 @@ _original: Callable | None = None
 
 
 class InterfaceWatch:
-    """Tells of every attention call that a model makes through the interface while the block is open.
+    """Tells of every attention call that a model makes through the interface while the block is
+    open.
 
     Args:
         trail: knows the model's modules.
-        tell: is called with each `Call`; None where nobody wants to know, and attention is only to be changed.
+        tell: is called with each `Call`; None where nobody wants to know, and attention is only to
+            be changed.
         inside: a block to be opened around the model's own attention function.
 
     Raises:
-        CaptureError: on entering, where transformers is too old to be watched; in a call, where the mask has a form
-            that cannot be read.
+        CaptureError: on entering, where transformers is too old to be watched; in a call, where the
+            mask has a form that cannot be read.
     """
 
     def __init__(
-        self, trail: Trail, tell: Callable[[Call], None] | None, inside: Callable[[], Any] = nullcontext
+        self,
+        trail: Trail,
+        tell: Callable[[Call], None] | None,
+        inside: Callable[[], Any] = nullcontext,
     ) -> None:
         self._trail, self._tell, self._inside = trail, tell, inside
         self._outer: InterfaceWatch | None = None
@@ -65,11 +72,19 @@ class InterfaceWatch:
         self._exit.close()
 
     def wrap(self, function: Callable, implementation: str | None) -> Callable:
-        """The model's attention function, looked at, and changed only where a session is to change it."""
+        """The model's attention function, looked at, and changed only where a session is to change
+        it.
+        """
         others = function if self._outer is None else self._outer.wrap(function, implementation)
 
         def watched(  # noqa: PLR0917 - the signature of the interface
-            module: nn.Module, query: Any, key: Any, value: Any, attention_mask: Any = None, *args: Any, **options: Any
+            module: nn.Module,
+            query: Any,
+            key: Any,
+            value: Any,
+            attention_mask: Any = None,
+            *args: Any,
+            **options: Any,
         ) -> tuple:
             if module not in self._trail:
                 with self._inside():
@@ -97,7 +112,13 @@ class InterfaceWatch:
         *operands, mask = tensors
         module, (query, _, _) = edit.module, operands
         call = self._call(module, tensors, options, (query.transpose(1, 2),), adds=adds)
-        return (*(edit.operand(name, given, call) for name, given in zip(OPERANDS, operands, strict=True)), mask)
+        return (
+            *(
+                edit.operand(name, given, call)
+                for name, given in zip(OPERANDS, operands, strict=True)
+            ),
+            mask,
+        )
 
     def _dense(self, mask: Any, device: torch.device, name: str) -> torch.Tensor:
         """A block mask as a tensor, made once for all layers that share it."""
@@ -106,7 +127,9 @@ class InterfaceWatch:
             self._block_masks[id(mask)] = mask, dense_mask(mask.as_tuple(), device, name)
         return self._block_masks[id(mask)][1]
 
-    def _call(self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, adds: bool) -> Call:
+    def _call(
+        self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, adds: bool
+    ) -> Call:
         query, key, value, mask = tensors
         name = self._trail.name_of(module)
         if is_block_mask(mask):
@@ -115,8 +138,8 @@ class InterfaceWatch:
             mask = mask.to(query.dtype)  # True is one more, and hides nothing
         if mask is not None and not (isinstance(mask, torch.Tensor) and mask.ndim == 4):
             raise CaptureError(
-                f"{name} was handed a mask that is no tensor [batch head query key], as fused implementations are; "
-                "call model.set_attn_implementation('sdpa') before capturing"
+                f"{name} was handed a mask that is no tensor [batch head query key], as fused "
+                "implementations are; call model.set_attn_implementation('sdpa') before capturing"
             )
         scale = options.get("scaling")
         causal = options.get("is_causal")
@@ -157,8 +180,8 @@ def _install() -> None:
         import transformers
 
         raise CaptureError(
-            f"transformers {transformers.__version__} cannot be watched: it has no AttentionInterface.get_interface; "
-            "headscope needs transformers 5.1 or later"
+            f"transformers {transformers.__version__} cannot be watched: it has no "
+            "AttentionInterface.get_interface; headscope needs transformers 5.1 or later"
         )
     global _open, _original  # noqa: PLW0603 - counts the open watches of all threads
     with _lock:

@@ -1,8 +1,9 @@
 """Watching a model through torch's own operators, for models that compute attention themselves.
 
-A product of two activations is remembered on its result, passed on by whatever is done to it, becomes weights in a
-softmax, and a call when these are multiplied with the values. ``scaled_dot_product_attention`` gives its operands
-away. It does not matter what the model's parts are called, nor which library they come from.
+A product of two activations is remembered on its result, passed on by whatever is done to it,
+becomes weights in a softmax, and a call when these are multiplied with the values.
+``scaled_dot_product_attention`` gives its operands away. It does not matter what the model's parts
+are called, nor which library they come from.
 """
 
 from __future__ import annotations
@@ -47,22 +48,27 @@ PRODUCTS: set[Any] = {
 }
 SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
-HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {functional.scaled_dot_product_attention, torch.einsum}
+HOLD_OPERANDS: set[Any] = (
+    PRODUCTS | SUMS_OF_PRODUCTS | {functional.scaled_dot_product_attention, torch.einsum}
+)
 
 _changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
 """The innermost watch that tells nobody: it is there to change attention."""
 
 
 class OperatorWatch(TorchFunctionMode):
-    """Tells of every attention that a model computes with torch's operators while the block is open.
+    """Tells of every attention that a model computes with torch's operators while the block is
+    open.
 
     Args:
         trail: knows the model's modules, and which of them is running.
-        tell: is called with each `Call`; None where nobody wants to know, and attention is only to be changed.
+        tell: is called with each `Call`; None where nobody wants to know, and attention is only to
+            be changed.
         batch: number of texts, which some models fold into the heads.
 
-    ``made`` counts the products of activations of each module, by its id; ``unread`` names those that multiply a
-    softmax with values in a form that is not known; while it is ``idle`` nothing is seen.
+    ``made`` counts the products of activations of each module, by its id; ``unread`` names those
+    that multiply a softmax with values in a form that is not known; while it is ``idle`` nothing is
+    seen.
     """
 
     def __init__(self, trail: Trail, tell: Callable[[Call], None] | None, batch: int) -> None:
@@ -99,7 +105,11 @@ class OperatorWatch(TorchFunctionMode):
             self._away -= 1
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
         options = kwargs or {}
@@ -120,7 +130,9 @@ class OperatorWatch(TorchFunctionMode):
         return result
 
     def _run(self, func: Callable, args: tuple, options: dict) -> Any:
-        """The function's own result; a watch further out that would change it too does not see it."""
+        """The function's own result; a watch further out that would change it too does not see
+        it.
+        """
         if self._outer is None or not (self._away or self._trail.innermost() is not None):
             return func(*args, **options)
         with self._outer.looking_away():
@@ -129,7 +141,9 @@ class OperatorWatch(TorchFunctionMode):
     def _edit(self) -> Edit | None:
         return None if self._away else edit_of(self._trail.innermost(), "operators")
 
-    def _look(self, func: Callable, args: tuple, options: dict, result: torch.Tensor) -> torch.Tensor:
+    def _look(
+        self, func: Callable, args: tuple, options: dict, result: torch.Tensor
+    ) -> torch.Tensor:
         if func is functional.scaled_dot_product_attention:
             return self._fused(args, options, result)
         if func in PRODUCTS:
@@ -159,7 +173,9 @@ class OperatorWatch(TorchFunctionMode):
         trace, other = trace_of(left), trace_of(right)
         if trace is not None and trace.is_weights:
             return self._weighted(trace, (left, right, result))
-        if other is not None and other.is_weights and other.key_axis == -2:  # (weights @ values) turned
+        if (
+            other is not None and other.is_weights and other.key_axis == -2
+        ):  # (weights @ values) turned
             turned = [tensor.transpose(-1, -2) for tensor in (right, left, result)]
             new = self._weighted(other, (turned[0], turned[1], turned[2]), exchanged=True)
             return result if new is turned[2] else alike(new.transpose(-1, -2), result)
@@ -171,9 +187,15 @@ class OperatorWatch(TorchFunctionMode):
         return result
 
     def _weighted(
-        self, trace: Trace, tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], *, exchanged: bool = False
+        self,
+        trace: Trace,
+        tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+        *,
+        exchanged: bool = False,
     ) -> torch.Tensor:
-        """Tell of weights times values, given with what they make, the axes of queries, keys and features last."""
+        """Tell of weights times values, given with what they make, the axes of queries, keys and
+        features last.
+        """
         weights, value, context = map(self._split, tensors)
         if weights is None or value is None or context is None:
             return self._unread(tensors[2])
@@ -183,16 +205,26 @@ class OperatorWatch(TorchFunctionMode):
         def scores_as_weights(scores: torch.Tensor) -> torch.Tensor | None:
             return self._split(scores.transpose(-1, -2) if trace.axis == -2 else scores)
 
-        is_over_queries = not exchanged and trace.key_axis == -2  # what each key gives, as in slot attention
-        known = {"odd": _odd(trace, weights)} if is_over_queries else self._known(trace, weights, scores_as_weights)
+        is_over_queries = (
+            not exchanged and trace.key_axis == -2
+        )  # what each key gives, as in slot attention
+        known = (
+            {"odd": _odd(trace, weights)}
+            if is_over_queries
+            else self._known(trace, weights, scores_as_weights)
+        )
         context = context.transpose(1, 2)
-        changed = self._report(weights=weights, value=value, context=context, layout=layout, **known)
+        changed = self._report(
+            weights=weights, value=value, context=context, layout=layout, **known
+        )
         if changed is None:
             return tensors[2]
         return alike(changed.context.transpose(1, 2).reshape(tensors[2].shape), tensors[2])
 
     def _unread(self, context: torch.Tensor) -> torch.Tensor:
-        """Note that the running module multiplied weights with values in a form that is not known."""
+        """Note that the running module multiplied weights with values in a form that is not
+        known.
+        """
         module = self._trail.innermost()
         if module is not None:
             self.unread[self._trail.name_of(module)] = None
@@ -204,7 +236,10 @@ class OperatorWatch(TorchFunctionMode):
         with self.looking_away():
             if self._tell is not None:
                 known = queries_and_keys(trace, weights, split)
-            if known.get("mask") is None and edit_of(self._trail.innermost(), "operators") is not None:
+            if (
+                known.get("mask") is None
+                and edit_of(self._trail.innermost(), "operators") is not None
+            ):
                 known["mask"] = visible_in(trace, weights, split)
         return known | {"products": len(trace.products), "odd": _odd(trace, weights)}
 
@@ -220,7 +255,11 @@ class OperatorWatch(TorchFunctionMode):
 
     def _einsum(self, args: tuple, result: torch.Tensor) -> torch.Tensor:
         equation, *operands = args
-        operands = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+        operands = (
+            operands[0]
+            if len(operands) == 1 and isinstance(operands[0], list | tuple)
+            else operands
+        )
         if len(operands) != 2 or not isinstance(equation, str):
             return result
         traces = [trace_of(tensor) for tensor in operands]
@@ -229,7 +268,9 @@ class OperatorWatch(TorchFunctionMode):
             (traces[1], operands[::-1], exchanged(equation)),
         ):
             if trace is not None and trace.is_weights:
-                return self._weighted_einsum(trace, form, (*factors, result), exchanged=form is not equation)
+                return self._weighted_einsum(
+                    trace, form, (*factors, result), exchanged=form is not equation
+                )
         if all(map(_is_activation, operands)):
             remember(result, self._scores_of_einsum(equation, operands))
         return result
@@ -243,10 +284,15 @@ class OperatorWatch(TorchFunctionMode):
         if query is None or key is None:
             return Trace()
         order = axes[2].order
-        if set(order[-2:]) != {len(order) - 1, len(order) - 2}:  # neither queries nor keys need be on the last axes
+        if set(order[-2:]) != {
+            len(order) - 1,
+            len(order) - 2,
+        }:  # neither queries nor keys need be on the last axes
             return Trace((Product(query, key, turned=None),))
         is_turned, size = order[-2] > order[-1], (query.shape[2], key.shape[2])
-        return Trace((Product(query, key, turned=is_turned),), sizes=(size[::-1] if is_turned else size,))
+        return Trace(
+            (Product(query, key, turned=is_turned),), sizes=(size[::-1] if is_turned else size,)
+        )
 
     def _weighted_einsum(
         self, trace: Trace, equation: str, tensors: tuple[torch.Tensor, ...], *, exchanged: bool
@@ -266,10 +312,16 @@ class OperatorWatch(TorchFunctionMode):
         layout = layout_of(laid_out[0], self.batch)
         layout.exchanged = exchanged or any(product.exchanged for product in trace.products)
         known = self._known(trace, weights, lambda scores: self._split(of_weights.read(scores)))
-        changed = self._report(weights=weights, value=value, context=context, layout=layout, **known)
+        changed = self._report(
+            weights=weights, value=value, context=context, layout=layout, **known
+        )
         if changed is None:
             return tensors[2]
-        new = changed.context.transpose(1, 2).reshape(laid_out[2].shape) if is_folded else changed.context
+        new = (
+            changed.context.transpose(1, 2).reshape(laid_out[2].shape)
+            if is_folded
+            else changed.context
+        )
         return alike(of_context.written(new), tensors[2])
 
     def _fused(self, args: tuple, options: dict, result: torch.Tensor) -> torch.Tensor:
@@ -284,8 +336,9 @@ class OperatorWatch(TorchFunctionMode):
             if module is None or self._tell is None:
                 return result
             raise CaptureError(
-                f"{self._trail.name_of(module)} computes attention on {list(tensors[0].shape)}, where [batch head "
-                "query feature] is wanted; attention within windows or blocks of its own cannot be captured yet"
+                f"{self._trail.name_of(module)} computes attention on {list(tensors[0].shape)}, "
+                "where [batch head query feature] is wanted; attention within windows or blocks "
+                "of its own cannot be captured yet"
             )
         changed = self._report(
             query=query,
@@ -317,7 +370,11 @@ class OperatorWatch(TorchFunctionMode):
             seen = seen_in_flex(args, self._trail.name_of(module))
         layout = layout_of(result[0], self.batch)
         changed = self._report(**seen, context=result[0].transpose(1, 2), layout=layout)
-        return result if changed is None else (alike(changed.context.transpose(1, 2), result[0]), *result[1:])
+        return (
+            result
+            if changed is None
+            else (alike(changed.context.transpose(1, 2), result[0]), *result[1:])
+        )
 
     def _multi_head(self, args: tuple, options: dict, result: tuple) -> tuple:
         edit = self._edit()
@@ -333,7 +390,9 @@ class OperatorWatch(TorchFunctionMode):
             return functional.linear(call.context.flatten(2).to(weight.dtype), weight, shift)
 
         name = "" if projection is None else self._trail.name_of(projection)
-        changed = self._report(projection=projection, projection_name=name, projected=projected, **seen)
+        changed = self._report(
+            projection=projection, projection_name=name, projected=projected, **seen
+        )
         if changed is None or changed.output is None:
             return result
         output = changed.output.transpose(0, 1).reshape(result[0].shape)
@@ -344,7 +403,11 @@ class OperatorWatch(TorchFunctionMode):
         return split(tensor, self.batch)
 
     def _report(
-        self, *, cross: bool = False, projected: Callable[[Call], torch.Tensor] | None = None, **seen: Any
+        self,
+        *,
+        cross: bool = False,
+        projected: Callable[[Call], torch.Tensor] | None = None,
+        **seen: Any,
     ) -> Call | None:
         """Tell of a call; returned is how a session changed it, or None where none did."""
         module = self._trail.innermost()
@@ -370,10 +433,15 @@ def _odd(trace: Trace, weights: torch.Tensor) -> str:
         return ""
     sizes = " or ".join(f"{queries} x {keys}" for queries, keys in trace.sizes)
     return (
-        f"multiplies a softmax of {weights.shape[-2]} x {weights.shape[-1]} with other states, but the product that "
-        f"its scores come from is {sizes}; attention in pieces, or linear attention, cannot be captured"
+        f"multiplies a softmax of {weights.shape[-2]} x {weights.shape[-1]} with other states, "
+        f"but the product that its scores come from is {sizes}; attention in pieces, or linear "
+        "attention, cannot be captured"
     )
 
 
 def _is_activation(tensor: Any) -> bool:
-    return isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 and not isinstance(tensor, torch.nn.Parameter)
+    return (
+        isinstance(tensor, torch.Tensor)
+        and tensor.ndim >= 3
+        and not isinstance(tensor, torch.nn.Parameter)
+    )

@@ -18,7 +18,9 @@ ATTENTION_NAME = re.compile(r"attention|attn", re.IGNORECASE)
 
 
 class Trail:
-    """Follows the calls of a model's modules, by the thread that opened the block, while it is open."""
+    """Follows the calls of a model's modules, by the thread that opened the block, while it is
+    open.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -48,12 +50,20 @@ class Trail:
 
     def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
         """The module of the model that this matrix is the weight of."""
-        return next((module for module in self._model.modules() if getattr(module, "weight", None) is weight), None)
+        return next(
+            (
+                module
+                for module in self._model.modules()
+                if getattr(module, "weight", None) is weight
+            ),
+            None,
+        )
 
     def is_cross(self, module: nn.Module, queries: int, keys: int) -> bool:
         """Whether the module attends to another sequence: it was handed one, or its name says so.
 
-        Not where the tokens of both are queries and keys alike: that is joint attention (Stable Diffusion 3).
+        Not where the tokens of both are queries and keys alike: that is joint attention (Stable
+        Diffusion 3).
         """
         own, second = self._lengths.get(id(module), (0, 0))
         if own and second and queries == keys == own + second:
@@ -66,9 +76,14 @@ class Trail:
         return any(ATTENTION_NAME.search(type(module).__name__) for module in self._running)
 
     def innermost(self) -> nn.Module | None:
-        """The innermost module running that has parameters or parts: not a bare softmax or dropout."""
+        """The innermost module running that has parameters or parts: not a bare softmax or
+        dropout.
+        """
         for module in reversed(self._running):
-            if next(module.children(), None) is not None or next(module.parameters(recurse=False), None) is not None:
+            if (
+                next(module.children(), None) is not None
+                or next(module.parameters(recurse=False), None) is not None
+            ):
                 return module
         return None
 
@@ -85,16 +100,27 @@ class Trail:
 def names_of(model: nn.Module) -> dict[int, str]:
     """First name of each module by its id, as if nothing had been compiled."""
     named = reversed(list(model.named_modules(remove_duplicate=False)))
-    return {id(module): ".".join(part for part in name.split(".") if part != "_orig_mod") for name, module in named}
+    return {
+        id(module): ".".join(part for part in name.split(".") if part != "_orig_mod")
+        for name, module in named
+    }
 
 
 def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
-    """How many tokens of its own a module was handed, and how many of a second sequence; 0 where it is none."""
+    """How many tokens of its own a module was handed, and how many of a second sequence; 0 where it
+    is none.
+    """
     try:
-        given: dict[str, Any] = inspect.signature(module.forward).bind_partial(*args, **options).arguments
+        given: dict[str, Any] = (
+            inspect.signature(module.forward).bind_partial(*args, **options).arguments
+        )
     except TypeError:
         given = options
     given = given | given.get("kwargs", {})
-    given = {name: value for name, value in given.items() if isinstance(value, torch.Tensor) and value.ndim > 1}
+    given = {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, torch.Tensor) and value.ndim > 1
+    }
     own = next((value.shape[-2] for name, value in given.items() if name not in SECOND_SOURCE), 0)
     return own, next((given[name].shape[-2] for name in SECOND_SOURCE if name in given), 0)

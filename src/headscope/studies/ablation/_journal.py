@@ -1,4 +1,6 @@
-"""What was computed already, line by line in a file, so that a run that was killed goes on where it was."""
+"""What was computed already, line by line in a file, so that a run that was killed goes on where it
+was.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,28 @@ ANEW = "remove the line, and it is computed anew, or name another file"
 
 Cell = tuple[str, int, int]
 
-ROW: dict[str, Any] = {"batch": int, "cell": ([str, int, int], None), "values": [[float]], "sum": int}
+ROW: dict[str, Any] = {
+    "batch": int,
+    "cell": ([str, int, int], None),
+    "values": [[float]],
+    "sum": int,
+}
 
 
 class Journal:
-    """Values by batch and cell; kept in a file, where there is one, each on a line of its own with its checksum.
+    """Values by batch and cell; kept in a file, where there is one, each on a line of its own with
+    its checksum.
 
-    Several runs may share a file: a line is written, and a cut one removed, while nobody else writes.
+    Several runs may share a file: a line is written, and a cut one removed, while nobody else
+    writes.
 
     Args:
         path: of the file; made where it is not there.
         header: what the values belong to: model, task, and how heads are disabled.
 
     Raises:
-        FileError: where the file belongs to something else, is none of ours, was changed by hand, or cannot be written.
+        FileError: where the file belongs to something else, is none of ours, was changed by hand,
+            or cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any]) -> None:
@@ -60,7 +70,9 @@ class Journal:
                 raise
             if isinstance(error, OSError):
                 raise FileError(f"Cannot go on with {path}: {reason(error)}") from error
-            raise FileError(f"{path} is no journal of an ablation; name another file to go on with") from None
+            raise FileError(
+                f"{path} is no journal of an ablation; name another file to go on with"
+            ) from None
 
     def __contains__(self, key: tuple[int, Cell | None]) -> bool:
         return key in self._found
@@ -73,18 +85,24 @@ class Journal:
         """How many values of a changed model there are."""
         return sum(cell is not None for _, cell in self._found)
 
-    def add(self, batch: int, cell: Cell | None, values: Float[np.ndarray, "example column"]) -> None:
-        """Note the values of a batch without a cell; None for the intact model. In the file when this returns.
+    def add(
+        self, batch: int, cell: Cell | None, values: Float[np.ndarray, "example column"]
+    ) -> None:
+        """Note the values of a batch without a cell; None for the intact model. In the file when
+        this returns.
 
         Raises:
-            FileError: where the file holds values of another shape for this batch, or cannot be written.
+            FileError: where the file holds values of another shape for this batch, or cannot be
+                written.
         """
         self._note(batch, cell, values, "")
         if self._file is not None:
             try:
                 with self._alone():
                     self._cut_off_part()
-                    self._write(_with_sum({"batch": batch, "cell": cell, "values": values.tolist()}))
+                    self._write(
+                        _with_sum({"batch": batch, "cell": cell, "values": values.tolist()})
+                    )
             except OSError as error:
                 raise FileError(f"Cannot write {self._path}: {reason(error)}") from error
 
@@ -116,7 +134,9 @@ class Journal:
         shape = self._shapes.setdefault(batch, values.shape)
         if values.shape != shape:
             where = place or f"A line of {self._path}" if self._file is not None else "A value"
-            raise FileError(f"{where} has {list(values.shape)} values where {list(shape)} belong; {ANEW}")
+            raise FileError(
+                f"{where} has {list(values.shape)} values where {list(shape)} belong; {ANEW}"
+            )
         self._found[batch, cell] = values
 
     def _whole(self) -> bytes:
@@ -190,5 +210,6 @@ def _check(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> N
     other = [name for name in wanted if name != "has_sums" and found.get(name) != wanted[name]]
     if other:
         raise FileError(
-            f"{path} holds an ablation with another {' and '.join(other)}; give the same again, or name another file"
+            f"{path} holds an ablation with another {' and '.join(other)}; give the same again, "
+            "or name another file"
         )

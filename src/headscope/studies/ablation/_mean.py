@@ -51,17 +51,22 @@ def averaged(model: nn.Module, task: Task, *, values: bool = False) -> tuple[Rec
 
 def _record(model: nn.Module, arguments: dict[str, torch.Tensor], keeping: Keeping) -> Record:
     sides = [arguments.get("input_ids"), arguments.get("decoder_input_ids")]
-    source, target = (() if ids is None else tuple(map(numbered_tokens, ids.tolist())) for ids in sides)
+    source, target = (
+        () if ids is None else tuple(map(numbered_tokens, ids.tolist())) for ids in sides
+    )
     origins = origins_of(model, arguments) if has_more_than_text(arguments) else None
     if not source and origins is None:
         raise InterventionError(
-            "The examples have neither ids nor pictures, so their attention cannot be averaged; give "
-            "by=functools.partial(headscope.Mean, records=...) with records that you captured"
+            "The examples have neither ids nor pictures, so their attention cannot be averaged; "
+            "give by=functools.partial(headscope.Mean, records=...) with records that you "
+            "captured"
         )
     try:
         return run(model, Inputs(arguments, source, target, origins), keeping)[0]
     except CaptureError as error:
-        raise InterventionError(f"The attention of the examples cannot be averaged: {error}") from error
+        raise InterventionError(
+            f"The attention of the examples cannot be averaged: {error}"
+        ) from error
 
 
 def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
@@ -70,11 +75,16 @@ def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]
     count = max((len(tensor) for tensor in arguments.values()), default=0)
     found = []
     for row in range(count):
-        one = {name: tensor[row : row + 1] for name, tensor in arguments.items() if len(tensor) == count}
+        one = {
+            name: tensor[row : row + 1]
+            for name, tensor in arguments.items()
+            if len(tensor) == count
+        }
         if mask is not None and mask.ndim == 2:
             kept = mask[row].bool()
             one = {
-                name: tensor[:, kept] if tensor.shape[:2] == (1, len(kept)) else tensor for name, tensor in one.items()
+                name: tensor[:, kept] if tensor.shape[:2] == (1, len(kept)) else tensor
+                for name, tensor in one.items()
             }
         found.append(one)
     return found
@@ -85,7 +95,13 @@ def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torc
     found: list[dict[str, torch.Tensor]] = []
 
     def note(_: nn.Module, args: tuple, options: dict[str, Any]) -> None:
-        found.append({name: value for name, value in options.items() if isinstance(value, torch.Tensor) and value.ndim})
+        found.append(
+            {
+                name: value
+                for name, value in options.items()
+                if isinstance(value, torch.Tensor) and value.ndim
+            }
+        )
 
     handle = hook_before(model, note)
     try:

@@ -1,4 +1,6 @@
-"""What lies below a change is computed once: modules that are given the same again return the same again."""
+"""What lies below a change is computed once: modules that are given the same again return the same
+again.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SCALARS = (bool, int, float, str, torch.dtype, torch.device, type(None))
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """One call of a module: what it was given, what it returned, and how often these tensors had been written to."""
+    """One call of a module: what it was given, what it returned, and how often these tensors had
+    been written to.
+    """
 
     given: Any
     returned: Any
@@ -44,9 +48,10 @@ class _State:
 class Prefix:
     """The layers of a model, which can be run once as they are and then passed over below a change.
 
-    A layer is a child of a module list that holds attention; in the changed one the projections in its attention are
-    passed over. That happens only where every argument equals that of the recorded run to the last bit, so the result
-    is that of a whole run wherever a layer is a function of its arguments; `check` finds out whether it is.
+    A layer is a child of a module list that holds attention; in the changed one the projections in
+    its attention are passed over. That happens only where every argument equals that of the
+    recorded run to the last bit, so the result is that of a whole run wherever a layer is a
+    function of its arguments; `check` finds out whether it is.
 
     Args:
         model: in evaluation mode.
@@ -82,11 +87,16 @@ class Prefix:
         with self._wrapped(names, self._recorded):
             yield
         for calls in self._kept.values():
-            calls[:] = [call if _versions(call) == call.versions else _Kept(None, None, ()) for call in calls]
+            calls[:] = [
+                call if _versions(call) == call.versions else _Kept(None, None, ())
+                for call in calls
+            ]
 
     @contextmanager
     def sharing(self, place: Place) -> Generator[None]:
-        """Until a place is reached, pass over layers that are given what they were given in the recorded run."""
+        """Until a place is reached, pass over layers that are given what they were given in the
+        recorded run.
+        """
         if not self.works:
             yield
             return
@@ -98,8 +108,13 @@ class Prefix:
         ]
         try:
             with (
-                self._wrapped(others, lambda name, forward: self._passed_over(name, forward, state)),
-                self._wrapped(self._inner[place.module], lambda name, forward: self._passed_over(name, forward, None)),
+                self._wrapped(
+                    others, lambda name, forward: self._passed_over(name, forward, state)
+                ),
+                self._wrapped(
+                    self._inner[place.module],
+                    lambda name, forward: self._passed_over(name, forward, None),
+                ),
             ):
                 yield
         finally:
@@ -111,7 +126,8 @@ class Prefix:
         self._kept = {}
 
     def check(self, act: Callable[[], Any], places: Iterable[Place]) -> None:
-        """Give up passing over where the model then gives anything else than a whole run, which is done and recorded.
+        """Give up passing over where the model then gives anything else than a whole run, which is
+        done and recorded.
 
         Args:
             act: runs the model, changing nothing.
@@ -125,10 +141,14 @@ class Prefix:
             with self.sharing(place), _outputs(self._model) as found:
                 act()
             if not _same(whole, found):
-                self.reason = f"passing over the layers below {place.name} changes what the model returns"
+                self.reason = (
+                    f"passing over the layers below {place.name} changes what the model returns"
+                )
 
     @contextmanager
-    def _wrapped(self, names: Iterable[str], wrap: Callable[[str, Callable], Callable]) -> Generator[None]:
+    def _wrapped(
+        self, names: Iterable[str], wrap: Callable[[str, Callable], Callable]
+    ) -> Generator[None]:
         with ExitStack() as undo:
             for name in names:
                 module = self._model.get_submodule(name)
@@ -153,7 +173,12 @@ class Prefix:
         def run(*args: Any, **options: Any) -> Any:
             call = next(calls, None)
             below = state is None or not state.reached
-            if below and call is not None and call.given is not None and _versions(call) == call.versions:
+            if (
+                below
+                and call is not None
+                and call.given is not None
+                and _versions(call) == call.versions
+            ):
                 with unseen():
                     if _same(call.given, (args, options)):
                         return call.returned
@@ -177,7 +202,11 @@ def blocks_of(model: nn.Module, places: Iterable[Place]) -> list[str]:
 def projections_of(model: nn.Module, place: Place) -> list[str]:
     """Names of the innermost modules with weights in the module that computes an attention."""
     inside = model.get_submodule(place.module).named_modules(prefix=place.module)
-    leaves = [(name, module) for name, module in inside if name != place.module and not list(module.children())]
+    leaves = [
+        (name, module)
+        for name, module in inside
+        if name != place.module and not list(module.children())
+    ]
     return [name for name, module in leaves if next(module.parameters(), None) is not None]
 
 
@@ -185,7 +214,9 @@ def projections_of(model: nn.Module, place: Place) -> list[str]:
 def _outputs(model: nn.Module) -> Generator[list[Any]]:
     """The tensors that the model returns, call by call, while the block is open."""
     found: list[Any] = []
-    handle = hook_after(model, lambda module, args, options, returned: found.append(_plain(returned)))
+    handle = hook_after(
+        model, lambda module, args, options, returned: found.append(_plain(returned))
+    )
     try:
         yield found
     finally:
@@ -208,7 +239,10 @@ def _restore(module: nn.Module, own: Any) -> None:
 
 def _versions(call: _Kept) -> tuple[int, ...]:
     """How often each tensor of a call was written to; -1 for those that are not counted."""
-    return tuple(-1 if tensor.is_inference() else tensor._version for tensor in _tensors((call.given, call.returned)))
+    return tuple(
+        -1 if tensor.is_inference() else tensor._version
+        for tensor in _tensors((call.given, call.returned))
+    )
 
 
 def _tensors(value: Any) -> Iterable[torch.Tensor]:
@@ -222,7 +256,9 @@ def _tensors(value: Any) -> Iterable[torch.Tensor]:
 
 
 def _same(one: Any, two: Any) -> bool:
-    """Whether two arguments are equal to the last bit; False for anything that keeps a state, such as a cache."""
+    """Whether two arguments are equal to the last bit; False for anything that keeps a state, such
+    as a cache.
+    """
     if isinstance(one, torch.Tensor):
         return _same_tensor(one, two)
     if type(one) is not type(two):
@@ -230,7 +266,9 @@ def _same(one: Any, two: Any) -> bool:
     if type(one) in (tuple, list):
         return len(one) == len(two) and all(map(_same, one, two))
     if type(one) is dict:
-        return one.keys() == two.keys() and all(_same(value, two[name]) for name, value in one.items())
+        return one.keys() == two.keys() and all(
+            _same(value, two[name]) for name, value in one.items()
+        )
     return isinstance(one, SCALARS) and one == two
 
 

@@ -17,11 +17,31 @@ from headscope.errors import FileError, RecordError
 from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import OLD_ABLATION, Finite, array_of, check_document, kind_of, load_kept, read_npz, reading
+from headscope.storage import (
+    OLD_ABLATION,
+    Finite,
+    array_of,
+    check_document,
+    kind_of,
+    load_kept,
+    read_npz,
+    reading,
+)
 
 VERSION = 1
 """Of the format of headscope 0.1."""
-FIELDS = ("stack", "layer", "head", "score", "change", "low", "high", "p", "corrected", "significant")
+FIELDS = (
+    "stack",
+    "layer",
+    "head",
+    "score",
+    "change",
+    "low",
+    "high",
+    "p",
+    "corrected",
+    "significant",
+)
 MOST_COLUMNS = 16
 NAMED = 8
 """Heads that the printed table names at either end."""
@@ -56,7 +76,8 @@ class Ablation(Result):
         shared: whether layers below the changed one were computed once; where not, why.
         confidence: of the intervals over examples, or over their documents.
         alpha: chance of any false change among the heads, and among the layers, that is accepted.
-        correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads; over all layers by themselves.
+        correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads; over all layers by
+            themselves.
         control: the same with random weights, where that was run.
         groups: the document that each example is of; None where nobody knows.
         tokens: median length of the examples; None where they are no tokens, or it was not kept.
@@ -82,7 +103,9 @@ class Ablation(Result):
 
     @property
     def documents(self) -> int:
-        """Number of documents that the examples are of; an example without one counts as its own."""
+        """Number of documents that the examples are of; an example without one counts as its
+        own.
+        """
         numbers = parse_groups(self.groups, self.examples)
         return self.examples if numbers is None else len(np.unique(numbers))
 
@@ -98,7 +121,9 @@ class Ablation(Result):
 
     @cached_property
     def baseline_interval(self) -> Float[np.ndarray, " 2"]:
-        """Interval of `baseline` over examples, or over their documents; Wilson's where answers are right or wrong."""
+        """Interval of `baseline` over examples, or over their documents; Wilson's where answers are
+        right or wrong.
+        """
         return interval(self.intact[:, None], groups=self.groups, confidence=self.confidence)[0]
 
     @property
@@ -118,12 +143,18 @@ class Ablation(Result):
 
     @cached_property
     def intervals(self) -> Float[np.ndarray, "cell 2"]:
-        """Intervals of `change`: examples, or documents, are drawn anew, with and without the head together."""
-        return interval(self.changes, groups=self.groups, method="expanded", confidence=self.confidence)
+        """Intervals of `change`: examples, or documents, are drawn anew, with and without the head
+        together.
+        """
+        return interval(
+            self.changes, groups=self.groups, method="expanded", confidence=self.confidence
+        )
 
     @cached_property
     def p(self) -> Float[np.ndarray, " cell"]:
-        """Paired test of each change by flipping signs, two-sided; see `headscope.evidence.p_flipped`."""
+        """Paired test of each change by flipping signs, two-sided; see
+        `headscope.evidence.p_flipped`.
+        """
         return p_flipped(self.changes, groups=self.groups, flips=self._flips)
 
     @property
@@ -153,7 +184,9 @@ class Ablation(Result):
         """Which cells are whole layers."""
         return np.array([head < 0 for _, _, head in self.cells])
 
-    def grid(self, what: str = "change", stack: str | None = None) -> Float[np.ndarray, "layer head"]:
+    def grid(
+        self, what: str = "change", stack: str | None = None
+    ) -> Float[np.ndarray, "layer head"]:
         """Heads of a stack as a heat map; NaN where one was not disabled.
 
         Args:
@@ -166,12 +199,16 @@ class Ablation(Result):
         rows, layers = self._values(what), self.layers(stack)
         chosen = self._stack(stack)
         own = [at for at, cell in enumerate(self.cells) if cell[0] == chosen and cell[2] >= 0]
-        found = np.full((len(layers), max((self.cells[at][2] for at in own), default=-1) + 1), np.nan)
+        found = np.full(
+            (len(layers), max((self.cells[at][2] for at in own), default=-1) + 1), np.nan
+        )
         for at in own:
             found[layers.index(self.cells[at][1]), self.cells[at][2]] = rows[at]
         return found
 
-    def by_layer(self, what: str = "change", stack: str | None = None) -> Float[np.ndarray, " layer"]:
+    def by_layer(
+        self, what: str = "change", stack: str | None = None
+    ) -> Float[np.ndarray, " layer"]:
         """Whole layers of a stack, as `grid`."""
         rows, layers, chosen = self._values(what), self.layers(stack), self._stack(stack)
         found = np.full(len(layers), np.nan)
@@ -190,7 +227,14 @@ class Ablation(Result):
         found: dict[str, list[Any]] = dict(
             zip(("stack", "layer", "head"), map(list, zip(*self.cells, strict=True)), strict=True)
         )
-        values = (self._values("score"), self.change, *self.intervals.T, self.p, self.corrected, self.significant)
+        values = (
+            self._values("score"),
+            self.change,
+            *self.intervals.T,
+            self.p,
+            self.corrected,
+            self.significant,
+        )
         found |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
         if self.control is not None:
             found["random_change"] = self.control.change.tolist()
@@ -267,8 +311,8 @@ class Ablation(Result):
         if counts["heads"]:
             lines.append(
                 f"{counts['heads']} heads: without them the score falls for {counts['lower']} "
-                f"(significantly for {counts['lower significantly']}) and rises for {counts['raise']} "
-                f"(significantly for {counts['raise significantly']})"
+                f"(significantly for {counts['lower significantly']}) and rises for "
+                f"{counts['raise']} (significantly for {counts['raise significantly']})"
             )
         return "\n".join(lines)
 
@@ -288,10 +332,16 @@ class Ablation(Result):
         shown = ~np.isnan(bars).all()
         rows = [("layer", *map(str, range(grid.shape[1])), *(["all"] if shown else []))]
         for at, layer in enumerate(self.layers(stack)):
-            cells = [self._cell(value, mark) for value, mark in zip(grid[at], marks[at], strict=True)]
+            cells = [
+                self._cell(value, mark) for value, mark in zip(grid[at], marks[at], strict=True)
+            ]
             rows.append((str(layer), *cells, *([self._cell(bars[at], whole[at])] if shown else [])))
-        title = f"change of {self.metric} by layer and head" + (f", {stack}" if len(self.stacks) > 1 else "")
-        return TextTable.of_rows(rows, title=title, align="right", says={"all": "without the whole layer"})
+        title = f"change of {self.metric} by layer and head" + (
+            f", {stack}" if len(self.stacks) > 1 else ""
+        )
+        return TextTable.of_rows(
+            rows, title=title, align="right", says={"all": "without the whole layer"}
+        )
 
     def _cell(self, value: float, mark: float) -> str:
         if np.isnan(value):
@@ -310,7 +360,9 @@ class Ablation(Result):
         order = heads[np.argsort(self.change[heads], kind="stable")]
         if not len(order):
             return None
-        chosen = order if len(order) <= 2 * NAMED else np.concatenate([order[:NAMED], order[-NAMED:]])
+        chosen = (
+            order if len(order) <= 2 * NAMED else np.concatenate([order[:NAMED], order[-NAMED:]])
+        )
         found = self._rows(chosen)
         if len(chosen) < len(order):
             found.insert(1 + NAMED, ("...", "", "", "", ""))
@@ -331,8 +383,15 @@ class Ablation(Result):
             mark = " *" if self.significant[at] else ""
             least = self.least_p
             family = int((self.of_layers == self.of_layers[at]).sum())
-            corrected = p_shown(self.corrected[at], least * (family if self.correction == "holm" else 1))
-            numbers = (f"{self.change[at]:+.2g}", ends, p_shown(self.p[at], least), f"{corrected}{mark}")
+            corrected = p_shown(
+                self.corrected[at], least * (family if self.correction == "holm" else 1)
+            )
+            numbers = (
+                f"{self.change[at]:+.2g}",
+                ends,
+                p_shown(self.p[at], least),
+                f"{corrected}{mark}",
+            )
             rows.append((name if len(self.stacks) == 1 else f"{stack} {name}", *numbers))
         return rows
 
@@ -349,11 +408,29 @@ class Ablation(Result):
 
     def _notes(self) -> str:
         over = "examples" if self.groups is None else "documents"
-        test = f"*: paired sign-flip test over {over}, {self.correction} over all heads (and over all layers), "
-        return f"{test}alpha {self.alpha:g}; {self.shared}" if self.shared else f"{test}alpha {self.alpha:g}"
+        test = (
+            f"*: paired sign-flip test over {over}, {self.correction} over all heads (and over "
+            "all layers), "
+        )
+        return (
+            f"{test}alpha {self.alpha:g}; {self.shared}"
+            if self.shared
+            else f"{test}alpha {self.alpha:g}"
+        )
 
 
-TOLD = ("task", "metric", "by", "model", "shared", "confidence", "alpha", "correction", "groups", "tokens")
+TOLD = (
+    "task",
+    "metric",
+    "by",
+    "model",
+    "shared",
+    "confidence",
+    "alpha",
+    "correction",
+    "groups",
+    "tokens",
+)
 SAID: dict[str, Any] = {
     "task": str,
     "metric": str,
@@ -384,7 +461,10 @@ def load_ablation(path: str | os.PathLike[str]) -> Ablation:
             kept = read_npz(path)
             version, words = int(kept["version"]), json.loads(kept["words"].tobytes())
             if version > VERSION:
-                raise FileError(f"{path} was written by a newer headscope (format {version}, this one reads {VERSION})")
+                raise FileError(
+                    f"{path} was written by a newer headscope (format {version}, this one reads "
+                    f"{VERSION})"
+                )
             return _ablation(words, kept)
         return _ablation(*load_kept(path, Ablation.KIND))
 
@@ -399,11 +479,19 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
     cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
     totals = {name: tuple(values) for name, values in words.pop("totals").items()}
     words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
-    if not cells or len(set(cells)) < len(cells) or any(len(each) != len(cells) + 1 for each in totals.values()):
+    if (
+        not cells
+        or len(set(cells)) < len(cells)
+        or any(len(each) != len(cells) + 1 for each in totals.values())
+    ):
         raise ValueError("its heads, or the totals of these, are not of one ablation")
     if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
         raise ValueError("its layers and heads have numbers that no model has")
-    if not 0 < words["confidence"] < 1 or not 0 < words["alpha"] < 1 or words["correction"] not in CORRECTIONS:
+    if (
+        not 0 < words["confidence"] < 1
+        or not 0 < words["alpha"] < 1
+        or words["correction"] not in CORRECTIONS
+    ):
         raise ValueError("its options are none")
     pairs = []
     for beside in ("", "random_"):
@@ -411,7 +499,9 @@ def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablati
             intact = array_of(arrays, f"{beside}intact", "f", (None,))
             scores = array_of(arrays, f"{beside}scores", "f", (len(intact), len(cells)))
             if not len(intact) or len(words["groups"] or intact) != len(intact):
-                raise ValueError(f"it has {len(intact)} examples, and documents of {len(words['groups'] or ())}")
+                raise ValueError(
+                    f"it has {len(intact)} examples, and documents of {len(words['groups'] or ())}"
+                )
             pairs.append((scores, intact))
     control = Ablation(cells, *pairs[1], **words) if len(pairs) > 1 else None
     return Ablation(cells, *pairs[0], totals=totals, **words, control=control)

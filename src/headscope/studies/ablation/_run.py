@@ -35,7 +35,9 @@ class Run:
         make: makes the intervention of stack, layer and heads.
     """
 
-    def __init__(self, model: nn.Module, task: Task, plan: Plan, make: Callable[..., Intervention]) -> None:
+    def __init__(
+        self, model: nn.Module, task: Task, plan: Plan, make: Callable[..., Intervention]
+    ) -> None:
         self._model, self._task, self._make = model, task, make
         self._places = {(place.stack, place.layer): place for place in plan.places}
         self._prefix = Prefix(model, plan.places)
@@ -53,7 +55,9 @@ class Run:
                 if not missing and (number, None) in journal and number:
                     continue
                 if shares and not note:
-                    self._prefix.check(lambda at=number: self._task.values(self._model, at), self._places.values())
+                    self._prefix.check(
+                        lambda at=number: self._task.values(self._model, at), self._places.values()
+                    )
                     shares, note = self._prefix.works, self._prefix.reason or "checked"
                 self._intact(number, journal, shares=shares and bool(missing))
                 for cell in missing:
@@ -71,10 +75,12 @@ class Run:
             journal.add(number, None, found)
             return
         kept = journal[number, None]
-        if kept.shape != found.shape or not np.allclose(kept, found, rtol=CLOSE, atol=CLOSE, equal_nan=True):
+        if kept.shape != found.shape or not np.allclose(
+            kept, found, rtol=CLOSE, atol=CLOSE, equal_nan=True
+        ):
             raise FileError(
-                f"The file to go on with holds other scores of the intact model on batch {number}; was the score "
-                "changed? Name another file"
+                "The file to go on with holds other scores of the intact model on batch "
+                f"{number}; was the score changed? Name another file"
             )
 
     def _without(self, number: int, cell: Cell, *, shares: bool) -> np.ndarray:

@@ -54,21 +54,31 @@ class AblationOptions(TypedDict, total=False):
     share: bool
     """Compute the layers below the changed one once (True), or run the whole model every time."""
     groups: Iterable[Any] | None
-    """The document that each example is of, so that intervals and tests are over documents; by default the task's."""
+    """The document that each example is of, so that intervals and tests are over documents; by
+    default the task's.
+    """
     confidence: float
     """Of the intervals over examples, or over their documents, 0.95."""
     alpha: float
     """Chance of any false change that is accepted, 0.05."""
     correction: Literal["holm", "benjamini-hochberg"]
-    """For trying many heads: ``"holm"``, or ``"benjamini-hochberg"`` for the share of false ones."""
+    """For trying many heads: ``"holm"``, or ``"benjamini-hochberg"`` for the share of false
+    ones.
+    """
     random_weights: bool
-    """Do the same to this architecture with random weights, too: ``control`` of the result (False)."""
+    """Do the same to this architecture with random weights, too: ``control`` of the result
+    (False).
+    """
     progress: bool
     """Whether to show a bar on terminals."""
     on_error: Callable[[int, HeadscopeError], None] | None
-    """Is called with number and error of an example whose score is not finite: it is left out. By default a warning."""
+    """Is called with number and error of an example whose score is not finite: it is left out. By
+    default a warning.
+    """
     allow_unfit: bool
-    """Take a model whose head was not trained, or that sees the word it is to predict, all the same (False)."""
+    """Take a model whose head was not trained, or that sees the word it is to predict, all the same
+    (False).
+    """
 
 
 def ablate(
@@ -78,36 +88,48 @@ def ablate(
     by: By | str = "zero",
     **options: Unpack[AblationOptions],
 ) -> Ablation:
-    """Disable every head and every layer in turn and measure what that does to a score, example by example.
+    """Disable every head and every layer in turn and measure what that does to a score, example by
+    example.
 
-    ``change = mean_x score(x without the head) - score(x)``; negative where the head helps. Intervals are bootstrapped
-    over examples, or over their documents (``groups``); each change is tested by flipping the signs of the paired
-    differences, those of a document together, corrected over all heads, and over all layers by themselves.
+    ``change = mean_x score(x without the head) - score(x)``; negative where the head helps.
+    Intervals are bootstrapped over examples, or over their documents (``groups``); each change is
+    tested by flipping the signs of the paired differences, those of a document together, corrected
+    over all heads, and over all layers by themselves.
 
-    Batch by batch: the model is run as it is and what every layer is given and returns is kept; then, for each head,
-    layers that would be given the same again are passed over. That is tried without any change on the first batch, and
-    where what the model returns is not the same to the last bit it is run as a whole every time; the result says so.
+    Batch by batch: the model is run as it is and what every layer is given and returns is kept;
+    then, for each head, layers that would be given the same again are passed over. That is tried
+    without any change on the first batch, and where what the model returns is not the same to the
+    last bit it is run as a whole every time; the result says so.
 
-    Source: Michel et al. 2019, section 3 (zero); Kovaleva et al. 2019, section 4.4 (uniform; whole layers).
+    Source: Michel et al. 2019, section 3 (zero); Kovaleva et al. 2019, section 4.4 (uniform; whole
+    layers).
 
     Args:
         model: with the head that the task needs; in evaluation mode meanwhile.
-        task: a `headscope.tasks.Task`, an `Objective`, or a function of the model that gives a score for each example,
-            in one run or several; higher is better.
-        by: ``"zero"`` (`Zero`), ``"uniform"`` (`Uniform`), ``"mean attention"`` (`Mean`: the average map by position
-            over examples of the task), ``"mean output"`` (`MeanOutput`, one vector over examples and tokens: what the
-            field calls mean ablation), or whatever makes an intervention of stack, layer and heads. Means are taken
-            over the examples that are scored, up to 64 of them.
+        task: a `headscope.tasks.Task`, an `Objective`, or a function of the model that gives a
+            score for each example, in one run or several; higher is better.
+        by: ``"zero"`` (`Zero`), ``"uniform"`` (`Uniform`), ``"mean attention"`` (`Mean`: the
+            average map by position over examples of the task), ``"mean output"`` (`MeanOutput`, one
+            vector over examples and tokens: what the field calls mean ablation), or whatever makes
+            an intervention of stack, layer and heads. Means are taken over the examples that are
+            scored, up to 64 of them.
         **options: see `AblationOptions`.
 
     Raises:
-        InterventionError: a task, head, layer or stack that is not there, or attention that cannot be changed.
+        InterventionError: a task, head, layer or stack that is not there, or attention that cannot
+            be changed.
         FileError: where a file to go on with belongs to another model or task.
         RecordError: an option that there is not.
-        ModelError: a model that is not fit for the task: its head was not trained, or it sees what it is to predict.
+        ModelError: a model that is not fit for the task: its head was not trained, or it sees what
+            it is to predict.
 
     Example:
-        >>> found = ablate(model, headscope.tasks.next_word(tokenizer, texts), by="uniform", resume="ablation.jsonl")
+        >>> found = ablate(
+        ...     model,
+        ...     headscope.tasks.next_word(tokenizer, texts),
+        ...     by="uniform",
+        ...     resume="ablation.jsonl",
+        ... )
         >>> found.plot("ablation.pdf")
     """
     _check(options)
@@ -119,7 +141,9 @@ def ablate(
     if not options.get("random_weights"):
         return found
     beside = options.get("resume")
-    again = AblationOptions(**options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"})
+    again = AblationOptions(
+        **options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"}
+    )
     return replace(found, control=replace(_ablated(random_twin(model), task, by, again), totals={}))
 
 
@@ -129,22 +153,37 @@ def _ablated(model: nn.Module, task: Task, by: By | str, options: AblationOption
         cells = _cells(plan, options)
         make = _parse_by(by, model, task)
         done = make(stack=cells[0][0], layer=cells[0][1]).does
-        header = {"model": fingerprint_of(model), "task": task.fingerprint, "way of disabling heads": done}
+        header = {
+            "model": fingerprint_of(model),
+            "task": task.fingerprint,
+            "way of disabling heads": done,
+        }
         run = Run(model, task, plan, make)
         with closing(Journal(options.get("resume"), header)) as journal:
-            shared = run.all(cells, journal, share=options.get("share", True), progress=options.get("progress", False))
+            shared = run.all(
+                cells,
+                journal,
+                share=options.get("share", True),
+                progress=options.get("progress", False),
+            )
             values = np.stack(
-                [task.joined([journal[number, cell] for number in range(len(task.batches))]) for cell in (None, *cells)]
+                [
+                    task.joined([journal[number, cell] for number in range(len(task.batches))])
+                    for cell in (None, *cells)
+                ]
             )
     if task.groups is not None:
         parse_groups(task.groups, values.shape[1], "example")
     scored = _scored(values, cells, task, options.get("on_error") or _warn)
-    # differences are paired: an example without a score with one head disabled counts with none of them
+    # differences are paired: an example without a score with one head disabled counts with none of
+    # them
     values[:, ~scored] = np.nan
     intact, *others = values
     groups = None
     if task.groups is not None:
-        groups = tuple(group_of(group) for group, known in zip(task.groups, scored, strict=True) if known)
+        groups = tuple(
+            group_of(group) for group, known in zip(task.groups, scored, strict=True) if known
+        )
     return Ablation(
         cells,
         np.stack([task.scores(own)[scored] for own in others], axis=1),
@@ -175,19 +214,24 @@ def _scored(
         values: of the intact model, and without each cell.
         cells: stack, layer and head of what was disabled.
         task: that scored them.
-        report: is called with the number of an example, as the task was given them, and why it is left out.
+        report: is called with the number of an example, as the task was given them, and why it is
+            left out.
 
     Raises:
         InterventionError: where no example has one.
     """
     known = np.array(np.isfinite(values).all(axis=2))
     scored = np.array(known.all(axis=0))
-    given = [number for number in range(len(scored) + len(task.left_out)) if number not in task.left_out]
+    given = [
+        number for number in range(len(scored) + len(task.left_out)) if number not in task.left_out
+    ]
     errors = {}
     for number in np.flatnonzero(~scored).tolist():
         cell = (None, *cells)[int(np.argmin(known[:, number]))]
         where = "" if cell is None else f" with {_cell_name(cell)} disabled"
-        errors[given[number]] = InterventionError(f"The score of {task.name!r} is not finite{where}")
+        errors[given[number]] = InterventionError(
+            f"The score of {task.name!r} is not finite{where}"
+        )
     if not scored.any():
         raise next(iter(errors.values()))
     for number, error in errors.items():
@@ -218,12 +262,17 @@ def _median_length(task: Task) -> float | None:
 def _check(options: Mapping[str, Any]) -> None:
     unknown = [name for name in options if name not in AblationOptions.__annotations__]
     if unknown:
-        raise RecordError(f"ablate has no option {unknown[0]!r}; it has {', '.join(AblationOptions.__annotations__)}")
+        raise RecordError(
+            f"ablate has no option {unknown[0]!r}; it has "
+            f"{', '.join(AblationOptions.__annotations__)}"
+        )
     for name, usual in (("confidence", 0.95), ("alpha", 0.05)):
         if not 0 < options.get(name, usual) < 1:
             raise RecordError(f"{name} is a number between 0 and 1, not {options[name]}")
     if options.get("correction", "holm") not in CORRECTIONS:
-        raise RecordError(f"correction is {options['correction']!r}; give {' or '.join(map(repr, CORRECTIONS))}")
+        raise RecordError(
+            f"correction is {options['correction']!r}; give {' or '.join(map(repr, CORRECTIONS))}"
+        )
 
 
 def _cells(plan: Plan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
@@ -232,20 +281,30 @@ def _cells(plan: Plan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     Raises:
         InterventionError: where a head, layer or stack is not there, or nothing is left.
     """
-    stack, heads, layers = options.get("stack"), options.get("heads", True), options.get("layers", True)
-    places = [place for name in ([stack] if stack else plan.stacks) for place in plan.chosen(name, None)]
+    stack, heads, layers = (
+        options.get("stack"),
+        options.get("heads", True),
+        options.get("layers", True),
+    )
+    places = [
+        place for name in ([stack] if stack else plan.stacks) for place in plan.chosen(name, None)
+    ]
     single = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
     whole = [(place.stack, place.layer, -1) for place in places]
     if not isinstance(heads, bool):
         wanted = {(int(layer), int(head)) for layer, head in heads}
         missing = sorted(wanted - {cell[1:] for cell in single})
         if missing:
-            raise InterventionError(f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_said(single)}")
+            raise InterventionError(
+                f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_said(single)}"
+            )
         single = [cell for cell in single if cell[1:] in wanted]
     if not isinstance(layers, bool):
         missing = sorted(set(layers) - {cell[1] for cell in whole})
         if missing:
-            raise InterventionError(f"There is no layer {missing[0]}; there are {sorted({c[1] for c in whole})}")
+            raise InterventionError(
+                f"There is no layer {missing[0]}; there are {sorted({c[1] for c in whole})}"
+            )
         whole = [cell for cell in whole if cell[1] in set(layers)]
     found: tuple[Cell, ...] = ()
     if heads is not False:
@@ -253,7 +312,9 @@ def _cells(plan: Plan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     if layers is not False:
         found += tuple(whole)
     if not found:
-        raise InterventionError("Nothing is to be disabled; leave heads or layers as True, or name some")
+        raise InterventionError(
+            "Nothing is to be disabled; leave heads or layers as True, or name some"
+        )
     return found
 
 
@@ -269,8 +330,8 @@ def _parse_by(by: Any, model: nn.Module, task: Task) -> By:
     """
     if by == "mean":
         warnings.warn(
-            "by='mean' is called 'mean attention' now, since the field's mean ablation is of outputs ('mean output'); "
-            "the old name goes with version 0.3",
+            "by='mean' is called 'mean attention' now, since the field's mean ablation is of "
+            "outputs ('mean output'); the old name goes with version 0.3",
             DeprecationWarning,
             stacklevel=4,
         )

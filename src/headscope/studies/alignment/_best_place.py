@@ -12,12 +12,14 @@ from headscope.studies.alignment._counts import rates_of
 
 @dataclass(frozen=True)
 class BestPlace:
-    """A layer, or head, chosen on one half of the sentences and measured on the other, both ways, over several splits.
+    """A layer, or head, chosen on one half of the sentences and measured on the other, both ways,
+    over several splits.
 
     Args:
         layer: its number; of that which was chosen most often.
         head: its number; None for all heads of the layer together.
-        chosen_at: alignment error rate on the sentences that it was chosen on, of which it is the least; mean.
+        chosen_at: alignment error rate on the sentences that it was chosen on, of which it is the
+            least; mean.
         aer: the rate on the others, mean over splits.
         interval: of ``aer``, over sentences or their documents, the choices held fixed.
         sentences: on how many each is chosen, and how many each split measures: all of them.
@@ -43,7 +45,8 @@ class BestPlace:
 def chosen_places(
     values: Float[np.ndarray, "document 2 layer head"], halves: Bool[np.ndarray, "split document"]
 ) -> tuple[list[tuple[int, int]], list[float], Float[np.ndarray, "split document 2"]]:
-    """The best place on each half of every split, its rate there, and what it got right on the other half.
+    """The best place on each half of every split, its rate there, and what it got right on the
+    other half.
 
     Splits of which one half has no link that was counted are left out.
     """

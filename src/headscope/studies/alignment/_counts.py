@@ -20,12 +20,14 @@ Gold = tuple[frozenset[Link], frozenset[Link]]
 def counts_of(
     stack: Stack, source: Words, target: dict[str, Words], gold: Gold, *, special: bool = True
 ) -> tuple[Float[np.ndarray, "2 state by layer head_and_all"], dict[int, str]]:
-    """`alignment_counts` of one sentence; NaN where there is no map, and why a layer has none by norm.
+    """`alignment_counts` of one sentence; NaN where there is no map, and why a layer has none by
+    norm.
 
     Args:
         stack: with weights, and norms where they were kept.
         source: words of the keys.
-        target: words of the queries by state; see `headscope.studies.alignment._word_alignment.written_words_of`.
+        target: words of the queries by state; see
+            `headscope.studies.alignment._word_alignment.written_words_of`.
         gold: the true links.
         special: see `headscope.word_alignment`.
     """
@@ -36,7 +38,9 @@ def counts_of(
             maps_of_layer = _maps(layer, by)
             if len(maps_of_layer) < 2:
                 added = layer.contributions
-                refused[layer.layer] = "norms were not kept" if added is None else added.missing.get("attention", "")
+                refused[layer.layer] = (
+                    "norms were not kept" if added is None else added.missing.get("attention", "")
+                )
             for maps, heads in maps_of_layer:
                 for place, state in enumerate(STATES):
                     links = links_of(maps, source, target[state], special=special)
@@ -51,13 +55,16 @@ def diagonal_counts(source: int, target: int, gold: Gold) -> Float[np.ndarray, "
 
 
 def diagonal_links(source: int, target: int) -> frozenset[Link]:
-    """Each of so many target words linked to the source word at its relative place: what position alone can do.
+    """Each of so many target words linked to the source word at its relative place: what position
+    alone can do.
 
     ``i = floor((j + 1/2) source / target)``.
 
     Source: Dyer et al. 2013, section 2, where links near the diagonal are preferred.
     """
-    return frozenset(((2 * number + 1) * source // (2 * target), number) for number in range(target) if source)
+    return frozenset(
+        ((2 * number + 1) * source // (2 * target), number) for number in range(target) if source
+    )
 
 
 def rates_of(counts: Float[np.ndarray, "2 ..."]) -> Any:
@@ -67,13 +74,17 @@ def rates_of(counts: Float[np.ndarray, "2 ..."]) -> Any:
 
 
 def _maps(layer: Layer, by: str) -> list[tuple[np.ndarray, slice]]:
-    """Maps ``[head query key]`` and where their counts go: those of heads, and that of all heads together."""
+    """Maps ``[head query key]`` and where their counts go: those of heads, and that of all heads
+    together.
+    """
     heads, together = slice(0, layer.heads), slice(-1, None)
     if by == "weight":
         weights = np.asarray(layer.weights_of(), np.float64)
         return [(weights, heads), (weights.mean(axis=0, keepdims=True), together)]
     added = layer.contributions
-    found = [] if not layer.has("value_norms") else [(np.asarray(layer.head_contributions_of()), heads)]
+    found = (
+        [] if not layer.has("value_norms") else [(np.asarray(layer.head_contributions_of()), heads)]
+    )
     if added is not None and added.attention is not None:
         found.append((np.asarray(added.attention)[None], together))
     return found

@@ -62,11 +62,15 @@ def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
         found.fingerprint = said.get("fingerprint", "")
         found.refused, found.lengths = dict(said["refused"]), dict(said.get("lengths") or {})
         sentences, columns = len(said["sentences"]), (found.heads + 1 if found.layers else 1)
-        counts = array_of(arrays, "counts", "f", (sentences, 2, len(STATES), len(BY), len(found.layers), columns))
+        counts = array_of(
+            arrays, "counts", "f", (sentences, 2, len(STATES), len(BY), len(found.layers), columns)
+        )
         diagonals = array_of(arrays, "diagonal", "f", (sentences, 2))
         found.statistic = Statistic(counts.shape[1:])
         groups = said.get("groups") or [None] * sentences
-        for name, count, diagonal, group in zip(said["sentences"], counts, diagonals, groups, strict=True):
+        for name, count, diagonal, group in zip(
+            said["sentences"], counts, diagonals, groups, strict=True
+        ):
             found.statistic.update(name, count, group=group)
             found.diagonal.update(name, diagonal, group=group)
     return found

@@ -15,14 +15,16 @@ LINK = re.compile(r"(\d+)([-p])(\d+)")
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A sentence, its translation, and which words belong together; words are what white space separates, from 0.
+    """A sentence, its translation, and which words belong together; words are what white space
+    separates, from 0.
 
     Args:
         source: the sentence.
         target: its translation.
         sure: links that must be found, ``(source word, target word)``.
         possible: links that may be found.
-        name: what tells it from all others; by default its number among those that are studied together.
+        name: what tells it from all others; by default its number among those that are studied
+            together.
         group: the document that it is of; None where nobody says.
 
     Raises:
@@ -44,7 +46,9 @@ class AlignedPair:
         check_links(self.sure | self.possible, len(self.source.split()), len(self.target.split()))
 
     @classmethod
-    def of(cls, source: str, target: str, links: str, *, name: str = "", first: int = 0) -> AlignedPair:
+    def of(
+        cls, source: str, target: str, links: str, *, name: str = "", first: int = 0
+    ) -> AlignedPair:
         """From links as files have them: ``0-1`` is sure, ``0p1`` possible, the source first.
 
         Args:
@@ -61,6 +65,9 @@ class AlignedPair:
         for each in links.split():
             match = LINK.fullmatch(each)
             if match is None:
-                raise RecordError(f"{each!r} is no link; they are written 0-1 (sure) or 0p1 (possible), from {first}")
+                raise RecordError(
+                    f"{each!r} is no link; they are written 0-1 (sure) or 0p1 (possible), from "
+                    f"{first}"
+                )
             found[match[2]].add((int(match[1]) - first, int(match[3]) - first))
         return cls(source, target, frozenset(found["-"]), frozenset(found["p"]), name)

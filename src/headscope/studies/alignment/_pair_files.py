@@ -19,17 +19,18 @@ BETWEEN = "|||"
 def read_aligned_pairs(
     path: str | Path, *, first: int = 0, on_error: Callable[[str, FileError], None] | None = None
 ) -> list[AlignedPair]:
-    """The pairs of a file: fields ``source``, ``target`` and ``links`` of .jsonl, .csv, .tsv or .parquet.
+    """The pairs of a file: fields ``source``, ``target`` and ``links`` of .jsonl, .csv, .tsv or
+    .parquet.
 
-    A line of .txt is ``source ||| target ||| links``. Links are written ``0-1`` (sure) and ``0p1`` (possible), the
-    source word first. A field ``group`` names the document of a pair. Each pair is named by the file and its row, from
-    1, so that studies of several files add up.
+    A line of .txt is ``source ||| target ||| links``. Links are written ``0-1`` (sure) and ``0p1``
+    (possible), the source word first. A field ``group`` names the document of a pair. Each pair is
+    named by the file and its row, from 1, so that studies of several files add up.
 
     Args:
         path: of the file.
         first: the number of a sentence's first word in this file, 0 or 1.
-        on_error: is called with the name and error of a row that lacks a field or whose links are none: it is left
-            out. By default that is a warning.
+        on_error: is called with the name and error of a row that lacks a field or whose links are
+            none: it is left out. By default that is a warning.
 
     Raises:
         FileError: where the file cannot be read, or none of its rows can.
@@ -57,11 +58,15 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
     """
     place = f"{path}, row {number}"
     fields = _split(row["text"], place) if path.suffix == ".txt" else row
-    lacking = [name for name in FIELDS if not isinstance(fields.get(name), str) or not fields[name].strip()]
+    lacking = [
+        name for name in FIELDS if not isinstance(fields.get(name), str) or not fields[name].strip()
+    ]
     if lacking:
         raise FileError(f'{place} has no "{lacking[0]}"; wanted are the fields {", ".join(FIELDS)}')
     try:
-        pair = AlignedPair.of(*(fields[name] for name in FIELDS), name=f"{path.stem}:{number}", first=first)
+        pair = AlignedPair.of(
+            *(fields[name] for name in FIELDS), name=f"{path.stem}:{number}", first=first
+        )
         return replace(pair, group=row.get("group"))
     except (RecordError, ValueError) as error:  # a number of thousands of digits
         raise FileError(f"{place}: {error}") from None
@@ -74,5 +79,7 @@ def _warn(name: str, error: FileError) -> None:
 def _split(line: str, place: str) -> dict[str, str]:
     parts = [part.strip() for part in line.split(BETWEEN)]
     if len(parts) != len(FIELDS):
-        raise FileError(f"{place} has {len(parts)} parts; wanted is: source {BETWEEN} target {BETWEEN} links")
+        raise FileError(
+            f"{place} has {len(parts)} parts; wanted is: source {BETWEEN} target {BETWEEN} links"
+        )
     return dict(zip(FIELDS, parts, strict=True))

@@ -20,15 +20,22 @@ from headscope.results import Kept, Result, TextTable
 from headscope.studies.alignment._best_place import BestPlace, chosen_places
 from headscope.studies.alignment._counts import counts_of, diagonal_counts, rates_of
 from headscope.studies.alignment._table import LEAST, blocks_of, columns_of, summary_of
-from headscope.studies.alignment._word_alignment import BY, STATES, check_links, words_of, written_words_of
+from headscope.studies.alignment._word_alignment import (
+    BY,
+    STATES,
+    check_links,
+    words_of,
+    written_words_of,
+)
 from headscope.studies.shared._held_out import SPLITS, halves_of
 
 
 class AlignmentStudy(OneModel, Result):
-    """What was counted; prints itself as a table, is drawn, kept, and added to others of the same model.
+    """What was counted; prints itself as a table, is drawn, kept, and added to others of the same
+    model.
 
-    What was counted with random weights, where that was asked for, is in ``control``, a study of its own, which is
-    kept by itself.
+    What was counted with random weights, where that was asked for, is in ``control``, a study of
+    its own, which is kept by itself.
 
     Args:
         stack: which stack of the records.
@@ -42,7 +49,9 @@ class AlignmentStudy(OneModel, Result):
 
     KIND: ClassVar[str] = "alignment study"
 
-    def __init__(self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95) -> None:
+    def __init__(
+        self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95
+    ) -> None:
         if not 0 < confidence < 1:
             raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
         self.stack: str = stack
@@ -73,24 +82,30 @@ class AlignmentStudy(OneModel, Result):
 
         Args:
             name: what tells it from all others.
-            record: captured with ``keep=("weights", "norms")``; without norms only weights are counted.
+            record: captured with ``keep=("weights", "norms")``; without norms only weights are
+                counted.
             sure: links that must be found.
             possible: links that may be found.
-            group: the document that it is of, for intervals and splits; None for a sentence that belongs to no other.
+            group: the document that it is of, for intervals and splits; None for a sentence that
+                belongs to no other.
 
         Raises:
-            RecordError: where it was counted before, layers differ, or a link names a word that is not there.
+            RecordError: where it was counted before, layers differ, or a link names a word that is
+                not there.
         """
         stack = record[self.stack]
         layers, gold = tuple(layer.layer for layer in stack), (frozenset(sure), frozenset(possible))
         if self.layers and (layers, stack.heads) != (self.layers, self.heads):
             raise RecordError(
-                f"Sentence {name!r} has layers {layers} of {stack.heads} heads, those before it {self.layers} of "
-                f"{self.heads}; one model at a time"
+                f"Sentence {name!r} has layers {layers} of {stack.heads} heads, those before it "
+                f"{self.layers} of {self.heads}; one model at a time"
             )
         self._check_model(name, record, stack)
         if name in self:
-            raise RecordError(f"Sentence {name!r} was given before; give every one a name of its own, and each once")
+            raise RecordError(
+                f"Sentence {name!r} was given before; give every one a name of its own, and each "
+                "once"
+            )
         try:
             source, target = words_of(stack.key), written_words_of(stack)
         except RecordError as error:
@@ -121,20 +136,29 @@ class AlignmentStudy(OneModel, Result):
             return NotImplemented
         self._check_models(other)
         sides = [
-            (each.stack, each.special, each.layers or self.layers, each.heads or self.heads) for each in (self, other)
+            (each.stack, each.special, each.layers or self.layers, each.heads or self.heads)
+            for each in (self, other)
         ]
         shared = {*self.left_out, *self.statistic.texts} & {*other.left_out, *other.statistic.texts}
         others = len({each.fingerprint for each in (self, other) if each.fingerprint}) > 1
-        if (self.layers and sides[0] != sides[1]) or sides[0][:2] != sides[1][:2] or shared or others:
+        if (
+            (self.layers and sides[0] != sides[1])
+            or sides[0][:2] != sides[1][:2]
+            or shared
+            or others
+        ):
             raise RecordError(
-                "These studies are of other models or options, or share a sentence; they cannot be added up"
+                "These studies are of other models or options, or share a sentence; they cannot "
+                "be added up"
             )
         found = AlignmentStudy(stack=self.stack, special=self.special, confidence=self.confidence)
         full = [each for each in (self, other) if each.layers]
         if full:
             found.layers, found.heads, found.model = full[0].layers, full[0].heads, full[0].model
             found.fingerprint = self.fingerprint or other.fingerprint
-            found.statistic = full[0].statistic if len(full) == 1 else self.statistic + other.statistic
+            found.statistic = (
+                full[0].statistic if len(full) == 1 else self.statistic + other.statistic
+            )
             found.diagonal = self.diagonal + other.diagonal
         found.left_out, found.refused = self.left_out | other.left_out, self.refused | other.refused
         found.digests, found.lengths = self.digests | other.digests, self.lengths | other.lengths
@@ -150,7 +174,8 @@ class AlignmentStudy(OneModel, Result):
     def error_rates(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all"]:
         """Alignment error rate of every head; in the last column of all heads of a layer together.
 
-        Hits and links are summed over sentences before they are divided. NaN where nothing was counted.
+        Hits and links are summed over sentences before they are divided. NaN where nothing was
+        counted.
 
         Raises:
             RecordError: where ``by`` or ``state`` is not what it may be.
@@ -158,11 +183,17 @@ class AlignmentStudy(OneModel, Result):
         return rates_of(self.statistic.total)[_place(by, state)]
 
     def intervals(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all 2"]:
-        """Interval of `error_rates` over sentences, or over their documents; NaN for fewer than two."""
-        return self._quantiles(self._redrawn[(slice(None), *_place(by, state))], self._wholes[_whole(by, state)])
+        """Interval of `error_rates` over sentences, or over their documents; NaN for fewer than
+        two.
+        """
+        return self._quantiles(
+            self._redrawn[(slice(None), *_place(by, state))], self._wholes[_whole(by, state)]
+        )
 
     def difference(self, state: str = "input") -> Float[np.ndarray, "layer head_and_all 3"]:
-        """How much lower the error rate is by norm than by weight (below 0), and its interval over the same draws."""
+        """How much lower the error rate is by norm than by weight (below 0), and its interval over
+        the same draws.
+        """
         apart = self.error_rates("norm", state) - self.error_rates("weight", state)
         drawn = [self._redrawn[(slice(None), *_place(by, state))] for by in BY]
         ends = self._quantiles(drawn[1] - drawn[0], self._wholes[_whole("norm", state)])
@@ -170,22 +201,33 @@ class AlignmentStudy(OneModel, Result):
 
     @property
     def baseline(self) -> float:
-        """Error rate of position alone: each target word linked to the source word at its relative place."""
+        """Error rate of position alone: each target word linked to the source word at its relative
+        place.
+        """
         return float(rates_of(self.diagonal.total))
 
     @property
     def baseline_interval(self) -> tuple[float, float]:
-        """Interval of `baseline` over sentences, or over their documents; NaN for fewer than two."""
+        """Interval of `baseline` over sentences, or over their documents; NaN for fewer than
+        two.
+        """
         low, high = self._interval_of(self.diagonal.values)
         return low, high
 
     def best(
-        self, by: str, state: str = "input", *, of_heads: bool = False, seed: int = 0, splits: int = SPLITS
+        self,
+        by: str,
+        state: str = "input",
+        *,
+        of_heads: bool = False,
+        seed: int = 0,
+        splits: int = SPLITS,
     ) -> BestPlace:
-        """The layer with the least error rate on half the documents, and its rate on the other half.
+        """The layer with the least error rate on half the documents, and its rate on the other
+        half.
 
-        Chosen on either half and measured on the other, over several splits: the rate is the mean over splits, each of
-        which measures every sentence once.
+        Chosen on either half and measured on the other, over several splits: the rate is the mean
+        over splits, each of which measures every sentence once.
 
         Args:
             by: ``"weight"`` or ``"norm"``.
@@ -195,20 +237,28 @@ class AlignmentStudy(OneModel, Result):
             splits: how many.
 
         Raises:
-            RecordError: where there are fewer than four sentences, or two documents, or nothing was counted.
+            RecordError: where there are fewer than four sentences, or two documents, or nothing was
+                counted.
         """
         if self.sentences < LEAST or self.statistic.documents < 2:
             raise RecordError(
-                f"There are {self.sentences} sentences; two halves to choose on and measure on need four, of two "
-                "or more documents"
+                f"There are {self.sentences} sentences; two halves to choose on and measure on "
+                "need four, of two or more documents"
             )
-        values = self._by_document(self.statistic.values[(slice(None), slice(None), *_place(by, state))])
+        values = self._by_document(
+            self.statistic.values[(slice(None), slice(None), *_place(by, state))]
+        )
         values = values[..., :-1] if of_heads else values[..., -1:]
         if np.isnan(rates_of(values.sum(axis=0))).all():
-            raise RecordError(f"Nothing was counted by {by}: {next(iter(self.refused.values()), 'no link at all')}")
+            raise RecordError(
+                f"Nothing was counted by {by}: "
+                f"{next(iter(self.refused.values()), 'no link at all')}"
+            )
         places, rates, held = chosen_places(values, halves_of(len(values), seed, splits))
         if not places:
-            raise RecordError(f"Nothing was counted by {by} on one half of the sentences of any split; give more")
+            raise RecordError(
+                f"Nothing was counted by {by} on one half of the sentences of any split; give more"
+            )
         (layer, head), times = Counter(places).most_common(1)[0]
         each = rates_of(np.moveaxis(held.sum(axis=1), -1, 0))
         return BestPlace(
@@ -223,7 +273,9 @@ class AlignmentStudy(OneModel, Result):
         )
 
     def columns(self) -> dict[str, list[Any]]:
-        """Every rate with its interval as a table, one list for each column; head None is all heads together."""
+        """Every rate with its interval as a table, one list for each column; head None is all heads
+        together.
+        """
         return columns_of(self)
 
     def _kept(self) -> Kept:
@@ -253,18 +305,26 @@ class AlignmentStudy(OneModel, Result):
         """Links of each document, by which it weighs."""
         return self._by_document(self.statistic.values)[:, 1]
 
-    def _by_document(self, values: Float[np.ndarray, "sentence ..."]) -> Float[np.ndarray, "document ..."]:
+    def _by_document(
+        self, values: Float[np.ndarray, "sentence ..."]
+    ) -> Float[np.ndarray, "document ..."]:
         numbers = parse_groups(self.statistic.groups, len(values))
         if numbers is None:
             return np.nan_to_num(values)
-        return added(np.nan_to_num(values).reshape(len(values), -1), numbers).reshape(-1, *values.shape[1:])
+        return added(np.nan_to_num(values).reshape(len(values), -1), numbers).reshape(
+            -1, *values.shape[1:]
+        )
 
     def _interval_of(
         self, counts: Float[np.ndarray, "text part_and_whole"], *, grouped: bool = False
     ) -> tuple[float, float]:
-        """Of the error rate of sums of parts and wholes, of sentences, or of documents where these are summed."""
+        """Of the error rate of sums of parts and wholes, of sentences, or of documents where these
+        are summed.
+        """
         counts = counts if grouped else self._by_document(counts)
-        low, high = self._quantiles(1 - redrawn_ratios(counts[:, :1], counts[:, 1:]), counts[:, 1:])[0]
+        low, high = self._quantiles(
+            1 - redrawn_ratios(counts[:, :1], counts[:, 1:]), counts[:, 1:]
+        )[0]
         return float(low), float(high)
 
     def _quantiles(
@@ -277,7 +337,9 @@ class AlignmentStudy(OneModel, Result):
 
 def _place(by: str, state: str) -> tuple[int, int]:
     if by not in BY or state not in STATES:
-        raise RecordError(f"There is no {by!r} with {state!r}; there are {', '.join(BY)} with {', '.join(STATES)}")
+        raise RecordError(
+            f"There is no {by!r} with {state!r}; there are {', '.join(BY)} with {', '.join(STATES)}"
+        )
     return STATES.index(state), BY.index(by)
 
 

@@ -35,31 +35,34 @@ def alignment_study(
 ) -> AlignmentStudy:
     """How well every layer and head of an encoder-decoder aligns words, by weight and by norm.
 
-    Of each layer and head `headscope.word_alignment` against the gold links, for both states; error rates of all
-    sentences together with bootstrap intervals over sentences, beside the diagonal's; the best layer and head, chosen
-    on one half of the sentences and measured on the other. A sentence that cannot be captured or whose words cannot be
-    told is left out and named.
+    Of each layer and head `headscope.word_alignment` against the gold links, for both states; error
+    rates of all sentences together with bootstrap intervals over sentences, beside the diagonal's;
+    the best layer and head, chosen on one half of the sentences and measured on the other. A
+    sentence that cannot be captured or whose words cannot be told is left out and named.
 
-    Source: Kobayashi et al. 2020, section 5; there the best layer is chosen and measured on the same sentences.
+    Source: Kobayashi et al. 2020, section 5; there the best layer is chosen and measured on the
+    same sentences.
 
     Args:
         model: an encoder-decoder, loaded.
         tokenizer: its tokenizer.
         pairs: sentences with their translations and links.
         target_tokenizer: of the target side, where it is another.
-        resume: a file that what was counted is kept in, every 20 sentences; where it is there already, go on from it.
-            What is counted with random weights is kept beside it (``study.random.npz``).
+        resume: a file that what was counted is kept in, every 20 sentences; where it is there
+            already, go on from it. What is counted with random weights is kept beside it
+            (``study.random.npz``).
         progress: whether to show a bar on terminals.
-        **options: ``groups``, the document of each pair where it does not say so itself; ``special`` and ``confidence``
-            of `AlignmentStudy`; ``random_weights``, for the same of this
-            architecture with random weights, ``control`` of the result; ``allow_unfit``, for sentences that are mostly
-            unknown tokens, of which one is left out and most are refused otherwise (False).
+        **options: ``groups``, the document of each pair where it does not say so itself;
+            ``special`` and ``confidence`` of `AlignmentStudy`; ``random_weights``, for the same of
+            this architecture with random weights, ``control`` of the result; ``allow_unfit``, for
+            sentences that are mostly unknown tokens, of which one is left out and most are refused
+            otherwise (False).
 
     Raises:
         ModelError: a model that is no encoder-decoder.
         TextError: where the tokenizer does not know most of what is in the sentences.
-        RecordError: where no sentence is left, two have one name, or what was kept is of another model, other weights,
-            other options or other sentences.
+        RecordError: where no sentence is left, two have one name, or what was kept is of another
+            model, other weights, other options or other sentences.
         FileError: where the file to resume is none of ours, or cannot be written.
 
     Example:
@@ -72,8 +75,8 @@ def alignment_study(
 
     if not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         raise ModelError(
-            f"{display_name(model)} is no encoder-decoder; words are aligned by a model that reads a sentence and "
-            "writes its translation, such as Helsinki-NLP/opus-mt-de-en"
+            f"{display_name(model)} is no encoder-decoder; words are aligned by a model that "
+            "reads a sentence and writes its translation, such as Helsinki-NLP/opus-mt-de-en"
         )
     named = _named(_grouped(pairs, options.pop("groups", None)))
     random_weights, anyway = options.pop("random_weights", False), options.pop("allow_unfit", False)
@@ -85,9 +88,13 @@ def alignment_study(
 
     def study(model: Any, kept: Path | None) -> AlignmentStudy:
         def captured(pair: AlignedPair) -> Record:
-            for (known, _), text in zip(sides, () if anyway else (pair.source, pair.target), strict=False):
+            for (known, _), text in zip(
+                sides, () if anyway else (pair.source, pair.target), strict=False
+            ):
                 check_texts(known, [text], "the sentence")
-            return capture(model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more)
+            return capture(
+                model, tokenizer, pair.source, target=pair.target, keep=("weights", "norms"), **more
+            )
 
         found = AlignmentStudy(**options)
         found.fingerprint = fingerprint_of(model)
@@ -112,7 +119,10 @@ def _sides(
 ) -> tuple[tuple[Any, list[str]], tuple[Any, list[str]]]:
     """What reads the sentences and what reads their translations, with them."""
     target = tokenizer if target_tokenizer is None else target_tokenizer
-    return (tokenizer, [pair.source for pair in named.values()]), (target, [pair.target for pair in named.values()])
+    return (tokenizer, [pair.source for pair in named.values()]), (
+        target,
+        [pair.target for pair in named.values()],
+    )
 
 
 def _grouped(pairs: Iterable[AlignedPair], groups: Iterable[Any] | None) -> Iterable[AlignedPair]:
@@ -129,7 +139,9 @@ def _named(pairs: Iterable[AlignedPair]) -> dict[str, AlignedPair]:
     for number, pair in enumerate(pairs):
         name = pair.name or f"{number:06}"
         if name in found:
-            raise RecordError(f"Two sentences are called {name!r}; give every one a name of its own")
+            raise RecordError(
+                f"Two sentences are called {name!r}; give every one a name of its own"
+            )
         found[name] = pair
     return found
 
@@ -158,11 +170,21 @@ def _count(
             found.save(kept)
 
 
-def _resumed(fresh: AlignmentStudy, path: Path, model: str, named: dict[str, AlignedPair]) -> AlignmentStudy:
+def _resumed(
+    fresh: AlignmentStudy, path: Path, model: str, named: dict[str, AlignedPair]
+) -> AlignmentStudy:
     """What was kept, where it is of the same model, options and sentences."""
     found = load_alignment_study(path)
-    others = [name for name, digest in found.digests.items() if name in named and digest != _digest(named[name])]
-    options = [name for name in OPTIONS if name != "confidence" and getattr(found, name) != getattr(fresh, name)]
+    others = [
+        name
+        for name, digest in found.digests.items()
+        if name in named and digest != _digest(named[name])
+    ]
+    options = [
+        name
+        for name in OPTIONS
+        if name != "confidence" and getattr(found, name) != getattr(fresh, name)
+    ]
     what = ""
     if found.model and found.model != model:
         what = f"of the model {found.model}, and this one is {model}"
@@ -173,11 +195,13 @@ def _resumed(fresh: AlignmentStudy, path: Path, model: str, named: dict[str, Ali
     elif others:
         what = f"of another sentence {others[0]!r}"
     if what:
-        raise RecordError(f"{path} keeps a study {what}; resume with the same, or name another file")
+        raise RecordError(
+            f"{path} keeps a study {what}; resume with the same, or name another file"
+        )
     if not found.fingerprint:
         warnings.warn(
-            f"{path} was kept by an earlier headscope, which did not note the weights: that they are the same is taken "
-            "on trust",
+            f"{path} was kept by an earlier headscope, which did not note the weights: that they "
+            "are the same is taken on trust",
             stacklevel=2,
         )
     found.confidence, found.fingerprint = fresh.confidence, fresh.fingerprint

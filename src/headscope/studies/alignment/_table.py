@@ -34,7 +34,15 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
             rates, ends = study.error_rates(by, state), study.intervals(by, state)
             for number, head in np.ndindex(rates.shape):
                 place = (study.layers[number], head if head < study.heads else None)
-                cells = (state, by, *place, rates[number, head], *ends[number, head], study.baseline, study.sentences)
+                cells = (
+                    state,
+                    by,
+                    *place,
+                    rates[number, head],
+                    *ends[number, head],
+                    study.baseline,
+                    study.sentences,
+                )
                 for field, cell in zip(FIELDS, cells, strict=True):
                     found[field].append(cell.item() if isinstance(cell, np.generic) else cell)
     if study.control is not None:
@@ -43,7 +51,9 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
 
 
 def summary_of(study: AlignmentStudy) -> str:
-    """What was counted, and the least error rate of a layer by weight and by norm beside the diagonal's."""
+    """What was counted, and the least error rate of a layer by weight and by norm beside the
+    diagonal's.
+    """
     if not study.sentences:
         return repr(study)
     length = f"{length_said(study.lengths.values())} of the source"
@@ -56,8 +66,8 @@ def summary_of(study: AlignmentStudy) -> str:
         if len(known):
             parts.append(f"{percent(float(known.min()))} by {by}")
     return (
-        f"{told}The least alignment error rate of a layer is {' and '.join(parts) or 'not known'} (in %, chosen on "
-        f"these sentences); the diagonal, without any attention, has {baseline}"
+        f"{told}The least alignment error rate of a layer is {' and '.join(parts) or 'not known'} "
+        f"(in %, chosen on these sentences); the diagonal, without any attention, has {baseline}"
     )
 
 
@@ -66,18 +76,27 @@ def blocks_of(study: AlignmentStudy) -> list[TextTable | str]:
     if not study.sentences:
         return ["\n".join(_said(study))]
     title = (
-        f"Alignment error rate in % [{study.confidence:.0%} interval over sentences], all heads of a layer together:"
+        f"Alignment error rate in % [{study.confidence:.0%} interval over sentences], all heads "
+        "of a layer together:"
     )
-    baseline = f"the diagonal, without any attention: {percent(study.baseline, study.baseline_interval)}"
+    baseline = (
+        f"the diagonal, without any attention: {percent(study.baseline, study.baseline_interval)}"
+    )
     blocks: list[TextTable | str] = [_layers(study, title), "\n".join([baseline, *_chosen(study)])]
     if study.control is not None:
-        blocks += [_layers(study.control, "the same with random weights:"), "\n".join(_chosen(study.control))]
+        blocks += [
+            _layers(study.control, "the same with random weights:"),
+            "\n".join(_chosen(study.control)),
+        ]
     return [*blocks, "\n".join(_said(study))]
 
 
 def _layers(study: AlignmentStudy, title: str) -> TextTable:
     shown = [(state, by) for state in STATES for by in BY]
-    tables = [(study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]) for state, by in shown]
+    tables = [
+        (study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1])
+        for state, by in shown
+    ]
     rows = [("layer", *(f"{by}, {state}" for state, by in shown))]
     for number, layer in enumerate(study.layers):
         rows.append((str(layer), *(_cell(rates[number], ends[number]) for rates, ends in tables)))
@@ -96,14 +115,16 @@ def _chosen(study: AlignmentStudy) -> list[str]:
             best = study.best(by, state, of_heads=of_heads)
             rate = percent(best.aer, best.interval)
             lines.append(
-                f"best by {by}, {state}: {best.place} ({best.chosen:.0%} of the choices), {rate} held out, "
-                f"{100 * best.spread:.1f} over splits"
+                f"best by {by}, {state}: {best.place} ({best.chosen:.0%} of the choices), {rate} "
+                f"held out, {100 * best.spread:.1f} over splits"
             )
     return lines
 
 
 def _said(study: AlignmentStudy) -> list[str]:
-    layers = [f"norms of layer {layer} are left out: {reason}" for layer, reason in study.refused.items()]
+    layers = [
+        f"norms of layer {layer} are left out: {reason}" for layer, reason in study.refused.items()
+    ]
     return [*layers, *said_of(study.left_out, "sentences are")]
 
 

@@ -24,7 +24,8 @@ STATES = ("output", "input")
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """Links between the words of a source and its translation; prints as ``0-1 1-0``, source first, from 0.
+    """Links between the words of a source and its translation; prints as ``0-1 1-0``, source first,
+    from 0.
 
     Args:
         source: the source words.
@@ -36,7 +37,9 @@ class WordAlignment:
     target: tuple[str, ...]
     links: frozenset[Link]
 
-    def error_rate(self, sure: AbstractSet[Link], possible: AbstractSet[Link] = frozenset()) -> float:
+    def error_rate(
+        self, sure: AbstractSet[Link], possible: AbstractSet[Link] = frozenset()
+    ) -> float:
         """Alignment error rate; see `headscope.measures.alignment_error_rate`.
 
         Raises:
@@ -61,27 +64,33 @@ def word_alignment(
 ) -> WordAlignment:
     """Link each target word to the source word that it takes most from.
 
-    Rows of a word's tokens are averaged, columns summed (`headscope.measures.word_maps`), and the largest is taken.
-    Words are what white space separates in the text; where a record has no text or offsets, what its word numbers say.
+    Rows of a word's tokens are averaged, columns summed (`headscope.measures.word_maps`), and the
+    largest is taken. Words are what white space separates in the text; where a record has no text
+    or offsets, what its word numbers say.
 
-    Source: Kobayashi et al. 2020, section 5. There the token that ends the source may be looked at most, and the word
-    is then linked to none, as here.
+    Source: Kobayashi et al. 2020, section 5. There the token that ends the source may be looked at
+    most, and the word is then linked to none, as here.
 
     Args:
         record: of an encoder-decoder that reads its target (``hs.capture(..., target=...)``).
         layer: number of the decoder's layer.
-        head: one head; None for all together, by the mean of the weights or by ``||sum_h a f_h(x_j)||``.
+        head: one head; None for all together, by the mean of the weights or by ``||sum_h a
+            f_h(x_j)||``.
         by: ``"weight"`` a, or ``"norm"`` ``||a f(x_j)||``, for which norms must be kept.
-        state: the decoder's state that is asked: the one that is to write a token (``"output"``, AWO in the paper), or
-            the one a step later, which reads it (``"input"``, AWI).
-        special: whether tokens that belong to no word may be looked at most; False lets words alone compete.
+        state: the decoder's state that is asked: the one that is to write a token (``"output"``,
+            AWO in the paper), or the one a step later, which reads it (``"input"``, AWI).
+        special: whether tokens that belong to no word may be looked at most; False lets words alone
+            compete.
         stack: which stack of the record.
 
     Raises:
-        RecordError: where words cannot be told, an option is not what it may be, or norms were not kept.
+        RecordError: where words cannot be told, an option is not what it may be, or norms were not
+            kept.
 
     Example:
-        >>> record = capture(model, tokenizer, "das Haus", target="the house", keep=("weights", "norms"))
+        >>> record = capture(
+        ...     model, tokenizer, "das Haus", target="the house", keep=("weights", "norms")
+        ... )
         >>> print(word_alignment(record, layer=3, by="norm"))
         0-0 1-1
     """
@@ -107,13 +116,14 @@ def written_words_of(stack: Stack) -> dict[str, Words]:
     """The target's words, with the rows that read them and those that write them.
 
     Raises:
-        RecordError: where words cannot be told, or the first token is part of a word, which then no row writes.
+        RecordError: where words cannot be told, or the first token is part of a word, which then no
+            row writes.
     """
     read = words_of(stack.query)
     if any(position == 0 for tokens in read.tokens for position in tokens):
         raise RecordError(
-            f"The first token of the target, {stack.query.pieces[0]!r}, is part of a word, and no row writes it; give "
-            "what the decoder reads, which begins with a start token"
+            f"The first token of the target, {stack.query.pieces[0]!r}, is part of a word, and no "
+            "row writes it; give what the decoder reads, which begins with a start token"
         )
     writing = tuple(tuple(position - 1 for position in tokens) for tokens in read.tokens)
     return {"input": read, "output": Words(read.names, writing, ())}
@@ -125,20 +135,24 @@ def words_of(tokens: Tokens) -> Words:
     A token that is nothing but white space belongs to the word after it.
 
     Raises:
-        RecordError: where neither is known, a token is part of several words, or the text goes on after the tokens.
+        RecordError: where neither is known, a token is part of several words, or the text goes on
+            after the tokens.
     """
     if tokens.texts and tokens.offsets is not None:
         return _by_space(tokens)
     if tokens.words is None:
         raise RecordError(
-            f"Nothing tells which of the tokens {' '.join(tokens.pieces[:4])} ... make a word; wanted are texts with "
-            "offsets, or word numbers (a fast tokenizer gives them, and for a target it must be given: target=)"
+            f"Nothing tells which of the tokens {' '.join(tokens.pieces[:4])} ... make a word; "
+            "wanted are texts with offsets, or word numbers (a fast tokenizer gives them, and "
+            "for a target it must be given: target=)"
         )
     numbers = {number: [] for number in tokens.words if number is not None}
     for position, number in enumerate(tokens.words):
         if number is not None:
             numbers[number].append(position)
-    names = tuple("".join(tokens.labels[position].strip() for position in each) for each in numbers.values())
+    names = tuple(
+        "".join(tokens.labels[position].strip() for position in each) for each in numbers.values()
+    )
     rest = tuple(position for position, number in enumerate(tokens.words) if number is None)
     return Words(names, tuple(map(tuple, numbers.values())), rest)
 
@@ -152,14 +166,16 @@ def check_links(links: AbstractSet[Link], source: int, target: int) -> None:
     for link in sorted(links):
         if not (0 <= link[0] < source and 0 <= link[1] < target):
             raise RecordError(
-                f"The link {link[0]}-{link[1]} leaves the {source} source and {target} target words; words are counted "
-                "from 0, the source first"
+                f"The link {link[0]}-{link[1]} leaves the {source} source and {target} target "
+                "words; words are counted from 0, the source first"
             )
 
 
 def _map_of(layer: Layer, head: int | None, by: str) -> Float[np.ndarray, "1 query key"]:
     if head is not None:
-        return np.asarray(layer.weights_of(head) if by == "weight" else layer.head_contributions_of(head))[None]
+        return np.asarray(
+            layer.weights_of(head) if by == "weight" else layer.head_contributions_of(head)
+        )[None]
     if by == "weight":
         return np.asarray(layer.weights_of(), np.float64).mean(axis=0, keepdims=True)
     return np.asarray(layer.contributions_of("attention"))[None]
@@ -167,7 +183,9 @@ def _map_of(layer: Layer, head: int | None, by: str) -> Float[np.ndarray, "1 que
 
 def _by_space(tokens: Tokens) -> Words:
     spans = [
-        (segment, *match.span()) for segment, text in enumerate(tokens.texts) for match in re.finditer(r"\S+", text)
+        (segment, *match.span())
+        for segment, text in enumerate(tokens.texts)
+        for match in re.finditer(r"\S+", text)
     ]
     found, rest = words_of_spans(tokens, spans)
     _check_covered(tokens)
@@ -177,12 +195,20 @@ def _by_space(tokens: Tokens) -> Words:
 
 def _check_covered(tokens: Tokens) -> None:
     """Raise where a text goes on after its last token: its last word was cut off or cut through."""
-    placed = [(tokens.segments[n], offset[1]) for n, offset in enumerate(tokens.offsets or ()) if offset is not None]
-    ends = {segment: max(stop for _, stop in group) for segment, group in groupby(sorted(placed), lambda each: each[0])}
+    placed = [
+        (tokens.segments[n], offset[1])
+        for n, offset in enumerate(tokens.offsets or ())
+        if offset is not None
+    ]
+    ends = {
+        segment: max(stop for _, stop in group)
+        for segment, group in groupby(sorted(placed), lambda each: each[0])
+    }
     for segment, text in enumerate(tokens.texts):
         after = text[ends.get(segment, 0) :]
         if any(not (letter.isspace() or unicodedata.combining(letter)) for letter in after):
             raise RecordError(
-                f"The text goes on after its last token with {after.strip()[:20]!r}; a decoder reads all but the last "
-                "token of its target, so the tokenizer must end it with one of its own, and nothing may be cut off"
+                f"The text goes on after its last token with {after.strip()[:20]!r}; a decoder "
+                "reads all but the last token of its target, so the tokenizer must end it with "
+                "one of its own, and nothing may be cut off"
             )

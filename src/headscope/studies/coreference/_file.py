@@ -23,7 +23,10 @@ def kept_of(coreference: Coreference) -> Kept:
     kept = [coreference._read[name] for name in coreference.names]
     said = coreference._said() | {
         "data": coreference.data,
-        "passages": [[name, each.document, each.kinds] for name, each in zip(coreference.names, kept, strict=True)],
+        "passages": [
+            [name, each.document, each.kinds]
+            for name, each in zip(coreference.names, kept, strict=True)
+        ],
     }
     arrays = {}
     if kept:
@@ -52,7 +55,9 @@ def load_coref(path: str | os.PathLike[str]) -> Coreference:
         place = 0
         for name, document, kinds in kept:
             asked = slice(place, place + len(kinds))
-            found._read[name] = Answers(document, tuple(map(tuple, kinds)), rules[:, asked], heads[..., asked])
+            found._read[name] = Answers(
+                document, tuple(map(tuple, kinds)), rules[:, asked], heads[..., asked]
+            )
             place += len(kinds)
         if len(found._read) != len(kept):
             raise ValueError("two of its passages have one name")

@@ -17,7 +17,8 @@ class AntecedentHead:
         kind: of the mentions that ask: all, pronoun, proper, nominal, or a group of passages.
         candidates: one of `CANDIDATES`.
         count: how many questions.
-        layer: of the head that is best on all documents, measured on them too, as published numbers are.
+        layer: of the head that is best on all documents, measured on them too, as published numbers
+            are.
         head: its number.
         accuracy: share of questions that it answers right.
         low: lower end of the interval over documents.
@@ -25,10 +26,13 @@ class AntecedentHead:
         nearest: share that taking the nearest mention answers right.
         head_match: the nearest with the same head word, where there is one.
         sieves: see `headscope.linguistics.sieves`.
-        held_out_layer: of the head that is best on one half of the documents, most often over all splits.
+        held_out_layer: of the head that is best on one half of the documents, most often over all
+            splits.
         held_out_head: its number.
-        held_out_count: how many questions are measured in each split: all, each by the head of the other half.
-        held_out_accuracy: share of these that what was chosen on the other half answers right, mean over splits.
+        held_out_count: how many questions are measured in each split: all, each by the head of the
+            other half.
+        held_out_accuracy: share of these that what was chosen on the other half answers right, mean
+            over splits.
         held_out_low: lower end of its interval over documents, the choices held fixed.
         held_out_high: upper end.
         held_out_spread: standard deviation of the share over splits.

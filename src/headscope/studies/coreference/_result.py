@@ -25,13 +25,15 @@ from headscope.studies.shared._range_plot import range_plot
 
 
 class Coreference(HeadStudy):
-    """Which questions every head answers right; prints itself, is added to others of the same model, and kept.
+    """Which questions every head answers right; prints itself, is added to others of the same
+    model, and kept.
 
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         stack: which stack of the records; by default the first.
-        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things, ``"holm"`` or
-            ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits`` of documents into halves.
+        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
+            ``"holm"`` or ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits``
+            of documents into halves.
 
     Raises:
         RecordError: where confidence, correction or splits are not what they may be.
@@ -58,14 +60,16 @@ class Coreference(HeadStudy):
         self.data = ""
 
     def update(self, passage: Passage, record: Record) -> None:
-        """Count one passage; it goes to ``left_out`` where its words and the tokens cannot be aligned.
+        """Count one passage; it goes to ``left_out`` where its words and the tokens cannot be
+        aligned.
 
         Args:
             passage: its words and questions.
             record: of its text.
 
         Raises:
-            RecordError: where it was counted before, the record is of another text, or has other layers and heads.
+            RecordError: where it was counted before, the record is of another text, or has other
+                layers and heads.
         """
         stack = self._stack_of(passage.name, record)
         if stack.query.texts[:1] != (passage.text,):
@@ -118,7 +122,8 @@ class Coreference(HeadStudy):
         return self._hits[_place(candidates)][:, self._asked(kind)].mean(axis=-1)
 
     def rule(self, name: str, kind: str = ALL) -> float:
-        """Share of questions that a rule answers right: ``"nearest"``, ``"head match"`` or ``"sieves"``.
+        """Share of questions that a rule answers right: ``"nearest"``, ``"head match"`` or
+        ``"sieves"``.
 
         Raises:
             RecordError: where there is no such rule or kind.
@@ -128,7 +133,8 @@ class Coreference(HeadStudy):
         return float(self._rules[list(RULES).index(name), self._asked(kind)].mean())
 
     def heads_of(self, candidates: str = "mentions") -> tuple[AntecedentHead, ...]:
-        """The best head for every kind of mention, on the same data and held out, with interval, baselines and test.
+        """The best head for every kind of mention, on the same data and held out, with interval,
+        baselines and test.
 
         Raises:
             RecordError: where there are no such candidates, or nothing was counted.
@@ -148,17 +154,24 @@ class Coreference(HeadStudy):
         return next(each for each in self.heads_of(candidates) if each.kind == kind)
 
     def columns(self) -> dict[str, list[Any]]:
-        """The best head for every kind and both candidate sets as a table, one list for each column.
+        """The best head for every kind and both candidate sets as a table, one list for each
+        column.
 
-        With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
+        With a model with random weights beside it, ``random_accuracy`` and
+        ``random_held_out_accuracy`` are its own.
         """
         listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
         control = self.control
-        twins = None if control is None else [control.best(each.kind, each.candidates) for each in listed]
+        twins = (
+            None
+            if control is None
+            else [control.best(each.kind, each.candidates) for each in listed]
+        )
         return columns_of(FIELDS, listed, twins)
 
     def plot(self, path: str | os.PathLike[str], *, candidates: str = "mentions") -> Path:
-        """Draw the held-out accuracy for every kind of mention with its interval, beside its baselines.
+        """Draw the held-out accuracy for every kind of mention with its interval, beside its
+        baselines.
 
         Args:
             path: .svg, .pdf or .png.
@@ -189,7 +202,10 @@ class Coreference(HeadStudy):
         asked = [self._asked_of(hits, nearest, self._asked(kind)) for kind in self.kinds]
         halves = halves_of(self.documents, self.seed, self.splits)
         numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
-        return tuple(self._head(kind, candidates, each) for kind, each in zip(self.kinds, numbers, strict=True))
+        return tuple(
+            self._head(kind, candidates, each)
+            for kind, each in zip(self.kinds, numbers, strict=True)
+        )
 
     def _head(self, kind: str, candidates: str, numbers: dict[str, Any]) -> AntecedentHead:
         best, held = numbers.pop("best"), numbers.pop("held_best")
@@ -249,11 +265,15 @@ class Coreference(HeadStudy):
         kinds = [names for each in self._listed for names in each.kinds]
         found = np.array([place for place, names in enumerate(kinds) if kind in names], int)
         if not len(found):
-            raise RecordError(f"There is no question of the kind {kind!r}; there are {', '.join(self.kinds)}")
+            raise RecordError(
+                f"There is no question of the kind {kind!r}; there are {', '.join(self.kinds)}"
+            )
         return found
 
 
 def _place(candidates: str) -> int:
     if candidates not in CANDIDATES:
-        raise RecordError(f"candidates is {candidates!r}; it may be {' or '.join(map(repr, CANDIDATES))}")
+        raise RecordError(
+            f"candidates is {candidates!r}; it may be {' or '.join(map(repr, CANDIDATES))}"
+        )
     return CANDIDATES.index(candidates)

@@ -26,26 +26,29 @@ def coref(
     reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Coreference:
-    """Which head looks from a mention at what it means, beside the nearest mention and simple rules.
+    """Which head looks from a mention at what it means, beside the nearest mention and simple
+    rules.
 
-    Of every head the share of mentions whose head word (the last) looks most at the head word of an antecedent: among
-    the head words of the candidates, those that end before it, and among all other words of the passage. Of candidates
-    that share a head word the one that starts later is taken, as by the rules. A passage that cannot be read, or whose
-    words and tokens cannot be aligned, is left out, counted and named.
+    Of every head the share of mentions whose head word (the last) looks most at the head word of an
+    antecedent: among the head words of the candidates, those that end before it, and among all
+    other words of the passage. Of candidates that share a head word the one that starts later is
+    taken, as by the rules. A passage that cannot be read, or whose words and tokens cannot be
+    aligned, is left out, counted and named.
 
-    Source: Clark et al. 2019, section 4.2, where it is not said among what the largest is sought; there the best head
-    is chosen and measured on the same texts.
+    Source: Clark et al. 2019, section 4.2, where it is not said among what the largest is sought;
+    there the best head is chosen and measured on the same texts.
 
     Args:
         model: loaded, its name or folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
         passages: a file or folder that `headscope.linguistics.read_coreference` reads, or passages.
         rows: how rows of a word's tokens become one: ``"mean"``, ``"first"`` or ``"max"``.
-        random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
+        random_weights: whether the same architecture with random weights reads them, too:
+            ``control`` of the result.
         reading: options of `headscope.linguistics.read_coreference` for a file.
-        **options: ``groups``, the document of each passage where it is another than its own; ``stack``,
-            ``confidence``, ``correction``, ``seed`` and ``splits`` of `Coreference`; ``truncate``, ``batch_tokens`` and
-            ``progress`` of `headscope.capture_many`.
+        **options: ``groups``, the document of each passage where it is another than its own;
+            ``stack``, ``confidence``, ``correction``, ``seed`` and ``splits`` of `Coreference`;
+            ``truncate``, ``batch_tokens`` and ``progress`` of `headscope.capture_many`.
 
     Raises:
         FileError: where the file cannot be read, with the line and the reason.
@@ -62,16 +65,23 @@ def coref(
         data, listed = "passages", tuple(passages or ())
     if not listed or not all(isinstance(each, Passage) for each in listed):
         raise RecordError(
-            f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a list of Passage"
+            f"Passages were given as {type(passages).__name__}; wanted is a file, a folder, or a "
+            "list of Passage"
         )
     groups = options.pop("groups", None)
     if groups is not None:
         groups = list(groups)
         parse_groups(groups, len(listed), "passage")
         pairs = zip(listed, groups, strict=True)
-        listed = tuple(replace(each, document=group_of(group) or each.name) for each, group in pairs)
+        listed = tuple(
+            replace(each, document=group_of(group) or each.name) for each, group in pairs
+        )
     names = [each.name for each in listed]
-    if twice := sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []:
+    if (
+        twice := sorted({name for name in names if names.count(name) > 1})
+        if len(set(names)) < len(names)
+        else []
+    ):
         raise RecordError(f"Two passages are called {twice[0]!r}; give each a name of its own")
     source = parse_source(model, tokenizer, [each.text for each in listed], options)
     assert source is not None, "texts were given"

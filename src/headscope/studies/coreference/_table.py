@@ -39,9 +39,10 @@ def summary_of(found: Coreference) -> str:
     best = found.best()
     share, nearest = percent(best.held_out_accuracy), percent(best.held_out_nearest)
     return (
-        f"{titled(found)}: {len(found.cells)} heads, {passages}, {found.questions} questions. On documents it was not "
-        f"chosen on, the best head looks most at what a mention means for {share} % of mentions; the nearest mention "
-        f"is right for {nearest} % (p {p_shown(best.p_corrected)})"
+        f"{titled(found)}: {len(found.cells)} heads, {passages}, {found.questions} questions. On "
+        "documents it was not chosen on, the best head looks most at what a mention means for "
+        f"{share} % of mentions; the nearest mention is right for {nearest} % (p "
+        f"{p_shown(best.p_corrected)})"
     )
 
 
@@ -51,19 +52,26 @@ def blocks_of(found: Coreference) -> list[TextTable | str]:
         return ["\n".join(said_of(found.left_out, "passages are"))]
     tables = [table for candidates in CANDIDATES for table in _tables(found, candidates)]
     note = (
-        "Held out: the head is chosen on one half of the documents and measured on the other, both ways; mean over "
-        f"{found.splits} splits. Intervals do not hold the spread over splits. p: {found.correction} over kinds."
+        "Held out: the head is chosen on one half of the documents and measured on the other, "
+        f"both ways; mean over {found.splits} splits. Intervals do not hold the spread over "
+        f"splits. p: {found.correction} over kinds."
     )
     return [*tables, "\n".join([note, *said_of(found.left_out, "passages are")])]
 
 
-def plotted(found: Coreference, candidates: str) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
+def plotted(
+    found: Coreference, candidates: str
+) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
     """Rows and caption of `headscope.studies.shared._range_plot.range_plot`."""
     rows = {
         f"{each.kind}  ({each.count})": (each.held_out_place, _marks(found, each))
         for each in found.heads_of(candidates)
     }
-    return rows, f"{titled(found)}: share of mentions whose antecedent the best attention head finds, held out"
+    return (
+        rows,
+        f"{titled(found)}: share of mentions whose antecedent the best attention head finds, held "
+        "out",
+    )
 
 
 def titled(found: Coreference) -> str:
@@ -79,7 +87,15 @@ def _tables(found: Coreference, candidates: str) -> list[TextTable]:
     held[0] += ("random weights",) * (found.control is not None)
     for each in found.heads_of(candidates):
         rules = (percent(value) for value in (each.nearest, each.head_match, each.sieves))
-        best.append((each.kind, str(each.count), each.place, percent(each.accuracy, (each.low, each.high)), *rules))
+        best.append(
+            (
+                each.kind,
+                str(each.count),
+                each.place,
+                percent(each.accuracy, (each.low, each.high)),
+                *rules,
+            )
+        )
         cells = [each.kind, each.held_out_place]
         cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
         cells += [percent(each.held_out_nearest), *above_of(each), p_shown(each.p_corrected)]

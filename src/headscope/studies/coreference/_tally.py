@@ -42,6 +42,10 @@ def _head_hits(
         right = np.array(question.right)
         found[0, :, number] = right[mention_answers(row, question)]
         row[:, question.mention.head] = -1
-        heads = [each.head for each, is_right in zip(question.candidates, question.right, strict=True) if is_right]
+        heads = [
+            each.head
+            for each, is_right in zip(question.candidates, question.right, strict=True)
+            if is_right
+        ]
         found[1, :, number] = np.isin(row.argmax(axis=1), heads)
     return found

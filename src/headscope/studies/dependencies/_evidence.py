@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from headscope.studies.dependencies._result import Relations
     from headscope.studies.dependencies._tally import Corpus
 
-LOOKS = {DIRECTIONS[0]: "looks from the dependent to its head", DIRECTIONS[1]: "looks from the head to its dependent"}
+LOOKS = {
+    DIRECTIONS[0]: "looks from the dependent to its head",
+    DIRECTIONS[1]: "looks from the head to its dependent",
+}
 SOURCE = "Clark et al. 2019, section 4.2; mean over sentences of the share of words"
 
 
@@ -26,7 +29,9 @@ def heads_of(found: Relations, *, least: int, threshold: float) -> Heads:
     Raises:
         RecordError: where no relation has so many words.
     """
-    shown = [each for each in found.heads_of() if each.count >= least and each.relation in found.named]
+    shown = [
+        each for each in found.heads_of() if each.count >= least and each.relation in found.named
+    ]
     if not shown:
         raise RecordError(f"No relation has {least} words or more; ask for fewer with least=")
     patterns = tuple(
@@ -58,7 +63,9 @@ def heads_of(found: Relations, *, least: int, threshold: float) -> Heads:
 
 
 def _shares(corpus: Corpus, each: RelationHead) -> tuple[np.ndarray, np.ndarray]:
-    """``[sentence head]`` and, of the best offset, ``[sentence]``: share of the words of a relation; NaN for none."""
+    """``[sentence head]`` and, of the best offset, ``[sentence]``: share of the words of a
+    relation; NaN for none.
+    """
     words = corpus.groups[each.relation]
     sentence, count = corpus.sentence_of[words], len(corpus.sizes)
     hits = corpus.hits("max")[DIRECTIONS.index(each.direction)][:, words]

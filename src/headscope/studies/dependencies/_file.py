@@ -24,7 +24,8 @@ def kept_of(relations: Relations) -> Kept:
     said = relations._said() | {
         "treebank": relations.treebank,
         "sentences": [
-            [name, list(each.relations), each.document] for name, each in zip(relations.names, kept, strict=True)
+            [name, list(each.relations), each.document]
+            for name, each in zip(relations.names, kept, strict=True)
         ],
     }
     arrays = {}
@@ -50,11 +51,15 @@ def load_relations(path: str | os.PathLike[str]) -> Relations:
         words = sum(len(each[1]) for each in kept)
         if kept:
             heads = array_of(arrays, "heads", "i", (words,))
-            predicted = array_of(arrays, "predicted", "i", (len(DECODINGS), len(DIRECTIONS), len(found.cells), words))
+            predicted = array_of(
+                arrays, "predicted", "i", (len(DECODINGS), len(DIRECTIONS), len(found.cells), words)
+            )
         place = 0
         for name, names, *document in kept:  # files from before 0.2 have no documents
             part = slice(place, place + len(names))
-            found._read[name] = Read(tuple(names), *_checked(heads[part], predicted[..., part]), *document)
+            found._read[name] = Read(
+                tuple(names), *_checked(heads[part], predicted[..., part]), *document
+            )
             place += len(names)
         if len(found._read) != len(kept):
             raise ValueError("two of its sentences have one name")

@@ -18,7 +18,8 @@ class RelationHead:
         score: one of `SCORES`.
         stanford: the relation of the Penn Treebank that is next to it.
         count: how many words.
-        layer: of the head that is best on all sentences, measured on them too, as published numbers are.
+        layer: of the head that is best on all sentences, measured on them too, as published numbers
+            are.
         head: its number.
         direction: who looks at whom.
         accuracy: share of words whose head it names.
@@ -26,11 +27,14 @@ class RelationHead:
         high: its upper end.
         offset: the best fixed offset on all sentences.
         baseline: share of words whose head is there.
-        held_out_layer: of the head that is best on one half of the documents, most often over all splits.
+        held_out_layer: of the head that is best on one half of the documents, most often over all
+            splits.
         held_out_head: its number.
         held_out_direction: who looks at whom.
-        held_out_count: how many words are measured in each split: all of them, each by the head of the other half.
-        held_out_accuracy: share of these whose head is named by what was chosen on the other half, mean over splits.
+        held_out_count: how many words are measured in each split: all of them, each by the head of
+            the other half.
+        held_out_accuracy: share of these whose head is named by what was chosen on the other half,
+            mean over splits.
         held_out_low: lower end of its interval over documents, the choices held fixed.
         held_out_high: upper end.
         held_out_spread: standard deviation of the share over splits.
@@ -40,7 +44,8 @@ class RelationHead:
         held_out_above_high: upper end.
         held_out_above_spread: standard deviation of the difference over splits.
         held_out_offset: the best offset on one half, most often.
-        held_out_baseline: share of words whose head is at the offset of the other half, mean over splits.
+        held_out_baseline: share of words whose head is at the offset of the other half, mean over
+            splits.
         p: of the chosen heads not being above the chosen offsets, paired t-test over documents.
         p_corrected: the same, corrected for all relations tried.
     """

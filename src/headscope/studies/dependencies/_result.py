@@ -17,7 +17,14 @@ from headscope.record import Record
 from headscope.results import Kept, TextTable
 from headscope.studies.dependencies._head import FIELDS, RelationHead
 from headscope.studies.dependencies._table import GROUPS, LEAST, blocks_of, plotted, summary_of
-from headscope.studies.dependencies._tally import SCORES, Corpus, Read, asked_of, corpus_of, read_heads
+from headscope.studies.dependencies._tally import (
+    SCORES,
+    Corpus,
+    Read,
+    asked_of,
+    corpus_of,
+    read_heads,
+)
 from headscope.studies.shared._chosen_head import columns_of, places_of
 from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
 from headscope.studies.shared._held_out import halves_of, measured
@@ -28,15 +35,17 @@ COMMON = 100
 
 
 class Relations(HeadStudy):
-    """What every head says about the heads of words; prints itself, is added to others of the same model, and kept.
+    """What every head says about the heads of words; prints itself, is added to others of the same
+    model, and kept.
 
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         trees: whether the best trees are decoded, too.
         universal: whether subtypes of relations are left off.
         stack: which stack of the records; by default the first.
-        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things, ``"holm"`` or
-            ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits`` of documents into halves.
+        **telling: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
+            ``"holm"`` or ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits``
+            of documents into halves.
 
     Raises:
         RecordError: where confidence, correction or splits are not what they may be.
@@ -68,19 +77,25 @@ class Relations(HeadStudy):
         self.treebank: str = ""
 
     def update(self, sentence: Sentence, record: Record) -> None:
-        """Count one sentence; it goes to ``left_out`` where its words and the tokens cannot be aligned.
+        """Count one sentence; it goes to ``left_out`` where its words and the tokens cannot be
+        aligned.
 
         Args:
             sentence: its words and tree.
             record: of the sentence's `text`, or of the text as it was `written`.
 
         Raises:
-            RecordError: where it was counted before, the record is of another text, or has other layers and heads.
+            RecordError: where it was counted before, the record is of another text, or has other
+                layers and heads.
         """
         stack = self._stack_of(sentence.name, record)
         _check_text(sentence, stack.query.texts)
         try:
-            spans = sentence.spans if stack.query.texts[0] == sentence.text else sentence.written_spans()
+            spans = (
+                sentence.spans
+                if stack.query.texts[0] == sentence.text
+                else sentence.written_spans()
+            )
             words = words_at(stack.query, spans)
             words.check()
         except (RecordError, TextError) as error:
@@ -122,7 +137,8 @@ class Relations(HeadStudy):
         return tuple(self.corpus.groups)
 
     def accuracy(self, relation: str, score: str = "max") -> Float[np.ndarray, "direction head"]:
-        """Share of a relation's words whose head each head names, for both `DIRECTIONS`; heads as in ``cells``.
+        """Share of a relation's words whose head each head names, for both `DIRECTIONS`; heads as
+        in ``cells``.
 
         Raises:
             RecordError: where there is no such relation or score.
@@ -130,7 +146,8 @@ class Relations(HeadStudy):
         return self._hits(score)[:, :, self._words(relation)].mean(axis=-1)
 
     def heads_of(self, score: str = "max") -> tuple[RelationHead, ...]:
-        """The best head of every relation, on the same data and held out, with interval, baseline and test.
+        """The best head of every relation, on the same data and held out, with interval, baseline
+        and test.
 
         Raises:
             RecordError: where there is no such score, or nothing was counted.
@@ -152,11 +169,16 @@ class Relations(HeadStudy):
     def columns(self) -> dict[str, list[Any]]:
         """The best head of every relation by every score as a table, one list for each column.
 
-        With a model with random weights beside it, ``random_accuracy`` and ``random_held_out_accuracy`` are its own.
+        With a model with random weights beside it, ``random_accuracy`` and
+        ``random_held_out_accuracy`` are its own.
         """
         listed = [each for score in self.scores for each in self.heads_of(score)]
         control = self.control
-        twins = None if control is None else [control.best(each.relation, each.score) for each in listed]
+        twins = (
+            None
+            if control is None
+            else [control.best(each.relation, each.score) for each in listed]
+        )
         return columns_of(FIELDS, listed, twins)
 
     def plot(self, path: str | os.PathLike[str], *, least: int = LEAST, score: str = "max") -> Path:
@@ -173,14 +195,17 @@ class Relations(HeadStudy):
         return range_plot(Path(path), *plotted(self, least, score))
 
     def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
-        """Relations as labels of heads, in the direction of the best head: ``hs.view(record, evidence=...)``.
+        """Relations as labels of heads, in the direction of the best head: ``hs.view(record,
+        evidence=...)``.
 
-        A label holds where the share of words, mean over the sentences that have some, reaches the threshold and lies
-        above that of the best offset (and of the best head with random weights), corrected for all heads and relations.
-        Means over sentences are near the accuracies of all words, not equal to them.
+        A label holds where the share of words, mean over the sentences that have some, reaches the
+        threshold and lies above that of the best offset (and of the best head with random weights),
+        corrected for all heads and relations. Means over sentences are near the accuracies of all
+        words, not equal to them.
 
         Args:
-            least: how many words a relation has; by default 100, of few sentences a twentieth of all words.
+            least: how many words a relation has; by default 100, of few sentences a twentieth of
+                all words.
             threshold: least share, of 1.
 
         Raises:
@@ -216,7 +241,10 @@ class Relations(HeadStudy):
         asked = [asked_of(corpus, hits, words) for words in corpus.groups.values()]
         halves = halves_of(corpus.documents, self.seed, self.splits)
         numbers = measured(asked, halves, confidence=self.confidence, correction=self.correction)
-        return tuple(self._head(relation, score, each) for relation, each in zip(corpus.groups, numbers, strict=True))
+        return tuple(
+            self._head(relation, score, each)
+            for relation, each in zip(corpus.groups, numbers, strict=True)
+        )
 
     def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
         heads = len(self.cells)
@@ -269,13 +297,15 @@ class Relations(HeadStudy):
 
     def _words(self, relation: str) -> np.ndarray:
         if relation not in self.corpus.groups:
-            raise RecordError(f"No word has the relation {relation!r}; there are {', '.join(self.relations)}")
+            raise RecordError(
+                f"No word has the relation {relation!r}; there are {', '.join(self.relations)}"
+            )
         return self.corpus.groups[relation]
 
 
 def _check_text(sentence: Sentence, texts: tuple[str, ...]) -> None:
     if texts[:1] not in ((sentence.text,), (sentence.written,)):
         raise RecordError(
-            f"The record is of {''.join(texts[:1])[:40]!r}, not of the sentence {sentence.name!r}: capture its text, "
-            "or the text as it was written"
+            f"The record is of {''.join(texts[:1])[:40]!r}, not of the sentence "
+            f"{sentence.name!r}: capture its text, or the text as it was written"
         )

@@ -29,27 +29,32 @@ def relations(
     random_weights: bool = False,
     **options: Any,
 ) -> Relations:
-    """Which head looks along each dependency relation, beside position alone and a choice that was held out.
+    """Which head looks along each dependency relation, beside position alone and a choice that was
+    held out.
 
-    Of every head and both directions the share of words whose head is looked at most (Clark), and of those whose head
-    is above them in the best tree (Htut), relation by relation. A sentence that cannot be read, or whose words and
-    tokens cannot be aligned, is left out, counted and named.
+    Of every head and both directions the share of words whose head is looked at most (Clark), and
+    of those whose head is above them in the best tree (Htut), relation by relation. A sentence that
+    cannot be read, or whose words and tokens cannot be aligned, is left out, counted and named.
 
-    Source: Clark et al. 2019, section 4.2; Htut et al. 2019. There the best head is chosen and measured on the same
-    sentences; that number is given here, too, and beside it one of documents that it was not chosen on: chosen on one
-    half and measured on the other, both ways, mean and spread over several splits.
+    Source: Clark et al. 2019, section 4.2; Htut et al. 2019. There the best head is chosen and
+    measured on the same sentences; that number is given here, too, and beside it one of documents
+    that it was not chosen on: chosen on one half and measured on the other, both ways, mean and
+    spread over several splits.
 
     Args:
         model: loaded, its name or folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
         treebank: a `Treebank`, its sentences, or a file in CoNLL-U.
-        text: ``"words"`` joined by spaces, so that no token is part of two; or the text as it was ``"written"``.
+        text: ``"words"`` joined by spaces, so that no token is part of two; or the text as it was
+            ``"written"``.
         rows: how rows of a word's tokens become one: ``"mean"``, ``"first"`` or ``"max"``.
         trees: whether the best trees are decoded, too, from the gold root.
-        random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
-        **options: ``groups``, the document of each sentence where the treebank does not say, or says it otherwise
-            (``# newdoc``); ``universal``, ``stack``, ``confidence``, ``correction``, ``seed`` and ``splits`` of
-            `Relations`; ``truncate``, ``batch_tokens`` and ``progress`` of `headscope.capture_many`.
+        random_weights: whether the same architecture with random weights reads them, too:
+            ``control`` of the result.
+        **options: ``groups``, the document of each sentence where the treebank does not say, or
+            says it otherwise (``# newdoc``); ``universal``, ``stack``, ``confidence``,
+            ``correction``, ``seed`` and ``splits`` of `Relations`; ``truncate``, ``batch_tokens``
+            and ``progress`` of `headscope.capture_many`.
 
     Raises:
         FileError: where the treebank cannot be read, with the line and the reason.
@@ -96,7 +101,9 @@ def grouped(bank: Treebank, groups: Iterable[Any] | None) -> Treebank:
     parse_groups(listed, len(bank), "sentence")
     documents = [group_of(group) or "" for group in listed]
     pairs = zip(bank, documents, strict=True)
-    return Treebank(bank.name, tuple(replace(sentence, document=document) for sentence, document in pairs))
+    return Treebank(
+        bank.name, tuple(replace(sentence, document=document) for sentence, document in pairs)
+    )
 
 
 def parse_treebank(treebank: Any) -> Treebank:
@@ -113,7 +120,7 @@ def parse_treebank(treebank: Any) -> Treebank:
     listed = tuple(treebank) if isinstance(treebank, Iterable) else ()
     if not listed or not all(isinstance(each, Sentence) for each in listed):
         raise RecordError(
-            f"A treebank was given as {type(treebank).__name__}; wanted is a file in CoNLL-U, a Treebank or its "
-            "sentences"
+            f"A treebank was given as {type(treebank).__name__}; wanted is a file in CoNLL-U, a "
+            "Treebank or its sentences"
         )
     return Treebank("sentences", listed)

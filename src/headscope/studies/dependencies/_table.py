@@ -40,15 +40,17 @@ def summary_of(found: Relations) -> str:
     if not found.sentences:
         return repr(found)
     sentences = f"{found.sentences} sentences{_of(found)} ({found.length_said})"
-    tried = [each for each in found.heads_of() if each.count >= LEAST and each.relation not in GROUPS]
+    tried = [
+        each for each in found.heads_of() if each.count >= LEAST and each.relation not in GROUPS
+    ]
     first = f"{titled(found)}: {len(found.cells)} heads, {sentences}, {found.words} words"
     if not tried:
         return f"{first}. No relation has {LEAST} words, which is too few to tell of any"
     better = [each for each in tried if each.p_corrected < ALPHA and each.held_out_above > 0]
     return (
-        f"{first}. {len(better)} of {len(tried)} relations with {LEAST} words or more have a head that names the head "
-        "of a word more often than the best fixed offset does, on documents it was not chosen on "
-        f"(p < {ALPHA:g}, {found.correction})"
+        f"{first}. {len(better)} of {len(tried)} relations with {LEAST} words or more have a head "
+        "that names the head of a word more often than the best fixed offset does, on documents "
+        f"it was not chosen on (p < {ALPHA:g}, {found.correction})"
     )
 
 
@@ -60,14 +62,26 @@ def blocks_of(found: Relations) -> list[TextTable | str]:
     return [*_tables(found), "\n".join(notes)]
 
 
-def plotted(found: Relations, least: int, score: str) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
+def plotted(
+    found: Relations, least: int, score: str
+) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
     """Rows and caption of `headscope.studies.shared._range_plot.range_plot`."""
-    shown = [each for each in found.heads_of(score) if each.count >= least and each.relation in found.named]
+    shown = [
+        each
+        for each in found.heads_of(score)
+        if each.count >= least and each.relation in found.named
+    ]
     rows = {
-        f"{each.relation}  ({each.count})": (f"{each.held_out_place} {each.held_out_direction}", _marks(found, each))
+        f"{each.relation}  ({each.count})": (
+            f"{each.held_out_place} {each.held_out_direction}",
+            _marks(found, each),
+        )
         for each in sorted(shown, key=lambda each: -each.held_out_accuracy)
     }
-    return rows, f"{titled(found)}: share of words whose head the best attention head names, held out"
+    return (
+        rows,
+        f"{titled(found)}: share of words whose head the best attention head names, held out",
+    )
 
 
 def titled(found: Relations) -> str:
@@ -79,7 +93,19 @@ def _tables(found: Relations) -> list[TextTable]:
     """The head that is best on all documents, and the one that was chosen on half of them."""
     level = f"[{found.confidence:.0%}]"
     best = [("relation", "words", "head", "looks", f"accuracy {level}", "offset", "baseline")]
-    held = [("relation", "head", "looks", f"accuracy {level}", "offset", "baseline", f"above {level}", "splits", "p")]
+    held = [
+        (
+            "relation",
+            "head",
+            "looks",
+            f"accuracy {level}",
+            "offset",
+            "baseline",
+            f"above {level}",
+            "splits",
+            "p",
+        )
+    ]
     held[0] += ("random weights",) * (found.control is not None)
     for each in found.heads_of():
         if each.count < LEAST and each.relation not in GROUPS:
@@ -97,7 +123,9 @@ def _tables(found: Relations) -> list[TextTable]:
     says = SAYS | {f"accuracy {level}": SAYS["accuracy"], f"above {level}": SAYS["above"]}
     return [
         TextTable.of_rows(best, title="Best head on all documents:", says=says),
-        TextTable.of_rows(held, title="Held out, chosen on one half and measured on the other:", says=says | HELD),
+        TextTable.of_rows(
+            held, title="Held out, chosen on one half and measured on the other:", says=says | HELD
+        ),
     ]
 
 
@@ -106,8 +134,16 @@ def _of(found: Relations) -> str:
 
 
 def _rare(found: Relations) -> list[str]:
-    rare = [each.relation for each in found.heads_of() if each.count < LEAST and each.relation not in GROUPS]
-    return [f"{len(rare)} relations with fewer than {LEAST} words are not shown: {', '.join(rare)}"] if rare else []
+    rare = [
+        each.relation
+        for each in found.heads_of()
+        if each.count < LEAST and each.relation not in GROUPS
+    ]
+    return (
+        [f"{len(rare)} relations with fewer than {LEAST} words are not shown: {', '.join(rare)}"]
+        if rare
+        else []
+    )
 
 
 def _trees(found: Relations) -> list[str]:
@@ -116,22 +152,26 @@ def _trees(found: Relations) -> list[str]:
     lines = []
     for score in (score for score in found.scores if score != "max"):
         best = found.best(NO_ROOT, score)
-        cells = f"{percent(best.held_out_accuracy, (best.held_out_low, best.held_out_high))} held out"
+        cells = (
+            f"{percent(best.held_out_accuracy, (best.held_out_low, best.held_out_high))} held out"
+        )
         control = ""
         if found.control is not None:
-            control = f", random weights {percent(found.control.best(NO_ROOT, score).held_out_accuracy)}"
+            control = (
+                f", random weights {percent(found.control.best(NO_ROOT, score).held_out_accuracy)}"
+            )
         lines.append(
-            f"{score}, {NO_ROOT}: {best.place} {best.direction} {percent(best.accuracy)}; {best.held_out_place} "
-            f"{cells}, offset {percent(best.held_out_baseline)}{control}"
+            f"{score}, {NO_ROOT}: {best.place} {best.direction} {percent(best.accuracy)}; "
+            f"{best.held_out_place} {cells}, offset {percent(best.held_out_baseline)}{control}"
         )
     return lines
 
 
 def _note(found: Relations) -> str:
     return (
-        "Held out: head and offset are chosen on one half of the documents and measured on the other, both ways; "
-        f"mean over {found.splits} splits. Intervals do not hold the spread over splits. p: {found.correction} over "
-        "relations."
+        "Held out: head and offset are chosen on one half of the documents and measured on the "
+        f"other, both ways; mean over {found.splits} splits. Intervals do not hold the spread "
+        f"over splits. p: {found.correction} over relations."
     )
 
 

@@ -14,7 +14,9 @@ from headscope.linguistics.dependencies import groups_of
 from headscope.studies.shared._held_out import Asked
 
 SCORES = ("max", "max undirected", "tree", "tree undirected")
-"""How heads are read: the largest value (Clark), the best tree (Htut); undirected, either end may name the other."""
+"""How heads are read: the largest value (Clark), the best tree (Htut); undirected, either end may
+name the other.
+"""
 DECODINGS = ("max", "tree")
 NO_TREE = -2
 
@@ -36,13 +38,21 @@ class Read:
     document: str = ""
 
 
-def read_heads(sentence: Sentence, maps: Float[np.ndarray, "head word word"], *, trees: bool) -> Read:
+def read_heads(
+    sentence: Sentence, maps: Float[np.ndarray, "head word word"], *, trees: bool
+) -> Read:
     """What all heads predict for one sentence, by their maps from word to word."""
     largest = predicted_heads(maps)
     both = np.concatenate([maps, maps.transpose(0, 2, 1)])
-    decoded = decode_tree(both, sentence.root).reshape(largest.shape) if trees else np.full(largest.shape, NO_TREE)
+    decoded = (
+        decode_tree(both, sentence.root).reshape(largest.shape)
+        if trees
+        else np.full(largest.shape, NO_TREE)
+    )
     gold = np.array(sentence.heads, np.int16) - 1
-    return Read(sentence.relations, gold, np.stack([largest, decoded]).astype(np.int16), sentence.document)
+    return Read(
+        sentence.relations, gold, np.stack([largest, decoded]).astype(np.int16), sentence.document
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +113,10 @@ class Corpus:
     def offsets(self) -> Int[np.ndarray, "offset word"]:
         """Those that position alone predicts; -1 for the root."""
         return np.stack(
-            [np.concatenate([offset_heads(size, each) for size in self.sizes.tolist()]) - 1 for each in OFFSETS]
+            [
+                np.concatenate([offset_heads(size, each) for size in self.sizes.tolist()]) - 1
+                for each in OFFSETS
+            ]
         )
 
     def hits(self, score: str) -> Bool[np.ndarray, "direction head word"]:
@@ -129,7 +142,9 @@ class Corpus:
             found[:, there] = np.add.reduceat(hits[:, words[order]], starts, axis=1, dtype=np.int64)
         return found
 
-    def _right(self, predicted: Int[np.ndarray, "*axes word"], undirected: bool) -> Bool[np.ndarray, "*axes word"]:
+    def _right(
+        self, predicted: Int[np.ndarray, "*axes word"], undirected: bool
+    ) -> Bool[np.ndarray, "*axes word"]:
         found = predicted == self.gold
         if undirected:
             starts = np.cumsum(self.sizes) - self.sizes

@@ -14,9 +14,11 @@ Row = Float[np.ndarray, " token"]
 def erasure(
     probability: Callable[[Sequence[int]], float], signal: Row, shares: Sequence[float] = SHARES
 ) -> tuple[float, float]:
-    """Comprehensiveness and sufficiency: ``p(x) - p(x without top k)`` and ``p(x) - p(top k alone)``, mean over k.
+    """Comprehensiveness and sufficiency: ``p(x) - p(x without top k)`` and ``p(x) - p(top k
+    alone)``, mean over k.
 
-    Source: DeYoung et al. 2020, section 4. At least one token is in the top; it never is all of them.
+    Source: DeYoung et al. 2020, section 4. At least one token is in the top; it never is all of
+    them.
 
     Args:
         probability: of the class in question, given the numbers of the ranked tokens that are kept.

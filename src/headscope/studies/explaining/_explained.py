@@ -1,4 +1,6 @@
-"""What mattered to a classifier in one text, by every signal, and what tampering with attention did to it."""
+"""What mattered to a classifier in one text, by every signal, and what tampering with attention did
+to it.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,14 @@ class Explained:
     Args:
         pieces: the tokens that are ranked; special ones are left out.
         probabilities: ``[class]``, what the classifier says.
-        signals: ``[token]`` by name: attention, contribution, rollout, alti, gradient, leave_one_out, random.
+        signals: ``[token]`` by name: attention, contribution, rollout, alti, gradient,
+            leave_one_out, random.
         missing: by name, why a signal cannot be had of this model.
-        erased: ``[2 share]`` by signal: what the answer loses without the top `SHARES` of the tokens, and with these
-            alone.
+        erased: ``[2 share]`` by signal: what the answer loses without the top `SHARES` of the
+            tokens, and with these alone.
         permuted: ``[permutation]``, total variation distance of the output with shuffled attention.
-        adversarial: Jensen-Shannon divergence, in nats, of the most different attention found that leaves the output
-            where it was; None where none was found or looked for.
+        adversarial: Jensen-Shannon divergence, in nats, of the most different attention found that
+            leaves the output where it was; None where none was found or looked for.
         largest: largest attention weight of the row.
     """
 

@@ -26,7 +26,9 @@ AT_ONCE = 4096
 LEARNING_RATE = 0.01
 PENALTY = 500.0
 AIMED_AT = 0.01
-"""Largest output difference that the adversary is trained towards; what is reported allows ``within`` (0.05)."""
+"""Largest output difference that the adversary is trained towards; what is reported allows
+``within`` (0.05).
+"""
 
 
 class Explaining:
@@ -70,14 +72,18 @@ class Explaining:
             "random": np.random.default_rng(seed).random(len(self._ranked)),
         }
         best = int(own.argmax())
-        erased = {name: erasure_curves(self._of_class(best), signal) for name, signal in signals.items()}
+        erased = {
+            name: erasure_curves(self._of_class(best), signal) for name, signal in signals.items()
+        }
         return Explained(
             pieces=self._text.pieces,
             probabilities=own.numpy(),
             signals=signals,
             erased=erased,
             permuted=self._permuted(own, how.permutations) if how.permutations else np.zeros(0),
-            adversarial=self._adversarial(own, how.adversary, how.within) if how.adversary else None,
+            adversarial=self._adversarial(own, how.adversary, how.within)
+            if how.adversary
+            else None,
             largest=float(row[self._ranked].max()),
             missing=missing,
         )
@@ -85,33 +91,45 @@ class Explaining:
     def _check(self) -> None:
         if getattr(self._model.config, "is_encoder_decoder", False):
             raise ModelError(
-                f"{type(self._model).__name__} is an encoder-decoder; wanted is a classifier with one stack"
+                f"{type(self._model).__name__} is an encoder-decoder; wanted is a classifier with "
+                "one stack"
             )
         try:
             with torch.no_grad():
-                found = getattr(self._model(**self._inputs([range(len(self._text))] * 2)), "logits", None)
+                found = getattr(
+                    self._model(**self._inputs([range(len(self._text))] * 2)), "logits", None
+                )
         except ValueError as error:
             # classifiers that read the last token refuse batches until they know what padding is
-            raise ModelError(f"{type(self._model).__name__} cannot read two texts at once: {error}") from error
+            raise ModelError(
+                f"{type(self._model).__name__} cannot read two texts at once: {error}"
+            ) from error
         if found is None or found.ndim != 2 or found.shape[-1] < 2:
             given = "no logits" if found is None else f"logits {tuple(found.shape)}"
             raise ModelError(
-                f"{type(self._model).__name__} gives {given}; wanted is a classifier's [example class] with two "
-                "classes or more, such as transformers' AutoModelForSequenceClassification loads"
+                f"{type(self._model).__name__} gives {given}; wanted is a classifier's [example "
+                "class] with two classes or more, such as transformers' "
+                "AutoModelForSequenceClassification loads"
             )
 
     def _flowing(self) -> tuple[dict[str, Row], dict[str, str]]:
         """The query's row by the signals that need values, and why any of them cannot be had."""
         pair = (*self._text.parts, None)[:2]
         length = len(self._text)
-        record = capture(self._model, self._tokenizer, *pair, truncate=True, keep=("weights", "norms"))
+        record = capture(
+            self._model, self._tokenizer, *pair, truncate=True, keep=("weights", "norms")
+        )
         stack = next(iter(record.stacks.values()))
         if len(stack.query) != length:
-            raise ModelError(f"The attention is of {len(stack.query)} tokens and the text has {length}")
+            raise ModelError(
+                f"The attention is of {len(stack.query)} tokens and the text has {length}"
+            )
         found, missing = {}, {}
         for name, map_of in FLOWING.items():
             try:
-                found[name] = np.asarray(map_of(stack, self._layer), float)[self._query, self._ranked]
+                found[name] = np.asarray(map_of(stack, self._layer), float)[
+                    self._query, self._ranked
+                ]
             except RecordError as error:
                 missing[name] = str(error)
         return found, missing
@@ -131,7 +149,9 @@ class Explaining:
             self._run([range(len(self._text))])
             places = session.plan.places if session.plan is not None else ()
         numbers = [place.layer for place in places]
-        with intervene(self._model, *(Given(weights=keep(number), layer=number) for number in numbers)):
+        with intervene(
+            self._model, *(Given(weights=keep(number), layer=number) for number in numbers)
+        ):
             self._run([range(len(self._text))])
         return [rows[number] for number in numbers], len(numbers)
 
@@ -157,7 +177,9 @@ class Explaining:
     def _probabilities(self, kept: Sequence[Sequence[int]]) -> torch.Tensor:
         """Of each class ``[text class]``, for texts of equal length that keep these positions."""
         at_once = max(1, AT_ONCE // len(self._text))
-        return torch.cat([self._run(kept[start : start + at_once]) for start in range(0, len(kept), at_once)])
+        return torch.cat(
+            [self._run(kept[start : start + at_once]) for start in range(0, len(kept), at_once)]
+        )
 
     def _run(self, kept: Sequence[Sequence[int]]) -> torch.Tensor:
         with torch.no_grad():
@@ -171,7 +193,9 @@ class Explaining:
     def _gradient(self) -> Row:
         """Of all classes, with attention that does not follow the words."""
         inputs = self._inputs([range(len(self._text))])
-        vectors = self._model.get_input_embeddings()(inputs.pop("input_ids")).detach().requires_grad_()
+        vectors = (
+            self._model.get_input_embeddings()(inputs.pop("input_ids")).detach().requires_grad_()
+        )
         held = Given(weights=lambda weights: weights.detach())
         with torch.enable_grad(), intervene(self._model, held):
             found = self._model(inputs_embeds=vectors, **inputs).logits.softmax(-1)[0]
@@ -187,13 +211,17 @@ class Explaining:
 
         def put(weights: torch.Tensor) -> torch.Tensor:
             row = next(queue).to(weights)
-            return torch.cat([weights[:, : self._query], row[:, None], weights[:, self._query + 1 :]], dim=1)
+            return torch.cat(
+                [weights[:, : self._query], row[:, None], weights[:, self._query + 1 :]], dim=1
+            )
 
         with intervene(self._model, Given(weights=put, layer=self._layer)):
             return self._model(**inputs).logits.softmax(-1).double()
 
     def _permuted(self, own: torch.Tensor, count: int) -> Float[np.ndarray, " permutation"]:
-        """The row's weights on the ranked tokens that the query may look at shuffled, in all heads alike."""
+        """The row's weights on the ranked tokens that the query may look at shuffled, in all heads
+        alike.
+        """
         looked_at = (self._rows[self._layer] > 0).any(0).numpy()
         ranked = torch.from_numpy(self._ranked[looked_at[self._ranked]])
         rows = self._rows[self._layer].repeat(count, 1, 1)
@@ -204,7 +232,9 @@ class Explaining:
             found = torch.cat([self._with_rows(some) for some in rows.split(at_once)])
         return _distance(found.cpu(), own).numpy()
 
-    def _adversarial(self, own: torch.Tensor, steps: int, within: float, starts: int = 5) -> float | None:
+    def _adversarial(
+        self, own: torch.Tensor, steps: int, within: float, starts: int = 5
+    ) -> float | None:
         base = self._rows[self._layer].to(self._device)
         seen = base > 0
         noise = torch.randn(starts, *base.shape, generator=self._generator).to(self._device)
@@ -216,7 +246,9 @@ class Explaining:
                 rows = logits.softmax(-1)
                 apart = _distance(self._with_rows(rows), own)
                 mutual = divergence(rows[:, None], rows[None]).sum() / (starts * (starts - 1))
-                loss = (PENALTY * functional.relu(apart - AIMED_AT) - divergence(rows, base)).mean() - mutual
+                loss = (
+                    PENALTY * functional.relu(apart - AIMED_AT) - divergence(rows, base)
+                ).mean() - mutual
                 adam.zero_grad()
                 loss.backward(inputs=[logits])
                 adam.step()
@@ -228,9 +260,14 @@ class Explaining:
 
 
 def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Jensen-Shannon divergence in nats of rows ``[... head key]``, mean over heads; at most log 2."""
+    """Jensen-Shannon divergence in nats of rows ``[... head key]``, mean over heads; at most
+    log 2.
+    """
     middle = (first + second) / 2
-    entropies = [-torch.special.xlogy(rows, rows.clamp(min=1e-30)).sum(-1) for rows in (middle, first, second)]
+    entropies = [
+        -torch.special.xlogy(rows, rows.clamp(min=1e-30)).sum(-1)
+        for rows in (middle, first, second)
+    ]
     return (entropies[0] - (entropies[1] + entropies[2]) / 2).mean(-1)
 
 

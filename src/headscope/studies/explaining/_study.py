@@ -1,4 +1,5 @@
-"""Does attention say what mattered? Attention beside gradients, leaving out, and attention that was tampered with.
+"""Does attention say what mattered? Attention beside gradients, leaving out, and attention that was
+tampered with.
 
 What comes out is reported; nothing is asserted about it.
 """
@@ -42,21 +43,26 @@ SAYS = {
     "spearman, gradient": "the same by Spearman's rho",
     "kendall, leave_one_out": "rank correlation (tau-b) with the change when a token is left out",
     "spearman, leave_one_out": "the same by Spearman's rho",
-    "comprehensiveness": "what the answer loses without the tokens of the highest rank, mean over shares",
+    "comprehensiveness": (
+        "what the answer loses without the tokens of the highest rank, mean over shares"
+    ),
     "sufficiency": "what it loses with these alone",
 }
 """The legend of the tables."""
 
 
 class MeansOrSummary(dict[Name, tuple[float, float, float, float, int]]):
-    """What `Faithfulness.summary` gives: called, a sentence; read as headscope 0.1 had it, `Faithfulness.means`.
+    """What `Faithfulness.summary` gives: called, a sentence; read as headscope 0.1 had it,
+    `Faithfulness.means`.
 
     Args:
         means: by measure, signal and what it is set against.
         words: the sentence.
     """
 
-    def __init__(self, means: Mapping[Name, tuple[float, float, float, float, int]], words: str) -> None:
+    def __init__(
+        self, means: Mapping[Name, tuple[float, float, float, float, int]], words: str
+    ) -> None:
         super().__init__(means)
         self.words = words
 
@@ -65,13 +71,16 @@ class MeansOrSummary(dict[Name, tuple[float, float, float, float, int]]):
         return self.words
 
     def __getitem__(self, name: Name) -> tuple[float, float, float, float, int]:
-        warnings.warn("Faithfulness.summary[...] is called means[...]", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "Faithfulness.summary[...] is called means[...]", DeprecationWarning, stacklevel=2
+        )
         return super().__getitem__(name)
 
 
 @dataclass(frozen=True, eq=False)
 class Faithfulness(Result):
-    """What `faithfulness` found on each text; prints as tables of means over texts with their intervals.
+    """What `faithfulness` found on each text; prints as tables of means over texts with their
+    intervals.
 
     Args:
         texts: one by one.
@@ -91,8 +100,12 @@ class Faithfulness(Result):
     control: Faithfulness | None = None
     groups: tuple[Any, ...] | None = None
 
-    def agreement(self, first: str = "attention", second: str = "gradient") -> Float[np.ndarray, "text 2"]:
-        """Kendall's tau-b and Spearman's rho of two signals on each text; NaN where one of them is all ties."""
+    def agreement(
+        self, first: str = "attention", second: str = "gradient"
+    ) -> Float[np.ndarray, "text 2"]:
+        """Kendall's tau-b and Spearman's rho of two signals on each text; NaN where one of them is
+        all ties.
+        """
         return np.array([text.agreement(first, second) for text in self.texts])
 
     @property
@@ -110,34 +123,54 @@ class Faithfulness(Result):
                 found |= {(measure, signal, against): column for measure, column in columns}
         for measure in ERASURE:
             for signal in self.signals:
-                found[measure, signal, ""] = np.array([getattr(text, measure)[signal] for text in self.texts])
-        medians = [float(np.median(text.permuted)) if len(text.permuted) else np.nan for text in self.texts]
+                found[measure, signal, ""] = np.array(
+                    [getattr(text, measure)[signal] for text in self.texts]
+                )
+        medians = [
+            float(np.median(text.permuted)) if len(text.permuted) else np.nan for text in self.texts
+        ]
         nearest = [np.nan if text.adversarial is None else text.adversarial for text in self.texts]
-        found[PERMUTED, "attention", ""], found[ADVERSARIAL, "attention", ""] = np.array(medians), np.array(nearest)
+        found[PERMUTED, "attention", ""], found[ADVERSARIAL, "attention", ""] = (
+            np.array(medians),
+            np.array(nearest),
+        )
         return {name: column for name, column in found.items() if np.isfinite(column).any()}
 
     @cached_property
     def means(self) -> dict[Name, tuple[float, float, float, float, int]]:
-        """Of each of `values`: mean, standard deviation, lower and upper end of the interval, and number of texts."""
+        """Of each of `values`: mean, standard deviation, lower and upper end of the interval, and
+        number of texts.
+        """
         ends = self._interval(np.stack(list(self.values.values()), axis=1))
         return {
-            name: (float(np.nanmean(column)), float(np.nanstd(column)), float(low), float(high), _count(column))
+            name: (
+                float(np.nanmean(column)),
+                float(np.nanstd(column)),
+                float(low),
+                float(high),
+                _count(column),
+            )
             for (name, column), (low, high) in zip(self.values.items(), ends, strict=True)
         }
 
-    def erasure(self, signal: str, measure: str = "comprehensiveness") -> Float[np.ndarray, "share 3"]:
-        """What the answer loses at each of the `SHARES` of tokens: mean over texts, and ends of the interval.
+    def erasure(
+        self, signal: str, measure: str = "comprehensiveness"
+    ) -> Float[np.ndarray, "share 3"]:
+        """What the answer loses at each of the `SHARES` of tokens: mean over texts, and ends of the
+        interval.
 
         Args:
             signal: in whose order tokens are taken.
-            measure: ``"comprehensiveness"``, without these tokens, or ``"sufficiency"``, with these alone.
+            measure: ``"comprehensiveness"``, without these tokens, or ``"sufficiency"``, with these
+                alone.
 
         Raises:
             RecordError: a signal or measure that there is not.
         """
         if signal not in self.signals or measure not in ERASURE:
             raise RecordError(
-                f"There is no {measure!r} by {signal!r}; there are {', '.join(ERASURE)} by {', '.join(self.signals)}"
+                f"There is no {measure!r} by {signal!r}; there are {', '.join(ERASURE)} by "
+                f"{', '.join(self.signals)}"
             )
         values = np.stack([text.erased[signal][ERASURE.index(measure)] for text in self.texts])
         ends = self._interval(values)
@@ -152,7 +185,9 @@ class Faithfulness(Result):
         found = {field: [row[place] for row in rows] for place, field in enumerate(FIELDS)}
         if self.control is not None:
             theirs = self.control.means
-            found["random_mean"] = [theirs[name][0] if name in theirs else np.nan for name in self.means]
+            found["random_mean"] = [
+                theirs[name][0] if name in theirs else np.nan for name in self.means
+            ]
         return found
 
     def __repr__(self) -> str:
@@ -160,9 +195,11 @@ class Faithfulness(Result):
 
     @property
     def summary(self) -> MeansOrSummary:
-        """How far attention agrees with the gradient and with leaving out; call it as of every result.
+        """How far attention agrees with the gradient and with leaving out; call it as of every
+        result.
 
-        headscope 0.1 had `means` here, which can be read from it for one version more, with a warning.
+        headscope 0.1 had `means` here, which can be read from it for one version more, with a
+        warning.
         """
         return MeansOrSummary(self.means, self._summary())
 
@@ -181,7 +218,9 @@ class Faithfulness(Result):
         over = "texts" if self.groups is None else "documents"
         first = f"mean (standard deviation) [{self.confidence:.0%} interval over {over}]"
         blocks: list[TextTable | str] = [first, *self._tables()]
-        blocks.append("\n".join(f"{name} is left out: {why}" for name, why in self.texts[0].missing.items()))
+        blocks.append(
+            "\n".join(f"{name} is left out: {why}" for name, why in self.texts[0].missing.items())
+        )
         if self.control is not None:
             blocks += ["The same with random weights:", *self.control._tables()]
         return blocks
@@ -189,7 +228,10 @@ class Faithfulness(Result):
     def _tables(self) -> list[TextTable | str]:
         agreement = [(measure, against) for against in AGAINST for measure in AGREEMENT]
         return [
-            self._table("signal", [(f"{measure}, {against}", measure, against) for measure, against in agreement]),
+            self._table(
+                "signal",
+                [(f"{measure}, {against}", measure, against) for measure, against in agreement],
+            ),
             self._table("erasure by", [(measure, measure, "") for measure in ERASURE]),
             self._tampered(),
         ]
@@ -197,15 +239,25 @@ class Faithfulness(Result):
     def _table(self, corner: str, columns: list[tuple[str, str, str]]) -> TextTable:
         rows = [[corner, *(title for title, _, _ in columns)]]
         for signal in self.signals:
-            rows.append([signal, *(self._cell((measure, signal, against)) for _, measure, against in columns)])
+            rows.append(
+                [
+                    signal,
+                    *(self._cell((measure, signal, against)) for _, measure, against in columns),
+                ]
+            )
         return TextTable.of_rows(rows, align="right", says=SAYS)
 
     def _tampered(self) -> str:
         lines = []
-        for measure, unit in ((PERMUTED, "median total variation distance"), (ADVERSARIAL, "nats, log 2 at most")):
+        for measure, unit in (
+            (PERMUTED, "median total variation distance"),
+            (ADVERSARIAL, "nats, log 2 at most"),
+        ):
             name = (measure, "attention", "")
             if name in self.means:
-                lines.append(f"{measure}: {self._cell(name)} ({unit}; {self.means[name][-1]} texts)")
+                lines.append(
+                    f"{measure}: {self._cell(name)} ({unit}; {self.means[name][-1]} texts)"
+                )
         return "\n".join(lines)
 
     def _cell(self, name: Name) -> str:
@@ -233,38 +285,45 @@ def faithfulness(
 
     - ``attention`` of the query, mean over the heads of a layer;
     - ``contribution``, ``||sum_h a f_h(x_j)||`` to the query in that layer (Kobayashi et al. 2020);
-    - ``rollout`` of the weights (Abnar and Zuidema 2020) and ``alti`` (Ferrando et al. 2022), the query's row after
-      that layer;
-    - ``gradient`` times input, absolute, summed over classes, attention held constant in all layers;
+    - ``rollout`` of the weights (Abnar and Zuidema 2020) and ``alti`` (Ferrando et al. 2022), the
+      query's row after that layer;
+    - ``gradient`` times input, absolute, summed over classes, attention held constant in all
+      layers;
     - ``leave_one_out``: mean change of the class probabilities without the token;
     - ``random``: one draw, for comparison.
 
-    Each is set against gradient and leaving out by Kendall's tau-b and Spearman's rho (mid-ranks). Erasure by each
-    signal; the output's total variation distance when the row is shuffled, median over shuffles; and the most different
-    attention (Jensen-Shannon) in all heads of the layer that leaves the output where it was.
+    Each is set against gradient and leaving out by Kendall's tau-b and Spearman's rho (mid-ranks).
+    Erasure by each signal; the output's total variation distance when the row is shuffled, median
+    over shuffles; and the most different attention (Jensen-Shannon) in all heads of the layer that
+    leaves the output where it was.
 
-    Source: Jain and Wallace 2019 (gradients, leaving out, permutation, adversary: Adam 0.01 from 5 starts, aimed at a
-    distance of 0.01 and reported up to 0.05); DeYoung et al. 2020 (erasure, shares 1, 5, 10, 20, 50 %). They looked at
-    the one attention layer of a BiLSTM; here it is a row of one layer among several, and special tokens, at which much
-    of it looks, are left out of the ranks but keep their place in the rows. Tokens are left out as word pieces.
+    Source: Jain and Wallace 2019 (gradients, leaving out, permutation, adversary: Adam 0.01 from 5
+    starts, aimed at a distance of 0.01 and reported up to 0.05); DeYoung et al. 2020 (erasure,
+    shares 1, 5, 10, 20, 50 %). They looked at the one attention layer of a BiLSTM; here it is a row
+    of one layer among several, and special tokens, at which much of it looks, are left out of the
+    ranks but keep their place in the rows. Tokens are left out as word pieces.
 
     Args:
-        model: transformers' classifier (logits ``[example class]``, of which the softmax is taken), reading
-            ``inputs_embeds`` as well as ids; or its name or folder.
+        model: transformers' classifier (logits ``[example class]``, of which the softmax is taken),
+            reading ``inputs_embeds`` as well as ids; or its name or folder.
         tokenizer: of the model; None where that is named.
         texts: texts or pairs, with at least two tokens that are not special.
         layer: whose attention; counted from the end where negative.
-        query: whose row: the token that the classifier reads, 0 for [CLS] and -1 for the last token of a text.
-        tampering: how attention is tampered with; by default 100 shuffles and no adversary, which is slow.
+        query: whose row: the token that the classifier reads, 0 for [CLS] and -1 for the last token
+            of a text.
+        tampering: how attention is tampered with; by default 100 shuffles and no adversary, which
+            is slow.
         confidence: of the intervals.
-        **options: ``groups``, the document that each text is of, so that intervals are over documents; ``truncate``
-            (False); ``random_weights``, for the same of this architecture with random weights,
-            ``control`` of the result (False); ``progress``, for a bar on terminals (False); ``allow_unfit``, for a
-            classifier that was not trained (False); ``on_error``, called with number and error of a text that cannot be
-            explained: the rest goes on. By default that is a warning, and of a single text an error.
+        **options: ``groups``, the document that each text is of, so that intervals are over
+            documents; ``truncate`` (False); ``random_weights``, for the same of this architecture
+            with random weights, ``control`` of the result (False); ``progress``, for a bar on
+            terminals (False); ``allow_unfit``, for a classifier that was not trained (False);
+            ``on_error``, called with number and error of a text that cannot be explained: the rest
+            goes on. By default that is a warning, and of a single text an error.
 
     Raises:
-        TextError: a text of fewer than two tokens that are not special, or too long; or none is left.
+        TextError: a text of fewer than two tokens that are not special, or too long; or none is
+            left.
         ModelError: a model that is no classifier, or whose classifier was not trained.
         InterventionError: a layer that is not there.
         RecordError: an option that there is not.
@@ -275,11 +334,14 @@ def faithfulness(
     if not 0 < confidence < 1:
         raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
     random_weights, anyway = options.pop("random_weights", False), options.get("allow_unfit", False)
-    source = parse_source(model, tokenizer, () if texts is None else texts, options, load=_classifier)
+    source = parse_source(
+        model, tokenizer, () if texts is None else texts, options, load=_classifier
+    )
     unknown = [*options, *({"batch_tokens"} & set(source.options if source else ()))]
     if source is None or unknown:
         raise RecordError(
-            f"faithfulness has no option {unknown}; it has truncate, random_weights, allow_unfit, progress, on_error"
+            f"faithfulness has no option {unknown}; it has truncate, random_weights, allow_unfit, "
+            "progress, on_error"
         )
     if not anyway:
         check_fit(source.model, CLASS)
@@ -290,11 +352,17 @@ def faithfulness(
     control = None
     if random_weights:
         beside, theirs = _explained(source.random_twin(), (layer, query), how)
-        control = Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs) if beside else None
-    return Faithfulness(tuple(found), confidence, display_name(source.model), layer, control, groups)
+        control = (
+            Faithfulness(tuple(beside), confidence, RANDOM, layer, None, theirs) if beside else None
+        )
+    return Faithfulness(
+        tuple(found), confidence, display_name(source.model), layer, control, groups
+    )
 
 
-def _explained(source: Source, at: tuple[int, int], how: Tampering) -> tuple[list[Explained], tuple | None]:
+def _explained(
+    source: Source, at: tuple[int, int], how: Tampering
+) -> tuple[list[Explained], tuple | None]:
     """Each text that can be explained, and the documents that these are of."""
     model, tokenizer, options = unwrapped(source.model), source.tokenizer, source.options
     found, kept = [], []
@@ -304,7 +372,12 @@ def _explained(source: Source, at: tuple[int, int], how: Tampering) -> tuple[lis
         for number, text in enumerate(texts):
             try:
                 read = Text.of(model, tokenizer, text, truncate=options.get("truncate", False))
-                check_known(tokenizer, read.inputs["input_ids"].tolist(), "the text", options.get("max_unknown", 1.0))
+                check_known(
+                    tokenizer,
+                    read.inputs["input_ids"].tolist(),
+                    "the text",
+                    options.get("max_unknown", 1.0),
+                )
             except OF_ONE_INPUT as error:
                 on_error(number, reason_of(error))
                 continue

@@ -29,5 +29,6 @@ class Tampering:
     def __post_init__(self) -> None:
         if self.permutations < 0 or self.adversary < 0:
             raise InterventionError(
-                f"permutations and adversary are numbers from 0 on, not {self.permutations} and {self.adversary}"
+                f"permutations and adversary are numbers from 0 on, not {self.permutations} and "
+                f"{self.adversary}"
             )

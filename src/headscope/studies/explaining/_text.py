@@ -37,18 +37,26 @@ class Text:
         """A text, or a pair.
 
         Raises:
-            TextError: where it is longer than the model's positions, or has fewer than two tokens to rank.
+            TextError: where it is longer than the model's positions, or has fewer than two tokens
+                to rank.
         """
         parts = parse_item(text).texts
-        encoding = encode(model, tokenizer, parts[0], parts[1] if len(parts) > 1 else None, truncate=truncate)
+        encoding = encode(
+            model, tokenizer, parts[0], parts[1] if len(parts) > 1 else None, truncate=truncate
+        )
         ids = encoding["input_ids"]
         special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
         ranked = np.flatnonzero(~np.array(special, bool))
         if len(ranked) < 2:
-            raise TextError(f"{text!r} has {len(ranked)} tokens that are not special; give at least two")
+            raise TextError(
+                f"{text!r} has {len(ranked)} tokens that are not special; give at least two"
+            )
         pieces = tokenizer.convert_ids_to_tokens([ids[at] for at in ranked])
         return cls(
-            parts, {name: torch.tensor(encoding[name]) for name in READ if name in encoding}, ranked, tuple(pieces)
+            parts,
+            {name: torch.tensor(encoding[name]) for name in READ if name in encoding},
+            ranked,
+            tuple(pieces),
         )
 
     def __len__(self) -> int:

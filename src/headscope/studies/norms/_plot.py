@@ -9,7 +9,13 @@ import numpy as np
 
 from headscope.studies.shared._canvas import canvas
 
-COLOURS = {"[CLS]": "#0072B2", "[SEP]": "#D55E00", "first": "#009E73", "period, comma": "#A0608F", "other": "#5A5A5A"}
+COLOURS = {
+    "[CLS]": "#0072B2",
+    "[SEP]": "#D55E00",
+    "first": "#009E73",
+    "period, comma": "#A0608F",
+    "other": "#5A5A5A",
+}
 """Okabe and Ito's, the lighter ones darkened for lines on white."""
 TITLES = ("by weight  a", "by norm  ‖a f(x)‖")
 LEAST_APART = 0.06
@@ -18,7 +24,9 @@ LEAST_APART = 0.06
 Line = tuple[np.ndarray, np.ndarray]
 
 
-def plot(path: Path, panels: Sequence[Mapping[str, Line]], layers: Sequence[int], caption: str) -> Path:
+def plot(
+    path: Path, panels: Sequence[Mapping[str, Line]], layers: Sequence[int], caption: str
+) -> Path:
     """Draw lines over layers, one panel beside the other, on one scale.
 
     Args:
@@ -47,7 +55,9 @@ def _panel(axis, lines: Mapping[str, Line], layers: Sequence[int]) -> None:  # n
     top = 1.0
     for name, (mean, ends) in lines.items():
         axis.plot(layers, mean, color=COLOURS[name], marker="o", markersize=3, linewidth=1.4)
-        axis.fill_between(layers, ends[:, 0], ends[:, 1], color=COLOURS[name], alpha=0.2, linewidth=0)
+        axis.fill_between(
+            layers, ends[:, 0], ends[:, 1], color=COLOURS[name], alpha=0.2, linewidth=0
+        )
     known = {name: float(mean[-1]) for name, (mean, _) in lines.items() if not np.isnan(mean[-1])}
     last = layers[-1] + 0.25 * max(1, (layers[-1] - layers[0]) / 5)
     for name, height in _apart(known, LEAST_APART * top).items():
@@ -55,7 +65,9 @@ def _panel(axis, lines: Mapping[str, Line], layers: Sequence[int]) -> None:  # n
     axis.set_ylim(0, top)
     span = max(1, layers[-1] - layers[0])
     axis.set_xlim(layers[0] - 0.04 * span, layers[-1] + 0.34 * span)
-    axis.set_xticks(list(layers) if len(layers) <= 12 else list(layers)[:: max(1, len(layers) // 8)])
+    axis.set_xticks(
+        list(layers) if len(layers) <= 12 else list(layers)[:: max(1, len(layers) // 8)]
+    )
     axis.set_xlabel("layer")
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", color="#E5E5E5", linewidth=0.6)

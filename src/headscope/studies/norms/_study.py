@@ -16,7 +16,15 @@ from headscope.evidence import Statistic, interval, length_said, load_statistic
 from headscope.patterns.records import OneModel, with_groups
 from headscope.record import Record, Stack
 from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import STATISTIC, Finite, array_of, check_document, kind_of, load_kept, reading
+from headscope.storage import (
+    STATISTIC,
+    Finite,
+    array_of,
+    check_document,
+    kind_of,
+    load_kept,
+    reading,
+)
 from headscope.studies.norms._plot import plot
 from headscope.studies.norms._values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
 from headscope.studies.shared._source import parse_source
@@ -29,8 +37,10 @@ SAYS = {
     "a ": "share of the weight of a row that goes to these tokens, mean over heads and texts",
     "||af||": "the same of the norms of what is added",
     "Spearman": "rank correlation of weight and ||f(x)||, all heads pooled",
-    "mix ": "mixing ratio: how much of a token's new state comes from others; W by weights, N by norms, Res with the "
-    "residual, Ln after the norm",
+    "mix ": (
+        "mixing ratio: how much of a token's new state comes from others; W by weights, N by "
+        "norms, Res with the residual, Ln after the norm"
+    ),
     "||f||": "mean length of f(x) of these tokens",
     "expansion": "how much f lengthens what it takes",
 }
@@ -50,7 +60,8 @@ SAID: dict[str, Any] = {
 
 
 class NormStudy(OneModel, Result):
-    """What was counted; prints itself as tables, is added to others of the same model, kept and gone on with.
+    """What was counted; prints itself as tables, is added to others of the same model, kept and
+    gone on with.
 
     Args:
         stack: which stack of the records; by default the first.
@@ -81,7 +92,8 @@ class NormStudy(OneModel, Result):
         Args:
             text: what tells it from all others.
             record: captured with ``keep=("weights", "norms")``.
-            group: the document that it is of, for intervals; None for a text that belongs to no other.
+            group: the document that it is of, for intervals; None for a text that belongs to no
+                other.
 
         Raises:
             RecordError: where norms were not kept, the text was counted before, or layers differ.
@@ -124,7 +136,9 @@ class NormStudy(OneModel, Result):
             "names": self.statistic.names,
             "texts": self.statistic.texts,
             "groups": self.statistic.groups,
-            "lengths": [None if np.isnan(length) else int(length) for length in self.statistic.lengths],
+            "lengths": [
+                None if np.isnan(length) else int(length) for length in self.statistic.lengths
+            ],
         }
         return said, {"values": self.statistic.values}
 
@@ -134,7 +148,8 @@ class NormStudy(OneModel, Result):
         return len(self.statistic)
 
     def mean(self, row: str) -> Float[np.ndarray, " column"]:
-        """Mean over texts of one of the rows: a value for each layer, and one for all layers together.
+        """Mean over texts of one of the rows: a value for each layer, and one for all layers
+        together.
 
         Raises:
             RecordError: where there is no such row.
@@ -146,7 +161,9 @@ class NormStudy(OneModel, Result):
         """Interval of every mean over texts, or over documents where these are known."""
         values = self.statistic.values
         rows = values.reshape(len(values), -1)
-        ends = interval(rows, groups=self.statistic.groups, method="expanded", confidence=self.confidence)
+        ends = interval(
+            rows, groups=self.statistic.groups, method="expanded", confidence=self.confidence
+        )
         return ends.reshape(*self.statistic.shape, 2)
 
     def interval(self, row: str) -> Float[np.ndarray, "column 2"]:
@@ -174,7 +191,15 @@ class NormStudy(OneModel, Result):
             quantity, _, of = row.partition(": ")
             for column, layer in enumerate((*self.layers, None)):
                 low, high = self.intervals[number, column]
-                cells = (quantity, of, layer, means[number, column], low, high, counts[number, column])
+                cells = (
+                    quantity,
+                    of,
+                    layer,
+                    means[number, column],
+                    low,
+                    high,
+                    counts[number, column],
+                )
                 for name, cell in zip(FIELDS, cells, strict=True):
                     found[name].append(cell.item() if isinstance(cell, np.generic) else cell)
         if self.control is not None:
@@ -182,7 +207,8 @@ class NormStudy(OneModel, Result):
         return found
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw the shares of the classes in every layer, by weight on the left and by norm on the right.
+        """Draw the shares of the classes in every layer, by weight on the left and by norm on the
+        right.
 
         Args:
             path: .svg, .pdf or .png.
@@ -192,10 +218,15 @@ class NormStudy(OneModel, Result):
         """
         named = {DRAWN[name]: [f"share by {by}: {name}" for by in BY] for name in self.classes}
         panels = [
-            {shown: (self.mean(rows[part])[:-1], self.interval(rows[part])[:-1]) for shown, rows in named.items()}
+            {
+                shown: (self.mean(rows[part])[:-1], self.interval(rows[part])[:-1])
+                for shown, rows in named.items()
+            }
             for part in range(len(BY))
         ]
-        return plot(Path(path), panels, self.layers, f"{self.model or 'a model'}, {self.texts} texts")
+        return plot(
+            Path(path), panels, self.layers, f"{self.model or 'a model'}, {self.texts} texts"
+        )
 
     def __repr__(self) -> str:
         return f"<NormStudy of {self.texts} texts>"
@@ -215,18 +246,34 @@ class NormStudy(OneModel, Result):
         if not self.texts:
             return repr(self)
         length = length_said(self.statistic.lengths)
-        first = f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
-        over = "texts" if self.statistic.documents == self.texts else f"{self.statistic.documents} documents"
+        first = (
+            f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
+        )
+        over = (
+            "texts"
+            if self.statistic.documents == self.texts
+            else f"{self.statistic.documents} documents"
+        )
         level = f"{self.confidence:.0%} interval over {over}"
         parts = []
         for by in BY:
             cells = [
-                f"{SHOWN[name]} {self._with_interval(f'share by {by}: {name}', percent=True)}" for name in self.classes
+                f"{SHOWN[name]} {self._with_interval(f'share by {by}: {name}', percent=True)}"
+                for name in self.classes
             ]
             parts.append(f"all layers by {by}: {', '.join(cells)}")
-        for what, row in (("all heads pooled", "spearman"), ("within heads", "spearman within heads")):
-            names = [name for name in (*self.classes, ALL) if not np.isnan(self.mean(f"{row}: {name}")[-1])]
-            ranks = [f"{SHOWN.get(name, name)} {self._with_interval(f'{row}: {name}')}" for name in names]
+        for what, row in (
+            ("all heads pooled", "spearman"),
+            ("within heads", "spearman within heads"),
+        ):
+            names = [
+                name
+                for name in (*self.classes, ALL)
+                if not np.isnan(self.mean(f"{row}: {name}")[-1])
+            ]
+            ranks = [
+                f"{SHOWN.get(name, name)} {self._with_interval(f'{row}: {name}')}" for name in names
+            ]
             if ranks:
                 parts.append(f"Spearman of weight and ||f||, {what}: {', '.join(ranks)}")
         return "\n".join([f"{first}; [{level}]", *parts])
@@ -234,7 +281,11 @@ class NormStudy(OneModel, Result):
     def _main_table(self) -> TextTable:
         shown = [SHOWN[name] for name in self.classes]
         header = ["layer", *(f"a {name}" for name in shown), *(f"||af|| {name}" for name in shown)]
-        header += ["Spearman", *(f"mix {name}" for name in ("W", "N", "ResN", "ResLnN")), "expansion"]
+        header += [
+            "Spearman",
+            *(f"mix {name}" for name in ("W", "N", "ResN", "ResLnN")),
+            "expansion",
+        ]
         shares = [self.mean(f"share by {by}: {name}") for by in BY for name in self.classes]
         mixings = [self.mean(f"mixing {kind}: {ALL}") for kind in MIXINGS]
         rest = [self.mean(f"spearman: {ALL}"), *mixings, self.mean("expansion")]
@@ -267,10 +318,13 @@ class NormStudy(OneModel, Result):
     def _check(self, text: str, stack: Stack, layers: tuple[int, ...]) -> None:
         if self.layers and layers != self.layers:
             raise RecordError(
-                f"Text {text!r} has layers {layers}, the texts before it {self.layers}; one model at a time"
+                f"Text {text!r} has layers {layers}, the texts before it {self.layers}; one model "
+                "at a time"
             )
         if any(not layer.has("value_norms") and layer.contributions is None for layer in stack):
-            raise RecordError(f"Text {text!r} was captured without norms; capture with keep=('weights', 'norms')")
+            raise RecordError(
+                f"Text {text!r} was captured without norms; capture with keep=('weights', 'norms')"
+            )
         for layer in stack:
             if not layer.has("value_norms") and layer.contributions is not None:
                 self.refused[layer.layer] = layer.contributions.missing["attention"]
@@ -286,33 +340,38 @@ def norm_study(
     random_weights: bool = False,
     **options: Any,
 ) -> NormStudy:
-    """How much special tokens, punctuation and words are looked at, and how much they add, layer by layer.
+    """How much special tokens, punctuation and words are looked at, and how much they add, layer by
+    layer.
 
-    Of each text and layer: ``share by weight`` and ``share by norm``, the mean over heads and queries of a class's part
-    in a row of a, and of ``||a f(x_j)||`` divided by the row's sum; ``length of f``, mean ``||f(x_j)||`` over heads and
-    tokens; ``spearman``, rank correlation over heads and tokens of ``||f(x_j)||`` and the mean weight that a token gets
-    from those that may look at it, and ``spearman within heads``, the same in each head by itself, mean over heads (the
-    first also sees that heads differ); ``mixing``, mean mixing ratio by weights, Attn-N, AttnRes-N and AttnResLn-N;
-    ``expansion``. Then the mean over texts, each weighing the same. For all layers together shares are means and ranks
-    are taken anew.
+    Of each text and layer: ``share by weight`` and ``share by norm``, the mean over heads and
+    queries of a class's part in a row of a, and of ``||a f(x_j)||`` divided by the row's sum;
+    ``length of f``, mean ``||f(x_j)||`` over heads and tokens; ``spearman``, rank correlation over
+    heads and tokens of ``||f(x_j)||`` and the mean weight that a token gets from those that may
+    look at it, and ``spearman within heads``, the same in each head by itself, mean over heads (the
+    first also sees that heads differ); ``mixing``, mean mixing ratio by weights, Attn-N, AttnRes-N
+    and AttnResLn-N; ``expansion``. Then the mean over texts, each weighing the same. For all layers
+    together shares are means and ranks are taken anew.
 
-    Source: Kobayashi et al. 2020, sections 3 and 4; Kobayashi et al. 2021, sections 4 and 5. There texts are cut to
-    128 tokens, some of them masked in the second paper, and norms are not divided by the row's sum.
+    Source: Kobayashi et al. 2020, sections 3 and 4; Kobayashi et al. 2021, sections 4 and 5. There
+    texts are cut to 128 tokens, some of them masked in the second paper, and norms are not divided
+    by the row's sum.
 
     Args:
-        records: one for each text, captured with ``keep=("weights", "norms")``; or a model, loaded, by name or folder,
-            or None for the demo model.
+        records: one for each text, captured with ``keep=("weights", "norms")``; or a model, loaded,
+            by name or folder, or None for the demo model.
         tokenizer: of the model; may be left out where that is named.
         texts: a text, or texts and pairs of them, for the model to read.
         stack: which stack of the records; by default the first.
         confidence: of the intervals.
-        random_weights: whether the same architecture with random weights reads the texts, too: ``control`` of the
-            result.
-        **options: ``groups``, the document that each text is of, so that intervals are over documents; with a model
-            ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of `capture_many`.
+        random_weights: whether the same architecture with random weights reads the texts, too:
+            ``control`` of the result.
+        **options: ``groups``, the document that each text is of, so that intervals are over
+            documents; with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
+            `capture_many`.
 
     Raises:
-        RecordError: where there is no record, norms were not kept, or random weights are asked of records.
+        RecordError: where there is no record, norms were not kept, or random weights are asked of
+            records.
         CaptureError: a model whose attention cannot be captured.
 
     Example:
@@ -325,11 +384,15 @@ def norm_study(
         raise RecordError(f"norm_study has no option {', '.join(options)}")
     if source is None:
         if random_weights:
-            raise RecordError("random_weights=True needs a model to run: norm_study(model, tokenizer, texts, ...)")
+            raise RecordError(
+                "random_weights=True needs a model to run: norm_study(model, tokenizer, texts, ...)"
+            )
         return _counted(records, groups, stack=stack, confidence=confidence)
     found = _counted(**source.grouped(keep=KEPT), stack=stack, confidence=confidence)
     if random_weights:
-        found.control = _counted(**source.random_twin().grouped(keep=KEPT), stack=stack, confidence=confidence)
+        found.control = _counted(
+            **source.random_twin().grouped(keep=KEPT), stack=stack, confidence=confidence
+        )
     return found
 
 
@@ -341,15 +404,19 @@ def load_norm_study(
 
     Args:
         path: of the file.
-        stack: which stack of the records; by default the one that was kept, in files of headscope 0.1 none.
-        confidence: of the intervals; by default the one that was kept, in files of headscope 0.1 0.95.
+        stack: which stack of the records; by default the one that was kept, in files of headscope
+            0.1 none.
+        confidence: of the intervals; by default the one that was kept, in files of headscope 0.1
+            0.95.
 
     Raises:
         FileError: where the file is not there or is none of ours.
         RecordError: where it holds something else.
     """
     if kind_of(path, "study of norms") == STATISTIC:
-        return _with_statistic(path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path))
+        return _with_statistic(
+            path, NormStudy(stack=stack, confidence=confidence or 0.95), load_statistic(path)
+        )
     said, arrays = load_kept(path, NormStudy.KIND)
     with reading(path, "study of norms"):
         check_document(said, SAID)
@@ -364,7 +431,9 @@ def load_norm_study(
     return found if not said["names"] else _with_statistic(path, found, statistic)
 
 
-def _with_statistic(path: str | os.PathLike[str], found: NormStudy, statistic: Statistic) -> NormStudy:
+def _with_statistic(
+    path: str | os.PathLike[str], found: NormStudy, statistic: Statistic
+) -> NormStudy:
     """The study with what was counted of it.
 
     Raises:
@@ -376,9 +445,16 @@ def _with_statistic(path: str | os.PathLike[str], found: NormStudy, statistic: S
     if names[: len(rows)] != rows:
         raise RecordError(f"{path} holds no study of norms")
     with reading(path, "study of norms"):
-        found.layers = tuple(int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL)
-        if names != (*rows, *_columns(found.layers)) or statistic.shape != (len(rows), len(found.layers) + 1):
-            raise ValueError(f"it has values {list(statistic.shape)} for {len(found.layers)} layers")
+        found.layers = tuple(
+            int(name.removeprefix(LAYER)) for name in names[len(rows) :] if name != ALL
+        )
+        if names != (*rows, *_columns(found.layers)) or statistic.shape != (
+            len(rows),
+            len(found.layers) + 1,
+        ):
+            raise ValueError(
+                f"it has values {list(statistic.shape)} for {len(found.layers)} layers"
+            )
     found.statistic = statistic if rows == ROWS else _filled(statistic, found.layers)
     return found
 
@@ -393,7 +469,9 @@ def _filled(old: Statistic, layers: tuple[int, ...]) -> Statistic:
     return found
 
 
-def _counted(records: Any, groups: Iterable[Any] | None, *, stack: str | None, confidence: float) -> NormStudy:
+def _counted(
+    records: Any, groups: Iterable[Any] | None, *, stack: str | None, confidence: float
+) -> NormStudy:
     found = NormStudy(stack=stack, confidence=confidence)
     for number, (record, group) in enumerate(with_groups(records, groups, "norm_study")):
         found.update(f"{number:06}", record, group=group)
@@ -419,7 +497,9 @@ def _cell(value: float, style: str) -> str:
 
 
 def _table(header: list[str], lines: list[list[str]]) -> TextTable:
-    says = {name: words for name in header for start, words in SAYS.items() if name.startswith(start)}
+    says = {
+        name: words for name in header for start, words in SAYS.items() if name.startswith(start)
+    }
     return TextTable.of_rows([header, *lines], says=_once(says), align="right")
 
 

@@ -9,7 +9,9 @@ from headscope.measures import spearman, token_class
 from headscope.record import Layer, Stack, Tokens
 
 CLASSES = ("cls", "sep", "first", "stop", "other")
-"""Kobayashi's classes of tokens ([CLS], [SEP], "." or ",", other) and, where it is none of these, the first token."""
+"""Kobayashi's classes of tokens ([CLS], [SEP], "." or ",", other) and, where it is none of these,
+the first token.
+"""
 MIXINGS = ("weights", "attention", "residual", "output")
 """Attn-W, Attn-N, AttnRes-N, AttnResLn-N."""
 ALL = "all"
@@ -46,30 +48,48 @@ def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
     for column, layer in enumerate(stack):
         if not layer.has("value_norms"):
             continue
-        weights, lengths = np.asarray(layer.weights_of(), np.float64), np.asarray(layer.value_norms, np.float64)
+        weights, lengths = (
+            np.asarray(layer.weights_of(), np.float64),
+            np.asarray(layer.value_norms, np.float64),
+        )
         looked_at = _looked_at(weights, layer)
         ranked.append((looked_at, lengths))
-        values = _shares(weights, lengths, keys) | _lengths(lengths, keys) | _agreement([ranked[-1]], keys)
+        values = (
+            _shares(weights, lengths, keys)
+            | _lengths(lengths, keys)
+            | _agreement([ranked[-1]], keys)
+        )
         values |= _within_heads(ranked[-1], keys)
         values |= _mixing(layer, weights, queries, is_self=stack.query == stack.key)
         found[:, column] = [values[row] for row in ROWS]
     whole = [~np.isnan(row[:-1]) for row in found]
-    found[:, -1] = [row[:-1][known].mean() if known.any() else np.nan for row, known in zip(found, whole, strict=True)]
+    found[:, -1] = [
+        row[:-1][known].mean() if known.any() else np.nan
+        for row, known in zip(found, whole, strict=True)
+    ]
     for row, value in _agreement(ranked, keys).items():
         found[ROWS.index(row), -1] = value
     return found
 
 
 def _shares(
-    weights: Float[np.ndarray, "head query key"], lengths: Float[np.ndarray, "head key"], keys: Classes
+    weights: Float[np.ndarray, "head query key"],
+    lengths: Float[np.ndarray, "head key"],
+    keys: Classes,
 ) -> dict[str, float]:
-    """Mean over heads and queries of the share that each class has in a row, by weight and by norm."""
+    """Mean over heads and queries of the share that each class has in a row, by weight and by
+    norm.
+    """
     found = {}
     for by, maps in zip(BY, (weights, weights * lengths[:, None]), strict=True):
         sums = maps.sum(-1)
         for name, chosen in keys.items():
-            share = np.divide(maps[..., chosen].sum(-1), sums, out=np.zeros_like(sums), where=sums > 0)
-            found[f"share by {by}: {name}"] = float(share[sums > 0].mean()) if (sums > 0).any() else np.nan
+            share = np.divide(
+                maps[..., chosen].sum(-1), sums, out=np.zeros_like(sums), where=sums > 0
+            )
+            found[f"share by {by}: {name}"] = (
+                float(share[sums > 0].mean()) if (sums > 0).any() else np.nan
+            )
     return found
 
 
@@ -80,7 +100,9 @@ def _lengths(lengths: Float[np.ndarray, "head key"], keys: Classes) -> dict[str,
     }
 
 
-def _looked_at(weights: Float[np.ndarray, "head query key"], layer: Layer) -> Float[np.ndarray, "head key"]:
+def _looked_at(
+    weights: Float[np.ndarray, "head query key"], layer: Layer
+) -> Float[np.ndarray, "head key"]:
     """Mean weight that each key gets from the queries that may look at it."""
     if layer.visible.is_full:
         return weights.mean(axis=1)
@@ -92,13 +114,18 @@ def _agreement(ranked: list[tuple[np.ndarray, np.ndarray]], keys: Classes) -> di
     """Spearman of weight and length over all heads and tokens of a class, in all layers given."""
     found = {}
     for name, chosen in (*keys.items(), (ALL, np.ones_like(keys["other"]))):
-        pairs = [np.concatenate([pair[part][:, chosen].ravel() for pair in ranked] or [[]]) for part in (0, 1)]
+        pairs = [
+            np.concatenate([pair[part][:, chosen].ravel() for pair in ranked] or [[]])
+            for part in (0, 1)
+        ]
         found[f"spearman: {name}"] = spearman(pairs[0], pairs[1]) if len(pairs[0]) > 2 else np.nan
     return found
 
 
 def _within_heads(pair: tuple[np.ndarray, np.ndarray], keys: Classes) -> dict[str, float]:
-    """Spearman of weight and length over the tokens of a class in each head by itself, mean over heads."""
+    """Spearman of weight and length over the tokens of a class in each head by itself, mean over
+    heads.
+    """
     found = {}
     for name, chosen in (*keys.items(), (ALL, np.ones_like(keys["other"]))):
         each = [np.nan]
@@ -110,9 +137,13 @@ def _within_heads(pair: tuple[np.ndarray, np.ndarray], keys: Classes) -> dict[st
     return found
 
 
-def _mixing(layer: Layer, weights: np.ndarray, queries: Classes, *, is_self: bool) -> dict[str, float]:
+def _mixing(
+    layer: Layer, weights: np.ndarray, queries: Classes, *, is_self: bool
+) -> dict[str, float]:
     added = layer.contributions
-    ratios = {kind: None if added is None else getattr(added, f"mixing_{kind}") for kind in MIXINGS[1:]}
+    ratios = {
+        kind: None if added is None else getattr(added, f"mixing_{kind}") for kind in MIXINGS[1:]
+    }
     if is_self:
         mean = weights.mean(axis=0)
         ratios["weights"] = mean.sum(-1) - np.diagonal(mean)
@@ -123,5 +154,7 @@ def _mixing(layer: Layer, weights: np.ndarray, queries: Classes, *, is_self: boo
         ratio = ratios.get(kind)
         for name, chosen in (*queries.items(), (ALL, np.ones(len(queries["other"]), bool))):
             there = ratio is not None and chosen.any()
-            found[f"mixing {kind}: {name}"] = float(np.asarray(ratio)[chosen].mean()) if there else np.nan
+            found[f"mixing {kind}: {name}"] = (
+                float(np.asarray(ratio)[chosen].mean()) if there else np.nan
+            )
     return found

@@ -1,6 +1,7 @@
 """Probes: what can be learnt of syntax from attention and hidden states, each beside its controls.
 
-A probe is trained with torch, in minutes on a processor; what is pure about it is in `headscope.linguistics`.
+A probe is trained with torch, in minutes on a processor; what is pure about it is in
+`headscope.linguistics`.
 """
 
 from headscope.studies.probes._probe import KINDS, ProbeOptions, probe

@@ -1,4 +1,6 @@
-"""Edge probing: what a small network reads off a mix of all layers about one word, or about a word and its head."""
+"""Edge probing: what a small network reads off a mix of all layers about one word, or about a word
+and its head.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.studies.probes._training import Training, fit
 
 TAGS, DEPENDENCIES, ACCURACY = "part of speech", "dependency", "accuracy"
-MAJORITY, OF_WORD, DISTANCES, EMBEDDINGS = "majority", "majority of the word", "distances", "layer 0"
+MAJORITY, OF_WORD, DISTANCES, EMBEDDINGS = (
+    "majority",
+    "majority of the word",
+    "distances",
+    "layer 0",
+)
 WIDTH = 128
 DROPOUT = 0.2
 BATCH = 64
@@ -45,7 +52,9 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """The hidden states of all pieces of all sentences in one array, and which of them each word is made of."""
+    """The hidden states of all pieces of all sentences in one array, and which of them each word is
+    made of.
+    """
 
     states: Tensor
     words: np.ndarray
@@ -74,10 +83,12 @@ class Store:
 
 
 class EdgeProbe(nn.Module):
-    """``gamma sum_l softmax(a)_l h^l``, projected, pooled over each span by attention of its own, and an MLP.
+    """``gamma sum_l softmax(a)_l h^l``, projected, pooled over each span by attention of its own,
+    and an MLP.
 
-    Source: Tenney et al. 2019 (What do you learn from context?), section 4; the labels of a span exclude each other
-    here, so that a softmax takes the place of their sigmoids. Width 128 where they have 256.
+    Source: Tenney et al. 2019 (What do you learn from context?), section 4; the labels of a span
+    exclude each other here, so that a softmax takes the place of their sigmoids. Width 128 where
+    they have 256.
     """
 
     def __init__(self, layers: int, features: int, spans: int, labels: int) -> None:
@@ -99,7 +110,9 @@ class EdgeProbe(nn.Module):
         return self.mix.softmax(0)
 
     def forward(self, states: Tensor, there: Tensor) -> Tensor:
-        """Logits ``[span label]`` of states ``[layer span word piece feature]``, and which of the pieces are there."""
+        """Logits ``[span label]`` of states ``[layer span word piece feature]``, and which of the
+        pieces are there.
+        """
         mixed = self.gamma * torch.einsum("l,lswpf->swpf", self.weights, states)
         pooled = []
         for number, (project, pool) in enumerate(zip(self.project, self.pool, strict=True)):
@@ -109,7 +122,9 @@ class EdgeProbe(nn.Module):
         return self.out(torch.cat(pooled, dim=-1))
 
 
-def edge_scores(data: Data, how: Training, *, layers: bool = True, least: int) -> tuple[list[Score], dict[str, Any]]:
+def edge_scores(
+    data: Data, how: Training, *, layers: bool = True, least: int
+) -> tuple[list[Score], dict[str, Any]]:
     """Probes of both tasks with their controls, and of the layers 0 to l for each l.
 
     Args:
@@ -165,7 +180,9 @@ class _Edges:
             facts["expected layer"] = expected_layer(np.array([score.value for score in upto]))
         return [*scores, *self.baselines(train, shares), *upto], facts
 
-    def learnt(self, store: Store, labels: np.ndarray, layers: int, name: str) -> tuple[np.ndarray, EdgeProbe]:
+    def learnt(
+        self, store: Store, labels: np.ndarray, layers: int, name: str
+    ) -> tuple[np.ndarray, EdgeProbe]:
         """Whether a probe of the first layers is right on each span, and the probe."""
         spans, count = self.spans, int(self.spans.labels.max()) + 1
         pieces, states = store.pieces(spans.at), store.states
@@ -174,7 +191,9 @@ class _Edges:
         def read(rows: np.ndarray) -> tuple[Tensor, Tensor]:
             chosen = pieces[rows]
             chosen = chosen[..., : int((chosen >= 0).sum(-1).max())]
-            return states[:layers, torch.from_numpy(np.maximum(chosen, 0))].float(), torch.from_numpy(chosen >= 0)
+            return states[
+                :layers, torch.from_numpy(np.maximum(chosen, 0))
+            ].float(), torch.from_numpy(chosen >= 0)
 
         def loss(module: nn.Module, rows: np.ndarray) -> Tensor:
             return cross_entropy(module(*read(rows)), torch.from_numpy(labels[rows]))
@@ -182,7 +201,9 @@ class _Edges:
         sentence = spans.at[:, 0]
         parts = (self.data.parts.train, self.data.parts.aside, self.data.parts.test)
         widths = (pieces >= 0).sum(-1).max(-1)
-        order = order[np.argsort(widths[order], kind="stable")]  # words of like many pieces together
+        order = order[
+            np.argsort(widths[order], kind="stable")
+        ]  # words of like many pieces together
         train, aside, test = (_cut(order[np.isin(sentence[order], part)]) for part in parts)
         size = states.shape[-1]
         fitted = fit(
@@ -207,16 +228,26 @@ class _Edges:
         else:
             number, first, second = spans.at.T
             sizes = np.array([len(item) for item in self.data.items])
-            keys, name = [str(row[:-1].argmax()) for row in pair_distances(first, second, sizes[number])], DISTANCES
+            keys, name = (
+                [str(row[:-1].argmax()) for row in pair_distances(first, second, sizes[number])],
+                DISTANCES,
+            )
         counts: dict[str, Counter] = {}
-        for key, label in zip(np.array(keys)[train].tolist(), spans.labels[train].tolist(), strict=True):
+        for key, label in zip(
+            np.array(keys)[train].tolist(), spans.labels[train].tolist(), strict=True
+        ):
             counts.setdefault(key, Counter())[label] += 1
-        said = np.array([counts[key].most_common(1)[0][0] if key in counts else most for key in keys])
+        said = np.array(
+            [counts[key].most_common(1)[0][0] if key in counts else most for key in keys]
+        )
         return [*found, self.score(name, said == spans.labels)]
 
     def score(self, of: str, right: np.ndarray) -> Score:
         number = self.spans.at[:, 0]
-        hits = [(float(right[number == each].sum()), float((number == each).sum())) for each in self.data.parts.test]
+        hits = [
+            (float(right[number == each].sum()), float((number == each).sum()))
+            for each in self.data.parts.test
+        ]
         return Score(task=self.task, measure=ACCURACY, of=of, hits=np.array(hits))
 
 
@@ -240,12 +271,17 @@ def _dependencies(data: Data, least: int) -> Spans:
     return _spans(rows, data, least, "relations")
 
 
-def _spans(rows: Sequence[tuple[tuple[int, ...], str, str]], data: Data, least: int, what: str) -> Spans:
+def _spans(
+    rows: Sequence[tuple[tuple[int, ...], str, str]], data: Data, least: int, what: str
+) -> Spans:
     train = set(data.parts.train)
     counts = Counter(label for at, label, _ in rows if at[0] in train)
     names = tuple(name for name, count in counts.most_common() if count >= least)
     if len(names) < 2:
-        raise TextError(f"{len(names)} {what} are at least {least} times among {len(train)} sentences; give more")
+        raise TextError(
+            f"{len(names)} {what} are at least {least} times among {len(train)} sentences; give "
+            "more"
+        )
     kept = [row for row in rows if row[1] in names]
     labels = np.array([names.index(label) for _, label, _ in kept], np.int64)
     return Spans(np.array([at for at, *_ in kept]), labels, names, tuple(name for *_, name in kept))

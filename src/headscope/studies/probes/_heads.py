@@ -30,7 +30,8 @@ NO_WORD = -100
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Sentences of like length as tensors, filled up with zeros; of the candidates for a head the first is the root.
+    """Sentences of like length as tensors, filled up with zeros; of the candidates for a head the
+    first is the root.
 
     Args:
         maps: axes sentence, map, word, word.
@@ -50,9 +51,11 @@ class Batch:
 
 
 class AttentionOnly(nn.Module):
-    """``p(i|j) ~ exp(sum_k w_k A^k_ij + u_k A^k_ji)`` over the words i of the sentence and the root.
+    """``p(i|j) ~ exp(sum_k w_k A^k_ij + u_k A^k_ji)`` over the words i of the sentence and the
+    root.
 
-    The root's entry in each map is ``s_0`` times that of the first special token and ``s_1`` times that of the last.
+    The root's entry in each map is ``s_0`` times that of the first special token and ``s_1`` times
+    that of the last.
 
     Source: Clark et al. 2019, section 5, and released notebook.
     """
@@ -71,7 +74,8 @@ class AttentionOnly(nn.Module):
 
 
 class AttentionWords(nn.Module):
-    """Attention whose weights depend on the words: ``W_k . (v_i + v_j)`` for ``w_k``, "+" joining two vectors.
+    """Attention whose weights depend on the words: ``W_k . (v_i + v_j)`` for ``w_k``, "+" joining
+    two vectors.
 
     One dense layer gives the weights, with a bias; the root's vector is zero.
 
@@ -126,7 +130,9 @@ class DistancesWords(nn.Module):
         """Scores ``[sentence candidate word]``."""
         heads = self.heads(batch.vectors)
         heads = torch.cat([heads.new_zeros(len(heads), 1, HIDDEN), heads], dim=1)
-        hidden = self.distances(batch.distances) + heads[:, :, None] + self.words(batch.vectors)[:, None]
+        hidden = (
+            self.distances(batch.distances) + heads[:, :, None] + self.words(batch.vectors)[:, None]
+        )
         return self.out(torch.tanh(hidden))[..., 0]
 
 
@@ -157,13 +163,18 @@ def head_scores(data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]
     for name, (make, items, control) in runs.items():
         scale = _scale([items[number] for number in data.parts.train])
         heads = [control_heads(item.forms) if control else item.heads for item in items]
-        train, aside = ([batch for _, batch in _batches(items, heads, part, scale)] for part in [*data.parts][:2])
+        train, aside = (
+            [batch for _, batch in _batches(items, heads, part, scale)]
+            for part in [*data.parts][:2]
+        )
         fitted = fit(make, (train, aside), _loss, how, name=name)
         epochs[name] = fitted.epoch
         hits = dict(_hits(fitted.module, items, heads, data.parts.test, scale=scale))
         found.append(_score(name, [hits[number] for number in data.parts.test]))
     offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.train])
-    found.append(_score(f"best offset ({offset:+d})", [_offset_hits(item, offset) for item in data.test]))
+    found.append(
+        _score(f"best offset ({offset:+d})", [_offset_hits(item, offset) for item in data.test])
+    )
     found.append(_score("next word", [_offset_hits(item, 1) for item in data.test]))
     return found, epochs
 
@@ -178,7 +189,12 @@ def _offset_hits(item: Item, offset: int) -> tuple[float, float]:
 
 
 def _hits(
-    module: nn.Module, items: Sequence[Item], heads: Sequence[np.ndarray], part: Sequence[int], *, scale: np.ndarray
+    module: nn.Module,
+    items: Sequence[Item],
+    heads: Sequence[np.ndarray],
+    part: Sequence[int],
+    *,
+    scale: np.ndarray,
 ) -> Iterator[tuple[int, tuple[float, float]]]:
     """What is hit in each sentence of a part, with its number."""
     for numbers, batch in _batches(items, heads, part, scale):
@@ -207,12 +223,20 @@ def _batches(
     """Sentences of like length together, with their numbers."""
     numbers: list[int] = []
     for number in sorted(part, key=lambda number: len(items[number])):
-        if numbers and (len(numbers) == BATCH or (len(numbers) + 1) * len(items[number]) ** 2 > CELLS):
-            yield numbers, _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale)
+        if numbers and (
+            len(numbers) == BATCH or (len(numbers) + 1) * len(items[number]) ** 2 > CELLS
+        ):
+            yield (
+                numbers,
+                _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale),
+            )
             numbers = []
         numbers.append(number)
     if numbers:
-        yield numbers, _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale)
+        yield (
+            numbers,
+            _batch([items[each] for each in numbers], [heads[each] for each in numbers], scale),
+        )
 
 
 def _batch(items: Sequence[Item], heads: Sequence[np.ndarray], scale: np.ndarray) -> Batch:

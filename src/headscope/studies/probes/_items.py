@@ -20,8 +20,8 @@ class Item:
     Args:
         sentence: with its tree.
         maps: attention between words, of all heads of all layers.
-        ends: attention of the first and last special token to words, and of words to these: axes map, direction, end,
-            word; zeros where there is no such token.
+        ends: attention of the first and last special token to words, and of words to these: axes
+            map, direction, end, word; zeros where there is no such token.
         states: hidden states of pieces, layer 0 the embeddings.
         pieces: which of them each word is made of.
         vectors: of words, that no sentence changes.
@@ -63,7 +63,10 @@ class Item:
         if self.states is None:
             raise ValueError("hidden states were not read")
         states = self.states
-        return np.stack([states[:, list(pieces)].mean(axis=1, dtype=np.float32) for pieces in self.pieces], axis=1)
+        return np.stack(
+            [states[:, list(pieces)].mean(axis=1, dtype=np.float32) for pieces in self.pieces],
+            axis=1,
+        )
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class Data:
-    """The sentences read by a model and, where that is asked for, by its twin with random weights."""
+    """The sentences read by a model and, where that is asked for, by its twin with random
+    weights.
+    """
 
     items: tuple[Item, ...]
     twin: tuple[Item, ...] | None
@@ -109,11 +114,12 @@ class Data:
 
 
 def parts_of(sentences: Sequence[Sentence], shares: tuple[float, float, float], seed: int) -> Parts:
-    """Draw which documents are learnt from, set aside and reported on; no document lies in two parts.
+    """Draw which documents are learnt from, set aside and reported on; no document lies in two
+    parts.
 
-    Sentences of one document stay together, and so do equal sentences that are of none. A sentence of which an equal
-    one of another document lies in an earlier part is left out of the later ones: nothing is reported on that was
-    learnt from.
+    Sentences of one document stay together, and so do equal sentences that are of none. A sentence
+    of which an equal one of another document lies in an earlier part is left out of the later ones:
+    nothing is reported on that was learnt from.
 
     Args:
         sentences: to be divided.
@@ -132,7 +138,8 @@ def parts_of(sentences: Sequence[Sentence], shares: tuple[float, float, float], 
     # documents differ in length: parts end where their share of sentences does
     done = np.cumsum([len(groups[at]) for at in order])
     ends = np.searchsorted(done, np.cumsum(shares)[:2] * len(sentences) - 1e-9) + 1
-    # a long document must not take the place of the parts after it: each part has one document at least
+    # a long document must not take the place of the parts after it: each part has one document at
+    # least
     ends = np.minimum(ends, [len(groups) - 2, len(groups) - 1])
     ends[1] = max(ends[1], ends[0] + 1)
     seen: set[tuple[str, ...]] = set()

@@ -34,9 +34,15 @@ def plot(path: Path, found: Probing) -> Path:
     shown = [(task, found.measures(task)[0]) for task in found.tasks]
     bars = [_bars(found, *what) for what in shown]
     layers = [found.per_layer(*what) for what in shown]
-    heights = [ABOVE + ROW * max(map(len, bars)), *([OVER_LAYERS] * any(len(each) > 1 for each in layers))]
+    heights = [
+        ABOVE + ROW * max(map(len, bars)),
+        *([OVER_LAYERS] * any(len(each) > 1 for each in layers)),
+    ]
     learnt, _, test = found.sentences
-    caption = f"{found.model or 'a model'}, {found.kind} probe: {learnt} sentences learnt from, {test} others scored"
+    caption = (
+        f"{found.model or 'a model'}, {found.kind} probe: {learnt} sentences learnt from, {test} "
+        "others scored"
+    )
     with canvas(path, (6.8 if len(shown) > 1 else 4.6, sum(heights)), caption) as figure:
         axes = figure.subplots(len(heights), len(shown), squeeze=False, height_ratios=heights)
         for place, (task, measure) in enumerate(shown):
@@ -64,7 +70,14 @@ def _draw_bars(axis: Any, scores: list[Score], confidence: float) -> None:
     places = np.arange(len(scores))
     reach = np.abs(np.nan_to_num(ends - values[:, None])).T
     colours = [BLUE if each.of in PROBES else GREY for each in scores]
-    axis.barh(places, values, height=0.62, color=colours, xerr=reach, error_kw={"elinewidth": 0.9, "ecolor": "#222222"})
+    axis.barh(
+        places,
+        values,
+        height=0.62,
+        color=colours,
+        xerr=reach,
+        error_kw={"elinewidth": 0.9, "ecolor": "#222222"},
+    )
     for place, (value, end) in enumerate(zip(values, np.fmax(ends[:, 1], values), strict=True)):
         text = f"{100 * value:.1f}" if scores[place].lengths is None else f"{value:.2f}"
         axis.text(end + 0.015, place, text, va="center", fontsize=8, color="#222222")

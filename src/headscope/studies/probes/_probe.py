@@ -19,7 +19,13 @@ from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
 from headscope.studies.probes._items import Data, Item, parts_of
 from headscope.studies.probes._probing import Probing
-from headscope.studies.probes._reading import LeftOut, with_embeddings, with_maps, with_states, with_table
+from headscope.studies.probes._reading import (
+    LeftOut,
+    with_embeddings,
+    with_maps,
+    with_states,
+    with_table,
+)
 from headscope.studies.probes._relations import relation_scores
 from headscope.studies.probes._score import Score, over_seeds
 from headscope.studies.probes._structural import structural_scores
@@ -45,23 +51,35 @@ class ProbeOptions(LoadOptions, total=False):
     most_words: int
     """Longer sentences are left out; 128 by default (Clark et al. 2019)."""
     split: tuple[float, float, float]
-    """Shares of the sentences to learn from, to choose epoch and layer by, and to report on; 0.7, 0.1, 0.2."""
+    """Shares of the sentences to learn from, to choose epoch and layer by, and to report on; 0.7,
+    0.1, 0.2.
+    """
     seeds: Sequence[int]
-    """Probes are trained with each, and scores are means; (0,) by default. The first draws and divides sentences."""
+    """Probes are trained with each, and scores are means; (0,) by default. The first draws and
+    divides sentences.
+    """
     epochs: int | None
     """At most; by default 20 to 30. The one that did best on sentences set aside is kept."""
     rate: float | None
     """Of Adam."""
     vectors: str | os.PathLike[str] | None
-    """Words of ``attention-words``: a file in GloVe's text format; by default the model's own input embeddings."""
+    """Words of ``attention-words``: a file in GloVe's text format; by default the model's own input
+    embeddings.
+    """
     layer: int | None
-    """The layer of ``structural``, 0 the embeddings; by default all, and the best on sentences set aside."""
+    """The layer of ``structural``, 0 the embeddings; by default all, and the best on sentences set
+    aside.
+    """
     rank: int
     """Of the map of ``structural``; 64 by default."""
     least: int
-    """How often a label of ``relation`` or ``edge`` must be among the sentences learnt from; 50 by default."""
+    """How often a label of ``relation`` or ``edge`` must be among the sentences learnt from; 50 by
+    default.
+    """
     layers: bool
-    """Whether ``edge`` trains a probe for the layers up to each, for the expected layer; True by default."""
+    """Whether ``edge`` trains a probe for the layers up to each, for the expected layer; True by
+    default.
+    """
     confidence: float
     """Of the intervals; 0.95 by default."""
     progress: bool
@@ -69,7 +87,9 @@ class ProbeOptions(LoadOptions, total=False):
     allow_unfit: bool
     """Whether sentences that are mostly unknown tokens are read all the same; False by default."""
     on_error: Callable[[str, HeadscopeError], None] | None
-    """Is called with name and error of a sentence that is left out; the result names them in any case."""
+    """Is called with name and error of a sentence that is left out; the result names them in any
+    case.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +127,9 @@ class Plan:
 
     def training(self, kind: str) -> Training:
         """How this kind is trained."""
-        given = {name: value for name in ("epochs", "rate") if (value := getattr(self, name)) is not None}
+        given = {
+            name: value for name in ("epochs", "rate") if (value := getattr(self, name)) is not None
+        }
         return replace(TRAININGS[kind], progress=self.progress, **given)
 
 
@@ -120,34 +142,38 @@ def probe(
     random_weights: bool = False,
     **options: Unpack[ProbeOptions],
 ) -> Probing:
-    """What can be learnt of syntax from a model's attention or hidden states, beside what controls can.
+    """What can be learnt of syntax from a model's attention or hidden states, beside what controls
+    can.
 
-    - ``attention``: each word's head from ``softmax_i(sum_k w_k A^k_ij + u_k A^k_ji)`` over all heads k, fixed, and
-      candidates i, the root included (Clark et al. 2019, section 5). UAS without punctuation.
+    - ``attention``: each word's head from ``softmax_i(sum_k w_k A^k_ij + u_k A^k_ji)`` over all
+      heads k, fixed, and candidates i, the root included (Clark et al. 2019, section 5). UAS
+      without punctuation.
     - ``attention-words``: weights that depend on the two words' vectors (the same).
-    - ``relation``: from the model-wide attention vector of two words, whether there is a relation, classes balanced,
-      and which one there is (Coenen et al. 2019, section 3.1); linear, L2.
-    - ``structural``: a linear map under which squared distances of hidden states are distances in the tree, and
-      squared lengths depths (Hewitt and Manning 2019). UUAS, DSpr, root found, NSpr.
-    - ``edge``: part of speech of a word, and relation of a word to its head, from a mix of all layers (Tenney et al.
-      2019); centre of gravity and expected layer.
+    - ``relation``: from the model-wide attention vector of two words, whether there is a relation,
+      classes balanced, and which one there is (Coenen et al. 2019, section 3.1); linear, L2.
+    - ``structural``: a linear map under which squared distances of hidden states are distances in
+      the tree, and squared lengths depths (Hewitt and Manning 2019). UUAS, DSpr, root found, NSpr.
+    - ``edge``: part of speech of a word, and relation of a word to its head, from a mix of all
+      layers (Tenney et al. 2019); centre of gravity and expected layer.
 
-    Controls: majority, or the best single offset; distances only, or words with distances; the control task, whose
-    selectivity is the probe's score less its own (Hewitt and Liang 2019: labels drawn for each word type); the
-    embeddings for hidden states; and the same architecture with random weights. Documents are divided (sentences where
-    the treebank names none), never words or pairs, and no sentence is reported on that was learnt from. A text's words
-    are read with a space between them.
+    Controls: majority, or the best single offset; distances only, or words with distances; the
+    control task, whose selectivity is the probe's score less its own (Hewitt and Liang 2019: labels
+    drawn for each word type); the embeddings for hidden states; and the same architecture with
+    random weights. Documents are divided (sentences where the treebank names none), never words or
+    pairs, and no sentence is reported on that was learnt from. A text's words are read with a space
+    between them.
 
-    Where ours differs: papers train on the Penn Treebank with Stanford or 30 relations and on far more sentences; the
-    epoch is chosen on sentences set aside; Coenen's pairs are divided as pairs; Tenney's labels are independent.
+    Where ours differs: papers train on the Penn Treebank with Stanford or 30 relations and on far
+    more sentences; the epoch is chosen on sentences set aside; Coenen's pairs are divided as pairs;
+    Tenney's labels are independent.
 
     Args:
         model: loaded, by name or folder, or None for the demo model.
         tokenizer: of the model; None where that is named.
         treebank: sentences with their trees, such as `read_treebank` gives, or a CoNLL-U file.
         kind: which probe.
-        random_weights: whether the same architecture with random weights is probed, too; the words of
-            ``attention-words`` stay those of the model.
+        random_weights: whether the same architecture with random weights is probed, too; the words
+            of ``attention-words`` stay those of the model.
         **options: see `ProbeOptions`.
 
     Raises:
@@ -165,12 +191,17 @@ def probe(
     bank = tuple(read_treebank(treebank) if isinstance(treebank, str | os.PathLike) else treebank)
     sentences = _drawn([sentence for sentence in bank if len(sentence) <= plan.most_words], plan)
     source = parse_source(
-        model, tokenizer, [sentence.text for sentence in sentences], {"allow_unfit": plan.allow_unfit, **loading}
+        model,
+        tokenizer,
+        [sentence.text for sentence in sentences],
+        {"allow_unfit": plan.allow_unfit, **loading},
     )
     if source is None:
         raise RecordError("probe needs a model and sentences: probe(model, tokenizer, treebank)")
     left_out: dict[str, str] = {}
-    items, twin = _both(kind, source, sentences, plan, left_out=left_out, random_weights=random_weights)
+    items, twin = _both(
+        kind, source, sentences, plan, left_out=left_out, random_weights=random_weights
+    )
     data = _data(items, twin, plan)
     scores, facts = _trained(kind, data, plan)
     counts = (len(data.parts.train), len(data.parts.aside), len(data.parts.test))
@@ -189,7 +220,10 @@ def _plan(kind: str, options: Any) -> Plan:
         raise RecordError(f"There is no probe {kind!r}; there are {', '.join(KINDS)}")
     unknown = sorted(set(options) - set(ProbeOptions.__annotations__))
     if unknown:
-        raise RecordError(f"probe has no option {', '.join(unknown)}; it has {', '.join(ProbeOptions.__annotations__)}")
+        raise RecordError(
+            f"probe has no option {', '.join(unknown)}; it has "
+            f"{', '.join(ProbeOptions.__annotations__)}"
+        )
     return Plan(**options)
 
 
@@ -203,7 +237,13 @@ def _drawn(sentences: list[Sentence], plan: Plan) -> list[Sentence]:
 
 
 def _both(
-    kind: str, source: Source, sentences: Sequence[Sentence], plan: Plan, *, left_out: dict, random_weights: bool
+    kind: str,
+    source: Source,
+    sentences: Sequence[Sentence],
+    plan: Plan,
+    *,
+    left_out: dict,
+    random_weights: bool,
 ) -> tuple[tuple[Item, ...], tuple[Item, ...] | None]:
     """The items of the model, and of its random twin, of the sentences that both can read.
 
@@ -228,7 +268,9 @@ def _both(
     other = (random_twin(source.model, seed=plan.seeds[0]), source.tokenizer)
     read = _read(kind, other, sentences, plan, note=note)
     items = {number: item for number, item in items.items() if number in read}
-    return tuple(items.values()), tuple(replace(read[number], vectors=item.vectors) for number, item in items.items())
+    return tuple(items.values()), tuple(
+        replace(read[number], vectors=item.vectors) for number, item in items.items()
+    )
 
 
 def _read(
@@ -242,7 +284,11 @@ def _read(
     if not found:
         raise TextError("None of the sentences could be read by the model; on_error= tells why")
     if kind == "attention-words":
-        found = with_embeddings(*model, found) if plan.vectors is None else with_table(Path(plan.vectors), found)
+        found = (
+            with_embeddings(*model, found)
+            if plan.vectors is None
+            else with_table(Path(plan.vectors), found)
+        )
     return dict(sorted(found.items()))
 
 
@@ -258,8 +304,12 @@ def _trained(kind: str, data: Data, plan: Plan) -> tuple[tuple[Score, ...], dict
         runs.append({(score.task, score.measure, score.of): score for score in scores})
         facts.append(told)
     documents = data.documents
-    scores = tuple(replace(over_seeds([run[key] for run in runs]), groups=documents) for key in runs[0])
-    return scores, facts[0] | ({"layers of the seeds": tuple(told["layer"] for told in facts)} if _many(facts) else {})
+    scores = tuple(
+        replace(over_seeds([run[key] for run in runs]), groups=documents) for key in runs[0]
+    )
+    return scores, facts[0] | (
+        {"layers of the seeds": tuple(told["layer"] for told in facts)} if _many(facts) else {}
+    )
 
 
 def _many(facts: Sequence[dict[str, Any]]) -> bool:

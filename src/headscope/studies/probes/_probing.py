@@ -21,7 +21,8 @@ PER_LAYER = "layer"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Probing(Result):
-    """Scores of a probe and its controls on sentences that it did not learn from; prints as tables with intervals.
+    """Scores of a probe and its controls on sentences that it did not learn from; prints as tables
+    with intervals.
 
     Args:
         kind: which probe.
@@ -29,7 +30,8 @@ class Probing(Result):
         scores: each one's; the probe's is called ``"probe"``.
         sentences: how many were learnt from, set aside and reported on.
         seeds: the seeds that probes were trained with; scores are means over them.
-        confidence: of the bootstrap intervals, over documents where sentences name theirs, else over sentences.
+        confidence: of the bootstrap intervals, over documents where sentences name theirs, else
+            over sentences.
         facts: what else there is to say: epochs, layers, labels.
         left_out: sentences that could not be read, by name, and why.
         words: median length of the sentences reported on; None where it is not known.
@@ -47,11 +49,14 @@ class Probing(Result):
     left_out: Mapping[str, str] = field(default_factory=dict)
     words: float | None = None
 
-    def score(self, of: str = PROBE, *, task: str | None = None, measure: str | None = None) -> Score:
+    def score(
+        self, of: str = PROBE, *, task: str | None = None, measure: str | None = None
+    ) -> Score:
         """One of the scores; without task or measure the first.
 
         Args:
-            of: whose: ``"probe"``, a control, or ``"selectivity"``, the probe's less the control task's.
+            of: whose: ``"probe"``, a control, or ``"selectivity"``, the probe's less the control
+                task's.
             task: what was asked.
             measure: what is counted.
 
@@ -62,13 +67,22 @@ class Probing(Result):
             if each.of == of and task in (None, each.task) and measure in (None, each.measure):
                 return each
         there = ", ".join(sorted({f"{each.of!r}" for each in (*self.scores, *self.selectivity)}))
-        raise RecordError(f"There is no score of {of!r} for task {task!r} and measure {measure!r}; there are {there}")
+        raise RecordError(
+            f"There is no score of {of!r} for task {task!r} and measure {measure!r}; there are "
+            f"{there}"
+        )
 
     @cached_property
     def selectivity(self) -> tuple[Score, ...]:
-        """Of each task and measure the probe's score less that of the control task (Hewitt and Liang 2019)."""
+        """Of each task and measure the probe's score less that of the control task (Hewitt and
+        Liang 2019).
+        """
         found = {(each.task, each.measure, each.of): each for each in self.scores}
-        pairs = [(each, found.get((each.task, each.measure, CONTROL))) for each in self.scores if each.of == PROBE]
+        pairs = [
+            (each, found.get((each.task, each.measure, CONTROL)))
+            for each in self.scores
+            if each.of == PROBE
+        ]
         return tuple(each.minus(less, SELECTIVITY) for each, less in pairs if less is not None)
 
     @property
@@ -81,7 +95,9 @@ class Probing(Result):
         return tuple(dict.fromkeys(each.measure for each in self.scores if each.task == task))
 
     def per_layer(self, task: str, measure: str) -> dict[int, Score]:
-        """The scores of layers, or of the layers 0 to l, by the number of the (last) layer; empty where none were."""
+        """The scores of layers, or of the layers 0 to l, by the number of the (last) layer; empty
+        where none were.
+        """
         return {
             int(each.of.split()[-1]): each
             for each in self.scores
@@ -94,11 +110,14 @@ class Probing(Result):
         for each in (*self.scores, *self.selectivity):
             deviation = float(np.std(each.seeds)) if len(each.seeds) > 1 else float("nan")
             named = (self.kind, each.task, each.measure, each.of)
-            rows.append((*named, each.value, *each.interval(self.confidence), deviation, len(each.hits)))
+            rows.append(
+                (*named, each.value, *each.interval(self.confidence), deviation, len(each.hits))
+            )
         return {name: [row[place] for row in rows] for place, name in enumerate(FIELDS)}
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw the probe beside its controls, with intervals; and, where layers were probed, the layers.
+        """Draw the probe beside its controls, with intervals; and, where layers were probed, the
+        layers.
 
         Args:
             path: .svg, .pdf or .png.
@@ -112,14 +131,20 @@ class Probing(Result):
         return plot(Path(path), self)
 
     def __repr__(self) -> str:
-        return f"<Probing ({self.kind}) of {self.model or 'a model'}: {sum(self.sentences)} sentences>"
+        return (
+            f"<Probing ({self.kind}) of {self.model or 'a model'}: {sum(self.sentences)} sentences>"
+        )
 
     def summary(self) -> str:
         """The probe's scores beside those of its control task."""
         parts = []
         for task in self.tasks:
             measure = self.measures(task)[0]
-            known = {each.of: each for each in self.scores if (each.task, each.measure) == (task, measure)}
+            known = {
+                each.of: each
+                for each in self.scores
+                if (each.task, each.measure) == (task, measure)
+            }
             told = [f"{of} {self._cell(known[of])}" for of in (PROBE, CONTROL) if of in known]
             if told:
                 parts.append(f"{task}, {measure}: {', '.join(told)}")
@@ -132,8 +157,8 @@ class Probing(Result):
         of = "documents" if any(each.groups for each in self.scores) else "sentences"
         length = "" if self.words is None else f" (median {self.words:.0f} words)"
         first = (
-            f"learnt from {learnt} sentences, {aside} set aside, scores of {test} others{length}; {trained}; "
-            f"[{self.confidence:.0%} interval over {of}]"
+            f"learnt from {learnt} sentences, {aside} set aside, scores of {test} others{length}; "
+            f"{trained}; [{self.confidence:.0%} interval over {of}]"
         )
         told = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
         if self.left_out:
@@ -143,13 +168,25 @@ class Probing(Result):
 
     def _table(self, task: str) -> TextTable:
         measures = self.measures(task)
-        scores = {(each.of, each.measure): each for each in (*self.scores, *self.selectivity) if each.task == task}
+        scores = {
+            (each.of, each.measure): each
+            for each in (*self.scores, *self.selectivity)
+            if each.task == task
+        }
         order = list(dict.fromkeys(of for of, _ in scores))
-        names = [of for of in order if not of.startswith(PER_LAYER)] + [of for of in order if of.startswith(PER_LAYER)]
+        names = [of for of in order if not of.startswith(PER_LAYER)] + [
+            of for of in order if of.startswith(PER_LAYER)
+        ]
         rows = [[task, *measures]]
-        rows += [[name, *(self._cell(scores.get((name, measure))) for measure in measures)] for name in names]
+        rows += [
+            [name, *(self._cell(scores.get((name, measure))) for measure in measures)]
+            for name in names
+        ]
         plain = {each.measure for each in scores.values() if each.lengths is not None}
-        says = {name: "mean over lengths of sentences" if name in plain else "% of what is asked" for name in measures}
+        says = {
+            name: "mean over lengths of sentences" if name in plain else "% of what is asked"
+            for name in measures
+        }
         return TextTable.of_rows(rows, align="right", says=says)
 
     def _cell(self, score: Score | None) -> str:

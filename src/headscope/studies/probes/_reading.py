@@ -37,7 +37,8 @@ def with_maps(
     progress: bool = False,
     max_unknown: float = 1.0,
 ) -> dict[int, Item]:
-    """Attention between the words of each sentence, of all heads of all layers; by number of the sentence.
+    """Attention between the words of each sentence, of all heads of all layers; by number of the
+    sentence.
 
     Args:
         model: loaded.
@@ -45,7 +46,8 @@ def with_maps(
         sentences: to be read, the words with a space between them.
         on_error: is called with number and error of a sentence that is left out.
         progress: whether to show a bar on terminals.
-        max_unknown: largest share of unknown tokens in a sentence; one with more of them is left out.
+        max_unknown: largest share of unknown tokens in a sentence; one with more of them is left
+            out.
     """
     failed: set[int] = set()
 
@@ -54,7 +56,9 @@ def with_maps(
         on_error(number, error)
 
     texts = [sentence.text for sentence in sentences]
-    records = capture_many(model, tokenizer, texts, progress=progress, on_error=note, max_unknown=max_unknown)
+    records = capture_many(
+        model, tokenizer, texts, progress=progress, on_error=note, max_unknown=max_unknown
+    )
     found, number = {}, -1
     for record in records:
         number += 1
@@ -76,7 +80,8 @@ def with_states(
     progress: bool = False,
     max_unknown: float = 1.0,
 ) -> dict[int, Item]:
-    """The hidden states of each sentence as transformers returns them, in half precision; see `with_maps`.
+    """The hidden states of each sentence as transformers returns them, in half precision; see
+    `with_maps`.
 
     Raises:
         CaptureError: where the model returns none.
@@ -87,34 +92,46 @@ def with_states(
         try:
             encoding = encode(model, tokenizer, sentence.text, None, truncate=False)
             check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
-            encoded[number] = dict(encoding), _words(sentence, _tokens(tokenizer, encoding, sentence))
+            encoded[number] = (
+                dict(encoding),
+                _words(sentence, _tokens(tokenizer, encoding, sentence)),
+            )
         except OF_ONE_INPUT as error:
             on_error(number, reason_of(error))
     order = sorted(encoded, key=lambda number: len(encoded[number][0]["input_ids"]))
-    batches = [order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)]
+    batches = [
+        order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)
+    ]
     found = {}
     with at_rest(model):
         for batch in counted(batches, "Reading", "batch", shows=progress):
             read = _batch_states(model, {each: encoded[each][0] for each in batch}, on_error)
             for number, states in read.items():
-                found[number] = Item(sentence=sentences[number], states=states, pieces=encoded[number][1].tokens)
+                found[number] = Item(
+                    sentence=sentences[number], states=states, pieces=encoded[number][1].tokens
+                )
     return found
 
 
 def with_embeddings(model: Any, tokenizer: Any, items: dict[int, Item]) -> dict[int, Item]:
-    """The same with word vectors: the mean of the model's own input embeddings of a word's pieces."""
+    """The same with word vectors: the mean of the model's own input embeddings of a word's
+    pieces.
+    """
     table = unwrapped(model).get_input_embeddings().weight.detach().float().cpu().numpy()
     found = {}
     for number, item in items.items():
         encoding = encode(unwrapped(model), tokenizer, item.sentence.text, None, truncate=False)
         ids = np.array(encoding["input_ids"])
         tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
-        found[number] = replace(item, vectors=np.stack([table[ids[list(pieces)]].mean(axis=0) for pieces in tokens]))
+        found[number] = replace(
+            item, vectors=np.stack([table[ids[list(pieces)]].mean(axis=0) for pieces in tokens])
+        )
     return found
 
 
 def with_table(path: Path, items: dict[int, Item]) -> dict[int, Item]:
-    """The same with word vectors of a file in GloVe's text format; zeros for words that are not in it.
+    """The same with word vectors of a file in GloVe's text format; zeros for words that are not in
+    it.
 
     Raises:
         FileError: where it cannot be read, or holds none of the words.
@@ -127,7 +144,10 @@ def with_table(path: Path, items: dict[int, Item]) -> dict[int, Item]:
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"Cannot read the word vectors {path}: {error}") from None
     if not table:
-        raise FileError(f"{path} has a vector for none of the {len(wanted)} words; GloVe's text files have lower case")
+        raise FileError(
+            f"{path} has a vector for none of the {len(wanted)} words; GloVe's text files have "
+            "lower case"
+        )
     none = np.zeros_like(next(iter(table.values())))
     return {
         number: replace(item, vectors=np.stack([table.get(form, none) for form in item.forms]))
@@ -170,7 +190,9 @@ def _tokens(tokenizer: Any, encoding: Any, sentence: Sentence) -> Tokens:
     return tokens_from_encoding(tokenizer, encoding, (sentence.text,))
 
 
-def _batch_states(model: Any, encodings: dict[int, dict[str, list[int]]], on_error: LeftOut) -> dict[int, np.ndarray]:
+def _batch_states(
+    model: Any, encodings: dict[int, dict[str, list[int]]], on_error: LeftOut
+) -> dict[int, np.ndarray]:
     """The hidden states of a batch by number; one that fails as a whole is run again one by one.
 
     Raises:
@@ -192,7 +214,10 @@ def _batch_states(model: Any, encodings: dict[int, dict[str, list[int]]], on_err
         if np.isfinite(own).all():
             found[number] = own
         else:
-            on_error(number, RecordError("the hidden states of the sentence are not finite in half precision"))
+            on_error(
+                number,
+                RecordError("the hidden states of the sentence are not finite in half precision"),
+            )
     return found
 
 
@@ -202,13 +227,19 @@ def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.nd
     longest = max(sizes)
     device = device_of(model)
     arguments = {
-        name: torch.tensor([each[name] + [0] * (longest - len(each[name])) for each in encodings], device=device)
+        name: torch.tensor(
+            [each[name] + [0] * (longest - len(each[name])) for each in encodings], device=device
+        )
         for name in encodings[0]
     }
-    arguments["attention_mask"] = torch.tensor([[1] * size + [0] * (longest - size) for size in sizes], device=device)
+    arguments["attention_mask"] = torch.tensor(
+        [[1] * size + [0] * (longest - size) for size in sizes], device=device
+    )
     outputs = model(**arguments, output_hidden_states=True)
     states = getattr(outputs, "hidden_states", None)
     if states is None:
-        raise CaptureError(f"{type(model).__name__} returns no hidden_states; a probe of hidden states needs them")
+        raise CaptureError(
+            f"{type(model).__name__} returns no hidden_states; a probe of hidden states needs them"
+        )
     together = torch.stack([layer.half() for layer in states]).cpu().numpy()
     return [together[:, number, :size] for number, size in enumerate(sizes)]

@@ -64,9 +64,11 @@ def relation_scores(data: Data, how: Training, *, least: int) -> tuple[list[Scor
 
 
 def attention_vectors(items: Sequence[Item], pairs: Pairs, *, both: bool = False) -> np.ndarray:
-    """The attention of all heads from the first word of each pair to the second; ``both`` adds that back.
+    """The attention of all heads from the first word of each pair to the second; ``both`` adds that
+    back.
 
-    Source: Coenen et al. 2019, section 3.1 (model-wide attention vector); both directions are Clark et al. 2019.
+    Source: Coenen et al. 2019, section 3.1 (model-wide attention vector); both directions are Clark
+    et al. 2019.
 
     Returns:
         Axes pair, map.
@@ -77,7 +79,9 @@ def attention_vectors(items: Sequence[Item], pairs: Pairs, *, both: bool = False
         if maps is None:
             raise ValueError("attention was not read")
         found.append(
-            np.concatenate([maps[:, first, second], maps[:, second, first]]) if both else maps[:, first, second]
+            np.concatenate([maps[:, first, second], maps[:, second, first]])
+            if both
+            else maps[:, first, second]
         )
     return np.array(found, np.float32)
 
@@ -95,7 +99,8 @@ def _related(data: Data, least: int) -> Pairs:
     names = tuple(name for name, count in counts.most_common() if count >= least)
     if len(names) < 2:
         raise TextError(
-            f"{len(names)} relations are at least {least} times among {len(train)} sentences; give more sentences"
+            f"{len(names)} relations are at least {least} times among {len(train)} sentences; "
+            "give more sentences"
         )
     kept = [edge for edge in edges if edge[3] in names]
     labels = np.array([names.index(relation) for *_, relation in kept])
@@ -103,27 +108,39 @@ def _related(data: Data, least: int) -> Pairs:
 
 
 def _any(items: Sequence[Item], related: Pairs, seed: int) -> Pairs:
-    """The same pairs, and in each sentence as many without an edge in either direction, punctuation left out."""
+    """The same pairs, and in each sentence as many without an edge in either direction, punctuation
+    left out.
+    """
     rng = np.random.default_rng(seed)
     places = [tuple(place) for place in related.at.tolist()]
     counts = Counter(number for number, *_ in places)
     apart = []
     for number, count in sorted(counts.items()):
         words = np.flatnonzero(items[number].counted).tolist()
-        apart += [(number, *pair) for pair in unrelated_pairs(items[number].heads, words, count, rng).tolist()]
+        apart += [
+            (number, *pair)
+            for pair in unrelated_pairs(items[number].heads, words, count, rng).tolist()
+        ]
     labels = np.repeat([1, 0], [len(places), len(apart)])
     return _pairs(items, places + apart, labels, ("none", "some"))
 
 
 def _pairs(
-    items: Sequence[Item], places: Sequence[tuple[int, ...]], labels: np.ndarray, names: tuple[str, ...]
+    items: Sequence[Item],
+    places: Sequence[tuple[int, ...]],
+    labels: np.ndarray,
+    names: tuple[str, ...],
 ) -> Pairs:
     forms = [item.forms for item in items]
-    types = tuple(f"{forms[number][first]} {forms[number][second]}" for number, first, second in places)
+    types = tuple(
+        f"{forms[number][first]} {forms[number][second]}" for number, first, second in places
+    )
     return Pairs(np.array(places), labels, names, types)
 
 
-def _scores(task: str, pairs: Pairs, data: Data, how: Training) -> tuple[list[Score], dict[str, Any]]:
+def _scores(
+    task: str, pairs: Pairs, data: Data, how: Training
+) -> tuple[list[Score], dict[str, Any]]:
     sizes = np.array([len(item) for item in data.items])
     number, first, second = pairs.at.T
     train = np.isin(number, data.parts.train)
@@ -135,14 +152,22 @@ def _scores(task: str, pairs: Pairs, data: Data, how: Training) -> tuple[list[Sc
     found, epochs = [], {}
     for name, features in inputs.items():
         labels = control_labels(pairs.types, shares) if name == CONTROL else pairs.labels
-        said, epochs[name] = _learnt(features, labels, number, data, how=how, name=f"{task}: {name}")
+        said, epochs[name] = _learnt(
+            features, labels, number, data, how=how, name=f"{task}: {name}"
+        )
         found.append(_score(task, name, _hits(said == labels, number, data)))
     found.append(_score(task, MAJORITY, _hits(pairs.labels == shares.argmax(), number, data)))
     return found, epochs
 
 
 def _learnt(
-    features: np.ndarray, labels: np.ndarray, number: np.ndarray, data: Data, *, how: Training, name: str
+    features: np.ndarray,
+    labels: np.ndarray,
+    number: np.ndarray,
+    data: Data,
+    *,
+    how: Training,
+    name: str,
 ) -> tuple[np.ndarray, int]:
     """What a linear classifier says of every pair, and the epoch that it is from."""
     train = np.isin(number, data.parts.train)
@@ -169,7 +194,12 @@ def _loss(module: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def _hits(right: np.ndarray, number: np.ndarray, data: Data) -> np.ndarray:
-    return np.array([(float(right[number == each].sum()), float((number == each).sum())) for each in data.parts.test])
+    return np.array(
+        [
+            (float(right[number == each].sum()), float((number == each).sum()))
+            for each in data.parts.test
+        ]
+    )
 
 
 def _score(task: str, of: str, hits: np.ndarray) -> Score:

@@ -30,11 +30,12 @@ class Score:
         measure: what is counted, such as ``"UAS"``.
         of: whose score: ``"probe"`` or a control.
         hits: what was hit in each sentence, and of how much.
-        lengths: words of each sentence, where the score is the mean over the lengths 5 to 50 of the ratios; None for
-            the ratio over all sentences.
+        lengths: words of each sentence, where the score is the mean over the lengths 5 to 50 of the
+            ratios; None for the ratio over all sentences.
         seeds: the value with each seed, where several were trained.
         less: hits of what is taken off.
-        groups: the document that each sentence is of, which are drawn together; None where nobody says.
+        groups: the document that each sentence is of, which are drawn together; None where nobody
+            says.
     """
 
     task: str
@@ -57,11 +58,15 @@ class Score:
         rng, document = np.random.default_rng(SEED), self._documents
         count = int(document.max(initial=-1)) + 1
         sizes = [min(AT_ONCE, RESAMPLES - first) for first in range(0, RESAMPLES, AT_ONCE)]
-        drawn = (rng.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64) for size in sizes)
+        drawn = (
+            rng.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
+            for size in sizes
+        )
         return np.concatenate([self._values(times[:, document]) for times in drawn])
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Lower and upper end of the interval over documents or sentences; NaN for fewer than two of them.
+        """Lower and upper end of the interval over documents or sentences; NaN for fewer than two
+        of them.
 
         Quantiles as of `headscope.evidence.interval`.
         """
@@ -81,13 +86,21 @@ class Score:
         Raises:
             RecordError: where they are of others, or one is a difference itself.
         """
-        same = self.task == other.task and self.measure == other.measure and len(self.hits) == len(other.hits)
+        same = (
+            self.task == other.task
+            and self.measure == other.measure
+            and len(self.hits) == len(other.hits)
+        )
         if not same or self.less is not None or other.less is not None:
-            raise RecordError(f"{other.task}, {other.measure} cannot be taken off {self.task}, {self.measure}")
+            raise RecordError(
+                f"{other.task}, {other.measure} cannot be taken off {self.task}, {self.measure}"
+            )
         pairs = zip(self.seeds, other.seeds, strict=False)
         return replace(self, of=of, less=other.hits, seeds=tuple(one - less for one, less in pairs))
 
-    def _values(self, times: Float[np.ndarray, "resample sentence"]) -> Float[np.ndarray, " resample"]:
+    def _values(
+        self, times: Float[np.ndarray, "resample sentence"]
+    ) -> Float[np.ndarray, " resample"]:
         found = _ratio(self.hits, times, self.lengths)
         return found if self.less is None else found - _ratio(self.less, times, self.lengths)
 
@@ -111,4 +124,9 @@ def _ratio(
     ratios = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
     there = ~np.isnan(ratios)
     counts = there.sum(axis=1)
-    return np.divide(np.where(there, ratios, 0).sum(axis=1), counts, out=np.full(len(ratios), np.nan), where=counts > 0)
+    return np.divide(
+        np.where(there, ratios, 0).sum(axis=1),
+        counts,
+        out=np.full(len(ratios), np.nan),
+        where=counts > 0,
+    )

@@ -50,10 +50,11 @@ class Tree:
 
 
 class Structural(nn.Module):
-    """``d(i, j)^2 = ||B (h_i - h_j)||^2`` for distances and, with another B, ``||B h_i||^2`` for depths.
+    """``d(i, j)^2 = ||B (h_i - h_j)||^2`` for distances and, with another B, ``||B h_i||^2`` for
+    depths.
 
-    Source: Hewitt and Manning 2019, sections 2.2 and 2.3. Both are trained in one run here; they share nothing but the
-    epoch that is kept.
+    Source: Hewitt and Manning 2019, sections 2.2 and 2.3. Both are trained in one run here; they
+    share nothing but the epoch that is kept.
     """
 
     def __init__(self, features: int, rank: int) -> None:
@@ -68,7 +69,9 @@ class Structural(nn.Module):
         return apart.clamp(min=0), deep.square().sum(-1)
 
 
-def structural_scores(data: Data, how: Training, *, layer: int | None, rank: int) -> tuple[list[Score], dict[str, Any]]:
+def structural_scores(
+    data: Data, how: Training, *, layer: int | None, rank: int
+) -> tuple[list[Score], dict[str, Any]]:
     """The probe in every layer, and its controls in the layer that did best on sentences set aside.
 
     Args:
@@ -83,7 +86,9 @@ def structural_scores(data: Data, how: Training, *, layer: int | None, rank: int
     states = {name: [item.states_of_words for item in items] for name, items in data.sides.items()}
     count = len(states[PROBE][0])
     if layer is not None and not 0 <= layer < count:
-        raise RecordError(f"layer is {layer}; the model's hidden states are 0 to {count - 1}, 0 the embeddings")
+        raise RecordError(
+            f"layer is {layer}; the model's hidden states are 0 to {count - 1}, 0 the embeddings"
+        )
     layers = range(count) if layer is None else [layer]
     found: list[Score] = []
     chosen: tuple[float, int, list[Score]] | None = None
@@ -111,7 +116,9 @@ def structural_scores(data: Data, how: Training, *, layer: int | None, rank: int
     return shown + found, {"layer": best}
 
 
-def _trees(items: Sequence[Item], states: Sequence[np.ndarray], layer: int, *, control: bool = False) -> list[Tree]:
+def _trees(
+    items: Sequence[Item], states: Sequence[np.ndarray], layer: int, *, control: bool = False
+) -> list[Tree]:
     return [
         Tree(control_tree(item.forms) if control else item.heads, item.counted, each[layer])
         for item, each in zip(items, states, strict=True)
@@ -121,8 +128,13 @@ def _trees(items: Sequence[Item], states: Sequence[np.ndarray], layer: int, *, c
 def _trained(trees: Sequence[Tree], data: Data, how: Training, what: tuple[int, str]) -> Fitted:
     rank, name = what
     features = trees[0].states.shape[1]
-    train, aside = (_batches([trees[number] for number in part]) for part in (data.parts.train, data.parts.aside))
-    return fit(lambda: Structural(features, min(rank, features)), (train, aside), _loss, how, name=name)
+    train, aside = (
+        _batches([trees[number] for number in part])
+        for part in (data.parts.train, data.parts.aside)
+    )
+    return fit(
+        lambda: Structural(features, min(rank, features)), (train, aside), _loss, how, name=name
+    )
 
 
 def _batches(trees: Sequence[Tree]) -> list[tuple[Tensor, ...]]:
@@ -147,11 +159,15 @@ def _batch(trees: Sequence[Tree]) -> tuple[Tensor, ...]:
 
 
 def _loss(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Mean over sentences of the mean over pairs of ``|d_T - d_B^2|``, and the same of depths over words."""
+    """Mean over sentences of the mean over pairs of ``|d_T - d_B^2|``, and the same of depths over
+    words.
+    """
     states, distances, depths, there = batch
     apart, deep = module(states)
     words = there.sum(dim=1)
-    pairs = ((apart - distances).abs() * there[:, None] * there[:, :, None]).sum(dim=(1, 2)) / words.square()
+    pairs = ((apart - distances).abs() * there[:, None] * there[:, :, None]).sum(
+        dim=(1, 2)
+    ) / words.square()
     return (pairs + ((deep - depths).abs() * there).sum(dim=1) / words).mean()
 
 
@@ -170,7 +186,9 @@ def _chain(trees: Sequence[Tree]) -> list[Score]:
     return _measured(CHAIN, trees, [(np.abs(at[:, None] - at), at) for at in places])
 
 
-def _measured(of: str, trees: Sequence[Tree], said: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Score]:
+def _measured(
+    of: str, trees: Sequence[Tree], said: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> list[Score]:
     lengths = np.array([len(tree.heads) for tree in trees])
     rows: dict[tuple[str, str], list[tuple[float, float]]] = {
         (DISTANCE, UUAS): [], (DISTANCE, DSPR): [], (DEPTH, ROOT): [], (DEPTH, NSPR): []
@@ -183,10 +201,18 @@ def _measured(of: str, trees: Sequence[Tree], said: Sequence[tuple[np.ndarray, n
         rows[DEPTH, NSPR].append((0.0, 0.0) if single else depth_ranks(deep, tree.depths))
     ranked = (DSPR, NSPR)
     return [
-        Score(task=task, measure=measure, of=of, hits=np.array(hits), lengths=lengths if measure in ranked else None)
+        Score(
+            task=task,
+            measure=measure,
+            of=of,
+            hits=np.array(hits),
+            lengths=lengths if measure in ranked else None,
+        )
         for (task, measure), hits in rows.items()
     ]
 
 
 def _renamed(score: Score, of: str) -> Score:
-    return Score(task=score.task, measure=score.measure, of=of, hits=score.hits, lengths=score.lengths)
+    return Score(
+        task=score.task, measure=score.measure, of=of, hits=score.hits, lengths=score.lengths
+    )

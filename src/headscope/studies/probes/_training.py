@@ -22,7 +22,8 @@ class Training:
     Args:
         epochs: at most.
         rate: of Adam.
-        drop: what the rate is multiplied by after an epoch that did not lower the loss on the sentences set aside.
+        drop: what the rate is multiplied by after an epoch that did not lower the loss on the
+            sentences set aside.
         patience: how many such epochs in a row end the training.
         decay: L2 penalty.
         progress: whether to show a bar on terminals.
@@ -55,11 +56,13 @@ def fit(
     *,
     name: str = "probe",
 ) -> Fitted:
-    """Train a probe; the same seed gives the same probe, and the caller's random state stays as it was.
+    """Train a probe; the same seed gives the same probe, and the caller's random state stays as it
+    was.
 
     Args:
         make: makes the module.
-        batches: to learn from, and to choose the epoch by; in each epoch they come in another order.
+        batches: to learn from, and to choose the epoch by; in each epoch they come in another
+            order.
         loss: of a module on a batch, a mean.
         how: the rest.
         name: for the bar.
@@ -68,10 +71,16 @@ def fit(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(how.seed)
         module = make()
-        best, best_epoch, kept = _mean_loss(module, aside, loss), 0, copy.deepcopy(module.state_dict())
+        best, best_epoch, kept = (
+            _mean_loss(module, aside, loss),
+            0,
+            copy.deepcopy(module.state_dict()),
+        )
         optimiser, since = _adam(module, how, how.rate), 0
         rate = how.rate
-        for epoch in counted(range(1, how.epochs + 1), name, "epoch", shows=how.progress, stays=False):
+        for epoch in counted(
+            range(1, how.epochs + 1), name, "epoch", shows=how.progress, stays=False
+        ):
             module.train()
             for number in torch.randperm(len(learnt)).tolist():
                 optimiser.zero_grad(set_to_none=True)
@@ -95,7 +104,9 @@ def _adam(module: nn.Module, how: Training, rate: float) -> torch.optim.Optimize
     return torch.optim.Adam(module.parameters(), lr=rate, weight_decay=how.decay, fused=True)
 
 
-def _mean_loss(module: nn.Module, batches: Sequence[Any], loss: Callable[[Any, Any], Tensor]) -> float:
+def _mean_loss(
+    module: nn.Module, batches: Sequence[Any], loss: Callable[[Any, Any], Tensor]
+) -> float:
     module.eval()
     with torch.no_grad():
         return sum(float(loss(module, batch)) for batch in batches) / len(batches)

@@ -1,1 +1,3 @@
-"""What several studies share: where texts come from, splits of documents, plots, words for numbers."""
+"""What several studies share: where texts come from, splits of documents, plots, words for
+numbers.
+"""

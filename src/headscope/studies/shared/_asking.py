@@ -24,8 +24,10 @@ def asked(
     Args:
         study: makes one that has read nothing yet.
         source: the model, and what it reads.
-        texts: annotated, one for each that it reads; a text that cannot be captured goes to ``left_out``.
-        random_weights: whether the same architecture with random weights reads them, too: ``control`` of the result.
+        texts: annotated, one for each that it reads; a text that cannot be captured goes to
+            ``left_out``.
+        random_weights: whether the same architecture with random weights reads them, too:
+            ``control`` of the result.
         unreadable: names of other texts that the model cannot read, and why.
 
     Raises:
@@ -37,11 +39,16 @@ def asked(
     return found
 
 
-def _counted(study: Study, source: Source, texts: Sequence[Any], unreadable: Mapping[str, str]) -> Study:
+def _counted(
+    study: Study, source: Source, texts: Sequence[Any], unreadable: Mapping[str, str]
+) -> Study:
     lost: dict[int, str] = {}
     for number, record in _numbered(source, lost):
         study.update(texts[number], record)
-    study.left_out |= {**unreadable, **{texts[number].name: reason for number, reason in lost.items()}}
+    study.left_out |= {
+        **unreadable,
+        **{texts[number].name: reason for number, reason in lost.items()},
+    }
     if not study.names:
         raise RecordError(f"No {study.TEXT} is left: {next(iter(study.left_out.values()))}")
     return study

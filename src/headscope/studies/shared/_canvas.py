@@ -11,7 +11,12 @@ from typing import Any
 from headscope.errors import FigureError, FileError
 
 SUFFIXES = (".svg", ".pdf", ".png")
-SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 8, "svg.hashsalt": "headscope"}
+SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "font.size": 8,
+    "svg.hashsalt": "headscope",
+}
 MISSING = "Plots need matplotlib: pip install 'headscope[figures]'"
 FAINT = "#5A5A5A"
 
@@ -42,7 +47,9 @@ def canvas(path: Path, size: tuple[float, float], caption: str) -> Generator[Any
         yield figure
         figure.suptitle(caption, x=0.01, ha="left", fontsize=8, color=FAINT)
         try:
-            figure.savefig(path, dpi=200, metadata={"Date": None} if path.suffix == ".svg" else None)
+            figure.savefig(
+                path, dpi=200, metadata={"Date": None} if path.suffix == ".svg" else None
+            )
         except OSError as error:
             raise FileError(f"Cannot write {path}: {error.strerror or error}") from error
 

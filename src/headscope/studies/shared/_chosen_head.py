@@ -12,19 +12,24 @@ def shown(layer: int | None, head: int | None) -> str:
 
 
 def places_of(cells: Sequence[tuple[int, int]], best: int, held: int | None) -> dict[str, Any]:
-    """Layer and head by their names in results, of two numbers in ``cells``; None where none was chosen."""
+    """Layer and head by their names in results, of two numbers in ``cells``; None where none was
+    chosen.
+    """
     layer, head = cells[best]
     held_layer, held_head = (None, None) if held is None else cells[held]
     return {"layer": layer, "head": head, "held_out_layer": held_layer, "held_out_head": held_head}
 
 
-def columns_of(fields: Sequence[str], listed: Sequence[Any], twins: Sequence[Any] | None) -> dict[str, list[Any]]:
+def columns_of(
+    fields: Sequence[str], listed: Sequence[Any], twins: Sequence[Any] | None
+) -> dict[str, list[Any]]:
     """Heads as a table, one list for each column.
 
     Args:
         fields: names of the columns.
         listed: a line each.
-        twins: the same of a model with random weights, for ``random_accuracy`` and ``random_held_out_accuracy``.
+        twins: the same of a model with random weights, for ``random_accuracy`` and
+            ``random_held_out_accuracy``.
     """
     found = {name: [getattr(each, name) for each in listed] for name in fields}
     if twins is not None:

@@ -1,4 +1,6 @@
-"""What studies share that ask every head about annotated texts: options, what was read, adding up."""
+"""What studies share that ask every head about annotated texts: options, what was read, adding
+up.
+"""
 
 from __future__ import annotations
 
@@ -54,17 +56,24 @@ class HeadStudy(OneModel, Result):
     """Those that it does not depend on."""
 
     def __init__(self, *, rows: str, stack: str | None, **telling: Unpack[Telling]) -> None:
-        how: Mapping[str, Any] = {"confidence": 0.95, "correction": "holm", "seed": 0, "splits": SPLITS} | telling
+        how: Mapping[str, Any] = {
+            "confidence": 0.95,
+            "correction": "holm",
+            "seed": 0,
+            "splits": SPLITS,
+        } | telling
         confidence, correction, splits = how["confidence"], how["correction"], how["splits"]
         unknown = [name for name in how if name not in self.TELLING]
         if unknown:
-            raise RecordError(f"There is no option {unknown[0]!r}; there are {', '.join(self.TELLING)}")
+            raise RecordError(
+                f"There is no option {unknown[0]!r}; there are {', '.join(self.TELLING)}"
+            )
         if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
             raise RecordError(f"splits is {splits!r}; wanted is a number from 1 on")
         if not 0 < confidence < 1 or correction not in CORRECTIONS:
             raise RecordError(
-                f"confidence {confidence} and correction {correction!r}: wanted are a number between 0 and 1, and "
-                f"{' or '.join(CORRECTIONS)}"
+                f"confidence {confidence} and correction {correction!r}: wanted are a number "
+                f"between 0 and 1, and {' or '.join(CORRECTIONS)}"
             )
         if how["seed"] < 0:
             raise RecordError(f"seed is {how['seed']}; a whole number from 0 on is wanted")
@@ -97,7 +106,12 @@ class HeadStudy(OneModel, Result):
 
     def _said(self) -> dict[str, Any]:
         """What is kept of it beside what was read."""
-        known = {"model": self.model, "cells": self.cells, "left_out": self.left_out, "lengths": self._lengths}
+        known = {
+            "model": self.model,
+            "cells": self.cells,
+            "left_out": self.left_out,
+            "lengths": self._lengths,
+        }
         return {"options": self._options, **known}
 
     @property
@@ -109,18 +123,21 @@ class HeadStudy(OneModel, Result):
         """The stack that is asked about a text.
 
         Raises:
-            RecordError: where the text was counted before, or the record has other layers and heads.
+            RecordError: where the text was counted before, or the record has other layers and
+                heads.
         """
         stack = record[self.stack or next(iter(record.stacks))]
         cells = cells_of(stack)
         if self.cells and cells != self.cells:
             raise RecordError(
-                f"{self.TEXT.capitalize()} {name!r} has {len(cells)} heads, those before it {len(self.cells)}; heads "
-                "of one model are counted together"
+                f"{self.TEXT.capitalize()} {name!r} has {len(cells)} heads, those before it "
+                f"{len(self.cells)}; heads of one model are counted together"
             )
         self._check_model(name, record, stack)
         if name in self._read or name in self.left_out:
-            raise RecordError(f"{self.TEXT.capitalize()} {name!r} was counted before; each has a name of its own")
+            raise RecordError(
+                f"{self.TEXT.capitalize()} {name!r} was counted before; each has a name of its own"
+            )
         return stack
 
     def _word_maps(self, stack: Stack, words: Words) -> Float[np.ndarray, "head word word"]:
@@ -155,7 +172,10 @@ def added(first: Study, second: Study) -> Study:
         for each in (first, second)
     ]
     if sides[0] != sides[1] or {*first._read, *first.left_out} & {*second._read, *second.left_out}:
-        raise RecordError(f"These are of other models or options, or share a {first.TEXT}; they cannot be added up")
+        raise RecordError(
+            f"These are of other models or options, or share a {first.TEXT}; they cannot be added "
+            "up"
+        )
     found = type(first)(**first._options)
     found.cells, found.model = first.cells or second.cells, first.model or second.model
     found._read, found.left_out = first._read | second._read, first.left_out | second.left_out

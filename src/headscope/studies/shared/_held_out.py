@@ -1,4 +1,6 @@
-"""Heads chosen on one half of the documents and measured on the other, both ways and over several splits."""
+"""Heads chosen on one half of the documents and measured on the other, both ways and over several
+splits.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from headscope.evidence import p_above, redrawn_interval, redrawn_ratios, share_
 from headscope.evidence.correction import CORRECTIONS
 
 SPLITS = 10
-"""How often documents are split by default: what a choice adds to the spread is then a third of one split's."""
+"""How often documents are split by default: what a choice adds to the spread is then a third of one
+split's.
+"""
 
 
 def half_of(count: int, seed: int) -> Bool[np.ndarray, " document"]:
@@ -46,10 +50,12 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Held:
-    """What the chosen head, and the chosen rule, got right on the documents they were not chosen on.
+    """What the chosen head, and the chosen rule, got right on the documents they were not chosen
+    on.
 
     Args:
-        head: right in each document; a row for each split in which there was something to choose by on both halves.
+        head: right in each document; a row for each split in which there was something to choose by
+            on both halves.
         rule: the same.
         choices: how often each head and each rule was chosen, twice a split.
     """
@@ -59,7 +65,9 @@ class Held:
     choices: tuple[Counter[int], Counter[int]]
 
     def most(self, which: int) -> int | None:
-        """The head (0) or rule (1) that was chosen most often; of equal ones the first. None where nothing was."""
+        """The head (0) or rule (1) that was chosen most often; of equal ones the first. None where
+        nothing was.
+        """
         ranked = sorted(self.choices[which].items(), key=lambda each: (-each[1], each[0]))
         return ranked[0][0] if ranked else None
 
@@ -79,7 +87,9 @@ def held_out(asked: Asked, halves: Bool[np.ndarray, "split document"]) -> Held:
             continue
         head, rule = np.zeros(len(half)), np.zeros(len(half))
         for part in (half, ~half):
-            best, base = (int(each[:, part].sum(axis=1).argmax()) for each in (asked.hits, asked.baselines))
+            best, base = (
+                int(each[:, part].sum(axis=1).argmax()) for each in (asked.hits, asked.baselines)
+            )
             head[~part], rule[~part] = asked.hits[best, ~part], asked.baselines[base, ~part]
             choices[0][best] += 1
             choices[1][base] += 1
@@ -90,14 +100,19 @@ def held_out(asked: Asked, halves: Bool[np.ndarray, "split document"]) -> Held:
 
 
 def measured(
-    asked: Sequence[Asked], halves: Bool[np.ndarray, "split document"], *, confidence: float, correction: str
+    asked: Sequence[Asked],
+    halves: Bool[np.ndarray, "split document"],
+    *,
+    confidence: float,
+    correction: str,
 ) -> list[dict[str, Any]]:
     """The numbers of everything that was asked, by their names in results.
 
-    Those of the best head on all documents, measured on them too: ``accuracy``, ``low``, ``high``; and ``best`` and
-    ``rule``, the numbers of head and rule. Of heads that were chosen elsewhere ``held_out_accuracy``, mean over splits,
-    each measuring every document once; ``held_out_low`` and ``held_out_high``, over documents with the choices held
-    fixed; ``held_out_spread``, standard deviation over splits; and the same of what they are above the chosen rule.
+    Those of the best head on all documents, measured on them too: ``accuracy``, ``low``, ``high``;
+    and ``best`` and ``rule``, the numbers of head and rule. Of heads that were chosen elsewhere
+    ``held_out_accuracy``, mean over splits, each measuring every document once; ``held_out_low``
+    and ``held_out_high``, over documents with the choices held fixed; ``held_out_spread``, standard
+    deviation over splits; and the same of what they are above the chosen rule.
 
     Args:
         asked: for each thing that was asked.
@@ -108,7 +123,9 @@ def measured(
     held = [held_out(each, halves) for each in asked]
     wholes = np.stack([each.wholes for each in asked], axis=1)
     # mean over splits of what was right in each document
-    heads, rules = (np.stack([_mean(getattr(each, name)) for each in held], axis=1) for name in ("head", "rule"))
+    heads, rules = (
+        np.stack([_mean(getattr(each, name)) for each in held], axis=1) for name in ("head", "rule")
+    )
     there = np.where((wholes > 0) & ~np.isnan(heads), 1.0, np.nan)
     p = p_above(heads * there, rules * there)
     tests = CORRECTIONS[correction](p)
@@ -116,7 +133,9 @@ def measured(
     same = np.stack([each.hits[number] for each, number in zip(asked, best, strict=True)], axis=1)
     ends = share_interval(same, wholes, confidence=confidence)
     held_ends = share_interval(np.nan_to_num(heads), wholes, confidence=confidence)
-    above = redrawn_interval(redrawn_ratios(np.nan_to_num(heads - rules), wholes), wholes, confidence=confidence)
+    above = redrawn_interval(
+        redrawn_ratios(np.nan_to_num(heads - rules), wholes), wholes, confidence=confidence
+    )
     found = []
     for number, (each, own) in enumerate(zip(asked, held, strict=True)):
         whole = float(each.wholes.sum())

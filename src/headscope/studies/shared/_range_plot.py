@@ -22,16 +22,20 @@ STYLES = (
 """Okabe and Ito's colours, the lighter ones darkened; shapes differ, too."""
 
 
-def range_plot(path: Path, rows: Mapping[str, tuple[str, Mapping[str, Mark]]], caption: str) -> Path:
+def range_plot(
+    path: Path, rows: Mapping[str, tuple[str, Mapping[str, Mark]]], caption: str
+) -> Path:
     """Draw shares, a line each.
 
     Args:
         path: where to: .svg, .pdf or .png.
-        rows: for each label a note for the right margin and the share of every series; the first series is drawn last.
+        rows: for each label a note for the right margin and the share of every series; the first
+            series is drawn last.
         caption: what is said above.
 
     Raises:
-        FigureError: where matplotlib is missing, the suffix is none of ours, or there is nothing to draw.
+        FigureError: where matplotlib is missing, the suffix is none of ours, or there is nothing to
+            draw.
         FileError: where the file cannot be written.
     """
     if not rows:
@@ -44,7 +48,13 @@ def range_plot(path: Path, rows: Mapping[str, tuple[str, Mapping[str, Mark]]], c
         axis.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         names = list(dict.fromkeys(name for _, marks in rows.values() for name in marks))
         handles = axis.get_legend_handles_labels()[0][: len(names)][::-1]
-        figure.legend(handles=handles, loc="outside lower left", ncols=len(names), frameon=False, handletextpad=0.3)
+        figure.legend(
+            handles=handles,
+            loc="outside lower left",
+            ncols=len(names),
+            frameon=False,
+            handletextpad=0.3,
+        )
     return path
 
 
@@ -55,10 +65,25 @@ def _draw(axis, rows: Mapping[str, tuple[str, Mapping[str, Mark]]]) -> None:  # 
     for number, name in reversed(list(enumerate(names))):
         marks = [marks.get(name, (np.nan, None)) for _, marks in rows.values()]
         style = STYLES[number % len(STYLES)]
-        axis.plot([mark[0] for mark in marks], heights, linestyle="none", label=name, zorder=3, clip_on=False, **style)
+        axis.plot(
+            [mark[0] for mark in marks],
+            heights,
+            linestyle="none",
+            label=name,
+            zorder=3,
+            clip_on=False,
+            **style,
+        )
         for height, (_, ends) in zip(heights, marks, strict=True):
             if ends is not None:
-                axis.plot(ends, (height, height), color=style["color"], linewidth=1.6, alpha=0.55, zorder=2)
+                axis.plot(
+                    ends,
+                    (height, height),
+                    color=style["color"],
+                    linewidth=1.6,
+                    alpha=0.55,
+                    zorder=2,
+                )
     axis.set_yticks(heights, list(rows))
     axis.tick_params(axis="y", length=0)
     for height, (note, _) in zip(heights, rows.values(), strict=True):

@@ -55,10 +55,16 @@ class Source:
         """The records of the model, or of another one that reads the same texts."""
         from headscope.capturing import capture_many
 
-        return capture_many(self.model if model is None else model, self.tokenizer, self.texts, **(self.options | more))
+        return capture_many(
+            self.model if model is None else model,
+            self.tokenizer,
+            self.texts,
+            **(self.options | more),
+        )
 
     def grouped(self, model: Any = None, **more: Any) -> dict[str, Any]:
-        """The records with the groups of those texts that could be captured: ``records`` and ``groups`` of a study.
+        """The records with the groups of those texts that could be captured: ``records`` and
+        ``groups`` of a study.
 
         Both are generators; the next group is to be asked for after the next record.
         """
@@ -81,10 +87,14 @@ class Source:
         return {"records": self.records(model, **more), "groups": left()}
 
     def random_twin(self) -> Source:
-        """The same texts for the same architecture with random weights, which is silent on texts it cannot read."""
+        """The same texts for the same architecture with random weights, which is silent on texts it
+        cannot read.
+        """
         from headscope.capturing import random_twin
 
-        return replace(self, model=random_twin(self.model), options=self.options | {"on_error": passed})
+        return replace(
+            self, model=random_twin(self.model), options=self.options | {"on_error": passed}
+        )
 
 
 def _warn(number: int, error: Any) -> None:
@@ -105,17 +115,20 @@ def parse_source(
 ) -> Source | None:
     """A model and its texts; None where records were given.
 
-    Options that belong to capturing and loading, and ``groups`` of texts, are taken out of ``options``.
+    Options that belong to capturing and loading, and ``groups`` of texts, are taken out of
+    ``options``.
 
     Args:
         records: records, or a model: loaded, its name or folder, or None for the demo model.
         tokenizer: of the model; may be None where that is named.
-        texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`; None for records.
+        texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`; None for
+            records.
         options: all that was given.
         load: how a named model is loaded; takes `headscope.capturing.LoadOptions`.
 
     Raises:
-        RecordError: where a tokenizer or options of capturing were given without texts, or there is no text.
+        RecordError: where a tokenizer or options of capturing were given without texts, or there is
+            no text.
         ModelError: where a named model cannot be loaded.
         TextError: where the tokenizer does not know most of what is in the texts.
     """
@@ -125,12 +138,16 @@ def parse_source(
         given = [*(["tokenizer"] if tokenizer is not None else []), *capturing, *loading]
         if given:
             raise RecordError(
-                f"{', '.join(given)} belong to a model and texts; give both, as (model, tokenizer, texts)"
+                f"{', '.join(given)} belong to a model and texts; give both, as (model, "
+                "tokenizer, texts)"
             )
         return None
     model = records
     if isinstance(model, Record):
-        raise RecordError("Texts are read by a model, and a record was given; give either the record or (model, texts)")
+        raise RecordError(
+            "Texts are read by a model, and a record was given; give either the record or "
+            "(model, texts)"
+        )
     from headscope.capturing import rows_of
 
     texts = rows_of(texts)
@@ -147,9 +164,14 @@ def parse_source(
 
         check_not_loaded(model, loading)
     if tokenizer is None:
-        raise RecordError(f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)")
+        raise RecordError(
+            f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)"
+        )
     if not listed:
-        raise RecordError(f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list of them")
+        raise RecordError(
+            f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
+            "of them"
+        )
     if not capturing.pop("allow_unfit", False):
         capturing["max_unknown"] = check_texts(tokenizer, listed)
     return Source(model, tokenizer, listed, capturing, groups)
@@ -170,7 +192,8 @@ def _grouped(options: dict[str, Any], count: int) -> tuple | None:
 
 
 def check_texts(tokenizer: Any, texts: Iterable[Any], what: str = "the texts") -> float:
-    """Raise where most of the tokens of all texts together are unknown; returns how many may be in one text.
+    """Raise where most of the tokens of all texts together are unknown; returns how many may be in
+    one text.
 
     Args:
         tokenizer: of the model, or its processor.
@@ -196,7 +219,8 @@ def check_texts(tokenizer: Any, texts: Iterable[Any], what: str = "the texts") -
 
 
 def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
-    """That there are too few texts for any label of a head; empty where there are enough, or one, which gives none.
+    """That there are too few texts for any label of a head; empty where there are enough, or one,
+    which gives none.
 
     Args:
         source: whose texts, or the documents that they are of, are counted.
@@ -207,7 +231,10 @@ def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
 
     config = getattr(source.model, "config", None)
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    layers, heads = getattr(config, "num_hidden_layers", None), getattr(config, "num_attention_heads", None)
+    layers, heads = (
+        getattr(config, "num_hidden_layers", None),
+        getattr(config, "num_attention_heads", None),
+    )
     numbers = parse_groups(source.groups, len(source.texts))
     count = len(source.texts) if numbers is None else len(set(numbers.tolist()))
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
@@ -218,7 +245,8 @@ def said_of_few(source: Source, options: Mapping[str, Any]) -> str:
     if count >= needed:
         return ""
     return (
-        f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not hold; {needed} are enough"
+        f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not hold; "
+        f"{needed} are enough"
     )
 
 
@@ -230,9 +258,14 @@ def warn_of_few(source: Source, options: Mapping[str, Any]) -> None:
 
 
 def _loaded(
-    name: str | Path | None, inputs: tuple, load: Callable[..., tuple[Any, Any]] | None, loading: dict[str, Any]
+    name: str | Path | None,
+    inputs: tuple,
+    load: Callable[..., tuple[Any, Any]] | None,
+    loading: dict[str, Any],
 ) -> tuple[Any, Any]:
-    """A named model and what it reads with: its processor where the first of its inputs holds a picture or a sound."""
+    """A named model and what it reads with: its processor where the first of its inputs holds a
+    picture or a sound.
+    """
     from headscope.capturing import load_for, load_model
 
     first = inputs[0] if inputs and isinstance(inputs[0], Mapping) else {}

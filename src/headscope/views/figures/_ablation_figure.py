@@ -1,4 +1,6 @@
-"""What disabling heads does to a score, drawn: maps of layers and heads around the intact score, bars of layers."""
+"""What disabling heads does to a score, drawn: maps of layers and heads around the intact score,
+bars of layers.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,12 @@ BAR = 2.2
 
 @draws("ablation")
 def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
-    """Layers and heads, coloured by the score without each of them, and a bar for each layer without all of its heads.
+    """Layers and heads, coloured by the score without each of them, and a bar for each layer
+    without all of its heads.
 
-    Paper is the score of the intact model, which is marked on the colour bar. Dots mark changes that are significant
-    after correction for the number of heads (of layers); whiskers are bootstrap intervals over examples.
+    Paper is the score of the intact model, which is marked on the colour bar. Dots mark changes
+    that are significant after correction for the number of heads (of layers); whiskers are
+    bootstrap intervals over examples.
 
     Source: Kovaleva et al. 2019, figure 8 (heads and layers with the score of the intact model).
 
@@ -50,14 +54,18 @@ def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     with our_settings():
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
-        title = options.get("title", f"{found.model or 'A model'}: {found.metric} without each head")
-        y = result_heading(sheet, title, f"{found.task}, {found.examples:,} examples; disabled: {found.by}")
+        title = options.get(
+            "title", f"{found.model or 'A model'}: {found.metric} without each head"
+        )
+        y = result_heading(
+            sheet, title, f"{found.task}, {found.examples:,} examples; disabled: {found.by}"
+        )
         for stack in found.stacks:
             y = _stack(sheet, found, stack, y)
         notes = [
             "rows are layers, columns are heads, both from 0",
-            f"a dot: the change is significant (paired sign-flip test, {found.correction} over all heads and over all "
-            f"layers, alpha {found.alpha:g})",
+            f"a dot: the change is significant (paired sign-flip test, {found.correction} over "
+            f"all heads and over all layers, alpha {found.alpha:g})",
         ]
         if found.of_layers.any():
             notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over examples")
@@ -108,7 +116,9 @@ def _stack(sheet: Sheet, found: Any, stack: str, y: float) -> float:
 def _map(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
     style, grid, sure = sheet.style, found.grid(stack=stack), found.grid("significant", stack)
     largest = float(np.abs(found.change[~found.of_layers]).max())
-    scale = Scale(style.score_scale(1.0).colours, largest, signed=True, power=1.0, masked=style.masked)
+    scale = Scale(
+        style.score_scale(1.0).colours, largest, signed=True, power=1.0, masked=style.masked
+    )
     rgb, (x, y) = scale.rgb(grid), at
     high, wide = (size * cell for size in grid.shape)
     sheet.cells(rgb, at=at, size=(wide, high), hidden=np.isnan(grid))
@@ -119,10 +129,14 @@ def _map(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell:
         sheet.rect(*place, dot, dot, fill=text_on(rgb[row, column]), round=dot / 2, layer=4)
     for column, head in _some(list(range(grid.shape[1])), cell, style):
         sheet.note(x + (column + 0.5) * cell, y + high + 0.7 * style.em, str(head), anchor="center")
-    _colour_bar(sheet, found, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em))
+    _colour_bar(
+        sheet, found, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em)
+    )
 
 
-def _colour_bar(sheet: Sheet, found: Any, scale: Scale, *, at: tuple[float, float], width: float) -> None:
+def _colour_bar(
+    sheet: Sheet, found: Any, scale: Scale, *, at: tuple[float, float], width: float
+) -> None:
     """Scores below the bar, the intact one marked; one number where nothing changed."""
     style, (x, y), largest = sheet.style, at, scale.largest
     width = min(width, 60.0)
@@ -135,19 +149,25 @@ def _colour_bar(sheet: Sheet, found: Any, scale: Scale, *, at: tuple[float, floa
     sheet.note(middle, words, f"intact {short_change(found.baseline, largest)}", anchor="center")
     if largest > 0:
         sheet.note(x, words, short_change(found.baseline - largest, largest))
-        sheet.note(x + width, words, short_change(found.baseline + largest, largest), anchor="right")
+        sheet.note(
+            x + width, words, short_change(found.baseline + largest, largest), anchor="right"
+        )
 
 
 def _bars(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
     style, (x, y) = sheet.style, at
-    own = [number for number, (name, _, head) in enumerate(found.cells) if name == stack and head < 0]
+    own = [
+        number for number, (name, _, head) in enumerate(found.cells) if name == stack and head < 0
+    ]
     change, ends = found.change[own], found.intervals[own]
     layers = found.layers(stack)
     spots = np.concatenate([[0.0], change, ends[~np.isnan(ends)].ravel()])
     low, high = float(spots.min()), float(spots.max())
     span = max(high - low, 1e-12)
     written = [short_change(value, float(np.abs(change).max())) for value in change]
-    right = sheet.width - max(sheet.width_of(word, style.small) for word in written) - 1.2 * style.em
+    right = (
+        sheet.width - max(sheet.width_of(word, style.small) for word in written) - 1.2 * style.em
+    )
     unit = (right - x) / span
     zero = x - low * unit
     bottom = y + len(layers) * cell
@@ -157,13 +177,25 @@ def _bars(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell
         fill = style.negative if value < 0 else style.positive
         sheet.rect(first, middle - 0.3 * cell, last - first, 0.6 * cell, fill=fill, layer=2)
         if np.isfinite(least):
-            sheet.line([zero + least * unit, zero + most * unit], [middle, middle], colour=style.ink, line=0.7)
+            sheet.line(
+                [zero + least * unit, zero + most * unit],
+                [middle, middle],
+                colour=style.ink,
+                line=0.7,
+            )
         mark = " •" if found.significant[number] else ""
         sheet.note(sheet.width, middle, word + mark if mark else word, anchor="right")
-    sheet.line([zero, zero], [y - 0.4 * style.em, bottom + 0.4 * style.em], colour=style.ink, line=0.7)
+    sheet.line(
+        [zero, zero], [y - 0.4 * style.em, bottom + 0.4 * style.em], colour=style.ink, line=0.7
+    )
     words = f"intact {short_change(found.baseline, max(abs(low), abs(high)))}"
     edge = sheet.width_of(words, style.small) / 2
-    sheet.note(min(max(zero, x + edge), sheet.width - edge), bottom + 1.0 * style.em, words, anchor="center")
+    sheet.note(
+        min(max(zero, x + edge), sheet.width - edge),
+        bottom + 1.0 * style.em,
+        words,
+        anchor="center",
+    )
 
 
 def _some(numbers: list[int], cell: float, style: Style) -> list[tuple[int, int]]:

@@ -1,4 +1,6 @@
-"""How well layers and heads align words, drawn: maps by weight beside norm, layers with intervals, the diagonal."""
+"""How well layers and heads align words, drawn: maps by weight beside norm, layers with intervals,
+the diagonal.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,12 @@ BAR = 2.2
 
 @draws("alignment study")
 def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
-    """Alignment error rate of every head and layer, by weight beside norm, for both states of the decoder.
+    """Alignment error rate of every head and layer, by weight beside norm, for both states of the
+    decoder.
 
-    Paper is the rate of the diagonal, which position alone reaches: blue cells have fewer errors, orange ones more. The
-    least of each map is framed. On the right all heads of a layer together with their intervals.
+    Paper is the rate of the diagonal, which position alone reaches: blue cells have fewer errors,
+    orange ones more. The least of each map is framed. On the right all heads of a layer together
+    with their intervals.
 
     Source: Kobayashi et al. 2020, section 5 (rates of layers and heads).
 
@@ -54,11 +58,15 @@ def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
         >>> alignment_figure(alignment_study(model, tokenizer, pairs)).save("alignment.pdf")
     """
     if not found.sentences:
-        raise FigureError("No sentence was counted, so there is nothing to draw; update the study with one first")
+        raise FigureError(
+            "No sentence was counted, so there is nothing to draw; update the study with one first"
+        )
     with our_settings():
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
-        title = options.get("title", f"{found.model or 'A model'}: word alignment by weight and by norm")
+        title = options.get(
+            "title", f"{found.model or 'A model'}: word alignment by weight and by norm"
+        )
         sentences = f"{found.sentences:,} sentence{'s' * (found.sentences != 1)}"
         y = result_heading(sheet, title, f"alignment error rate in %, {sentences}")
         scale = _scale(sheet, found)
@@ -66,14 +74,18 @@ def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
             y = _state(sheet, found, state, scale, y=y)
         y = _colour_bar(sheet, found, scale, y)
         notes = [
-            "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of a layer together",
+            "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
+            "a layer together",
             "framed: the fewest errors of a map",
             "diagonal: each word linked to the one at its relative place, without any attention",
         ]
         if found.sentences > 1:
             notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over sentences")
         if found.refused:
-            notes.append(f"no norms of layer{'s' * (len(found.refused) > 1)} {', '.join(map(str, found.refused))}")
+            notes.append(
+                f"no norms of layer{'s' * (len(found.refused) > 1)} "
+                f"{', '.join(map(str, found.refused))}"
+            )
         sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
     recipe = result_recipe(
         "alignment",
@@ -90,7 +102,9 @@ def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
 def _scale(sheet: Sheet, found: Any) -> Scale:
     """Of errors fewer than the diagonal's (above 0) or more."""
     style, baseline = sheet.style, found.baseline
-    return Scale(style.score_scale(1.0).colours, max(baseline, 1 - baseline), True, 1.0, style.masked)
+    return Scale(
+        style.score_scale(1.0).colours, max(baseline, 1 - baseline), True, 1.0, style.masked
+    )
 
 
 def _state(sheet: Sheet, found: Any, state: str, scale: Scale, *, y: float) -> float:
@@ -104,22 +118,39 @@ def _state(sheet: Sheet, found: Any, state: str, scale: Scale, *, y: float) -> f
     sheet.text(side, y + 0.6 * style.em, f"{state}: {STATES[state]}")
     names, top = y + 2.0 * style.em, y + 2.8 * style.em
     for row in range(0, len(layers), _every(sheet, cell)):
-        sheet.note(side - 0.5 * style.em, top + (row + 0.5) * cell, str(layers[row]), anchor="right")
+        sheet.note(
+            side - 0.5 * style.em, top + (row + 0.5) * cell, str(layers[row]), anchor="right"
+        )
     x = side
     for by in shown:
         sheet.note(x, names, NAMES[by])
-        _map(sheet, found.error_rates(by, state), scale, at=(x, top), cell=cell, baseline=found.baseline)
+        _map(
+            sheet,
+            found.error_rates(by, state),
+            scale,
+            at=(x, top),
+            cell=cell,
+            baseline=found.baseline,
+        )
         x += columns * cell + gap
     _layers(sheet, found, state, shown, at=(x + 0.6 * style.em, top), cell=cell)
     return top + len(layers) * cell + 2.8 * style.em
 
 
 def _map(
-    sheet: Sheet, rates: np.ndarray, scale: Scale, *, at: tuple[float, float], cell: float, baseline: float
+    sheet: Sheet,
+    rates: np.ndarray,
+    scale: Scale,
+    *,
+    at: tuple[float, float],
+    cell: float,
+    baseline: float,
 ) -> None:
     style, (x, y), heads = sheet.style, at, rates.shape[1] - 1
     rgb, high = scale.rgb(baseline - rates), len(rates) * cell
-    starts = [head * cell + (ALL_APART * cell if head == heads else 0.0) for head in range(heads + 1)]
+    starts = [
+        head * cell + (ALL_APART * cell if head == heads else 0.0) for head in range(heads + 1)
+    ]
     for part in (slice(0, heads), slice(heads, heads + 1)):
         place, wide = (x + starts[part.start], y), (part.stop - part.start) * cell
         sheet.cells(rgb[:, part], at=place, size=(wide, high), hidden=np.isnan(rates[:, part]))
@@ -135,13 +166,19 @@ def _map(
             words, ink = f"{100 * rates[row, column]:.0f}", text_on(rgb[row, column])
             sheet.text(*middle, words, size=style.small, colour=ink, anchor="center")
     below = y + high + 0.8 * style.em
-    for head in range(0, heads, max(1, int(np.ceil(1.4 * sheet.width_of(str(heads), style.small) / cell)))):
+    for head in range(
+        0, heads, max(1, int(np.ceil(1.4 * sheet.width_of(str(heads), style.small) / cell)))
+    ):
         sheet.note(x + starts[head] + cell / 2, below, str(head), anchor="center")
     sheet.note(x + starts[-1] + cell / 2, below, "all", anchor="center")
 
 
-def _layers(sheet: Sheet, found: Any, state: str, shown: list[str], *, at: tuple[float, float], cell: float) -> None:
-    """All heads of each layer together, a mark for each of weight and norm, and the diagonal as a line."""
+def _layers(
+    sheet: Sheet, found: Any, state: str, shown: list[str], *, at: tuple[float, float], cell: float
+) -> None:
+    """All heads of each layer together, a mark for each of weight and norm, and the diagonal as a
+    line.
+    """
     style, (x, y) = sheet.style, at
     wide, high = sheet.width - x - sheet.width_of("100", style.small) / 2, len(found.layers) * cell
     for tick in (0, 25, 50, 75, 100):
@@ -163,7 +200,9 @@ def _layers(sheet: Sheet, found: Any, state: str, shown: list[str], *, at: tuple
         for row, (rate, (low, most)) in enumerate(zip(rates, ends, strict=True)):
             height = y + (row + 0.5) * cell + shift
             if np.isfinite(low):
-                sheet.line([x + wide * low, x + wide * most], [height, height], colour=style.ink, line=0.8)
+                sheet.line(
+                    [x + wide * low, x + wide * most], [height, height], colour=style.ink, line=0.8
+                )
             if np.isfinite(rate):
                 mark(sheet, x + wide * rate, height, by, size=min(MARK, 0.4 * cell))
 
@@ -173,12 +212,22 @@ def mark(sheet: Sheet, x: float, y: float, by: str, *, size: float) -> None:
     fill = sheet.style.ink if by == "weight" else sheet.style.paper
     round_by = size / 2 if by == "weight" else 0.0
     sheet.rect(
-        x - size / 2, y - size / 2, size, size, fill=fill, edge=sheet.style.ink, line=0.8, round=round_by, layer=5
+        x - size / 2,
+        y - size / 2,
+        size,
+        size,
+        fill=fill,
+        edge=sheet.style.ink,
+        line=0.8,
+        round=round_by,
+        layer=5,
     )
 
 
 def _colour_bar(sheet: Sheet, found: Any, scale: Scale, y: float) -> float:
-    """Rates below the bar, that of the diagonal marked, and what the marks on the right are; give the next y."""
+    """Rates below the bar, that of the diagonal marked, and what the marks on the right are; give
+    the next y.
+    """
     style, baseline = sheet.style, found.baseline
     side = sheet.width_of("00", style.small) + 0.6 * style.em
     width = min(60.0, 0.4 * sheet.width)
@@ -189,7 +238,12 @@ def _colour_bar(sheet: Sheet, found: Any, scale: Scale, y: float) -> float:
     words = f"diagonal {100 * baseline:.0f}"
     half = sheet.width_of(words, style.small) / 2
     ends = [sheet.width_of(end, style.small) + 0.5 * style.em for end in ("0", "100")]
-    sheet.note(min(max(place, side + ends[0] + half), side + width - ends[1] - half), below, words, anchor="center")
+    sheet.note(
+        min(max(place, side + ends[0] + half), side + width - ends[1] - half),
+        below,
+        words,
+        anchor="center",
+    )
     sheet.note(side, below, "0")
     sheet.note(side + width, below, "100", anchor="right")
     x = sheet.width

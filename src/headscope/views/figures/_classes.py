@@ -1,4 +1,6 @@
-"""Kovaleva's classes of maps as stacked bars: of each layer, or of each of several sets of texts."""
+"""Kovaleva's classes of maps as stacked bars: of each layer, or of each of several sets of
+texts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from headscope.views.figures._palette import head_greys, parse_hex, text_on
 from headscope.views.figures._sheet import Sheet
 
 COLOURS = ("#8d9bb0", "#2f6fd6", "#86b8ea", "#4f9d4a", "#dcd6c8")
-"""In the order of the classes. What Kovaleva et al. call vertical is what the viewer calls resting: slate."""
+"""In the order of the classes. What Kovaleva et al. call vertical is what the viewer calls resting:
+slate.
+"""
 BAR, GAP = 4.6, 1.5
 """Millimetres of a bar, and between two."""
 BEFORE_ALL = 1.6
@@ -20,7 +24,8 @@ BEFORE_ALL = 1.6
 
 
 def bars_of(found: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[str, float]]:
-    """The share of each class in each bar, by the bar's name: the layers and all of them, or every set of texts.
+    """The share of each class in each bar, by the bar's name: the layers and all of them, or every
+    set of texts.
 
     Raises:
         FigureError: where another set is no result of `headscope.heads`.
@@ -31,7 +36,10 @@ def bars_of(found: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[
         return layers | {"all": whole}
     for name, other in others.items():
         if not isinstance(other, Heads):
-            raise FigureError(f"classes has a {type(other).__name__} for {name!r}; give what headscope.heads found")
+            raise FigureError(
+                f"classes has a {type(other).__name__} for {name!r}; give what headscope.heads "
+                "found"
+            )
     bars = {found.tally.model or "this": whole}
     for name, each in others.items():
         bars[str(name)] = {of: float(np.mean(shares)) for of, shares in each.classes.items()}
@@ -39,7 +47,9 @@ def bars_of(found: Heads, others: Mapping[str, Heads] | None) -> dict[str, dict[
 
 
 def draw_classes(sheet: Sheet, bars: Mapping[str, Mapping[str, float]], y: float) -> float:
-    """Draw one bar for each name, from 0 to 100 %, each part with its number, and the legend; give the next y."""
+    """Draw one bar for each name, from 0 to 100 %, each part with its number, and the legend; give
+    the next y.
+    """
     style = sheet.style
     colours = COLOURS if style.colour else head_greys(len(CLASSES), dark=style.dark)
     side = min(0.4 * sheet.width, max(sheet.width_of(name) for name in bars)) + 0.8 * style.em
@@ -56,13 +66,17 @@ def draw_classes(sheet: Sheet, bars: Mapping[str, Mapping[str, float]], y: float
             words = f"{100 * shares[of]:.0f}"
             if width > sheet.width_of(words, style.small) + 0.8 * style.em:
                 ink = text_on(parse_hex(colours[number]))
-                sheet.text(x + width / 2, y + BAR / 2, words, size=style.small, colour=ink, anchor="center")
+                sheet.text(
+                    x + width / 2, y + BAR / 2, words, size=style.small, colour=ink, anchor="center"
+                )
             x += width
         y += BAR + GAP
     return y + 0.4 * style.em
 
 
-def _legend(sheet: Sheet, colours: Mapping[int, str] | list[str] | tuple[str, ...], x: float, y: float) -> float:
+def _legend(
+    sheet: Sheet, colours: Mapping[int, str] | list[str] | tuple[str, ...], x: float, y: float
+) -> float:
     """A square and a name for each class, on as many lines as they need."""
     style, left = sheet.style, x
     square = 0.9 * style.em

@@ -69,7 +69,9 @@ def place_columns(sheet: Sheet, plan: Plan, y: float) -> Columns:
         margin = (0.7 if narrow else 1.3) * style.em
     bars = bar_width(sheet) + sheet.width_of("<.001", style.small) + GAP * style.em
     left = margin + names[0] + GAP * style.em + (bars if plan.key is not None else 0.0)
-    right = sheet.width - margin - names[1] - GAP * style.em - (bars if plan.query is not None else 0.0)
+    right = (
+        sheet.width - margin - names[1] - GAP * style.em - (bars if plan.query is not None else 0.0)
+    )
     title = 1.5 * style.em
     sheet.note(left - GAP * style.em, y + title / 2, words[0], anchor="right")
     sheet.note(right + GAP * style.em, y + title / 2, words[1])
@@ -115,7 +117,9 @@ def _rule(sheet: Sheet, plan: Plan, columns: Columns, side: str) -> None:
 
 
 def _name_width(sheet: Sheet, tokens: Tokens, size: float) -> float:
-    widest = max(sheet.width_of(_name(sheet, tokens, position), size) for position in range(len(tokens)))
+    widest = max(
+        sheet.width_of(_name(sheet, tokens, position), size) for position in range(len(tokens))
+    )
     return min(WIDEST_NAME * sheet.width, 1.06 * widest)
 
 
@@ -145,7 +149,11 @@ def _brackets(sheet: Sheet, plan: Plan, columns: Columns, side: str) -> None:
     narrow = plan.panel is not None and plan.panel.narrow
     inset = (0.3 if narrow else 0.95) * style.em
     x = inset if side == "query" else sheet.width - inset
-    edges = [0, *(at for at in range(1, len(tokens)) if tokens.segments[at] != tokens.segments[at - 1]), len(tokens)]
+    edges = [
+        0,
+        *(at for at in range(1, len(tokens)) if tokens.segments[at] != tokens.segments[at - 1]),
+        len(tokens),
+    ]
     for start, end in pairwise(edges):
         ends = (middles[start] - 0.4 * columns.pitch, middles[end - 1] + 0.4 * columns.pitch)
         sheet.line((x, x), ends, colour=style.edge, line=0.6)

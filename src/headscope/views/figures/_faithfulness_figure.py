@@ -1,4 +1,6 @@
-"""What attention agrees with in a classifier, drawn: agreement and erasure of every signal, and erasure curves."""
+"""What attention agrees with in a classifier, drawn: agreement and erasure of every signal, and
+erasure curves.
+"""
 
 from __future__ import annotations
 
@@ -56,12 +58,16 @@ class Axis:
 
     def at(self, value: float) -> float:
         """Millimetres of a number."""
-        return float(self.start + (self.stop - self.start) * (value - self.low) / (self.high - self.low))
+        return float(
+            self.start + (self.stop - self.start) * (value - self.low) / (self.high - self.low)
+        )
 
     def ticks(self, least: int = 3) -> list[float]:
         """Round numbers, few of them."""
         step = next(
-            size for size in (0.5, 0.25, 0.1, 0.05, 0.01) if (self.high - self.low) / size >= least or size < 0.05
+            size
+            for size in (0.5, 0.25, 0.1, 0.05, 0.01)
+            if (self.high - self.low) / size >= least or size < 0.05
         )
         first = int(np.ceil(self.low / step - 1e-9))
         return [number * step for number in range(first, int(self.high / step + 1e-9) + 1)]
@@ -69,11 +75,12 @@ class Axis:
 
 @draws("faithfulness")
 def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
-    """Agreement of each signal with gradient and leaving out, and what erasing tokens in its order does.
+    """Agreement of each signal with gradient and leaving out, and what erasing tokens in its order
+    does.
 
-    Filled marks are Spearman's rho (or the mean over the shares of tokens), hollow ones Kendall's tau-b; whiskers are
-    intervals over texts. Below, what the answer loses by the share of tokens. What tokens in random order do is a line
-    in the panels of erasure: the zero line of all others.
+    Filled marks are Spearman's rho (or the mean over the shares of tokens), hollow ones Kendall's
+    tau-b; whiskers are intervals over texts. Below, what the answer loses by the share of tokens.
+    What tokens in random order do is a line in the panels of erasure: the zero line of all others.
 
     Source: Jain and Wallace 2019 (agreement); DeYoung et al. 2020 (erasure).
 
@@ -91,19 +98,29 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
         colours = _colours(sheet, found.signals)
-        title = options.get("title", f"{found.model or 'A classifier'}: what agrees with what mattered")
+        title = options.get(
+            "title", f"{found.model or 'A classifier'}: what agrees with what mattered"
+        )
         texts = f"{len(found.texts):,} text{'s' * (len(found.texts) != 1)}"
-        y = result_heading(sheet, title, f"mean over {texts}; what comes out is reported, nothing is asserted about it")
+        y = result_heading(
+            sheet,
+            title,
+            f"mean over {texts}; what comes out is reported, nothing is asserted about it",
+        )
         y = _rows(sheet, found, colours, y)
         y = _curves(sheet, found, colours, y)
-        notes = ["agreement: rank correlation over the tokens of a text, filled Spearman’s rho, hollow Kendall’s tau-b"]
+        notes = [
+            "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
+            "hollow Kendall’s tau-b"
+        ]
         notes.append("comprehensiveness and sufficiency: what the curves below are in the mean")
         if len(found.texts) > 1:
             over = "texts" if found.groups is None else "documents"
             notes.append(f"whiskers: {found.confidence:.0%} interval over {over}")
         if "random" in colours:
             notes.append(
-                "random: one random draw for each text; its line, what any cut of tokens does, is the zero line"
+                "random: one random draw for each text; its line, what any cut of tokens does, "
+                "is the zero line"
             )
         sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
     recipe = result_recipe(
@@ -121,7 +138,11 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
 def _colours(sheet: Sheet, signals: Sequence[str]) -> dict[str, str]:
     style = sheet.style
     palette = head_colours(12, dark=style.dark)
-    chosen = [palette[number] for number in COLOURS] if style.colour else head_greys(len(SIGNALS), dark=style.dark)
+    chosen = (
+        [palette[number] for number in COLOURS]
+        if style.colour
+        else head_greys(len(SIGNALS), dark=style.dark)
+    )
     known = dict(zip(SIGNALS, chosen, strict=True))
     return {name: known.get(name, style.muted) for name in signals}
 
@@ -132,7 +153,9 @@ def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
     pitch, top = ROW * style.em, y + 1.5 * style.em
     side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 0.8 * style.em
     gap = 1.8 * style.em
-    wide = (sheet.width - side - gap * (len(PANELS) - 1) - sheet.width_of("1.0", style.small) / 2) / len(PANELS)
+    wide = (
+        sheet.width - side - gap * (len(PANELS) - 1) - sheet.width_of("1.0", style.small) / 2
+    ) / len(PANELS)
     for row, (name, colour) in enumerate(colours.items()):
         _swatch(sheet, top + (row + 0.5) * pitch, colour)
         sheet.text(0.9 * style.em, top + (row + 0.5) * pitch, WORDS.get(name, name))
@@ -142,7 +165,12 @@ def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
     for number, (measures, against, words) in enumerate(PANELS):
         start = side + number * (wide + gap)
         sheet.text(start, y + 0.6 * style.em, sheet.fitted(words, wide + 0.8 * gap))
-        axis = _axis(found, measures, PANELS[number - number % 2 : number - number % 2 + 2], (start, start + wide))
+        axis = _axis(
+            found,
+            measures,
+            PANELS[number - number % 2 : number - number % 2 + 2],
+            (start, start + wide),
+        )
         _grid(sheet, axis, top, bottom)
         _zero_line(sheet, _random(found, measures), axis, (top, bottom))
         for row in range(1, len(colours)):
@@ -157,7 +185,9 @@ def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
     return bottom + 2.6 * style.em
 
 
-def _axis(found: Any, measures: Sequence[str], beside: Sequence[tuple], ends: tuple[float, float]) -> Axis:
+def _axis(
+    found: Any, measures: Sequence[str], beside: Sequence[tuple], ends: tuple[float, float]
+) -> Axis:
     """The same for panels of one kind."""
     names = {measure for kinds, _, _ in beside for measure in kinds} | set(measures)
     spots = [
@@ -186,12 +216,16 @@ def _random(found: Any, measures: Sequence[str]) -> list[float]:
     return [found.means[name][0] for name in names if name in found.means]
 
 
-def _zero_line(sheet: Sheet, values: Sequence[float], axis: Axis, ends: tuple[float, float]) -> None:
+def _zero_line(
+    sheet: Sheet, values: Sequence[float], axis: Axis, ends: tuple[float, float]
+) -> None:
     for value in values:
         sheet.line([axis.at(value)] * 2, list(ends), colour=sheet.style.ink, line=1.0)
 
 
-def _mark(sheet: Sheet, found: Any, name: tuple[str, str, str], axis: Axis, *, y: float, colour: str) -> None:
+def _mark(
+    sheet: Sheet, found: Any, name: tuple[str, str, str], axis: Axis, *, y: float, colour: str
+) -> None:
     if name not in found.means:
         return
     mean, _, low, high, _ = found.means[name]
@@ -200,17 +234,31 @@ def _mark(sheet: Sheet, found: Any, name: tuple[str, str, str], axis: Axis, *, y
         sheet.line([axis.at(low), axis.at(high)], [y, y], colour=colour, line=1.1)
     fill = sheet.style.paper if name[0] == "kendall" else colour
     x = axis.at(mean)
-    sheet.rect(x - size / 2, y - size / 2, size, size, fill=fill, edge=colour, line=0.9, round=size / 2, layer=4)
+    sheet.rect(
+        x - size / 2,
+        y - size / 2,
+        size,
+        size,
+        fill=fill,
+        edge=colour,
+        line=0.9,
+        round=size / 2,
+        layer=4,
+    )
 
 
 def _curves(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
     """What the answer loses by the share of tokens, two panels; give the next y."""
     style = sheet.style
-    of_all = {(name, measure): found.erasure(name, measure) for name in colours for measure, *_ in CURVES}
+    of_all = {
+        (name, measure): found.erasure(name, measure) for name in colours for measure, *_ in CURVES
+    }
     values = np.concatenate([curve[:, 0] for curve in of_all.values()])
     low, high = min(0.0, float(values.min())), max(0.1, float(values.max()))
     side = sheet.width_of("−0.5", style.small) + 0.5 * style.em
-    names = max(sheet.width_of(WORDS.get(name, name), style.small) for name in colours) + 1.0 * style.em
+    names = (
+        max(sheet.width_of(WORDS.get(name, name), style.small) for name in colours) + 1.0 * style.em
+    )
     gap = 2.0 * style.em
     wide = (sheet.width - gap) / 2 - side - names
     top = y + 3.0 * style.em
@@ -223,10 +271,20 @@ def _curves(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> floa
         for tick in heights.ticks():
             zero = abs(tick) < 1e-9
             height = heights.at(tick)
-            sheet.line([start, start + wide], [height, height], colour=style.muted if zero else style.edge, line=0.4)
+            sheet.line(
+                [start, start + wide],
+                [height, height],
+                colour=style.muted if zero else style.edge,
+                line=0.4,
+            )
             sheet.note(start - 0.5 * style.em, height, _number(tick), anchor="right")
         for share in SHARES[2 if wide < 50 else 1 :]:
-            sheet.note(shares.at(share), top + TALL + 0.9 * style.em, f"{100 * share:.0f} %", anchor="center")
+            sheet.note(
+                shares.at(share),
+                top + TALL + 0.9 * style.em,
+                f"{100 * share:.0f} %",
+                anchor="center",
+            )
         ends = {}
         for name, colour in reversed(colours.items()):
             curve = of_all[name, measure]
@@ -235,11 +293,18 @@ def _curves(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> floa
         for name, height in _apart(ends, 1.25 * style.small * POINT, top + TALL).items():
             x = start + wide + 0.9 * style.em
             sheet.text(x, height, WORDS.get(name, name), size=style.small, colour=colours[name])
-        sheet.note(start + wide / 2, top + TALL + 2.1 * style.em, "of the tokens of a text", anchor="center")
+        sheet.note(
+            start + wide / 2,
+            top + TALL + 2.1 * style.em,
+            "of the tokens of a text",
+            anchor="center",
+        )
     return top + TALL + 3.4 * style.em
 
 
-def _curve(sheet: Sheet, curve: Float[np.ndarray, "share 3"], axes: tuple[Axis, Axis], colour: str) -> None:
+def _curve(
+    sheet: Sheet, curve: Float[np.ndarray, "share 3"], axes: tuple[Axis, Axis], colour: str
+) -> None:
     shares, heights = axes
     xs, ys = [shares.at(share) for share in SHARES], [heights.at(value) for value in curve[:, 0]]
     sheet.line(xs, ys, colour=colour, line=1.3)
@@ -248,7 +313,9 @@ def _curve(sheet: Sheet, curve: Float[np.ndarray, "share 3"], axes: tuple[Axis, 
 
 
 def _apart(heights: dict[str, float], least: float, lowest: float) -> dict[str, float]:
-    """Heights of names, moved so that none touch, as groups around where they would stand, none below the lowest."""
+    """Heights of names, moved so that none touch, as groups around where they would stand, none
+    below the lowest.
+    """
     groups: list[tuple[list[str], float]] = []
     for name in sorted(heights, key=heights.__getitem__):
         groups.append(([name], min(heights[name], lowest)))

@@ -21,7 +21,13 @@ from headscope.views.figures._head import draw_head
 from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._options import FigureOptions, between, check_names, parse_options, plain_options
+from headscope.views.figures._options import (
+    FigureOptions,
+    between,
+    check_names,
+    parse_options,
+    plain_options,
+)
 from headscope.views.figures._overview import draw_overview
 from headscope.views.figures._pair import draw_pair
 from headscope.views.figures._recipe import Recipe, metadata, recipe_of
@@ -70,7 +76,9 @@ class Figure:
         """
         kind = Path(path).suffix.lower().removeprefix(".")
         if kind not in FORMATS:
-            raise FigureError(f"A figure can be saved as .svg, .pdf or .png, and the path is {path}")
+            raise FigureError(
+                f"A figure can be saved as .svg, .pdf or .png, and the path is {path}"
+            )
         data = self.to_bytes(kind, dpi=dpi)
         with written_whole(path) as temporary:
             temporary.write_bytes(data)
@@ -81,7 +89,9 @@ class Figure:
         buffer = io.BytesIO()
         with our_settings():
             dots = between("dpi", dpi, 30, 2400)
-            self.matplotlib.savefig(buffer, format=kind, dpi=dots, metadata=metadata(self.recipe, kind))
+            self.matplotlib.savefig(
+                buffer, format=kind, dpi=dots, metadata=metadata(self.recipe, kind)
+            )
         return buffer.getvalue()
 
     def _repr_svg_(self) -> str:
@@ -90,18 +100,22 @@ class Figure:
 
 
 def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> Figure:
-    """A view of a record, or the result of a study, as a figure for print: millimetres, points, real text.
+    """A view of a record, or the result of a study, as a figure for print: millimetres, points,
+    real text.
 
     Its recipe is in the metadata of every file.
 
     Args:
         record: what to draw: a `Record`, or a result such as what `heads` or `ablate` gave.
-        ax: matplotlib axes of yours to draw into, whose width then is the drawing's; by default a figure of its own.
+        ax: matplotlib axes of yours to draw into, whose width then is the drawing's; by default a
+            figure of its own.
         **options: see `FigureOptions`; of a result those of `ResultOptions`.
 
     Raises:
-        FigureError: an option or value that there is not, a result that has no figure, or matplotlib is missing.
-        RecordError: a stack, layer or head that the record does not have, or scores that it does not keep.
+        FigureError: an option or value that there is not, a result that has no figure, or
+            matplotlib is missing.
+        RecordError: a stack, layer or head that the record does not have, or scores that it does
+            not keep.
 
     Example:
         >>> figure(record, view="head", layer=2, head=0).save("fig.pdf")
@@ -113,12 +127,16 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
     given = plain_options(renamed(options))
     if ax is not None:
         if "width" in given:
-            raise FigureError("width= is that of the axes where ax= is given; leave one of them out")
+            raise FigureError(
+                "width= is that of the axes where ax= is given; leave one of them out"
+            )
         given["width"] = size_of(ax)[0]
     with our_settings(), drawing_onto(ax):
         if check_names(given) == "compare":
             if ax is not None:
-                raise FigureError("A tray is a figure of its own and fits into no axes; leave ax= out")
+                raise FigureError(
+                    "A tray is a figure of its own and fits into no axes; leave ax= out"
+                )
             sheet, plan = draw_tray(record, given, DRAWINGS)
         else:
             plan = parse_options(record, given)
@@ -137,7 +155,8 @@ def _of_result(found: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
         raise FigureError(_not_drawn(found))
     if ax is not None:
         raise FigureError(
-            f"The figure of a {type(found).__name__} is one of its own and fits into no axes; leave ax= out"
+            f"The figure of a {type(found).__name__} is one of its own and fits into no axes; "
+            "leave ax= out"
         )
     return draw(found, **options)
 

@@ -31,7 +31,11 @@ def heading(sheet: Sheet, plan: Plan, title: str) -> float:
         return _panel_heading(sheet, plan.panel, wanted)
     shown = sheet.fitted(sheet.shown(wanted), sheet.width, style.size * 1.08)
     sheet.text(0, pitch / 2, shown, bold=True)
-    model = sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2]) if plan.record.model.name else ""
+    model = (
+        sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2])
+        if plan.record.model.name
+        else ""
+    )
     if model:
         room = sheet.width - 1.08 * sheet.width_of(shown) - style.em
         beside = sheet.width_of(model, style.small) <= room
@@ -43,7 +47,9 @@ def heading(sheet: Sheet, plan: Plan, title: str) -> float:
 
 
 def _panel_heading(sheet: Sheet, panel: Panel, wanted: str) -> float:
-    """The letter of a picture of a row and its title, in two lines where one is too narrow; give the next y."""
+    """The letter of a picture of a row and its title, in two lines where one is too narrow; give
+    the next y.
+    """
     letter = panel.letter
     style = sheet.style
     pitch = 1.5 * style.em
@@ -60,7 +66,14 @@ def title_lines(sheet: Sheet, text: str, room: float) -> list[str]:
     if sheet.width_of(text) <= room:
         return [text]
     parts = text.split(" · ")
-    cut = next((at for at in range(len(parts) - 1, 0, -1) if sheet.width_of(" · ".join(parts[:at])) <= room), 1)
+    cut = next(
+        (
+            at
+            for at in range(len(parts) - 1, 0, -1)
+            if sheet.width_of(" · ".join(parts[:at])) <= room
+        ),
+        1,
+    )
     return [sheet.fitted(" · ".join(part), room) for part in (parts[:cut], parts[cut:]) if part]
 
 
@@ -72,7 +85,9 @@ def where(plan: Plan) -> str:
 
 
 def heads_in_words(plan: Plan, *, mean: bool = False) -> str:
-    """``"head 0"``, ``"heads 0, 3"``, ``"12 heads"``; with ``"mean of"`` before several where asked."""
+    """``"head 0"``, ``"heads 0, 3"``, ``"12 heads"``; with ``"mean of"`` before several where
+    asked.
+    """
     if plan.shown.whole:
         return "all heads together"
     if plan.head is not None:
@@ -120,13 +135,18 @@ def most_note(sheet: Sheet, plan: Plan) -> str:
     if plan.view not in ("head", "matrix", "text") or not plan.shown.weights or plan.without:
         return ""
     found = {key: part for key, part in find_sinks(plan.layer, plan.heads).items() if plan.to[key]}
-    names = ", ".join(f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}" for key, part in found.items())
+    names = ", ".join(
+        f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}"
+        for key, part in found.items()
+    )
     return f"keys that take most of the attention: {names}" if found else ""
 
 
 def not_kept_of(plan: Plan) -> Float[np.ndarray, " query"]:
     """The share of each query's weight that was cut before it came here, mean over the heads."""
-    kept = np.mean([plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads], axis=0)
+    kept = np.mean(
+        [plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads], axis=0
+    )
     return np.where(plan.layer.dead, 0.0, np.clip(1 - kept, 0.0, 1.0))
 
 
@@ -140,20 +160,34 @@ def sinks_note(sheet: Sheet, plan: Plan) -> str:
         return f"not kept: {percent(sum(cut) / len(cut))} of the attention, cut before it came here"
     if cut and plan.query is not None:
         share = float(not_kept_of(plan)[plan.query])
-        return f"not kept: {percent(share)} of what {quoted(sheet, plan, 'query')} looks at, cut before it came here"
+        return (
+            f"not kept: {percent(share)} of what {quoted(sheet, plan, 'query')} looks at, cut "
+            "before it came here"
+        )
     if cut:
         rows = not_kept_of(plan)[plan.from_ & ~plan.layer.dead]
         share = float(rows.mean()) if rows.size else 0.0
-        return f"not kept: {percent(share)} of the attention of {heads_in_words(plan)}, cut before it came here"
+        return (
+            f"not kept: {percent(share)} of the attention of {heads_in_words(plan)}, cut before "
+            "it came here"
+        )
     if all(not layer.has("sinks") for layer in layers):
         return ""
     return "rows sum to less than 1: the rest goes to a learned sink that is no token"
 
 
 def colour_bar(
-    sheet: Sheet, scale: Scale, words: str, *, y: float, span: tuple[float, float] | None = None, masked: bool = False
+    sheet: Sheet,
+    scale: Scale,
+    words: str,
+    *,
+    y: float,
+    span: tuple[float, float] | None = None,
+    masked: bool = False,
 ) -> float:
-    """The bar of a scale, words on its left and numbers below, within a span of the width; give the next y."""
+    """The bar of a scale, words on its left and numbers below, within a span of the width; give the
+    next y.
+    """
     left, right = span or (0.0, sheet.width)
     style = sheet.style
     size = style.small

@@ -1,4 +1,6 @@
-"""A text that the model wrote itself: a rule after its prompt, and what the model thought of each token."""
+"""A text that the model wrote itself: a rule after its prompt, and what the model thought of each
+token.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,19 @@ NAMES = 11.0
 def first_written(plan: Plan, tokens: Tokens) -> int | None:
     """Position of the first token of a side that the model wrote; None where all were given."""
     generation = plan.record.generation
-    if generation is None or tokens != plan.record[generation.stack].query or generation.prompt >= len(tokens):
+    if (
+        generation is None
+        or tokens != plan.record[generation.stack].query
+        or generation.prompt >= len(tokens)
+    ):
         return None
     return generation.prompt
 
 
 def generation_of(plan: Plan) -> Generation | None:
-    """How the query tokens that are drawn were written, where they were; none for a picture in a row."""
+    """How the query tokens that are drawn were written, where they were; none for a picture in a
+    row.
+    """
     if plan.panel is not None or first_written(plan, plan.stack.query) is None:
         return None
     return plan.record.generation
@@ -52,7 +60,9 @@ def draw_generation(sheet: Sheet, plan: Plan, y: float) -> float:
     for name, values, largest, colour in rows:
         bottom = top + BAR
         sheet.note(left - 0.5 * style.em, bottom - BAR / 2, name, anchor="right")
-        sheet.line((left, left + len(values) * pitch), (bottom, bottom), colour=style.faint, line=0.4)
+        sheet.line(
+            (left, left + len(values) * pitch), (bottom, bottom), colour=style.faint, line=0.4
+        )
         for x, value in zip(middles, values, strict=True):
             height = BAR * float(np.clip(value / largest, 0, 1))
             sheet.rect(x - 0.36 * pitch, bottom - height, 0.72 * pitch, height, fill=colour)
@@ -67,7 +77,10 @@ def generation_notes(plan: Plan) -> Iterator[str]:
     if generation is None:
         return
     likely = sum(rank == 1 for rank in generation.ranks)
-    yield f"below the rule the model wrote: {len(generation)} tokens, {likely} of them the most probable"
+    yield (
+        f"below the rule the model wrote: {len(generation)} tokens, {likely} of them the most "
+        "probable"
+    )
     yield f"entropy up to {max(generation.entropies):.1f} nats"
     yield "the last token written was never read, and has no row"
 

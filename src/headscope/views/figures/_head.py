@@ -44,7 +44,9 @@ def _chips(sheet: Sheet, plan: Plan, y: float) -> float:
         colour = plan.colours[head]
         sheet.rect(x, top, side, side, fill=colour, round=0.24 * side)
         ink = text_on(parse_hex(colour))
-        sheet.text(x + side / 2, top + side / 2, str(head), size=style.small, colour=ink, anchor="center")
+        sheet.text(
+            x + side / 2, top + side / 2, str(head), size=style.small, colour=ink, anchor="center"
+        )
     return y + -(-len(plan.heads) // most) * step + 0.5 * style.em
 
 
@@ -68,14 +70,23 @@ def _readouts(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None:
                 length = bar_width(sheet) * parts[index, token] / len(plan.maps) / largest
                 left = min(x, x + sign * length)
                 sheet.rect(
-                    left, middles[token] - 0.25 * columns.pitch, length, 0.5 * columns.pitch, fill=plan.colours[head]
+                    left,
+                    middles[token] - 0.25 * columns.pitch,
+                    length,
+                    0.5 * columns.pitch,
+                    fill=plan.colours[head],
                 )
                 x += sign * length
             words = plan.shown.words(means[token])
             at = start + sign * (bar_width(sheet) + GAP * style.em)
             anchor = "left" if other == "key" else "right"
             sheet.text(
-                at, middles[token], words, size=min(style.small, columns.size), colour=style.muted, anchor=anchor
+                at,
+                middles[token],
+                words,
+                size=min(style.small, columns.size),
+                colour=style.muted,
+                anchor=anchor,
             )
 
 

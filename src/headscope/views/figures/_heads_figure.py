@@ -52,19 +52,21 @@ def heads_figure(
 ) -> Figure:
     """Labels and measures as maps of layers and heads, and all heads as points of a plane.
 
-    The first map has the label of each head; where it holds several, that which fewest heads hold. Then come patterns
-    and measures by their mean over texts; dots mark the heads that hold the label.
+    The first map has the label of each head; where it holds several, that which fewest heads hold.
+    Then come patterns and measures by their mean over texts; dots mark the heads that hold the
+    label.
 
     Args:
         found: what was told of the heads.
-        show: patterns and measures, by name; by default every pattern that some text shows and every measure.
-        mds: whether to draw the map of all heads (Clark et al. 2019), or nothing else; by default where the distances
-            of heads were added up.
-        axes: draw nothing but heads as points by these two, across and up: measures, ``"layer"``, ``"class vertical"``
-            and so on, or names of patterns.
-        classes: draw nothing but the shares of Kovaleva's five classes of maps, as stacked bars: of every layer (True),
-            or of these results together and of others by name, such as one for each task (Kovaleva et al. 2019,
-            figure 2).
+        show: patterns and measures, by name; by default every pattern that some text shows and
+            every measure.
+        mds: whether to draw the map of all heads (Clark et al. 2019), or nothing else; by default
+            where the distances of heads were added up.
+        axes: draw nothing but heads as points by these two, across and up: measures, ``"layer"``,
+            ``"class vertical"`` and so on, or names of patterns.
+        classes: draw nothing but the shares of Kovaleva's five classes of maps, as stacked bars: of
+            every layer (True), or of these results together and of others by name, such as one for
+            each task (Kovaleva et al. 2019, figure 2).
         **options: see `ResultOptions`.
 
     Raises:
@@ -78,7 +80,11 @@ def heads_figure(
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
         title = options.get("title", found.tally.model or "Heads")
-        texts = "1 text: what it shows says nothing of others" if found.texts == 1 else f"{found.texts} texts"
+        texts = (
+            "1 text: what it shows says nothing of others"
+            if found.texts == 1
+            else f"{found.texts} texts"
+        )
         if not np.isnan(found.tokens):
             texts += f", median {found.tokens:.0f} tokens"
         y = result_heading(sheet, title, f"{len(found.cells)} heads over {texts}")
@@ -89,7 +95,10 @@ def heads_figure(
         if classes is not False:
             bars = bars_of(found, None if classes is True else classes)
             y = draw_classes(sheet, bars, y)
-            notes = ["percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"]
+            notes = [
+                "percent of the maps of all heads on all texts, by rules (Kovaleva et al. "
+                "trained a CNN)"
+            ]
             if classes is not True:
                 notes += [f"{name}: {each.texts} texts" for name, each in classes.items()]
             sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
@@ -98,12 +107,18 @@ def heads_figure(
             y = draw_by_measures(sheet, found, axes, y)
         elif mds != "only":
             y = _maps(sheet, found, _chosen(found, show), colours=label_colours(found, sheet), y=y)
-            notes = ["rows are layers, columns are heads, both from 0", *(notes or ["a dot: the label holds"])]
+            notes = [
+                "rows are layers, columns are heads, both from 0",
+                *(notes or ["a dot: the label holds"]),
+            ]
         if axes is None and wants_map:
             y = draw_map(sheet, found, y)
         plain = style.masked if axes is None and mds != "only" else style.faint
         sheet.finish(draw_legend(sheet, found, y, notes, plain=plain) + 0.3 * style.em)
-    return Figure(sheet.matplotlib, _recipe(found, f"show={show!r}, mds={mds!r}, axes={axes!r}", options, style))
+    return Figure(
+        sheet.matplotlib,
+        _recipe(found, f"show={show!r}, mds={mds!r}, axes={axes!r}", options, style),
+    )
 
 
 def _recipe(found: Heads, chosen: str, options: ResultOptions, style: Style) -> Recipe:
@@ -122,14 +137,19 @@ def _recipe(found: Heads, chosen: str, options: ResultOptions, style: Style) -> 
 
 def _chosen(found: Heads, show: Collection[str] | None) -> list[str]:
     scored = list(dict.fromkeys(label.pattern for label in found.all_labels))
-    known = [*scored, *(name for name, values in found.measures.items() if not np.isnan(values).all())]
+    known = [
+        *scored,
+        *(name for name, values in found.measures.items() if not np.isnan(values).all()),
+    ]
     for name in show or ():
         if name not in known:
             raise FigureError(f"There is no {name!r} to draw; there are {', '.join(known)}")
     return known if show is None else list(show)
 
 
-def _maps(sheet: Sheet, found: Heads, names: list[str], *, colours: dict[str, str], y: float) -> float:
+def _maps(
+    sheet: Sheet, found: Heads, names: list[str], *, colours: dict[str, str], y: float
+) -> float:
     """Small maps beside each other; give the next y."""
     style = sheet.style
     layers = list(dict.fromkeys(layer for layer, _ in found.cells))
@@ -153,11 +173,19 @@ def _maps(sheet: Sheet, found: Heads, names: list[str], *, colours: dict[str, st
         for (layer, head), marked, colour in zip(found.cells, holds, rgb, strict=True):
             if marked:
                 dot = 0.3 * cell
-                place = (at[0] + (head + 0.5) * cell - dot / 2, at[1] + (layers.index(layer) + 0.5) * cell - dot / 2)
+                place = (
+                    at[0] + (head + 0.5) * cell - dot / 2,
+                    at[1] + (layers.index(layer) + 0.5) * cell - dot / 2,
+                )
                 sheet.rect(*place, dot, dot, fill=text_on(colour), round=dot / 2, layer=4)
         every = max(1, int(np.ceil(1.3 * style.small * 0.353 / cell)))
         for row, layer in enumerate(layers[::every]):
-            sheet.note(x + side - 0.4 * style.em, at[1] + (row * every + 0.5) * cell, str(layer), anchor="right")
+            sheet.note(
+                x + side - 0.4 * style.em,
+                at[1] + (row * every + 0.5) * cell,
+                str(layer),
+                anchor="right",
+            )
         last = at[1] + len(layers) * cell + 0.6 * style.em
         step = max(1, int(np.ceil(1.3 * sheet.width_of(str(heads), style.small) / cell)))
         for head in range(0, heads, step):
@@ -165,20 +193,28 @@ def _maps(sheet: Sheet, found: Heads, names: list[str], *, colours: dict[str, st
     return y + -(-(len(names) + 1) // columns) * tall + 0.3 * style.em
 
 
-def _panel(sheet: Sheet, found: Heads, name: str, colours: dict[str, str]) -> tuple[np.ndarray, list[bool], str]:
+def _panel(
+    sheet: Sheet, found: Heads, name: str, colours: dict[str, str]
+) -> tuple[np.ndarray, list[bool], str]:
     """Colour of each head, whether it has a dot, and what the colours mean."""
     style = sheet.style
     if name == "label":
         labels = told(found)
-        rgb = [parse_hex(colours[labels[cell]] if cell in labels else style.masked) for cell in found.cells]
+        rgb = [
+            parse_hex(colours[labels[cell]] if cell in labels else style.masked)
+            for cell in found.cells
+        ]
         return np.array(rgb), [False] * len(rgb), ""
     if name in found.measures:
         values = found.measures[name]
         largest = float(np.nanmax(values)) or 1.0
-        scale = f"0–{two_digits(largest) if largest < 1 else f'{largest:.1f}'} {UNITS.get(name, '')}".rstrip()
+        end = two_digits(largest) if largest < 1 else f"{largest:.1f}"
+        scale = f"0–{end} {UNITS.get(name, '')}".rstrip()
         return style.weight_scale(largest, power=1.0).rgb(values), [False] * len(values), scale
     mine = {(label.layer, label.head): label for label in found.all_labels if label.pattern == name}
     values = np.array([mine[cell].score if cell in mine else np.nan for cell in found.cells])
     holds = [cell in mine and mine[cell].holds for cell in found.cells]
-    shades = style.weight_scale(1.0, power=1.0).rgb(np.where(np.isnan(values), values, np.clip(values, 0, 1)))
+    shades = style.weight_scale(1.0, power=1.0).rgb(
+        np.where(np.isnan(values), values, np.clip(values, 0, 1))
+    )
     return shades, holds, f"0–1, {sum(holds)} hold" if any(holds) else "0–1"

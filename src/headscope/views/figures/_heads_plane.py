@@ -27,7 +27,9 @@ Point = tuple[float, float]
 
 
 def told(found: Heads) -> dict[tuple[int, int], str]:
-    """The label that says most of each head: that which fewest heads hold. Where no label holds, the candidates."""
+    """The label that says most of each head: that which fewest heads hold. Where no label holds,
+    the candidates.
+    """
     held = found.labels or found.candidates
     counts = Counter(label.pattern for label in held)
     order = sorted(held, key=lambda label: (-counts[label.pattern], label.score))
@@ -51,7 +53,9 @@ def label_colours(found: Heads, sheet: Sheet) -> dict[str, str]:
 
 
 def axis_names(found: Heads) -> list[str]:
-    """What heads can be told apart by: measures, shares of Kovaleva's classes, scores of patterns, the layer."""
+    """What heads can be told apart by: measures, shares of Kovaleva's classes, scores of patterns,
+    the layer.
+    """
     measured = [name for name, values in found.measures.items() if not np.isnan(values).all()]
     scored = list(dict.fromkeys(label.pattern for label in found.all_labels))
     return ["layer", *measured, *(f"class {name}" for name in CLASSES), *scored]
@@ -64,14 +68,20 @@ def axis_values(found: Heads, name: str) -> Float[np.ndarray, " head"]:
         FigureError: where there is no such measure.
     """
     if name not in axis_names(found):
-        raise FigureError(f"There is no {name!r} of heads; there are {', '.join(axis_names(found))}")
+        raise FigureError(
+            f"There is no {name!r} of heads; there are {', '.join(axis_names(found))}"
+        )
     if name == "layer":
         return np.array([float(layer) for layer, _ in found.cells])
     if name in found.measures:
         return np.asarray(found.measures[name], float)
     if name.removeprefix("class ") in CLASSES:
         return np.asarray(found.classes[name.removeprefix("class ")], float)
-    scores = {(label.layer, label.head): label.score for label in found.all_labels if label.pattern == name}
+    scores = {
+        (label.layer, label.head): label.score
+        for label in found.all_labels
+        if label.pattern == name
+    }
     return np.array([scores.get(cell, np.nan) for cell in found.cells])
 
 
@@ -121,7 +131,10 @@ def draw_map(sheet: Sheet, found: Heads, y: float, *, chosen: Collection[Cell] =
     sheet.text(0, y + 0.6 * style.em, "map of all heads")
     apart = f"like heads close together, {found.texts} texts"
     sheet.note(
-        sheet.width, y + 0.6 * style.em, f"{apart}; stress {stress(found.distances, places):.2f}", anchor="right"
+        sheet.width,
+        y + 0.6 * style.em,
+        f"{apart}; stress {stress(found.distances, places):.2f}",
+        anchor="right",
     )
     top = y + 1.8 * style.em
     low, span = places.min(axis=0), np.maximum(np.ptp(places, axis=0), 1e-9)
@@ -129,7 +142,10 @@ def draw_map(sheet: Sheet, found: Heads, y: float, *, chosen: Collection[Cell] =
     scale = min(room / span[0], TALLEST / span[1])
     left = (room - scale * span[0]) / 2 + 2 * DOT
     points = np.array([left, top + DOT]) + scale * (places - low)
-    dots = {cell: (float(x), float(height)) for cell, (x, height) in zip(found.cells, points, strict=True)}
+    dots = {
+        cell: (float(x), float(height))
+        for cell, (x, height) in zip(found.cells, points, strict=True)
+    }
     _dots(sheet, found, dots, chosen)
     _names(sheet, found, dots, chosen, between=(0.0, sheet.width))
     return top + scale * span[1] + 2 * DOT + 0.6 * style.em
@@ -139,7 +155,9 @@ def draw_legend(sheet: Sheet, found: Heads, y: float, notes: Iterable[str], *, p
     """What the colours of labels mean, that of no label too, and notes; give the next y."""
     style, colours = sheet.style, label_colours(found, sheet)
     counts = Counter(told(found).values())
-    entries = [(colour, f"{sheet.shown(name)} ({counts[name]})") for name, colour in colours.items()]
+    entries = [
+        (colour, f"{sheet.shown(name)} ({counts[name]})") for name, colour in colours.items()
+    ]
     entries.append((plain, "no label"))
     x, pitch = 0.0, 1.5 * style.small * POINT
     for colour, words in entries:
@@ -149,7 +167,11 @@ def draw_legend(sheet: Sheet, found: Heads, y: float, notes: Iterable[str], *, p
         sheet.rect(x, y + (pitch - DOT) / 2, DOT, DOT, fill=colour, edge=style.edge, line=0.3)
         sheet.note(x + DOT + 0.5 * style.em, y + pitch / 2, words)
         x += wide
-    more = ["a head with several labels shows the rarest"] if len(set(counts)) < _patterns(found) else []
+    more = (
+        ["a head with several labels shows the rarest"]
+        if len(set(counts)) < _patterns(found)
+        else []
+    )
     return sheet.paragraph(y + 1.3 * pitch, [*notes, *more])
 
 
@@ -157,7 +179,9 @@ def _patterns(found: Heads) -> int:
     return len({label.pattern for label in found.labels})
 
 
-def _dots(sheet: Sheet, found: Heads, points: Mapping[Cell, Point], chosen: Collection[Cell]) -> None:
+def _dots(
+    sheet: Sheet, found: Heads, points: Mapping[Cell, Point], chosen: Collection[Cell]
+) -> None:
     """A dot for each head in the colour of its label, a ring around each that is chosen."""
     style, labels, colours = sheet.style, told(found), label_colours(found, sheet)
     for cell, (x, y) in points.items():
@@ -178,7 +202,9 @@ def _names(
     """Names beside the dots where there is room, of chosen heads and rare labels first."""
     labels = told(found)
     counts = Counter(labels.values())
-    order = sorted(points, key=lambda cell: (cell not in chosen, counts.get(labels.get(cell, ""), len(points))))
+    order = sorted(
+        points, key=lambda cell: (cell not in chosen, counts.get(labels.get(cell, ""), len(points)))
+    )
     size = sheet.style.small
     high = size * POINT
     taken = [(x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2) for x, y in points.values()]
@@ -189,7 +215,9 @@ def _names(
         for left in (x + away, x - away - wide):
             box = (left, y - high / 2, left + wide, y + high / 2)
             inside = between[0] <= left and left + wide <= between[1]
-            if inside and not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            if inside and not any(
+                box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken
+            ):
                 taken.append(box)
                 sheet.note(left, y, name)
                 break

@@ -1,4 +1,5 @@
-"""What a reader sees of a token that may hold anything; as in the live viewer (frontend/src/state/label.ts).
+"""What a reader sees of a token that may hold anything; as in the live viewer
+(frontend/src/state/label.ts).
 
 But for control characters, whose signs most fonts lack: here they are code points.
 """
@@ -12,7 +13,9 @@ CONTROLS = {"\n": "↵", "\t": "⇥", " ": "␣"}
 MOVES_OTHERS = frozenset(
     "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\ufeff\ufff9\ufffa\ufffb"
 ) | {chr(code) for code in range(0x2060, 0x2070)}
-"""Characters that change the order of others or are never seen; joiners and variation selectors are left alone."""
+"""Characters that change the order of others or are never seen; joiners and variation selectors are
+left alone.
+"""
 NO_CHARACTERS = frozenset(map(chr, range(0xFDD0, 0xFDF0))) | {
     chr(plane + end) for plane in range(0, 0x110000, 0x10000) for end in (0xFFFE, 0xFFFF)
 }
@@ -21,7 +24,9 @@ EMPTY_LOOKING = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
 def readable(token: str) -> str:
-    """The token with a sign for everything in it that could not be seen, or that would change the text around it."""
+    """The token with a sign for everything in it that could not be seen, or that would change the
+    text around it.
+    """
     if token == "":
         return "∅"
     shown = token if len(token) <= LONGEST else token[:LONGEST] + "…"
@@ -39,7 +44,10 @@ def _unseen(character: str) -> bool:
 
 
 def _inside(character: str) -> str:
-    if unicodedata.category(character) not in ("Cc", "Cs") and character not in MOVES_OTHERS | NO_CHARACTERS:
+    if (
+        unicodedata.category(character) not in ("Cc", "Cs")
+        and character not in MOVES_OTHERS | NO_CHARACTERS
+    ):
         return character
     sign = _sign(character)
     return f"⟨{sign}⟩" if sign.startswith("U+") else sign

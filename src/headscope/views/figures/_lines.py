@@ -15,7 +15,9 @@ from headscope.views.figures._style import POINT
 from headscope.views.figures._words import short_score, short_weight
 
 BEND = 0.62
-"""Shape of a line: 0 is straight, 1 leaves both tokens level; with this cubic it is the live viewer's curve."""
+"""Shape of a line: 0 is straight, 1 leaves both tokens level; with this cubic it is the live
+viewer's curve.
+"""
 SPREAD = 0.62
 """Heads leave a token over this part of its height."""
 BUDGET = 5000
@@ -58,7 +60,9 @@ class Lines:
 
 
 def lines_of(plan: Plan, columns: Columns) -> Lines:
-    """The lines of a plan: the strongest of each row, as many as can be printed or as were asked for."""
+    """The lines of a plan: the strongest of each row, as many as can be printed or as were asked
+    for.
+    """
     values = numbers_of(plan.layer, plan.maps, plan.shown, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
     focus = plan.query is not None or plan.key is not None
@@ -67,7 +71,9 @@ def lines_of(plan: Plan, columns: Columns) -> Lines:
     if plan.key is not None:
         sizes *= np.arange(sizes.shape[2]) == plan.key
     largest = sizes.max(initial=0.0) or 1.0
-    gamma, gain = (0.85, min(12.0, 2.2 / largest**0.85)) if focus else (1.0, _exposure(plan, sizes, columns))
+    gamma, gain = (
+        (0.85, min(12.0, 2.2 / largest**0.85)) if focus else (1.0, _exposure(plan, sizes, columns))
+    )
     opacity = 1 - np.exp(-gain * sizes**gamma)
     seen = (opacity >= FAINTEST) & (sizes > 0)
     share = plan.share or (100 if focus else affordable_share(sizes, seen, BUDGET))
@@ -80,7 +86,11 @@ def draw_lines(sheet: Sheet, plan: Plan, lines: Lines, columns: Columns) -> None
     level = np.digitize(lines.opacity, LEVELS[1:] / np.sqrt(LEVELS[1] / LEVELS[0]))
     thickness = _thickness(plan, columns)
     for index, head in enumerate(plan.maps):
-        port = ((index + 0.5) / len(plan.maps) - 0.5) * SPREAD * columns.pitch if len(plan.maps) > 1 else 0.0
+        port = (
+            ((index + 0.5) / len(plan.maps) - 0.5) * SPREAD * columns.pitch
+            if len(plan.maps) > 1
+            else 0.0
+        )
         for negative in (False, True):
             chosen = lines.drawn[index] & ((lines.values[index] < 0) == negative)
             for step in np.unique(level[index][chosen]):
@@ -121,7 +131,9 @@ def draw_samples(sheet: Sheet, plan: Plan, lines: Lines, y: float) -> float:
 
 
 def _exposure(plan: Plan, sizes: np.ndarray, columns: Columns) -> float:
-    """The gain that gives every figure the same mean darkness: one head or twelve, 20 tokens or 128."""
+    """The gain that gives every figure the same mean darkness: one head or twelve, 20 tokens or
+    128.
+    """
     coverage = sizes.sum() * _thickness(plan, columns) * POINT / columns.height
     most = 2.8 if plan.shown.weights else 2.8 / (sizes.max(initial=0.0) or 1.0)
     return float(min(most, AIM[plan.style.dark] / coverage)) if coverage > 0 else most
@@ -133,8 +145,12 @@ def _thickness(plan: Plan, columns: Columns) -> float:
     return float(np.clip(wide * columns.pitch / POINT, 0.3, 1.2))
 
 
-def _curves(columns: Columns, starts: np.ndarray, ends: np.ndarray) -> Float[np.ndarray, "line 4 2"]:
-    """Control points of ``(1 - BEND) u + BEND u² (3 - 2 u)``, a cubic and so a Bézier curve exactly."""
+def _curves(
+    columns: Columns, starts: np.ndarray, ends: np.ndarray
+) -> Float[np.ndarray, "line 4 2"]:
+    """Control points of ``(1 - BEND) u + BEND u² (3 - 2 u)``, a cubic and so a Bézier curve
+    exactly.
+    """
     along = np.linspace(columns.left, columns.right, 4)
     rise = np.array([0, (1 - BEND) / 3, (2 + BEND) / 3, 1])
     heights = starts[:, None] + (ends - starts)[:, None] * rise

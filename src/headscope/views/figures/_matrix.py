@@ -70,7 +70,9 @@ class Grid:
 def draw_matrix(plan: Plan) -> Sheet:
     """Rows are queries, columns are keys; colour is the number."""
     sheet = Sheet(plan.width, plan.style, plan.panel)
-    values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))[plan.from_][:, plan.to]
+    values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))[plan.from_][
+        :, plan.to
+    ]
     largest = largest_of(values)
     colour = plan.colours[plan.head] if plan.head is not None else None
     scale = plan.shown.scale(plan.style, largest, colour)
@@ -86,7 +88,9 @@ def draw_matrix(plan: Plan) -> Sheet:
     y = colour_bar(sheet, scale, plan.shown.label, y=y, masked=bool(np.isnan(values).any()))
     y = draw_generation(sheet, plan, y)
     if shown is not values:
-        notes.append(f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}")
+        notes.append(
+            f"each cell is the largest of its block{', by magnitude' if scale.signed else ''}"
+        )
     if plan.head is None:
         notes.append(heads_in_words(plan, mean=True))
     notes.append(scale.words)
@@ -102,11 +106,15 @@ def _grid(sheet: Sheet, plan: Plan, y: float) -> Grid:
     left = min(most, max(sheet.width_of(_name(sheet, stack.query, row)) for row in rows))
     left = max(left, sheet.width_of("from (query)", style.small)) + GAP * style.em
     strip = STRIP * style.em if _shows_not_kept(plan) else 0.0
-    cell = min((sheet.width - left - strip) / len(columns), TALLEST / len(rows), LARGEST_CELL * style.em)
+    cell = min(
+        (sheet.width - left - strip) / len(columns), TALLEST / len(rows), LARGEST_CELL * style.em
+    )
     size = token_size(cell, style.size)
     numbered = spaced(max(len(rows), len(columns)), cell, size) > MOST_LEFT_OUT
     names = (
-        [1.2 * style.em / size] if numbered else [sheet.width_of(_name(sheet, stack.key, at), 1.0) for at in columns]
+        [1.2 * style.em / size]
+        if numbered
+        else [sheet.width_of(_name(sheet, stack.key, at), 1.0) for at in columns]
     )
     title = 1.4 * style.em
     top = y + title + min(most, max(names) * size) + GAP * style.em
@@ -121,7 +129,9 @@ def _shows_not_kept(plan: Plan) -> bool:
 
 
 def _draw_not_kept(sheet: Sheet, plan: Plan, grid: Grid) -> None:
-    """Beside each row, hatched, the share of its weight that was cut before it came here; the number where it fits."""
+    """Beside each row, hatched, the share of its weight that was cut before it came here; the
+    number where it fits.
+    """
     if not _shows_not_kept(plan):
         return
     style, shares = plan.style, not_kept_of(plan)[list(grid.rows)]
@@ -133,7 +143,12 @@ def _draw_not_kept(sheet: Sheet, plan: Plan, grid: Grid) -> None:
             continue
         top, height = grid.top + (index + 0.15) * grid.cell, 0.7 * grid.cell
         size = (max(share * longest, 0.1), height)
-        sheet.cells(parse_hex(style.masked)[None, None], at=(left, top), size=size, hidden=np.ones((1, 1), bool))
+        sheet.cells(
+            parse_hex(style.masked)[None, None],
+            at=(left, top),
+            size=size,
+            hidden=np.ones((1, 1), bool),
+        )
         sheet.rect(left, top, *size, edge=style.edge, line=0.4, layer=3)
         if grid.cell > 0.9 * sheet.style.small * POINT:
             sheet.note(left + size[0] + 0.2 * style.em, top + height / 2, short_weight(share))
@@ -144,7 +159,9 @@ def _name(sheet: Sheet, tokens: Tokens, position: int) -> str:
 
 
 def _names(sheet: Sheet, plan: Plan, grid: Grid) -> str:
-    """Write the tokens, or their positions where tokens stand too close; give what to say about it."""
+    """Write the tokens, or their positions where tokens stand too close; give what to say about
+    it.
+    """
     if grid.numbered:
         _numbers(sheet, plan, grid)
         return "tokens stand too close for their names: positions from 0"
@@ -160,10 +177,22 @@ def _names(sheet: Sheet, plan: Plan, grid: Grid) -> str:
             middle = (index + 0.5) * grid.cell
             if side == "query":
                 sheet.text(
-                    grid.left - GAP * style.em, grid.top + middle, name, anchor="right", size=size, colour=colour
+                    grid.left - GAP * style.em,
+                    grid.top + middle,
+                    name,
+                    anchor="right",
+                    size=size,
+                    colour=colour,
                 )
             else:
-                sheet.text(grid.left + middle, grid.top - GAP * style.em, name, upright=True, size=size, colour=colour)
+                sheet.text(
+                    grid.left + middle,
+                    grid.top - GAP * style.em,
+                    name,
+                    upright=True,
+                    size=size,
+                    colour=colour,
+                )
     return f"every {ordinal(every)} token is named" if every > 1 else ""
 
 
@@ -174,18 +203,25 @@ def _numbers(sheet: Sheet, plan: Plan, grid: Grid) -> None:
     step = _round_step(1.6 * sheet.width_of(str(most), style.small) / grid.cell)
     for index, position in enumerate(grid.columns):
         x = grid.left + (index + 0.5) * grid.cell
-        if position % step == 0 and x + sheet.width_of(str(position), style.small) / 2 < sheet.width + 0.5:
+        if (
+            position % step == 0
+            and x + sheet.width_of(str(position), style.small) / 2 < sheet.width + 0.5
+        ):
             sheet.line((x, x), (grid.top - 0.2 * style.em, grid.top), colour=style.muted, line=0.4)
             sheet.note(x, grid.top - 0.75 * style.em, str(position), anchor="center")
     for index, position in enumerate(grid.rows):
         y = grid.top + (index + 0.5) * grid.cell
         if position % step == 0:
-            sheet.line((grid.left - 0.2 * style.em, grid.left), (y, y), colour=style.muted, line=0.4)
+            sheet.line(
+                (grid.left - 0.2 * style.em, grid.left), (y, y), colour=style.muted, line=0.4
+            )
             sheet.note(grid.left - GAP * style.em, y, str(position), anchor="right")
 
 
 def _round_step(least: float) -> int:
-    return next(step for step in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9) if step >= least)
+    return next(
+        step for step in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9) if step >= least
+    )
 
 
 def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
@@ -193,7 +229,9 @@ def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
     width, height = grid.size
     for side, positions in (("query", grid.rows), ("key", grid.columns)):
         first = first_written(plan, getattr(plan.stack, side))
-        if first is not None and 0 < (at := sum(position < first for position in positions)) < len(positions):
+        if first is not None and 0 < (at := sum(position < first for position in positions)) < len(
+            positions
+        ):
             edge = at * grid.cell
             ends = (grid.left, grid.left + width) if side == "query" else (grid.left + edge,) * 2
             heights = (grid.top + edge,) * 2 if side == "query" else (grid.top, grid.top + height)
@@ -204,6 +242,16 @@ def _borders(sheet: Sheet, plan: Plan, grid: Grid) -> None:
                 continue
             at = index * grid.cell
             if side == "query":
-                sheet.line((grid.left, grid.left + width), (grid.top + at,) * 2, colour=plan.style.faint, line=0.4)
+                sheet.line(
+                    (grid.left, grid.left + width),
+                    (grid.top + at,) * 2,
+                    colour=plan.style.faint,
+                    line=0.4,
+                )
             else:
-                sheet.line((grid.left + at,) * 2, (grid.top, grid.top + height), colour=plan.style.faint, line=0.4)
+                sheet.line(
+                    (grid.left + at,) * 2,
+                    (grid.top, grid.top + height),
+                    colour=plan.style.faint,
+                    line=0.4,
+                )

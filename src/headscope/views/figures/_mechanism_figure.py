@@ -39,12 +39,13 @@ def mechanism_figure(
 ) -> Figure:
     """For each head, in how many texts each neuron carries the score of the query at each position.
 
-    Neurons that carry a pattern wherever it stands are stripes from top to bottom; where they shift with the position
-    there is a pattern along the rows.
+    Neurons that carry a pattern wherever it stands are stripes from top to bottom; where they shift
+    with the position there is a pattern along the rows.
 
     Args:
         found: what was counted.
-        at: layer and head of those that are drawn, 12 at most; by default all that were looked into.
+        at: layer and head of those that are drawn, 12 at most; by default all that were looked
+            into.
         of: ``"margin"`` or ``"score"``, see `Mechanism`.
         **options: see `ResultOptions`.
 
@@ -57,18 +58,30 @@ def mechanism_figure(
     """
     cells = list(found.cells if at is None else at)
     if not 0 < len(cells) <= MOST:
-        raise FigureError(f"{len(cells)} heads were asked for; the figure has room for 1 to {MOST}, give at=[(2, 0)]")
+        raise FigureError(
+            f"{len(cells)} heads were asked for; the figure has room for 1 to {MOST}, give "
+            "at=[(2, 0)]"
+        )
     with our_settings():
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
         shares = [(cell, found.carried_at(*cell, of=of)) for cell in cells]
-        what = "neurons" if all(len(member) == 1 for cell in cells for member in _members(found, cell)) else "units"
+        what = (
+            "neurons"
+            if all(len(member) == 1 for cell in cells for member in _members(found, cell))
+            else "units"
+        )
         title = options.get("title", f"{found.tally.model or 'Heads'}: {what} that carry attention")
-        looks = "what each query looks at" if found.tally.pattern is None else f"“{found.tally.pattern.name}”"
+        looks = (
+            "what each query looks at"
+            if found.tally.pattern is None
+            else f"“{found.tally.pattern.name}”"
+        )
         y = result_heading(sheet, title, f"{looks}, {found.texts} texts, read by the {of}")
         bottom = _panels(sheet, found, shares, y, of=of)
         notes = [
-            "colour: share of texts in which a neuron is among the fewest that carry the score, paper for 0",
+            "colour: share of texts in which a neuron is among the fewest that carry the score, "
+            "paper for 0",
             "rows: position of the query, from 0; columns: neurons of the head, from 0",
             "Jaccard: how alike the sets of two positions are",
         ]
@@ -92,10 +105,20 @@ def _members(found: Mechanism, cell: tuple[int, int]) -> tuple:
 
 
 def _panels(
-    sheet: Sheet, found: Mechanism, shares: Sequence[tuple[tuple[int, int], np.ndarray]], y: float, *, of: str
+    sheet: Sheet,
+    found: Mechanism,
+    shares: Sequence[tuple[tuple[int, int], np.ndarray]],
+    y: float,
+    *,
+    of: str,
 ) -> float:
-    """Draw a panel for each head, as many beside each other as there is room for; where the next thing may begin."""
-    em, rows = sheet.style.em, max(found.tally.seen_often(found.cells.index(cell)) for cell, _ in shares)
+    """Draw a panel for each head, as many beside each other as there is room for; where the next
+    thing may begin.
+    """
+    em, rows = (
+        sheet.style.em,
+        max(found.tally.seen_often(found.cells.index(cell)) for cell, _ in shares),
+    )
     gap = 2 * em
     columns = max(1, min(len(shares), int((sheet.width + gap) / (PANEL + gap))))
     size = ((sheet.width - (columns - 1) * gap) / columns, rows * ROW)
@@ -140,4 +163,6 @@ def _panel(
     pitch = (wide - side) / shares.shape[1]
     step = max(1, int(np.ceil(1.5 * sheet.width_of("00", style.small) / pitch)))
     for unit in range(0, shares.shape[1], step):
-        sheet.note(x + side + (unit + 0.5) * pitch, top + tall + 0.7 * style.em, str(unit), anchor="center")
+        sheet.note(
+            x + side + (unit + 0.5) * pitch, top + tall + 0.7 * style.em, str(unit), anchor="center"
+        )

@@ -57,7 +57,9 @@ class Tiles:
 
 
 def draw_model(plan: Plan) -> Sheet:
-    """A grid of layers and heads; each thumbnail is a head's matrix, max-pooled, and all share one scale."""
+    """A grid of layers and heads; each thumbnail is a head's matrix, max-pooled, and all share one
+    scale.
+    """
     sheet = Sheet(plan.width, plan.style)
     heads = max(layer.heads for layer in plan.layers)
     columns = f"· {plan.shown.label}" if plan.shown.whole else f"× {counted(heads, 'head')}"
@@ -73,16 +75,24 @@ def draw_model(plan: Plan) -> Sheet:
             left, top = tiles.at(number, head)
             size, hidden = (tiles.width, tiles.height), np.isnan(thumbnail)
             sheet.cells(scale.rgb(thumbnail), at=(left, top), size=size, hidden=hidden)
-            sheet.rect(left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3)
+            sheet.rect(
+                left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3
+            )
     frame_chosen(sheet, plan, tiles)
     hidden = any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
-    y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * plan.style.em, masked=hidden)
+    y = colour_bar(
+        sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * plan.style.em, masked=hidden
+    )
     closing(sheet, plan, y, _notes(plan, scale))
     return sheet
 
 
-def grid_of_heads(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL) -> Tiles:
-    """Tiles of layers and heads with their numbers; heads that share keys and values stand closer together."""
+def grid_of_heads(
+    sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL
+) -> Tiles:
+    """Tiles of layers and heads with their numbers; heads that share keys and values stand closer
+    together.
+    """
     if plan.shown.whole:
         return _grid_of_layers(sheet, plan, y, aspect=aspect, tallest=tallest)
     style = plan.style
@@ -97,14 +107,19 @@ def grid_of_heads(sheet: Sheet, plan: Plan, y: float, *, aspect: float, tallest:
     width = min(width, LARGEST_THUMBNAIL, room, tallest / aspect)
     gap = width * GAP
     lefts = tuple(
-        side + head * (width + gap) + (head // shared * GROUP_GAP * width if shared else 0.0) for head in range(heads)
+        side + head * (width + gap) + (head // shared * GROUP_GAP * width if shared else 0.0)
+        for head in range(heads)
     )
     height = width * aspect
     tops = tuple(y + head_line + row * (height + gap) for row in range(len(layers)))
     sheet.note(0, y + head_line / 2, "layer")
     every = 1 if width > 1.1 * sheet.width_of("00", style.small) else 4
     for head in range(0, heads, every):
-        words = f"head {head}" if head == 0 and sheet.width_of("head 0", style.small) < width else str(head)
+        words = (
+            f"head {head}"
+            if head == 0 and sheet.width_of("head 0", style.small) < width
+            else str(head)
+        )
         sheet.note(lefts[head] + width / 2, y + head_line / 2, words, anchor="center")
     for layer, top in zip(layers, tops, strict=True):
         x = side - 0.5 * style.em
@@ -127,7 +142,11 @@ def _grid_of_layers(sheet: Sheet, plan: Plan, y: float, *, aspect: float, talles
     tiles = Tiles(lefts, tops, width, height, wrapped=True)
     for number, layer in enumerate(plan.layers):
         left, top = tiles.at(number, 0)
-        words = f"layer {layer.layer}" if width > sheet.width_of("layer 00", style.small) else str(layer.layer)
+        words = (
+            f"layer {layer.layer}"
+            if width > sheet.width_of("layer 00", style.small)
+            else str(layer.layer)
+        )
         sheet.note(left + width / 2, top - line / 2, words, anchor="center")
     return tiles
 
@@ -147,7 +166,9 @@ def frame_chosen(sheet: Sheet, plan: Plan, tiles: Tiles) -> None:
         sheet.rect(tiles.lefts[0], top, width, tiles.height, edge=colour, line=1.1, layer=4)
         return
     for head in plan.heads:
-        sheet.rect(tiles.lefts[head], top, tiles.width, tiles.height, edge=colour, line=1.1, layer=4)
+        sheet.rect(
+            tiles.lefts[head], top, tiles.width, tiles.height, edge=colour, line=1.1, layer=4
+        )
 
 
 def missing_layers(plan: Plan) -> str:
@@ -159,7 +180,11 @@ def missing_layers(plan: Plan) -> str:
 
 def missing_heads(plan: Plan) -> str:
     """Says that empty tiles are heads that were not kept."""
-    return "" if all(layer.held_heads is None for layer in plan.layers) else "heads without a tile were not captured"
+    return (
+        ""
+        if all(layer.held_heads is None for layer in plan.layers)
+        else "heads without a tile were not captured"
+    )
 
 
 def shared_note(plan: Plan) -> str:

@@ -10,7 +10,15 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record import Layer
-from headscope.views.figures._frame import closing, colour_bar, heading, quoted, spaced, token_size, where
+from headscope.views.figures._frame import (
+    closing,
+    colour_bar,
+    heading,
+    quoted,
+    spaced,
+    token_size,
+    where,
+)
 from headscope.views.figures._numbers import largest_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._sheet import Sheet
@@ -54,14 +62,17 @@ class Neurons:
     def added(self) -> Float[np.ndarray, " feature"]:
         """What each feature adds to what sets the attended keys apart, up to the scale.
 
-        Its part of q . k as mean over the keys by weight, less its plain mean over the keys that can be seen.
+        Its part of q . k as mean over the keys by weight, less its plain mean over the keys that
+        can be seen.
         """
         seen = ~np.isnan(self.weights)
         return (self.weights[seen] - 1 / max(1, seen.sum())) @ self.products[seen]
 
     @property
     def carried(self) -> Float[np.ndarray, " count"]:
-        """The part of all that is added, whatever its sign, that the first 1, 2, 3 ... features by size carry."""
+        """The part of all that is added, whatever its sign, that the first 1, 2, 3 ... features by
+        size carry.
+        """
         sizes = np.sort(np.abs(self.added))[::-1]
         return np.cumsum(sizes) / (sizes.sum() or 1.0)
 
@@ -93,7 +104,9 @@ class Table:
 
 
 def ordered(found: Neurons, layer: Layer, order: str) -> np.ndarray:
-    """The features as they stand beside each other: as the model has them, by what they add, or pair by pair."""
+    """The features as they stand beside each other: as the model has them, by what they add, or
+    pair by pair.
+    """
     if order == "ranked":
         return np.argsort(-np.abs(found.added), kind="stable")
     if order == "pairs" and layer.rotary is not None:
@@ -114,15 +127,29 @@ def draw_neuron(plan: Plan) -> Sheet:
     order = ordered(found, plan.layer, plan.neurons)
     _titles(sheet, table)
     _query(sheet, table, both.rgb(found.query[None, order]))
-    for number, (scale, values) in enumerate(((both, found.keys[:, order]), (products, found.products[:, order]))):
+    for number, (scale, values) in enumerate(
+        ((both, found.keys[:, order]), (products, found.products[:, order]))
+    ):
         size = (table.picture, table.keys * table.pitch)
-        sheet.cells(scale.rgb(values), at=(table.picture_at(number), table.top), size=size, hidden=np.isnan(values))
+        sheet.cells(
+            scale.rgb(values),
+            at=(table.picture_at(number), table.top),
+            size=size,
+            hidden=np.isnan(values),
+        )
     every = _names(sheet, plan, table)
     _bars(sheet, plan, table, found)
     hidden = bool(np.isnan(found.scores).any())
     first = table.bottom + 1.5 * style.em
     beside = sheet.width > BESIDE
-    y = colour_bar(sheet, both, "q, k", y=first, span=(0.0, sheet.width * (0.5 if beside else 1)), masked=hidden)
+    y = colour_bar(
+        sheet,
+        both,
+        "q, k",
+        y=first,
+        span=(0.0, sheet.width * (0.5 if beside else 1)),
+        masked=hidden,
+    )
     if beside:
         y = colour_bar(sheet, products, "q × k", y=first, span=(0.55 * sheet.width, sheet.width))
     else:
@@ -139,7 +166,9 @@ def neurons_of(layer: Layer, head: int, query: int) -> Neurons:
     """
     scores = layer.scores_of(head)[query]
     if not layer.has("queries") or not layer.has("keys"):
-        raise RecordError(f"Layer {layer.layer} keeps no queries and keys; capture with keep='qk' or keep='auto'")
+        raise RecordError(
+            f"Layer {layer.layer} keeps no queries and keys; capture with keep='qk' or keep='auto'"
+        )
     looking = np.asarray(layer.part("queries", head, query), np.float64)
     keys = np.asarray(layer.part("keys", int(layer.kv_head_of[head])), np.float64)
     hidden = ~np.isfinite(scores)
@@ -160,7 +189,10 @@ def _table(sheet: Sheet, plan: Plan, y: float) -> Table:
     pitch = min(PITCH * style.em, TALLEST / keys)
     size = token_size(pitch, style.size)
     names = max(sheet.width_of(sheet.shown(label), size) for label in tokens.labels)
-    names = max(min(WIDEST_NAME * sheet.width, names), sheet.width_of("query q", style.small)) + 0.4 * style.em
+    names = (
+        max(min(WIDEST_NAME * sheet.width, names), sheet.width_of("query q", style.small))
+        + 0.4 * style.em
+    )
     gap = GAP * style.em
     rest = sheet.width - names - 4 * gap
     bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
@@ -211,9 +243,21 @@ def _bars(sheet: Sheet, plan: Plan, table: Table, found: Neurons) -> None:
             continue
         y = table.top + (key + 0.5) * table.pitch
         length = room * weight / largest
-        sheet.rect(left, y - 0.28 * table.pitch, length, 0.56 * table.pitch, fill=plan.colours[plan.heads[0]])
+        sheet.rect(
+            left,
+            y - 0.28 * table.pitch,
+            length,
+            0.56 * table.pitch,
+            fill=plan.colours[plan.heads[0]],
+        )
         if numbered:
-            sheet.text(left + length + 0.3 * style.em, y, short_weight(weight), size=size, colour=style.muted)
+            sheet.text(
+                left + length + 0.3 * style.em,
+                y,
+                short_weight(weight),
+                size=size,
+                colour=style.muted,
+            )
     sheet.line((left, left), (table.top, table.bottom), colour=style.faint, line=0.4)
 
 
@@ -247,7 +291,10 @@ def _notes(plan: Plan, found: Neurons, every: int) -> Iterator[str]:
     yield f"{len(found.query)} features, {ORDERS[plan.neurons]}"
     few = min(4, len(found.query))
     enough = int(np.searchsorted(found.carried, 0.8 - 1e-9)) + 1
-    yield f"the strongest {few} carry {percent(found.carried[few - 1])} of what sets the attended keys apart"
+    yield (
+        f"the strongest {few} carry {percent(found.carried[few - 1])} of what sets the attended "
+        "keys apart"
+    )
     yield f"80 % needs {enough}"
     yield formula
     yield "weight = softmax of the scores"

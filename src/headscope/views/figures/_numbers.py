@@ -12,8 +12,11 @@ from headscope.views.figures._sinks import without_keys
 Numbers = Float[np.ndarray, "head query key"]
 
 
-def numbers_of(layer: Layer, heads: tuple[int, ...], shown: Shown, without: tuple[int, ...] = ()) -> Numbers:
-    """What is shown of some heads in float64, NaN where a query may not look; one map where it is of all together.
+def numbers_of(
+    layer: Layer, heads: tuple[int, ...], shown: Shown, without: tuple[int, ...] = ()
+) -> Numbers:
+    """What is shown of some heads in float64, NaN where a query may not look; one map where it is
+    of all together.
 
     Args:
         layer: the layer.
@@ -59,8 +62,8 @@ def pooled(values: Float[np.ndarray, "query key"], most: int) -> Float[np.ndarra
 def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:
     """The strongest keys of each row up to a share of its mass, in percent.
 
-    Those that equal the weakest one kept are kept too, so that nothing depends on the order of the keys; what is 0
-    is never kept.
+    Those that equal the weakest one kept are kept too, so that nothing depends on the order of the
+    keys; what is 0 is never kept.
     """
     ordered = -np.sort(-sizes, axis=-1)
     before = np.cumsum(ordered, axis=-1) - ordered
@@ -70,7 +73,9 @@ def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:
 
 
 def affordable_share(sizes: Numbers, seen: Bool[np.ndarray, "head query key"], budget: int) -> int:
-    """The largest share in percent with no more lines to be seen than the budget; 1 where none is so small."""
+    """The largest share in percent with no more lines to be seen than the budget; 1 where none is
+    so small.
+    """
     order = np.argsort(-sizes, axis=-1, kind="stable")
     ordered = np.take_along_axis(sizes, order, axis=-1)
     mass = sizes.sum(axis=-1, keepdims=True)

@@ -21,7 +21,9 @@ from headscope.views.figures._style import Style, style_for
 from headscope.views.figures._words import percent
 from headscope.views.figures.fonts import installed
 
-View = Literal["overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"]
+View = Literal[
+    "overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"
+]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 FigureTheme = Literal["light", "dark"]
 Neurons = Literal["model", "ranked", "pairs"]
@@ -36,15 +38,19 @@ class FigureOptions(TypedDict, total=False):
     """Options of `figure`; those that the page has too mean the same there."""
 
     view: View
-    """``"head"`` (default), ``"overview"``, ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``, ``"pair"``,
-    ``"scatter"`` or ``"compare"``, which needs ``tray``."""
+    """``"head"`` (default), ``"overview"``, ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``,
+    ``"pair"``, ``"scatter"`` or ``"compare"``, which needs ``tray``.
+    """
     stack: str
     """Stack that is drawn; by default the first one."""
     layer: int
-    """Layer that is drawn; by default the first one. Views ``overview``, ``model`` and ``pair`` draw a frame
-    around it, and ``scatter`` rings around its heads."""
+    """Layer that is drawn; by default the first one. Views ``overview``, ``model`` and ``pair``
+    draw a frame around it, and ``scatter`` rings around its heads.
+    """
     heads: Sequence[int]
-    """Heads that are drawn; by default all. Where a view shows one number for several heads it is their mean."""
+    """Heads that are drawn; by default all. Where a view shows one number for several heads it is
+    their mean.
+    """
     head: int
     """One head: short for ``heads=[head]``. View ``neuron`` needs it; by default head 0."""
     layers: Sequence[int]
@@ -54,43 +60,63 @@ class FigureOptions(TypedDict, total=False):
     key: int | str
     """Position of the token that is looked at, from 0; view ``pair`` needs it."""
     quantity: str
-    """``"weight"`` (default), ``"score"``: what goes into the softmax, ``"contribution"`` or another that the record
-    has, or one of ``quantities``."""
+    """``"weight"`` (default), ``"score"``: what goes into the softmax, ``"contribution"`` or
+    another that the record has, or one of ``quantities``.
+    """
     quantities: Mapping[str, Any]
-    """More numbers to show in place of weights, as for a view: by name a list of one array for each layer."""
+    """More numbers to show in place of weights, as for a view: by name a list of one array for each
+    layer.
+    """
     filter: Filter
-    """Queries and keys of one text of a pair: ``"ab"`` is from the first to the second; by default ``"all"``."""
+    """Queries and keys of one text of a pair: ``"ab"`` is from the first to the second; by default
+    ``"all"``.
+    """
     hide_special: bool
     """Hide special tokens."""
     sinks: bool
-    """Whether keys that take most of the mass are kept; else the rest of each row is renormalised. By default kept."""
+    """Whether keys that take most of the mass are kept; else the rest of each row is renormalised.
+    By default kept.
+    """
     neurons: Neurons
-    """View ``neuron``: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add to what sets the
-    attended keys apart, or ``"pairs"`` as rotary positions turn them, fastest first."""
+    """View ``neuron``: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add
+    to what sets the attended keys apart, or ``"pairs"`` as rotary positions turn them, fastest
+    first.
+    """
     top_percent: int
     """View ``head``: percent of each row's attention that is drawn, the strongest first,
     1 to 100; by default as much as can be printed."""
     evidence: Heads
     """View ``scatter`` needs it: what `headscope.heads` found."""
     x: str
-    """View ``scatter``: what heads stand apart by from left to right: a measure such as ``"distance"`` (default), a
-    pattern, ``"class vertical"`` and so on, ``"layer"``; or ``"map"`` for the map of like heads."""
+    """View ``scatter``: what heads stand apart by from left to right: a measure such as
+    ``"distance"`` (default), a pattern, ``"class vertical"`` and so on, ``"layer"``; or ``"map"``
+    for the map of like heads.
+    """
     y: str
     """The same from bottom to top; ``"entropy"`` by default."""
     tray: Sequence[str | Mapping[str, Any]] | Literal["kinds"]
-    """Up to six pictures in a row: lines such as ``"2-0"`` or ``"7-3 query=store view=matrix"``, or dicts of options,
-    of which ``"record"`` may be another `Record` or the name of one; or ``"kinds"`` for the clearest head of each kind
-    on this text."""
+    """Up to six pictures in a row: lines such as ``"2-0"`` or ``"7-3 query=store view=matrix"``, or
+    dicts of options, of which ``"record"`` may be another `Record` or the name of one; or
+    ``"kinds"`` for the clearest head of each kind on this text.
+    """
     beside: Sequence[Record] | Mapping[str, Record]
-    """Further records, which a tray calls ``b``, ``c`` ..., or as a mapping names them: ``"2-0 record=b"``."""
+    """Further records, which a tray calls ``b``, ``c`` ..., or as a mapping names them: ``"2-0
+    record=b"``.
+    """
     theme: FigureTheme
     """``"light"`` (default) or ``"dark"``."""
     title: str
-    """Title over the figure; by default what is shown. ``""`` for none, as where a caption stands below it."""
+    """Title over the figure; by default what is shown. ``""`` for none, as where a caption stands
+    below it.
+    """
     width: float
-    """Width in millimetres, 40 to 1000; by default 85, one column of most journals, or 174, two, for a tray."""
+    """Width in millimetres, 40 to 1000; by default 85, one column of most journals, or 174, two,
+    for a tray.
+    """
     font_size: float
-    """Size of text in points, 4 to 24; by default 8. Tokens are smaller where many stand close, down to 4."""
+    """Size of text in points, 4 to 24; by default 8. Tokens are smaller where many stand close,
+    down to 4.
+    """
     font: str
     """Font family that is tried first; by default Arial, or what the machine has like it."""
     colour: bool
@@ -116,12 +142,26 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "model": ("heads", "head", "layers", "quantity", "quantities", "filter", "hide_special"),
     "matrix": ("heads", "head", "quantity", "quantities", "filter", "hide_special", "sinks"),
     "neuron": ("head", "query", "neurons"),
-    "text": ("heads", "head", "query", "key", "quantity", "quantities", "filter", "hide_special", "sinks"),
+    "text": (
+        "heads",
+        "head",
+        "query",
+        "key",
+        "quantity",
+        "quantities",
+        "filter",
+        "hide_special",
+        "sinks",
+    ),
     "pair": ("heads", "head", "layers", "query", "key", "quantity", "quantities"),
     "scatter": ("heads", "head", "evidence", "x", "y"),
     "compare": ("tray", "beside", "quantities"),
 }
-NEEDED: Mapping[str, tuple[str, ...]] = {"neuron": ("query",), "pair": ("query", "key"), "compare": ("tray",)}
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "neuron": ("query",),
+    "pair": ("query", "key"),
+    "compare": ("tray",),
+}
 AXES = ("distance", "entropy")
 
 
@@ -191,14 +231,22 @@ class Plan:
 
     @property
     def maps(self) -> tuple[int, ...]:
-        """The heads that are drawn one by one; of a map of all heads together one stands for all."""
+        """The heads that are drawn one by one; of a map of all heads together one stands for
+        all.
+        """
         return self.heads[:1] if self.shown.whole else self.heads
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given: without those that are None, and with NumPy's numbers as Python's."""
-    given = {name: value for name, value in options.items() if value is not None or name not in KNOWN}
-    return {name: getattr(value, "tolist", lambda value=value: value)() for name, value in given.items()}
+    """The options that are given: without those that are None, and with NumPy's numbers as
+    Python's.
+    """
+    given = {
+        name: value for name, value in options.items() if value is not None or name not in KNOWN
+    }
+    return {
+        name: getattr(value, "tolist", lambda value=value: value)() for name, value in given.items()
+    }
 
 
 def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
@@ -213,7 +261,9 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
     layer = stack.layer(options["layer"]) if "layer" in options else stack.layers[0]
     from_, to, hiding = _parts(stack, options)
     heads = _heads(layer, view, options)
-    shown = shown_quantity(record, stack, str(options.get("quantity", "weight")), options.get("quantities"))
+    shown = shown_quantity(
+        record, stack, str(options.get("quantity", "weight")), options.get("quantities")
+    )
     without, words = _without(stack, layer, heads, options)
     to = to & ~np.isin(np.arange(len(to)), without)
     if not to.any():
@@ -234,7 +284,9 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> Plan:
         hiding=(*hiding, *words),
         without=without,
         neurons=_neurons(layer, options),
-        share=None if "top_percent" not in options else int(between("top_percent", options["top_percent"], 1, 100)),
+        share=None
+        if "top_percent" not in options
+        else int(between("top_percent", options["top_percent"], 1, 100)),
         evidence=_evidence(view, stack, options),
         axes=(options.get("x", AXES[0]), options.get("y", AXES[1])),
         title=options.get("title"),
@@ -262,11 +314,16 @@ def check_names(options: Mapping[str, Any]) -> View:
     for name in NEEDED.get(view, ()):
         if name not in options:
             if name == "tray":
-                raise FigureError('View \'compare\' shows a tray; give tray=["2-0", "7-3"] (--tray 2-0 7-3)')
-            raise FigureError(f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0")
+                raise FigureError(
+                    'View \'compare\' shows a tray; give tray=["2-0", "7-3"] (--tray 2-0 7-3)'
+                )
+            raise FigureError(
+                f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0"
+            )
     if "head" in options and "heads" in options:
         raise FigureError(
-            f"head={options['head']} and heads={list(options['heads'])} were both given; give one of them"
+            f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
+            "of them"
         )
     return view
 
@@ -278,13 +335,16 @@ def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | No
     if not isinstance(found, Heads):
         given = "nothing" if found is None else f"a {type(found).__name__}"
         raise FigureError(
-            f"View 'scatter' shows what headscope.heads found, and {given} was given; give evidence=hs.heads(records) "
-            "(--evidence, --evidence-of)"
+            f"View 'scatter' shows what headscope.heads found, and {given} was given; give "
+            "evidence=hs.heads(records) (--evidence, --evidence-of)"
         )
     there = set(stack.held_heads)
     if not set(found.cells) <= there:
         layer, head = next(cell for cell in found.cells if cell not in there)
-        raise FigureError(f"The evidence has a head {layer}-{head}, and the record has none; give that of this model")
+        raise FigureError(
+            f"The evidence has a head {layer}-{head}, and the record has none; give that of this "
+            "model"
+        )
     return found
 
 
@@ -292,9 +352,14 @@ def _style(options: Mapping[str, Any]) -> Style:
     theme = _one_of("theme", options.get("theme", "light"), get_args(FigureTheme))
     font = options.get("font")
     if font is not None and installed(font) is None:
-        raise FigureError(f"font={font!r}: matplotlib finds no such font on this machine; install it or choose another")
+        raise FigureError(
+            f"font={font!r}: matplotlib finds no such font on this machine; install it or choose "
+            "another"
+        )
     size = between("font_size", options.get("font_size", 8.0), 4, 24)
-    return style_for(dark=theme == "dark", colour=bool(options.get("colour", True)), size=size, font=font)
+    return style_for(
+        dark=theme == "dark", colour=bool(options.get("colour", True)), size=size, font=font
+    )
 
 
 def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ...]:
@@ -309,7 +374,8 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
     whole = all(isinstance(head, int | np.integer) for head in wanted)
     if not len(wanted) or not whole or min(wanted) < 0 or max(wanted) >= layer.heads:
         raise FigureError(
-            f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose at least one"
+            f"heads={list(wanted)}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose "
+            "at least one"
         )
     if layer.held_heads is not None:
         layer.held_heads.places(wanted, f"Layer {layer.layer}")
@@ -325,17 +391,23 @@ def _without(
     found = find_sinks(layer, heads)
     if not found:
         return (), ("no key takes most of the attention, so none is left out",)
-    part, names = percent(sum(found.values())), ", ".join(f"“{readable(stack.key.labels[key])}”" for key in found)
+    part, names = (
+        percent(sum(found.values())),
+        ", ".join(f"“{readable(stack.key.labels[key])}”" for key in found),
+    )
     if options.get("quantity", "weight") != "weight":
         return tuple(found), (f"without {names}, which take {part} of the attention",)
-    return tuple(found), (f"without {names}: {part} of the attention removed, the rest renormalised",)
+    return tuple(found), (
+        f"without {names}: {part} of the attention removed, the rest renormalised",
+    )
 
 
 def _neurons(layer: Layer, options: Mapping[str, Any]) -> Neurons:
     wanted = _one_of("neurons", options.get("neurons", "model"), get_args(Neurons))
     if wanted == "pairs" and layer.rotary is None:
         raise FigureError(
-            f"neurons='pairs': positions do not turn the queries and keys of layer {layer.layer}; choose 'ranked'"
+            f"neurons='pairs': positions do not turn the queries and keys of layer {layer.layer}; "
+            "choose 'ranked'"
         )
     return wanted
 
@@ -357,21 +429,34 @@ def _position(name: str, wanted: Any, tokens: Tokens) -> int | None:
         except PageError as error:
             raise FigureError(str(error)) from None
         if len(places) > 1:
-            raise FigureError(f"{name}={wanted!r} is the tokens {places}; give the position of one of them")
+            raise FigureError(
+                f"{name}={wanted!r} is the tokens {places}; give the position of one of them"
+            )
         wanted = places[0]
-    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or not 0 <= wanted < len(tokens):
-        raise FigureError(f"{name}={wanted!r}: give the position of a token, 0 to {len(tokens) - 1}")
+    if (
+        isinstance(wanted, bool)
+        or not isinstance(wanted, int | np.integer)
+        or not 0 <= wanted < len(tokens)
+    ):
+        raise FigureError(
+            f"{name}={wanted!r}: give the position of a token, 0 to {len(tokens) - 1}"
+        )
     return int(wanted)
 
 
-def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _parts(
+    stack: Stack, options: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The queries and keys that take part, and words for what does not."""
     wanted = _one_of("filter", options.get("filter", "all"), get_args(Filter))
     from_, to = np.ones(len(stack.query), bool), np.ones(len(stack.key), bool)
     hiding = []
     if wanted != "all":
         if {*stack.query.segments} != {0, 1} or {*stack.key.segments} != {0, 1}:
-            raise FigureError(f"filter={wanted!r}: stack {stack.name!r} is not of a pair of texts; leave filter= out")
+            raise FigureError(
+                f"filter={wanted!r}: stack {stack.name!r} is not of a pair of texts; leave "
+                "filter= out"
+            )
         from_ &= np.array(stack.query.segments) == "ab".index(wanted[0])
         to &= np.array(stack.key.segments) == "ab".index(wanted[1])
         hiding.append(f"only from text {wanted[0].upper()} to text {wanted[1].upper()}")
@@ -380,7 +465,9 @@ def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.nda
         to &= ~np.array(stack.key.special, bool)
         hiding.append("without special tokens")
     if not from_.any() or not to.any():
-        raise FigureError("All tokens are special ones, and hide_special=True hides these; drop hide_special=")
+        raise FigureError(
+            "All tokens are special ones, and hide_special=True hides these; drop hide_special="
+        )
     return from_, to, tuple(hiding)
 
 

@@ -6,7 +6,13 @@ import numpy as np
 
 from headscope.patterns import KINDS, HeadKinds, head_kinds
 from headscope.views.figures._frame import closing, colour_bar, heading
-from headscope.views.figures._model import CELLS, frame_chosen, grid_of_heads, missing_heads, missing_layers
+from headscope.views.figures._model import (
+    CELLS,
+    frame_chosen,
+    grid_of_heads,
+    missing_heads,
+    missing_layers,
+)
 from headscope.views.figures._numbers import numbers_of, pooled
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import KIND_COLOURS
@@ -28,11 +34,15 @@ CLAUSES = {
 
 
 def draw_overview(plan: Plan) -> Sheet:
-    """All heads on one scale of weights, hue by kind; the legend counts the heads of each kind on this text."""
+    """All heads on one scale of weights, hue by kind; the legend counts the heads of each kind on
+    this text.
+    """
     sheet = Sheet(plan.width, plan.style)
     kinds = head_kinds(plan.stack)
     heads = max(layer.heads for layer in plan.layers)
-    y = heading(sheet, plan, f"{counted(len(plan.layers), 'layer')} × {counted(heads, 'head')} on this text")
+    y = heading(
+        sheet, plan, f"{counted(len(plan.layers), 'layer')} × {counted(heads, 'head')} on this text"
+    )
     y = _legend(sheet, plan, kinds, y)
     aspect = float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect)
@@ -42,8 +52,15 @@ def draw_overview(plan: Plan) -> Sheet:
             thumbnail = pooled(weights, CELLS)
             colours = _scale(plan, kinds.kind(layer.layer, head)).rgb(thumbnail)
             left, top = tiles.at(row, head)
-            sheet.cells(colours, at=(left, top), size=(tiles.width, tiles.height), hidden=np.isnan(thumbnail))
-            sheet.rect(left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3)
+            sheet.cells(
+                colours,
+                at=(left, top),
+                size=(tiles.width, tiles.height),
+                hidden=np.isnan(thumbnail),
+            )
+            sheet.rect(
+                left, top, tiles.width, tiles.height, edge=plan.style.edge, line=0.4, layer=3
+            )
     frame_chosen(sheet, plan, tiles)
     y = colour_bar(sheet, _scale(plan, "resting"), "weight", y=tiles.bottom + 0.9 * plan.style.em)
     queries, keys = int(plan.from_.sum()), int(plan.to.sum())

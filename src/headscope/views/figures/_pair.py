@@ -38,7 +38,9 @@ def draw_pair(plan: Plan) -> Sheet:
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
     title = f"{stack}{quoted(sheet, plan, 'query')} → {quoted(sheet, plan, 'key')}"
     y = heading(sheet, plan, title)
-    wide = LARGEST_THUMBNAIL if plan.shown.whole else (sheet.width - 3 * style.em) / plan.stack.heads
+    wide = (
+        LARGEST_THUMBNAIL if plan.shown.whole else (sheet.width - 3 * style.em) / plan.stack.heads
+    )
     aspect = min(1.0, TALLEST * style.em / wide)
     tiles = grid_of_heads(sheet, plan, y, aspect=aspect, tallest=TALLEST * style.em)
     size = _size(sheet, [_words(number, plan.shown) for row in rows for number in row], tiles.width)
@@ -51,7 +53,14 @@ def draw_pair(plan: Plan) -> Sheet:
             sheet.rect(left, top, tiles.width, tiles.height, edge=style.edge, line=0.3)
             if size and _words(number, plan.shown):
                 x, middle = left + tiles.width / 2, top + tiles.height / 2
-                sheet.text(x, middle, _words(number, plan.shown), size=size, colour=text_on(rgb), anchor="center")
+                sheet.text(
+                    x,
+                    middle,
+                    _words(number, plan.shown),
+                    size=size,
+                    colour=text_on(rgb),
+                    anchor="center",
+                )
     frame_chosen(sheet, plan, tiles)
     hidden = any(np.isnan(row).any() for row in rows)
     y = colour_bar(sheet, scale, plan.shown.label, y=tiles.bottom + 0.9 * style.em, masked=hidden)

@@ -19,19 +19,25 @@ COLOUR, STRENGTH = 0.35, 0.72
 VEIL = 0.72
 """How much of the picture the largest number hides."""
 FULL = {False: 173, True: 212}
-"""The step of a scale, by whether it is signed, that veils are made of: its last ones are near black or white."""
+"""The step of a scale, by whether it is signed, that veils are made of: its last ones are near
+black or white.
+"""
 GREY = (0.299, 0.587, 0.114)
 CHEQUER = (191, 64)
 """Greys that stand for the light and the dark of a picture."""
 STEPS = 4
 """Of a bar, in a square of the chequer."""
 POINTS = 2.0
-"""How many dots of a small picture stand for a pixel at least, so that the edges of patches are sharp."""
+"""How many dots of a small picture stand for a pixel at least, so that the edges of patches are
+sharp.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Veil(Scale):
-    """A scale over a picture: what is large hides more of what is under it, ``VEIL * |value / largest|^0.75``."""
+    """A scale over a picture: what is large hides more of what is under it, ``VEIL * |value /
+    largest|^0.75``.
+    """
 
     paper: str = ""
 
@@ -51,7 +57,9 @@ class Veil(Scale):
         """What numbers make of the ground that they lie over."""
         hidden = VEIL * np.clip(np.abs(values) / (self.largest or 1.0), 0, 1)[..., None] ** 0.75
         steps = np.where(values < 0, 255 - FULL[True], FULL[self.signed])
-        return np.rint(ground + hidden * (self.colours[steps].astype(float) - ground)).astype(np.uint8)
+        return np.rint(ground + hidden * (self.colours[steps].astype(float) - ground)).astype(
+            np.uint8
+        )
 
     def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
         """Red, green, blue of each number over paper."""
@@ -70,7 +78,9 @@ class Veil(Scale):
 
 
 def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, "*axes 3"]:
-    """Pixels with less of their colour and of their contrast to the paper, so that heat stands out from them."""
+    """Pixels with less of their colour and of their contrast to the paper, so that heat stands out
+    from them.
+    """
     white, grey = np.array(parse_hex(paper), float), (pixels @ np.array(GREY))[..., None]
     return white + STRENGTH * (grey + COLOUR * (pixels - grey) - white)
 
@@ -156,14 +166,24 @@ def draw_pictured(
 
 
 def veiled(
-    pixels: UInt8[np.ndarray, "height width 3"], values: Float[np.ndarray, "row column"], scale: Veil
+    pixels: UInt8[np.ndarray, "height width 3"],
+    values: Float[np.ndarray, "row column"],
+    scale: Veil,
 ) -> UInt8[np.ndarray, "down along 3"]:
     """A picture, pale, under colours that hide the more of it the larger the number.
 
     Each patch gets whole dots: of small pictures there are several for each pixel.
     """
     height, width = pixels.shape[:2]
-    times = int(np.ceil(POINTS * max(rows / side for rows, side in zip(values.shape, (height, width), strict=True))))
+    times = int(
+        np.ceil(
+            POINTS
+            * max(rows / side for rows, side in zip(values.shape, (height, width), strict=True))
+        )
+    )
     dots = pixels.repeat(times, axis=0).repeat(times, axis=1).astype(float)
-    down, along = (np.arange(side) * count // side for side, count in zip(dots.shape[:2], values.shape, strict=True))
+    down, along = (
+        np.arange(side) * count // side
+        for side, count in zip(dots.shape[:2], values.shape, strict=True)
+    )
     return scale.over(pale(dots, scale.paper), values[down[:, None], along[None, :]])

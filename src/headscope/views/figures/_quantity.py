@@ -55,7 +55,9 @@ class Shown:
     @property
     def mass(self) -> str:
         """What the sizes of all numbers are together."""
-        return {"weight": "the attention", "score": "the scores' magnitude"}.get(self.name, f"the {self.label}")
+        return {"weight": "the attention", "score": "the scores' magnitude"}.get(
+            self.name, f"the {self.label}"
+        )
 
     @property
     def received(self) -> str:
@@ -68,7 +70,9 @@ class Shown:
         """How a number is written in a narrow column."""
         return short_weight if self.weights else short_score
 
-    def scale(self, style: Style, largest: float, colour: str | None = None, *, power: float = 0.5) -> Scale:
+    def scale(
+        self, style: Style, largest: float, colour: str | None = None, *, power: float = 0.5
+    ) -> Scale:
         """Colours from 0 to the largest number, or for both signs alike."""
         if self.signed:
             return style.score_scale(largest)
@@ -84,10 +88,15 @@ class Shown:
             array = np.asarray(known[self.name], np.float64)
             return array[None].copy() if array.ndim == 2 else array[list(heads)]
         norms = np.asarray(layer.value_norms, np.float64)[list(heads)]
-        return np.stack([np.asarray(layer.weights_of(head), np.float64) for head in heads]) * norms[:, None]
+        return (
+            np.stack([np.asarray(layer.weights_of(head), np.float64) for head in heads])
+            * norms[:, None]
+        )
 
 
-def shown_quantity(record: Record, stack: Stack, wanted: str, quantities: Mapping[str, Any] | None) -> Shown:
+def shown_quantity(
+    record: Record, stack: Stack, wanted: str, quantities: Mapping[str, Any] | None
+) -> Shown:
     """The quantity of that name.
 
     Args:
@@ -103,13 +112,19 @@ def shown_quantity(record: Record, stack: Stack, wanted: str, quantities: Mappin
     given = given_quantities(record, quantities or {})[stack.name] if wanted not in BUILT_IN else {}
     for layer in stack:
         names = ["weight", *seen_names(layer, given)]
-        if wanted not in names and wanted != "score":  # a record without scores says itself what to keep
+        if (
+            wanted not in names and wanted != "score"
+        ):  # a record without scores says itself what to keep
             listed = ", ".join(map(repr, names))
             raise FigureError(
-                f"quantity={wanted!r}: layer {layer.layer} has {listed}; capture with keep='norms' to have "
-                f"contributions, or give it with quantities="
+                f"quantity={wanted!r}: layer {layer.layer} has {listed}; capture with "
+                "keep='norms' to have contributions, or give it with quantities="
             )
-    arrays = [] if wanted in (*BUILT_IN, CONTRIBUTION) else [quantities_of(layer, given)[wanted] for layer in stack]
+    arrays = (
+        []
+        if wanted in (*BUILT_IN, CONTRIBUTION)
+        else [quantities_of(layer, given)[wanted] for layer in stack]
+    )
     words = KNOWN.get(wanted, Words(wanted, ""))
     return Shown(
         name=wanted,

@@ -44,7 +44,9 @@ class Recipe(TypedDict):
 def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model = plan.record.model
-    arguments = "".join(f", {name}={_literal(value)}" for name, value in options.items() if name not in TOO_LONG)
+    arguments = "".join(
+        f", {name}={_literal(value)}" for name, value in options.items() if name not in TOO_LONG
+    )
     arguments += "".join(f", {name}=..." for name in TOO_LONG if name in options)
     grid = plan.view in ("overview", "model", "pair", "scatter")
     return {
@@ -64,7 +66,8 @@ def recipe_of(plan: Plan, options: Mapping[str, Any]) -> Recipe:
         "tokens": [len(plan.stack.query), len(plan.stack.key)],
         "verified": plan.record.verified,
         "fonts": list(plan.style.families[:2]),
-        "versions": dict(model.versions) | {"headscope": __version__, "matplotlib": version("matplotlib")},
+        "versions": dict(model.versions)
+        | {"headscope": __version__, "matplotlib": version("matplotlib")},
     }
 
 
@@ -83,12 +86,16 @@ def _literal(value: Any) -> str:
 
 def text_hash(record: Record) -> str:
     """SHA-256 of the texts, or of the tokens where there are none, as one JSON list."""
-    pieces = [list(side.pieces) for stack in record.stacks.values() for side in (stack.query, stack.key)]
+    pieces = [
+        list(side.pieces) for stack in record.stacks.values() for side in (stack.query, stack.key)
+    ]
     return hashlib.sha256(json.dumps(list(record.texts) or pieces).encode()).hexdigest()
 
 
 def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
-    """The metadata of a file, as matplotlib's writers want it; no date, so that files are the same each time."""
+    """The metadata of a file, as matplotlib's writers want it; no date, so that files are the same
+    each time.
+    """
     document = json.dumps(recipe)
     layers = "-".join(map(str, dict.fromkeys((recipe["layers"][0], recipe["layers"][-1]))))
     title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}, layer {layers}"

@@ -45,7 +45,8 @@ def parse_result_options(options: Mapping[str, Any]) -> tuple[float, Style]:
     unknown = [name for name in options if name not in ResultOptions.__annotations__]
     if unknown:
         raise FigureError(
-            f"A figure of a result has no option {unknown[0]!r}; there are {', '.join(ResultOptions.__annotations__)}"
+            f"A figure of a result has no option {unknown[0]!r}; there are "
+            f"{', '.join(ResultOptions.__annotations__)}"
         )
     theme = options.get("theme", "light")
     if theme not in ("light", "dark"):
@@ -64,7 +65,12 @@ def result_heading(sheet: Sheet, title: str, note: str) -> float:
     em = sheet.style.em
     y = 0.0
     if title:
-        sheet.text(0, 0.75 * em, sheet.fitted(sheet.shown(title), sheet.width, sheet.style.size * 1.08), bold=True)
+        sheet.text(
+            0,
+            0.75 * em,
+            sheet.fitted(sheet.shown(title), sheet.width, sheet.style.size * 1.08),
+            bold=True,
+        )
         y = 1.6 * em
     if note:
         y = sheet.paragraph(y, [note])
@@ -72,7 +78,14 @@ def result_heading(sheet: Sheet, title: str, note: str) -> float:
 
 
 def result_recipe(
-    view: str, *, model: str, layers: Iterable[int], heads: Iterable[int], texts: Iterable[str], call: str, style: Style
+    view: str,
+    *,
+    model: str,
+    layers: Iterable[int],
+    heads: Iterable[int],
+    texts: Iterable[str],
+    call: str,
+    style: Style,
 ) -> Recipe:
     """The recipe of a figure of a result over texts."""
     return {

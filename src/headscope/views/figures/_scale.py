@@ -69,13 +69,20 @@ class Scale:
         if self.written is not short_weight:
             places = [0.0, 0.5, 1.0]
             return [
-                (place, self.written(place ** (1 / self.power) * self.largest) if place else "0") for place in places
+                (place, self.written(place ** (1 / self.power) * self.largest) if place else "0")
+                for place in places
             ]
         if self.power == 1:
-            return [(part, two_digits(part * self.largest) if part else "0") for part in (0.0, 0.5, 1.0)]
+            return [
+                (part, two_digits(part * self.largest) if part else "0") for part in (0.0, 0.5, 1.0)
+            ]
         found = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
             place = float(self.place(np.array(mark)))
-            if mark < self.largest and place - found[-1][0] > CLOSEST_TICKS and place < 1 - CLOSEST_TICKS:
+            if (
+                mark < self.largest
+                and place - found[-1][0] > CLOSEST_TICKS
+                and place < 1 - CLOSEST_TICKS
+            ):
                 found.append((place, short_weight(mark)))
         return [*found, (1.0, two_digits(self.largest))]

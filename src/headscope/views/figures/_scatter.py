@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from headscope.errors import FigureError
 from headscope.views.figures._frame import closing, heading
-from headscope.views.figures._heads_plane import MAP, draw_by_measures, draw_legend, draw_map, shows_candidates
+from headscope.views.figures._heads_plane import (
+    MAP,
+    draw_by_measures,
+    draw_legend,
+    draw_map,
+    shows_candidates,
+)
 from headscope.views.figures._options import Plan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import counted
@@ -16,7 +22,9 @@ def draw_scatter(plan: Plan) -> Sheet:
     if found is None:
         raise FigureError("View 'scatter' needs evidence=")
     sheet = Sheet(plan.width, plan.style)
-    y = heading(sheet, plan, f"{counted(len(found.cells), 'head')} over {counted(found.texts, 'text')}")
+    y = heading(
+        sheet, plan, f"{counted(len(found.cells), 'head')} over {counted(found.texts, 'text')}"
+    )
     chosen = {(plan.layer.layer, head) for head in plan.heads} if plan.chosen else set()
     if plan.axes[0] == MAP:
         y = draw_map(sheet, found, y, chosen=chosen)

@@ -1,4 +1,6 @@
-"""A sheet of paper in millimetres, from the upper left corner down; the only place that draws with matplotlib."""
+"""A sheet of paper in millimetres, from the upper left corner down; the only place that draws with
+matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def size_of(axes: Any) -> tuple[float, float]:
         FigureError: where they are none of matplotlib's.
     """
     if not hasattr(axes, "get_window_extent") or not hasattr(axes, "add_patch"):
-        raise FigureError(f"ax must be matplotlib Axes, such as plt.subplots() gives, not {type(axes).__name__}")
+        raise FigureError(
+            f"ax must be matplotlib Axes, such as plt.subplots() gives, not {type(axes).__name__}"
+        )
     place = axes.get_position()
     width, height = axes.get_figure(root=True).get_size_inches()
     return place.width * width * INCH, place.height * height * INCH
@@ -92,7 +96,8 @@ def our_settings() -> Generator[None]:
 class Sheet:
     """A matplotlib figure of fixed width whose height is set when all is drawn.
 
-    ``width`` is what is left to draw on, without the margins; x and y count from the corner inside them.
+    ``width`` is what is left to draw on, without the margins; x and y count from the corner inside
+    them.
 
     Args:
         width: of the paper in millimetres.
@@ -137,17 +142,21 @@ class Sheet:
             self.matplotlib.set_size_inches((self.width + 2 * MARGIN) / 25.4, self.height / 25.4)
 
     def put(self, left: float, top: float, paper: tuple[float, float]) -> None:
-        """Place a finished picture of a row, in millimetres from the upper left corner of a paper of this size."""
+        """Place a finished picture of a row, in millimetres from the upper left corner of a paper
+        of this size.
+        """
         width, height = paper
         part = (self.width + 2 * MARGIN) / width
-        self._axes.set_position((left / width, 1 - (top + self.height) / height, part, self.height / height))
+        self._axes.set_position(
+            (left / width, 1 - (top + self.height) / height, part, self.height / height)
+        )
 
     def _finish_within(self, height: float, room: float) -> None:
         """In axes of a height that is given the drawing begins at their upper edge."""
         if height > room + 0.05:
             raise FigureError(
-                f"The drawing is {height:.0f} mm high and the axes {room:.0f} mm; make the figure higher, or the "
-                "drawing lower (font_size=, fewer heads or tokens)"
+                f"The drawing is {height:.0f} mm high and the axes {room:.0f} mm; make the figure "
+                "higher, or the drawing lower (font_size=, fewer heads or tokens)"
             )
         self._axes.set_ylim(room - MARGIN, -MARGIN)
 
@@ -206,7 +215,9 @@ class Sheet:
         self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
 
     def paragraph(self, y: float, parts: Sequence[str]) -> float:
-        """Write small muted text over the width, each of the parts kept together where it fits; give the next y."""
+        """Write small muted text over the width, each of the parts kept together where it fits;
+        give the next y.
+        """
         size = self.style.small
         pitch = LEADING * size * POINT
         for line in self._wrapped(parts, self.width, size):
@@ -215,7 +226,9 @@ class Sheet:
         return y
 
     def rect(self, x: Length, y: Length, width: Length, height: Length, **look: Any) -> None:
-        """A rectangle; ``fill``, ``edge`` (colours), ``line`` (points), ``round`` (millimetres), ``layer``."""
+        """A rectangle; ``fill``, ``edge`` (colours), ``line`` (points), ``round`` (millimetres),
+        ``layer``.
+        """
         from matplotlib.patches import FancyBboxPatch, Rectangle
 
         common = {
@@ -227,7 +240,9 @@ class Sheet:
         radius = min(look.get("round", 0.0), width / 2, height / 2)
         if radius > 0:
             box = f"round,pad=0,rounding_size={radius}"
-            self._axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=box, mutation_aspect=1, **common))
+            self._axes.add_patch(
+                FancyBboxPatch((x, y), width, height, boxstyle=box, mutation_aspect=1, **common)
+            )
         else:
             self._axes.add_patch(Rectangle((x, y), width, height, **common))
 
@@ -237,15 +252,23 @@ class Sheet:
 
         look = {"fill": "none", "edge": "none", "line": 0.5, "layer": 3} | look
         colours = {"facecolor": look["fill"], "edgecolor": look["edge"]}
-        self._axes.add_patch(Circle((x, y), across / 2, linewidth=look["line"], zorder=look["layer"], **colours))
+        self._axes.add_patch(
+            Circle((x, y), across / 2, linewidth=look["line"], zorder=look["layer"], **colours)
+        )
 
-    def line(self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5) -> None:
+    def line(
+        self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5
+    ) -> None:
         """A line through points; its thickness in points."""
         from matplotlib.lines import Line2D
 
-        self._axes.add_line(Line2D(xs, ys, color=colour, linewidth=line, solid_capstyle="butt", zorder=2))
+        self._axes.add_line(
+            Line2D(xs, ys, color=colour, linewidth=line, solid_capstyle="butt", zorder=2)
+        )
 
-    def curves(self, points: Float[np.ndarray, "curve 4 2"], *, dashed: bool = False, **look: Any) -> None:
+    def curves(
+        self, points: Float[np.ndarray, "curve 4 2"], *, dashed: bool = False, **look: Any
+    ) -> None:
         """Cubic curves of one look: ``colour``, ``line`` (points), ``opacity``, ``layer``."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path

@@ -17,19 +17,26 @@ LEAST_TIMES = 4.0
 
 def find_sinks(layer: Layer, heads: Collection[int]) -> dict[int, float]:
     """The part of all attention of these heads that each such key receives, the strongest first."""
-    received = np.mean([np.asarray(layer.weights_of(head), np.float64).sum(axis=0) for head in heads], axis=0)
+    received = np.mean(
+        [np.asarray(layer.weights_of(head), np.float64).sum(axis=0) for head in heads], axis=0
+    )
     total = received.sum()
     if total == 0:
         return {}
     parts = received / total
     least = max(LEAST_PART, LEAST_TIMES / len(parts))
-    return {int(key): float(parts[key]) for key in np.argsort(-parts, kind="stable") if parts[key] >= least}
+    return {
+        int(key): float(parts[key])
+        for key in np.argsort(-parts, kind="stable")
+        if parts[key] >= least
+    }
 
 
 def without_keys(
     values: Float[np.ndarray, "head query key"], keys: Collection[int]
 ) -> Float[np.ndarray, "head query key"]:
-    """Weights with some keys left out, each row renormalised to the sum that it had; zero where nothing is left.
+    """Weights with some keys left out, each row renormalised to the sum that it had; zero where
+    nothing is left.
 
     Args:
         values: NaN where a query may not look.
@@ -37,5 +44,8 @@ def without_keys(
     """
     found = values.copy()
     found[:, :, list(keys)] = 0
-    before, after = np.nansum(values, axis=-1, keepdims=True), np.nansum(found, axis=-1, keepdims=True)
+    before, after = (
+        np.nansum(values, axis=-1, keepdims=True),
+        np.nansum(found, axis=-1, keepdims=True),
+    )
     return found * np.where(after > 0, before / np.where(after > 0, after, 1), 0)

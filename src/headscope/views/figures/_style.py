@@ -73,12 +73,18 @@ class Style:
         power: float = 0.5,
         words: Callable[[float], str] = short_weight,
     ) -> Scale:
-        """Paper for 0, through a colour, to the darkest (on dark paper: the lightest) for the largest number."""
-        colours = sequential(self.paper, colour if colour and self.colour else self.accent, dark=self.dark)
+        """Paper for 0, through a colour, to the darkest (on dark paper: the lightest) for the
+        largest number.
+        """
+        colours = sequential(
+            self.paper, colour if colour and self.colour else self.accent, dark=self.dark
+        )
         return Scale(colours, largest, signed=False, power=power, masked=self.masked, written=words)
 
     def score_scale(self, largest: float) -> Scale:
-        """The poles for the largest numbers of both signs; paper for 0, or middle grey where there are only greys."""
+        """The poles for the largest numbers of both signs; paper for 0, or middle grey where there
+        are only greys.
+        """
         if self.colour:
             colours = diverging(self.negative, self.paper, self.positive)
         else:

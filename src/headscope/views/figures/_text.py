@@ -11,12 +11,26 @@ from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.record import Tokens
-from headscope.views.figures._frame import closing, colour_bar, heading, heads_in_words, quoted, where
+from headscope.views.figures._frame import (
+    closing,
+    colour_bar,
+    heading,
+    heads_in_words,
+    quoted,
+    where,
+)
 from headscope.views.figures._generation import draw_generation, first_written, generation_notes
 from headscope.views.figures._numbers import largest_of, mean_of, numbers_of
 from headscope.views.figures._options import Plan
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._pictured import LONGEST, LONGEST_OF_SEVERAL, Framed, Veil, draw_pictured, framed
+from headscope.views.figures._pictured import (
+    LONGEST,
+    LONGEST_OF_SEVERAL,
+    Framed,
+    Veil,
+    draw_pictured,
+    framed,
+)
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
@@ -40,9 +54,13 @@ class Placed:
 
 
 def draw_text(plan: Plan) -> Sheet:
-    """Running text; the colour behind a word is what it receives, or what one query gives it, or it gives one key."""
+    """Running text; the colour behind a word is what it receives, or what one query gives it, or it
+    gives one key.
+    """
     if plan.query is not None and plan.key is not None:
-        raise FigureError("View 'text' shows one query or one key, and both were given; view 'pair' shows both")
+        raise FigureError(
+            "View 'text' shows one query or one key, and both were given; view 'pair' shows both"
+        )
     sheet = Sheet(plan.width, plan.style, plan.panel)
     style = plan.style
     side = "query" if plan.key is not None else "key"
@@ -65,21 +83,42 @@ def draw_text(plan: Plan) -> Sheet:
         if chosen in picture.tokens:
             sheet.rect(*picture.cell(chosen), edge=style.ink, line=0.9, layer=3)
     for word in placed:
-        _draw(sheet, word, scale.rgb(heat[word.token : word.token + 1])[0], takes_part=bool(takes_part[word.token]))
+        _draw(
+            sheet,
+            word,
+            scale.rgb(heat[word.token : word.token + 1])[0],
+            takes_part=bool(takes_part[word.token]),
+        )
         if word.token == chosen:
             height = 1.36 * style.em
-            sheet.rect(word.x, word.y - height / 2, word.width, height, edge=style.ink, line=0.9, round=0.2 * style.em)
+            sheet.rect(
+                word.x,
+                word.y - height / 2,
+                word.width,
+                height,
+                edge=style.ink,
+                line=0.9,
+                round=0.2 * style.em,
+            )
         if word.token == first_written(plan, tokens):
             ends = (word.y - 0.8 * style.em, word.y + 0.8 * style.em)
             sheet.line((word.x - 0.1 * style.em,) * 2, ends, colour=style.accent, line=1.2)
-    y = colour_bar(sheet, scale, plan.shown.label, y=y + 0.6 * style.em, masked=bool(np.isnan(heat[takes_part]).any()))
+    y = colour_bar(
+        sheet,
+        scale,
+        plan.shown.label,
+        y=y + 0.6 * style.em,
+        masked=bool(np.isnan(heat[takes_part]).any()),
+    )
     y = draw_generation(sheet, plan, y)
     closing(sheet, plan, y, [*_notes(plan, scale), *generation_notes(plan)])
     return sheet
 
 
 def _heat(plan: Plan) -> Float[np.ndarray, " token"]:
-    """One number for each token that is written, NaN where it may not be looked at or takes no part."""
+    """One number for each token that is written, NaN where it may not be looked at or takes no
+    part.
+    """
     values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))
     if plan.query is not None:
         return np.where(plan.to, values[plan.query], np.nan)
@@ -98,14 +137,24 @@ def _title(sheet: Sheet, plan: Plan) -> str:
     return plan.shown.received
 
 
-def _set(sheet: Sheet, plan: Plan, tokens: Tokens, y: float) -> tuple[list[Placed], list[Framed], float]:
-    """The tokens as running text, the patches of each picture over it, or else in rows and columns."""
+def _set(
+    sheet: Sheet, plan: Plan, tokens: Tokens, y: float
+) -> tuple[list[Placed], list[Framed], float]:
+    """The tokens as running text, the patches of each picture over it, or else in rows and
+    columns.
+    """
     placed: list[Placed] = []
     pictured: list[Framed] = []
     pictures = tokens.pictures or (None,) * len(tokens)
     for picture, words in groupby(_words(tokens), key=lambda word: pictures[word[0]]):
         if picture is not None and plan.record.pictures:
-            shown = _framed(sheet, plan.record.pictures, tokens, [token for word in words for token in word], y=y)
+            shown = _framed(
+                sheet,
+                plan.record.pictures,
+                tokens,
+                [token for word in words for token in word],
+                y=y,
+            )
             pictured.append(shown)
             y += shown.size[1] + GAP * sheet.style.em
             continue
@@ -115,14 +164,18 @@ def _set(sheet: Sheet, plan: Plan, tokens: Tokens, y: float) -> tuple[list[Place
     return placed, pictured, y
 
 
-def _framed(sheet: Sheet, pictures: tuple[np.ndarray, ...], tokens: Tokens, patches: list[int], *, y: float) -> Framed:
+def _framed(
+    sheet: Sheet, pictures: tuple[np.ndarray, ...], tokens: Tokens, patches: list[int], *, y: float
+) -> Framed:
     picture = (tokens.pictures or ())[patches[0]] or 0
     places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
     room = min(sheet.width, LONGEST if len(pictures) == 1 else LONGEST_OF_SEVERAL)
     return framed(pictures[picture], tokens.grids[picture], places, tokens=patches, room=room, y=y)
 
 
-def _picture(sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float) -> tuple[list[Placed], float]:
+def _picture(
+    sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float
+) -> tuple[list[Placed], float]:
     """Patches where they are in their picture, named where there is room."""
     em, patches = sheet.style.em, [token for word in words for token in word]
     places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
@@ -132,19 +185,29 @@ def _picture(sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float)
     pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
     width = pitch - PATCH_GAP * em
     placed = [
-        Placed(token, name if widest <= width else "", column * pitch, y + (row + 0.5) * PITCH * em, width)
+        Placed(
+            token,
+            name if widest <= width else "",
+            column * pitch,
+            y + (row + 0.5) * PITCH * em,
+            width,
+        )
         for token, name, (row, column) in zip(patches, names, places, strict=True)
     ]
     return placed, y + rows * PITCH * em
 
 
-def _text(sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float) -> tuple[list[Placed], float]:
+def _text(
+    sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float
+) -> tuple[list[Placed], float]:
     """Running text; pieces of a word stay together, and the second text begins a line."""
     em = sheet.style.em
     placed, x, first = [], 0.0, True
     line = y + 0.5 * PITCH * em
     for word in words:
-        texts = [sheet.fitted(sheet.shown(tokens.labels[token]), sheet.width - em) for token in word]
+        texts = [
+            sheet.fitted(sheet.shown(tokens.labels[token]), sheet.width - em) for token in word
+        ]
         widths = [sheet.width_of(text) + 2 * PADDING * em for text in texts]
         turned = not first and tokens.segments[word[0]] != tokens.segments[word[0] - 1]
         gap = SPACE * em if _spaced(tokens, word[0]) else 0.04 * em
@@ -201,7 +264,11 @@ def _place_of(plan: Plan) -> str:
 
 
 def _notes(plan: Plan, scale: Scale) -> list[str]:
-    over = "" if plan.query is not None or plan.key is not None else f", mean over {int(plan.from_.sum())} queries"
+    over = (
+        ""
+        if plan.query is not None or plan.key is not None
+        else f", mean over {int(plan.from_.sum())} queries"
+    )
     place = where(plan).rpartition(" · ")[0]
     return [
         f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",

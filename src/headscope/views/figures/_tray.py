@@ -35,22 +35,34 @@ def draw_tray(
 
     Raises:
         FigureError: a tray that is empty or too long, or a picture that cannot be drawn.
-        RecordError: a stack, layer or head that a record does not have, or scores that it does not keep.
+        RecordError: a stack, layer or head that a record does not have, or scores that it does not
+            keep.
     """
     entries = _entries(record, options["tray"], options.get("beside"))
     width = between("width", options.get("width", WIDTH), NARROWEST, WIDEST)
     each = (width - GAP * (len(entries) - 1)) / len(entries)
-    common = {name: options[name] for name in ("theme", "font", "font_size", "colour") if name in options}
+    common = {
+        name: options[name] for name in ("theme", "font", "font_size", "colour") if name in options
+    }
     if each < SMALL_TYPE:
         common = {"font_size": 5.5} | common
     plans = [_plan(of, entry | common, options.get("quantities")) for of, entry in entries]
     whole = Sheet(width, plans[0].style)
     room = each - 2 * MARGIN - 2 * whole.style.em
-    lines = 2 if any(plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1 for plan in plans) else 1
+    lines = (
+        2
+        if any(
+            plan.view == "neuron" or len(title_lines(whole, where(plan), room)) > 1
+            for plan in plans
+        )
+        else 1
+    )
     title = " ".join(str(options.get("title") or "").split())
     top = 0.0
     if title:
-        whole.text(0, 0.75 * whole.style.em, whole.fitted(whole.shown(title), whole.width), bold=True)
+        whole.text(
+            0, 0.75 * whole.style.em, whole.fitted(whole.shown(title), whole.width), bold=True
+        )
         top = 1.8 * whole.style.em
     sheets = []
     for letter, plan in zip("abcdef", list(plans), strict=False):
@@ -59,7 +71,9 @@ def draw_tray(
         plans[len(sheets)] = placed
         sheets.append(drawings[plan.view](placed))
     y = top + max(sheet.height for sheet in sheets)
-    notes = _notes([(plan.panel.letter, plan.panel.notes) for plan in plans if plan.panel is not None])
+    notes = _notes(
+        [(plan.panel.letter, plan.panel.notes) for plan in plans if plan.panel is not None]
+    )
     whole.finish(whole.paragraph(y, [*_models(plans), *notes]) + 0.3 * whole.style.em)
     for at, sheet in enumerate(sheets):
         sheet.put(at * (each + GAP), top + MARGIN, (width, whole.height))
@@ -68,7 +82,9 @@ def draw_tray(
 
 
 def clearest_of_each(record: Record) -> list[dict[str, Any]]:
-    """The clearest head of each kind on the text of the first stack, six at most, as pictures of a tray."""
+    """The clearest head of each kind on the text of the first stack, six at most, as pictures of a
+    tray.
+    """
     stack = next(iter(record.stacks.values()))
     kinds = head_kinds(stack)
     of, score = kinds.number("kind"), kinds.number("score")
@@ -98,7 +114,10 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
             continue
         records[at] = entry["record"]
         if not isinstance(records[at], Record):
-            raise FigureError(f"tray: record must be a Record, or the name of one, not a {type(records[at]).__name__}")
+            raise FigureError(
+                "tray: record must be a Record, or the name of one, not a "
+                f"{type(records[at]).__name__}"
+            )
         plain.append({name: value for name, value in entry.items() if name != "record"})
     try:
         entries = parse_entries(plain if records else given)
@@ -115,12 +134,16 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
 
 
 def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a figure for a picture of a tray: one query and one key, heads as they are named."""
+    """The options of a figure for a picture of a tray: one query and one key, heads as they are
+    named.
+    """
     found = {name: value for name, value in entry.items() if name not in PAGE_ONLY}
     for name in ("query", "key"):
         tokens = found.pop(name, ())
         if len(tokens) > 1:
-            raise FigureError(f"tray: a picture in print follows one {name}, not {tokens}; give one")
+            raise FigureError(
+                f"tray: a picture in print follows one {name}, not {tokens}; give one"
+            )
         if tokens:
             found[name] = tokens[0]
     if found.get("neurons") == "hidden":
@@ -134,17 +157,28 @@ def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> Plan:
-    given = {} if quantities is None or entry.get("quantity") not in quantities else {"quantities": quantities}
+    given = (
+        {}
+        if quantities is None or entry.get("quantity") not in quantities
+        else {"quantities": quantities}
+    )
     return parse_options(record, {**entry, **given})
 
 
 def _models(plans: Sequence[Plan]) -> list[str]:
     """Which model, or which models where there are several."""
-    names = {plan.panel.letter: plan.record.model.name for plan in plans if plan.panel and plan.record.model.name}
+    names = {
+        plan.panel.letter: plan.record.model.name
+        for plan in plans
+        if plan.panel and plan.record.model.name
+    }
     once = list(dict.fromkeys(names.values()))
     if len(once) < 2:
         return once
-    return [f"{', '.join(letter for letter, name in names.items() if name == each)}: {each}" for each in once]
+    return [
+        f"{', '.join(letter for letter, name in names.items() if name == each)}: {each}"
+        for each in once
+    ]
 
 
 def _notes(said: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
@@ -153,4 +187,6 @@ def _notes(said: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     for letter, notes in said:
         for note in dict.fromkeys(notes):
             letters.setdefault(note, []).append(letter)
-    return [note if len(of) == len(said) else f"{', '.join(of)}: {note}" for note, of in letters.items()]
+    return [
+        note if len(of) == len(said) else f"{', '.join(of)}: {note}" for note, of in letters.items()
+    ]

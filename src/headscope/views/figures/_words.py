@@ -1,4 +1,6 @@
-"""Numbers as figures print them; the same words as in the live viewer (frontend/src/state/words.ts)."""
+"""Numbers as figures print them; the same words as in the live viewer
+(frontend/src/state/words.ts).
+"""
 
 from __future__ import annotations
 
@@ -48,5 +50,7 @@ def counted(number: int, noun: str) -> str:
 
 def ordinal(number: int) -> str:
     """``"2nd"``, ``"11th"``."""
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
     return f"{number}{ending}"

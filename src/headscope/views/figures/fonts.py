@@ -51,7 +51,9 @@ def installed(family: str) -> str | None:
 
 
 def families(wanted: str | None = None) -> tuple[str, ...]:
-    """The installed families to write with, in the order in which they are asked for a character."""
+    """The installed families to write with, in the order in which they are asked for a
+    character.
+    """
     order = dict.fromkeys((*([wanted] if wanted else []), *FIRST, *FALLBACK))
     return tuple(family for family in order if installed(family))
 
@@ -91,11 +93,14 @@ SCRIPTS = {
 def missing_words(missing: str) -> str:
     """What to do about characters that no font can write."""
     names = [unicodedata.name(character, "") for character in missing]
-    wanted = next((font for name in names for start, font in SCRIPTS.items() if name.startswith(start)), "")
+    wanted = next(
+        (font for name in names for start, font in SCRIPTS.items() if name.startswith(start)), ""
+    )
     listed = " ".join(missing[:8]) + (" ..." if len(missing) > 8 else "")
     return (
-        f"No installed font can write {len(missing)} of the characters ({listed}); a square stands for each. Install "
-        f"one{f', such as {wanted}' if wanted else ''}, or name one with font= (--font)"
+        f"No installed font can write {len(missing)} of the characters ({listed}); a square "
+        f"stands for each. Install one{f', such as {wanted}' if wanted else ''}, or name one with "
+        "font= (--font)"
     )
 
 
