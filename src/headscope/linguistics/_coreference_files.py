@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from headscope.errors import FileError, HeadscopeError
@@ -62,31 +63,39 @@ def read_coreference(
     if window < 1:
         raise FileError(f"A window of {window} words has none")
     if path.is_dir():
-        files = sorted(path.glob("*.ann"))
-        if not files:
-            raise FileError(
-                f"The folder {path} has no .ann files; texts with mentions are {FORMATS}"
-            )
-        return tuple(each for file in files for each in _annotated(file, window, every_window))
+        return _annotated_folder(path, window, every_window)
     if path.suffix == ".ann":
         return _annotated(path, window, every_window)
     lines = _lines(path)
     with reading(path, "texts with mentions"):
-        if path.suffix == ".tsv" and lines and lines[0].startswith("ID\tText\tPronoun"):
-            found = tuple(_gap(path, lines))
-        elif path.suffix == ".tsv" and lines and lines[0].startswith("sentid\t"):
-            found = tuple(_winogender(path, lines))
-        elif any(BRACKETS.search(line) for line in lines):
-            found = tuple(_winobias(path, lines))
-        else:
-            raise FileError(f"{path} is none of {FORMATS}")
-    if not found:
+        passages = tuple(_reader_of(path, lines)(path, lines))
+    if not passages:
         raise FileError(f"{path} holds no question that has an answer")
-    return found
+    return passages
+
+
+def _annotated_folder(path: Path, window: int, every_window: bool) -> tuple[Passage, ...]:
+    files = sorted(path.glob("*.ann"))
+    if not files:
+        raise FileError(f"The folder {path} has no .ann files; texts with mentions are {FORMATS}")
+    return tuple(each for file in files for each in _annotated(file, window, every_window))
+
+
+def _reader_of(path: Path, lines: list[str]) -> Callable[[Path, list[str]], Iterator[Passage]]:
+    """The reader of a file's format, which the first line of a table tells."""
+    header = lines[0] if lines and path.suffix == ".tsv" else ""
+    if header.startswith("ID\tText\tPronoun"):
+        return _gap
+    if header.startswith("sentid\t"):
+        return _winogender
+    if any(BRACKETS.search(line) for line in lines):
+        return _winobias
+    raise FileError(f"{path} is none of {FORMATS}")
 
 
 def _lines(path: Path) -> list[str]:
     try:
+        # A byte-order mark, as Windows writes it, would become part of the first column's name.
         return path.read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         raise FileError(f"{path} is not there") from None
@@ -109,46 +118,59 @@ def _annotated(path: Path, window: int, every_window: bool) -> tuple[Passage, ..
 
 
 def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
-    sentences = [line.split() for line in _lines(path.with_suffix(".txt"))]
-    starts = [0]
-    for sentence in sentences:
-        starts.append(starts[-1] + len(sentence))
-    words = [word for sentence in sentences for word in sentence]
-    rows = [
-        (number, line.split("\t")) for number, line in enumerate(_lines(path), 1) if line.strip()
-    ]
-    entities = {row[1]: row[2] for _, row in rows if row[0] == "COREF" and len(row) > 2}
-    mentions = []
-    for number, row in rows:
-        if row[0] != "MENTION":
-            continue
-        try:
-            first, last = (starts[int(row[place])] + int(row[place + 1]) for place in (2, 4))
-            mentions.append(
-                Mention(
-                    start=first,
-                    stop=last + 1,
-                    entity=entities.get(row[1]),
-                    kind=LITBANK_KINDS[row[8]],
-                )
-            )
-        except (HeadscopeError, ValueError, IndexError, KeyError) as error:
-            raise FileError(f"{path}, line {number}: no mention of LitBank's, {error!r}") from None
+    words: list[str] = []
+    starts = [0]  # of every sentence, in words of the document
+    for line in _lines(path.with_suffix(".txt")):
+        words += line.split()
+        starts.append(len(words))
+    mentions = _litbank_mentions(path, starts)
     for begin in range(0, len(words) if every_window else 1, window):
         end = min(begin + window, len(words))
-        inside = [each for each in mentions if begin <= each.start and each.stop <= end]
-        moved = [
-            Mention(
-                start=each.start - begin, stop=each.stop - begin, entity=each.entity, kind=each.kind
-            )
-            for each in inside
+        inside = [
+            replace(each, start=each.start - begin, stop=each.stop - begin)
+            for each in mentions
+            if begin <= each.start and each.stop <= end
         ]
         text, spans = _joined(words[begin:end])
         name = f"{path.stem} {begin}" if every_window else path.stem
-        yield Passage(name=name, text=text, spans=spans, mentions=tuple(moved), document=path.stem)
+        yield Passage(name=name, text=text, spans=spans, mentions=tuple(inside), document=path.stem)
+
+
+def _litbank_mentions(path: Path, starts: list[int]) -> list[Mention]:
+    """The mentions of an annotation file, by the words of the whole document."""
+    rows = []
+    # COREF rows follow the mentions that they speak of, so all of them are read first.
+    entities = {}
+    for number, line in enumerate(_lines(path), 1):
+        row = line.split("\t")
+        if row[0] == "MENTION":
+            rows.append((number, row))
+        elif row[0] == "COREF" and len(row) > 2:
+            entities[row[1]] = row[2]
+    mentions = []
+    for number, row in rows:
+        try:
+            mentions.append(_litbank_mention(row, starts, entities))
+        except (HeadscopeError, ValueError, IndexError, KeyError) as error:
+            raise FileError(f"{path}, line {number}: no mention of LitBank's, {error!r}") from None
+    return mentions
+
+
+def _litbank_mention(row: list[str], starts: list[int], entities: dict[str, str]) -> Mention:
+    # Columns 2 and 3 are the sentence of the first word and its place there, 4 and 5 those of the
+    # last word, which is part of the mention.
+    first = starts[int(row[2])] + int(row[3])
+    last = starts[int(row[4])] + int(row[5])
+    return Mention(
+        start=first,
+        stop=last + 1,
+        entity=entities.get(row[1]),
+        kind=LITBANK_KINDS[row[8]],
+    )
 
 
 def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
+    # Texts of GAP hold unpaired quotation marks; a reader that minds them would swallow lines.
     for number, row in enumerate(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 2):
         if any(row.get(name) is None for name in GAP_FIELDS):
             raise FileError(
@@ -159,6 +181,7 @@ def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
             continue
         places = {}
         for name in ("Pronoun", "A", "B"):
+            # Offsets count characters, not bytes, so the name must stand there to the letter.
             start = int(row[f"{name}-offset"]) if row[f"{name}-offset"].isdigit() else -1
             if start < 0 or not text.startswith(row[name], start):
                 raise FileError(
@@ -179,9 +202,8 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
                 "tab and the sentence"
             )
         text = parts[1]
-        found = [match.span() for match in WORD.finditer(text) if match.group().lower() in PRONOUNS]
-        pronouns = [span for span in found if text[slice(*span)].lower() != "it"]
-        first, second = (_noun(text, name) for name in facts[:2])
+        pronouns = _personal_pronouns(text)
+        first, second = _noun(text, facts[0]), _noun(text, facts[1])
         if len(pronouns) != 1 or first is None or second is None:
             raise FileError(
                 f"{path}, line {number}: {facts[0]!r}, {facts[1]!r} and one pronoun are not all "
@@ -193,44 +215,71 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
         yield _asking(parts[0].removesuffix(".txt"), text, places, right, kind="nominal", **told)
 
 
+def _personal_pronouns(text: str) -> list[Span]:
+    # The question is always about he, she or they; an "it" in the sentence means a thing.
+    asking = PRONOUNS.keys() - {"it"}
+    return [each.span() for each in WORD.finditer(text) if each.group().lower() in asking]
+
+
 def _winobias(path: Path, lines: list[str]) -> Iterator[Passage]:
+    # Lines of the release are numbered, "1 The developer argued ...".
     lines = [re.sub(r"^\d+ ", "", line) for line in lines]
-    marked = [list(BRACKETS.finditer(line)) for line in lines]
-    nouns = {
-        _bare(each.group(1))
-        for matches in marked
-        for each in matches
-        if each.group(1).lower() not in PRONOUNS
-    }
-    for number, (line, matches) in enumerate(zip(lines, marked, strict=True), 1):
-        if not line.strip():
-            continue
-        text = BRACKETS.sub(r"\1", line)
-        # every bracket before a place moves it one to the left
-        places = [
-            (each.start(1) - 1 - 2 * turn, each.end(1) - 1 - 2 * turn)
-            for turn, each in enumerate(matches)
-        ]
-        pronouns = [span for span in places if text[slice(*span)].lower() in PRONOUNS]
-        bracketed = [span for span in places if span not in pronouns]
-        others = [span for noun in nouns if (span := _noun(text, noun)) is not None]
-        others = [span for span in others if not any(_overlap(span, each) for each in places)]
-        others = [
-            span
-            for span in others
-            if not any(_within(span, each) for each in others if each != span)
-        ]
-        if not pronouns or len(bracketed) != 1 or not others:
-            raise FileError(
-                f"{path}, line {number}: wanted are one entity and a pronoun in brackets and "
-                f"another entity, given is {line!r}"
-            )
-        candidates = [(bracketed[0], True), *((span, False) for span in others)]
-        # two lines make a pair that differs in what the pronoun means
-        pair = f"{path.stem}, pair {(number + 1) // 2}"
-        yield _passage(
-            f"{path.stem} {number}", text, pronouns, candidates, kind="nominal", document=pair
+    nouns = _bracketed_nouns(lines)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _winobias_passage(path, number, line, nouns)
+
+
+def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Passage:
+    text, places = _without_brackets(line)
+    pronouns = [span for span in places if text[slice(*span)].lower() in PRONOUNS]
+    bracketed = [span for span in places if span not in pronouns]
+    others = _other_nouns(text, nouns, places)
+    if not pronouns or len(bracketed) != 1 or not others:
+        raise FileError(
+            f"{path}, line {number}: wanted are one entity and a pronoun in brackets and "
+            f"another entity, given is {line!r}"
         )
+    candidates = [(bracketed[0], True), *((span, False) for span in others)]
+    # Two lines make a pair that differs in what the pronoun means.
+    pair = f"{path.stem}, pair {(number + 1) // 2}"
+    name = f"{path.stem} {number}"
+    return _passage(name, text, pronouns, candidates, kind="nominal", document=pair)
+
+
+def _bracketed_nouns(lines: list[str]) -> set[str]:
+    """What stands in brackets anywhere in a file and is no pronoun, without articles."""
+    nouns = set()
+    for line in lines:
+        for match in BRACKETS.finditer(line):
+            if match.group(1).lower() not in PRONOUNS:
+                nouns.add(_bare(match.group(1)))
+    return nouns
+
+
+def _without_brackets(line: str) -> tuple[str, list[Span]]:
+    """A line without its brackets, and where in it their contents stand."""
+    places = []
+    for pairs_before, match in enumerate(BRACKETS.finditer(line)):
+        # Two brackets of every pair before it, and the one that opens its own, are gone.
+        moved = 2 * pairs_before + 1
+        places.append((match.start(1) - moved, match.end(1) - moved))
+    return BRACKETS.sub(r"\1", line), places
+
+
+def _other_nouns(text: str, nouns: set[str], places: list[Span]) -> list[Span]:
+    """Where nouns of the file stand in a text, outside of what is bracketed there."""
+    spans = []
+    for noun in nouns:
+        span = _noun(text, noun)
+        if span is not None and not any(_overlap(span, place) for place in places):
+            spans.append(span)
+    # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
+    longest = []
+    for span in spans:
+        if not any(_within(span, other) for other in spans if other != span):
+            longest.append(span)
+    return longest
 
 
 def _asking(
@@ -250,35 +299,43 @@ def _passage(
     kind: str,
     **known: str,
 ) -> Passage:
-    every = [*pronouns, *(span for span, _ in candidates)]
-    cuts = {place for span in every for place in span}
-    spans = tuple(part for match in WORD.finditer(text) for part in _cut(match.span(), cuts))
-
-    def mention(span: Span, entity: str | None, kind: str) -> Mention:
-        inside = [
-            number
-            for number, (start, stop) in enumerate(spans)
-            if start >= span[0] and stop <= span[1]
-        ]
-        return Mention(start=inside[0], stop=inside[-1] + 1, entity=entity, kind=kind)
-
-    told = [(mention(span, "asked" if right else None, kind), right) for span, right in candidates]
+    spans = _words_around(text, [*pronouns, *(span for span, _ in candidates)])
+    told = []
+    for span, right in candidates:
+        told.append((_mention(spans, span, "asked" if right else None, kind), right))
+    # A Question wants its candidates in this order, so that of equal ones the last is taken.
     told.sort(key=lambda each: order_of(each[0]))
-    asking = [mention(span, "asked", "pronoun") for span in pronouns]
-    others, right = tuple(other for other, _ in told), tuple(right for _, right in told)
+    others = tuple(mention for mention, _ in told)
+    answers = tuple(right for _, right in told)
+    asking = [_mention(spans, span, "asked", "pronoun") for span in pronouns]
     questions = tuple(
-        Question(
-            mention=each,
-            candidates=others,
-            right=right,
-            by_start=True,
-        )
-        for each in asking
+        Question(mention=each, candidates=others, right=answers, by_start=True) for each in asking
     )
-    mentions = (*(other for other, _ in told), *asking)
     return Passage(
-        name=name, text=text, spans=spans, mentions=mentions, questions=questions, **known
+        name=name,
+        text=text,
+        spans=spans,
+        mentions=(*others, *asking),
+        questions=questions,
+        **known,
     )
+
+
+def _words_around(text: str, mentions: list[Span]) -> tuple[Span, ...]:
+    """Where words are in a text; they are cut at the ends of mentions, so that each mention is made
+    of whole words.
+    """
+    cuts = {place for span in mentions for place in span}
+    return tuple(part for match in WORD.finditer(text) for part in _cut(match.span(), cuts))
+
+
+def _mention(spans: tuple[Span, ...], place: Span, entity: str | None, kind: str) -> Mention:
+    """The mention that stands at some characters of a text, by the words there."""
+    inside = []
+    for number, (start, stop) in enumerate(spans):
+        if place[0] <= start and stop <= place[1]:
+            inside.append(number)
+    return Mention(start=inside[0], stop=inside[-1] + 1, entity=entity, kind=kind)
 
 
 def _cut(span: Span, cuts: set[int]) -> Iterator[Span]:
@@ -296,8 +353,8 @@ def _bare(noun: str) -> str:
 
 def _noun(text: str, noun: str) -> Span | None:
     """Where a noun is, its article included."""
-    found = re.search(rf"\b(?:(?:the|an?)\s+)?{re.escape(noun)}\b", text, re.IGNORECASE)
-    return None if found is None else found.span()
+    match = re.search(rf"\b(?:(?:the|an?)\s+)?{re.escape(noun)}\b", text, re.IGNORECASE)
+    return None if match is None else match.span()
 
 
 def _overlap(span: Span, other: Span) -> bool:

@@ -22,6 +22,7 @@ def drawn_of(name: str, seed: int = 0) -> float:
         >>> drawn_of("the") == drawn_of("the"), drawn_of("the") == drawn_of("cat")
         (True, False)
     """
+    # hash() of a string is salted anew in each process, so a checksum takes its place.
     return float(np.random.default_rng([seed, zlib.crc32(name.encode())]).random())
 
 
@@ -36,8 +37,8 @@ def control_heads(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " w
         seed: of the draw.
 
     Example:
-        >>> found = control_heads(["a", "b", "a", "c"])
-        >>> all(head in (place, 0, 3) for place, head in enumerate(found))
+        >>> heads = control_heads(["a", "b", "a", "c"])
+        >>> all(head in (place, 0, 3) for place, head in enumerate(heads))
         True
     """
     words = len(forms)
@@ -60,11 +61,12 @@ def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " wo
         >>> bool((control_tree(["a", "b", "c", "d"]) < np.arange(4)).all())
         True
     """
-    found = [-1]
+    heads = [-1]
     for place, form in enumerate(forms[1:], start=1):
         kind = int(len(TREE_BEHAVIOURS) * drawn_of(form, seed))
-        found.append((place - 1, max(place - 2, 0), 0)[kind])
-    return np.array(found[: len(forms)], int)
+        # All of these stand before the word, so that no word can hang from itself in a circle.
+        heads.append((place - 1, max(place - 2, 0), 0)[kind])
+    return np.array(heads[: len(forms)], int)
 
 
 def control_labels(
@@ -85,5 +87,6 @@ def control_labels(
     """
     known = {name: drawn_of(name, seed) for name in set(names)}
     ends = np.cumsum(shares)
-    found = np.searchsorted(ends, [known[name] for name in names], side="right")
-    return np.minimum(found, len(shares) - 1)
+    labels = np.searchsorted(ends, [known[name] for name in names], side="right")
+    # The last sum may be a rounding error below 1, and a draw may lie between the two.
+    return np.minimum(labels, len(shares) - 1)

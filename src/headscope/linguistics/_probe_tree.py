@@ -34,6 +34,7 @@ def tree_depths(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " word"]:
         )
     depths = np.zeros(words, int)
     at = heads.copy()
+    # All words go up one step a round; one that is not at the root after `words` of them never is.
     for _ in range(words):
         on = at >= 0
         if not on.any():
@@ -65,12 +66,14 @@ def tree_distances(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, "word wor
     depths, words = tree_depths(heads), len(heads)
     if (heads < 0).sum() != 1:
         raise RecordError(f"A tree has one root (-1), and the heads are {heads.tolist()}")
-    found = np.zeros((words, words), int)
+    distances = np.zeros((words, words), int)
     done: list[int] = []
+    # By depth, no word that is done hangs below this one: every path to them leads through its
+    # head. The root comes first, when nothing is done, so its head -1 is never read.
     for word in np.argsort(depths, kind="stable"):
-        found[word, done] = found[done, word] = found[heads[word], done] + 1
+        distances[word, done] = distances[done, word] = distances[heads[word], done] + 1
         done.append(int(word))
-    return found
+    return distances
 
 
 def power2_embedding(heads: Int[np.ndarray, " word"]) -> Float[np.ndarray, "word feature"]:
@@ -121,7 +124,9 @@ def spanning_tree(
     if chosen is not None:
         kept = chosen[rows] & chosen[columns]
         rows, columns = rows[kept], columns[kept]
+    # triu_indices lists pairs by their first word, then their second; a stable sort keeps that.
     order = np.argsort(distances[rows, columns], kind="stable")
+    # Disjoint sets: words of one tree have one leader, found by going up and halving the way.
     leaders = list(range(len(distances)))
 
     def leader(word: int) -> int:
@@ -130,10 +135,10 @@ def spanning_tree(
             word = leaders[word]
         return word
 
-    found = set()
+    edges = set()
     for first, second in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
         one, other = leader(first), leader(second)
         if one != other:
             leaders[one] = other
-            found.add((first, second))
-    return frozenset(found)
+            edges.add((first, second))
+    return frozenset(edges)

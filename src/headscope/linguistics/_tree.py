@@ -48,23 +48,27 @@ def decode_tree(
         )
     if not 0 <= root < size:
         raise RecordError(f"The root is word {root}; there are words 0 to {size - 1}")
-    found = np.full(scores.shape[:2], NOWHERE)
+    heads = np.full(scores.shape[:2], NOWHERE)
     if size == 1 or not len(scores):
-        return found
-    # an edge goes from a head to a word: left[matrix, head, word] is what taking it costs less than
-    # the best
+        return heads
+    # An edge goes from a head to a word: left[matrix, head, word] is what taking it costs less than
+    # the best.
     left = scores.transpose(0, 2, 1).copy()
     groups = np.tile(np.arange(size), (len(scores), 1))
     at_work = np.arange(len(scores))
     rounds = []
+    # A round leaves fewer groups in every matrix that has a cycle; the others are done and drop
+    # out.
     while len(at_work):
         edges = _entering(left, groups, root)
         rounds.append((at_work, groups, edges))
         merged, circular = _merged(groups, edges[0], root)
         left, groups, at_work = left[circular], merged[circular], at_work[circular]
+    # Backwards: the edge that enters a merged cycle says which of its words has its head outside;
+    # the other words keep the edges that made the cycle.
     for numbers, members, edges in reversed(rounds):
-        found[numbers] = _expanded(found[numbers], members, edges, root)
-    return found
+        heads[numbers] = _expanded(heads[numbers], members, edges, root)
+    return heads
 
 
 def _entering(
@@ -74,6 +78,7 @@ def _entering(
     group, in place.
     """
     size = left.shape[-1]
+    # An edge within a group would close a cycle, and that of a word to itself is one.
     left[groups[:, :, None] == groups[:, None, :]] = -np.inf
     heads_of_words = left.argmax(axis=1)
     best = np.take_along_axis(left, heads_of_words[:, None], axis=1)[:, 0]
@@ -85,6 +90,7 @@ def _entering(
     here = inside.any(axis=-1)
     is_root = groups[:, root : root + 1] == np.arange(size)
     most = np.where(here & ~is_root, most, 0.0)
+    # Edmonds: an edge into a cycle is worth what it brings beyond the edge that it would replace.
     left -= np.take_along_axis(most, groups, axis=1)[:, None, :]
     return np.stack([heads, words])
 
@@ -98,10 +104,12 @@ def _merged(
     above = np.take_along_axis(groups, heads, axis=1)
     above = np.where(groups[:, root : root + 1] == numbers, numbers, above)
     lowest, far = np.minimum(numbers, above), above
+    # Each round doubles how many steps `far` has gone; `lowest` is the smallest group on the way,
+    # which is one and the same for all groups of a cycle and so becomes its name.
     for _ in range(int(size).bit_length()):
         lowest = np.minimum(lowest, np.take_along_axis(lowest, far, axis=1))
         far = np.take_along_axis(far, far, axis=1)
-    # after as many steps as there are groups, those in cycles are where some group arrived
+    # After as many steps as there are groups, those in cycles are where some group arrived.
     reached = np.zeros(groups.shape, bool)
     np.put_along_axis(reached, np.take_along_axis(far, groups, axis=1), True, axis=1)
     in_cycle = reached & (groups[:, root : root + 1] != numbers)
@@ -110,7 +118,7 @@ def _merged(
 
 
 def _expanded(
-    found: Int[np.ndarray, "matrix word"],
+    heads: Int[np.ndarray, "matrix word"],
     groups: Int[np.ndarray, "matrix word"],
     edges: Int[np.ndarray, "2 matrix group"],
     root: int,
@@ -118,10 +126,10 @@ def _expanded(
     """Heads, with one more for every group that no edge enters so far."""
     numbers = np.arange(groups.shape[1])
     inside = groups[:, None, :] == numbers[:, None]
-    entered = (inside & (found != NOWHERE)[:, None, :]).any(axis=-1)
+    entered = (inside & (heads != NOWHERE)[:, None, :]).any(axis=-1)
     wanted = inside.any(axis=-1) & ~entered & (groups[:, root : root + 1] != numbers)
     matrix, group = np.nonzero(wanted)
-    heads, words = edges[:, matrix, group]
-    found = found.copy()
-    found[matrix, words] = heads
-    return found
+    new_heads, words = edges[:, matrix, group]
+    heads = heads.copy()
+    heads[matrix, words] = new_heads
+    return heads

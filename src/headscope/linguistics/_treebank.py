@@ -97,11 +97,11 @@ class Sentence:
     @cached_property
     def spans(self) -> tuple[Span, ...]:
         """Where each word is in `text`, in characters."""
-        found, start = [], 0
+        spans, start = [], 0
         for word in self.words:
-            found.append((start, start + len(word)))
+            spans.append((start, start + len(word)))
             start += len(word) + 1
-        return tuple(found)
+        return tuple(spans)
 
     def written_spans(self) -> tuple[Span, ...]:
         """Where each word is in `written`, in characters.
@@ -111,21 +111,21 @@ class Sentence:
         """
         if self.written is None:
             raise TextError(f"Sentence {self.name!r} comes without its text as written")
-        found: list[Span] = []
+        spans: list[Span] = []
         place = 0
         for surface, words in self._surfaces():
             while self.written[place : place + 1].isspace():
                 place += 1
             if not self.written.startswith(surface, place):
                 raise TextError(
-                    f"Sentence {self.name!r}: {surface!r}, word {len(found) + 1}, is not at "
+                    f"Sentence {self.name!r}: {surface!r}, word {len(spans) + 1}, is not at "
                     f"character {place} of the text, where {self.written[place : place + 20]!r} "
                     "stands"
                 )
             for word in words:
-                found.append((place, place + len(word)))
+                spans.append((place, place + len(word)))
                 place += len(word)
-        return tuple(found)
+        return tuple(spans)
 
     def _surfaces(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """What is written, and the words in it."""
@@ -134,6 +134,8 @@ class Sentence:
         while number < len(self.words):
             stop, form = starts.get(number, (number + 1, self.words[number]))
             words = self.words[number:stop]
+            # "don't" is "do" and "n't" side by side; French "du" is "de" and "le", of which no
+            # letter can be given to one word alone.
             if "".join(words) != form:
                 raise TextError(
                     f"Sentence {self.name!r}: the words {', '.join(map(repr, words))} are written "
@@ -236,10 +238,12 @@ Line = tuple[int, str]
 def _blocks(lines: list[str]) -> Iterator[list[Line]]:
     """The lines of each sentence with their numbers."""
     block: list[Line] = []
+    # An empty line ends a sentence; the one added here ends a last sentence without one.
     for number, line in enumerate([*lines, ""], 1):
         if line.strip():
             block.append((number, line.rstrip("\r")))
         elif block:
+            # Comments alone, such as a licence at the head of a file, are no sentence.
             if any(not line.startswith("#") for _, line in block):
                 yield block
             block = []
@@ -257,20 +261,27 @@ def _document(block: list[Line]) -> str:
 
 
 def _sentence(path: Path, block: list[Line], document: str) -> Sentence:
-    comments = "\n".join(line for _, line in block if line.startswith("#"))
-    rows = [
-        (number, _row(path, number, line)) for number, line in block if not line.startswith("#")
-    ]
+    comments, rows = [], []
+    for number, line in block:
+        if line.startswith("#"):
+            comments.append(line)
+        else:
+            rows.append((number, _row(path, number, line)))
     words, contractions = _words(path, rows)
-    known = _metadata(comments)
+    known = _metadata("\n".join(comments))
     first = block[0][0]
+
+    def column(name: str) -> tuple[Any, ...]:
+        return tuple(row[name] for row in words)
+
     try:
         return Sentence(
-            words=tuple(row["form"] for row in words),
-            heads=tuple(row["head"] for row in words),
-            relations=tuple(row["deprel"] for row in words),
-            upos=tuple(row["upos"] for row in words),
-            xpos=tuple(row["xpos"] or "" for row in words),
+            words=column("form"),
+            heads=column("head"),
+            relations=column("deprel"),
+            upos=column("upos"),
+            # conllu reads "_", for which a treebank has no tag, as None.
+            xpos=tuple(tag or "" for tag in column("xpos")),
             name=known.get("sent_id") or f"line {first}",
             written=known.get("text"),
             contractions=contractions,
@@ -287,6 +298,7 @@ def _row(path: Path, number: int, line: str) -> Any:
     from conllu.exceptions import ParseException
     from conllu.parser import DEFAULT_FIELD_PARSERS
 
+    # Nothing here reads these columns, and a fault in one is no reason to refuse a treebank.
     plain = dict.fromkeys(("feats", "deps", "misc"), _as_it_is)
     try:
         row = parse_token_and_metadata(line, FIELDS, DEFAULT_FIELD_PARSERS | plain)[0]
@@ -307,6 +319,7 @@ def _words(
     words, contractions = [], []
     for number, row in rows:
         place = row["id"]
+        # conllu gives (3, "-", 4) for a contraction and (3, ".", 1) for an empty node.
         if isinstance(place, tuple):
             if place[1] == "-":
                 contractions.append((number, place[0] - 1, place[2], row["form"]))
@@ -316,13 +329,25 @@ def _words(
                 f"{path}, line {number}: the word has number {place}, wanted is {len(words) + 1}"
             )
         words.append(row)
-    size = len(words)
+    _check_heads(path, rows, len(words))
+    _check_contractions(path, contractions, len(words))
+    return words, tuple((first, stop, form) for _, first, stop, form in contractions)
+
+
+def _check_heads(path: Path, rows: list[tuple[int, Any]], size: int) -> None:
     for number, row in rows:
+        if isinstance(row["id"], tuple):
+            continue
         head = row["head"]
-        if not isinstance(row["id"], tuple) and (head is None or not 0 <= head <= size):
+        if head is None or not 0 <= head <= size:
             raise FileError(
                 f"{path}, line {number}: the head is {head}; wanted is a number from 0 to {size}"
             )
+
+
+def _check_contractions(
+    path: Path, contractions: list[tuple[int, int, int, str]], size: int
+) -> None:
     last = 0
     for number, first, stop, _ in contractions:
         if not last <= first < stop <= size:
@@ -330,7 +355,6 @@ def _words(
                 f"{path}, line {number}: words {first + 1} to {stop} cannot be written as one here"
             )
         last = stop
-    return words, tuple((first, stop, form) for _, first, stop, form in contractions)
 
 
 def _metadata(comments: str) -> Any:
@@ -344,11 +368,12 @@ def _as_it_is(columns: list[str], place: int) -> str:
 
 
 def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
-    found = [-1] * len(heads)
+    depths = [-1] * len(heads)
     for word in range(len(heads)):
+        # Up to the root, or to a word whose depth is known: so each edge is walked once.
         path = []
         place = word
-        while found[place] < 0 and heads[place]:
+        while depths[place] < 0 and heads[place]:
             path.append(place)
             if len(path) > len(heads):
                 raise TextError(f"Sentence {name!r} is no tree: word {word + 1} is above itself")
@@ -358,8 +383,8 @@ def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
                     f"Sentence {name!r}: the head {place + 1} is not there; it has {len(heads)} "
                     "words"
                 )
-        depth = found[place] if found[place] >= 0 else 0
-        found[place] = depth
+        depth = depths[place] if depths[place] >= 0 else 0
+        depths[place] = depth
         for step, each in enumerate(reversed(path), 1):
-            found[each] = depth + step
-    return tuple(found)
+            depths[each] = depth + step
+    return tuple(depths)

@@ -94,6 +94,7 @@ def predicted_heads(
     if size < 2:
         return np.full((2, heads, size), -1)
     both = np.stack([maps, maps.transpose(0, 2, 1)])
+    # Below every weight: a word that looks most at itself gets the word it looks at next.
     both[:, :, np.arange(size), np.arange(size)] = -1
     return np.where(both.max(axis=-1) > 0, both.argmax(axis=-1), -1)
 
@@ -151,12 +152,13 @@ def offset_baseline(
             for offset in offsets
         ]
     )
-    found = {}
+    baselines = {}
     for relation, words in groups_of(names, universal=universal).items():
         shares = hits[:, words].mean(axis=1)
         best = int(shares.argmax())
-        found[relation] = OffsetBaseline(relation, len(words), offsets[best], float(shares[best]))
-    return found
+        share = float(shares[best])
+        baselines[relation] = OffsetBaseline(relation, len(words), offsets[best], share)
+    return baselines
 
 
 def groups_of(
@@ -165,19 +167,19 @@ def groups_of(
     """Which words belong to `ALL`, `NO_PUNCT`, `NO_ROOT` and each relation, the most frequent
     first.
     """
+    # Punctuation is left out by its universal name, also where subtypes are kept apart.
     whole = np.array([universal_name(name) for name in relations.tolist()])
     names = whole if universal else relations
-    found = {
+    groups = {
         ALL: np.arange(len(names)),
         NO_PUNCT: np.flatnonzero(whole != "punct"),
         NO_ROOT: np.flatnonzero((whole != "punct") & (whole != "root")),
     }
+    # np.unique sorts the names, so equally frequent relations stand in order of the alphabet.
     kinds, counts = np.unique(names, return_counts=True)
-    found |= {
-        str(kinds[place]): np.flatnonzero(names == kinds[place])
-        for place in np.argsort(-counts, kind="stable")
-    }
-    return {name: words for name, words in found.items() if len(words)}
+    for place in np.argsort(-counts, kind="stable"):
+        groups[str(kinds[place])] = np.flatnonzero(names == kinds[place])
+    return {name: words for name, words in groups.items() if len(words)}
 
 
 def universal_name(relation: str) -> str:

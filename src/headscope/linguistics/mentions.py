@@ -212,6 +212,7 @@ def nearest(
         return int(places[-1])
     at = passage.spans[question.mention.start][0]
     far = [abs(passage.spans[question.candidates[place].start][0] - at) for place in places]
+    # argmin takes the first of equal ones, and the later candidate is wanted.
     return int(places[len(far) - 1 - int(np.argmin(far[::-1]))])
 
 
@@ -267,17 +268,13 @@ RULES: Mapping[str, Callable[[Passage, Question], int | None]] = {
 
 def rule_hits(passage: Passage) -> Bool[np.ndarray, "rule question"]:
     """Which questions each of `RULES` answers right."""
-    answers = [[rule(passage, each) for each in passage.questions or ()] for rule in RULES.values()]
-    return np.array(
-        [
-            [
-                answer is not None and each.right[answer]
-                for answer, each in zip(row, passage.questions or (), strict=True)
-            ]
-            for row in answers
-        ],
-        bool,
-    ).reshape(len(RULES), -1)
+    questions = passage.questions or ()
+    hits = np.zeros((len(RULES), len(questions)), bool)
+    for row, rule in enumerate(RULES.values()):
+        for column, question in enumerate(questions):
+            answer = rule(passage, question)
+            hits[row, column] = answer is not None and question.right[answer]
+    return hits
 
 
 def mention_answers(values: np.ndarray, question: Question) -> Int[np.ndarray, " head"]:
@@ -285,6 +282,7 @@ def mention_answers(values: np.ndarray, question: Question) -> Int[np.ndarray, "
     word]``.
     """
     places = [each.head for each in question.candidates]
+    # argmax takes the first of equal ones; turned round, that is the last candidate.
     turned = values[:, places[::-1]]
     return len(places) - 1 - turned.argmax(axis=1)
 
@@ -302,9 +300,11 @@ def _same_head(passage: Passage, mention: Mention, other: Mention) -> bool:
 
 
 def _agrees(passage: Passage, mention: Mention, other: Mention) -> bool:
-    pairs = list(zip(_traits(passage, mention), _traits(passage, other), strict=True))
-    known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
-    return bool(known) and all(mine == theirs for mine, theirs in known)
+    # What one of them leaves open, such as the number of "you", contradicts nothing.
+    for mine, theirs in zip(_traits(passage, mention), _traits(passage, other), strict=True):
+        if mine is not None and theirs is not None and mine != theirs:
+            return False
+    return True
 
 
 def _traits(passage: Passage, mention: Mention) -> tuple[str | None, str | None, int]:
@@ -312,5 +312,6 @@ def _traits(passage: Passage, mention: Mention) -> tuple[str | None, str | None,
     if len(words) == 1 and words[0] in PRONOUNS:
         return PRONOUNS[words[0]]
     gender = next((GENDERS[word.strip(".")] for word in words if word.strip(".") in GENDERS), None)
+    # A name in -s, such as "James", is one person; a noun in -ss, such as "princess", is singular.
     many = mention.kind == "nominal" and words[-1].endswith("s") and not words[-1].endswith("ss")
     return PLURAL if many else SINGULAR, gender, 3

@@ -29,13 +29,15 @@ def head_distances(words: int) -> Float[np.ndarray, "candidate word feature"]:
         >>> head_distances(2)[2, 0].tolist(), head_distances(2)[0, 0].tolist()
         ([0.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     """
+    # Of candidate i and word j: how many words the candidate stands after the word.
     ahead = np.arange(words)[:, None] - np.arange(words)
-    found = np.zeros((words + 1, words, 8))
-    found[1:, :, 0], found[1:, :, 1] = np.maximum(-ahead, 0) / words, np.maximum(ahead, 0) / words
+    features = np.zeros((words + 1, words, 8))
+    features[1:, :, 0] = np.maximum(-ahead, 0) / words
+    features[1:, :, 1] = np.maximum(ahead, 0) / words
     for place, offset in enumerate((0, -1, 1, -2, 2)):
-        found[1:, :, 2 + place] = ahead == offset
-    found[0, :, 7] = 1
-    return found
+        features[1:, :, 2 + place] = ahead == offset
+    features[0, :, 7] = 1
+    return features
 
 
 def best_offset(heads: Sequence[np.ndarray]) -> int:
@@ -45,6 +47,7 @@ def best_offset(heads: Sequence[np.ndarray]) -> int:
         >>> best_offset([np.array([1, 2, -1]), np.array([-1, 0, 3, 1])])
         1
     """
+    # offset_heads counts words from 1, with 0 for the root; heads here count from 0.
     hits = [
         sum(int((offset_heads(len(each), offset) - 1 == each).sum()) for each in heads)
         for offset in OFFSETS
@@ -70,10 +73,11 @@ def pair_distances(
         [8, 21]
     """
     offset = second - first
-    found = np.zeros((len(offset), 2 * FARTHEST + 2))
-    found[np.arange(len(offset)), np.clip(offset, -FARTHEST, FARTHEST) + FARTHEST] = 1
-    found[:, -1] = np.abs(offset) / words
-    return found
+    features = np.zeros((len(offset), 2 * FARTHEST + 2))
+    features[np.arange(len(offset)), np.clip(offset, -FARTHEST, FARTHEST) + FARTHEST] = 1
+    # By the sentence's length, as in Clark's features: 5 words are far in a sentence of 6.
+    features[:, -1] = np.abs(offset) / words
+    return features
 
 
 def unrelated_pairs(
@@ -103,6 +107,7 @@ def unrelated_pairs(
     apart[words, heads[words]] = apart[heads[words], words] = False
     pairs = np.argwhere(apart)
     drawn = rng.permutation(len(pairs))[:count]
+    # In the order of the sentence: what is drawn matters, not when.
     return pairs[np.sort(drawn)]
 
 
@@ -121,13 +126,15 @@ def read_vectors(lines: Iterable[str], wanted: frozenset[str] | set[str]) -> dic
         >>> read_vectors(["the 1 0.5", "cat 0 2"], {"cat"})["cat"].tolist()
         [0.0, 2.0]
     """
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     size = None
     for number, line in enumerate(lines):
+        # Split at spaces only: a word may hold other white space, such as a no-break space.
         word, *values = line.rstrip().split(" ")
         if number == 0 and len(values) == 1 and word.isdigit():
             continue  # word2vec's text format begins with both counts
         size = len(values) if size is None else size
+        # Before the numbers are read: a file has hundreds of thousands of words, few are wanted.
         if word not in wanted:
             continue
         try:
@@ -139,5 +146,5 @@ def read_vectors(lines: Iterable[str], wanted: frozenset[str] | set[str]) -> dic
                 f"Line {number + 1} of the word vectors should hold a word and {size} numbers, as "
                 "GloVe's text files do"
             )
-        found[word] = vector
-    return found
+        vectors[word] = vector
+    return vectors

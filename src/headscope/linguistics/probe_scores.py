@@ -37,6 +37,7 @@ def attached(
         >>> attached(np.array([[1.0, 3.0], [0.0, 1.0], [2.0, 0.0]]), np.array([1, -1]))
         (2.0, 2.0)
     """
+    # The root is candidate 0, and its dependent's head is -1: both are one off in the same way.
     right = scores.argmax(axis=0) == heads + 1
     counted = np.ones(len(heads), bool) if counted is None else counted
     return float((right & counted).sum()), float(counted.sum())
@@ -86,8 +87,8 @@ def distance_ranks(
         >>> [round(part, 6) for part in distance_ranks(gold**2, gold)]
         [3.0, 3.0]
     """
-    found = [spearman(row, wanted) for row, wanted in zip(distances, gold, strict=True)]
-    return _known(np.array(found))
+    ranks = [spearman(row, wanted) for row, wanted in zip(distances, gold, strict=True)]
+    return _known(np.array(ranks))
 
 
 def depth_ranks(depths: Float[np.ndarray, " word"], gold: Float[np.ndarray, " word"]) -> Hits:
@@ -168,5 +169,6 @@ def expected_layer(scores: Float[np.ndarray, " layer"]) -> float:
 
 
 def _known(values: np.ndarray) -> Hits:
+    # Spearman's rho is NaN where all values of one side are equal; such a row is not counted.
     there = values[~np.isnan(values)]
     return float(there.sum()), float(len(there))

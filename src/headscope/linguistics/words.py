@@ -36,11 +36,10 @@ class Words:
         """Words and tokens that belong to none, in the order of the text: the axes of
         `word_attention`.
         """
-        return tuple(
-            sorted(
-                [*(tokens for tokens in self.tokens if tokens), *((place,) for place in self.rest)]
-            )
-        )
+        words = [tokens for tokens in self.tokens if tokens]
+        alone = [(place,) for place in self.rest]
+        # No position is in two units, so tuples sort by where a unit begins.
+        return tuple(sorted([*words, *alone]))
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -50,8 +49,8 @@ class Words:
             RecordError: where a word has no tokens.
         """
         self.check()
-        found = {tokens: place for place, tokens in enumerate(self.units)}
-        return tuple(found[tokens] for tokens in self.tokens)
+        places = {tokens: place for place, tokens in enumerate(self.units)}
+        return tuple(places[tokens] for tokens in self.tokens)
 
     def check(self) -> None:
         """Raise where a word has no tokens.
@@ -102,8 +101,8 @@ def words_at(tokens: Tokens, spans: Sequence[Span]) -> Words:
     text = tokens.texts[0]
     _check_spans(spans, len(text))
     placed = [(0, start, stop) for start, stop in spans]
-    found, rest = words_of_spans(tokens, placed)
-    return Words(tuple(text[start:stop] for start, stop in spans), found, rest)
+    positions, rest = words_of_spans(tokens, placed)
+    return Words(tuple(text[start:stop] for start, stop in spans), positions, rest)
 
 
 def words_of_spans(
@@ -115,13 +114,16 @@ def words_of_spans(
     Raises:
         RecordError: where a token is part of several spans.
     """
-    found: list[list[int]] = [[] for _ in spans]
+    positions: list[list[int]] = [[] for _ in spans]
     rest = []
     ends = [(segment, stop) for segment, _, stop in spans]
     for position, offset in enumerate(tokens.offsets or ()):
         number = None if offset is None else _word_at(tokens, position, spans, ends)
-        (rest if number is None else found[number]).append(position)
-    return tuple(map(tuple, found)), tuple(rest)
+        if number is None:
+            rest.append(position)
+        else:
+            positions[number].append(position)
+    return tuple(map(tuple, positions)), tuple(rest)
 
 
 def word_attention(
@@ -170,7 +172,9 @@ def _word_at(
     segment, (start, stop) = tokens.segments[position], (tokens.offsets or ())[position] or (0, 0)
     text = tokens.texts[segment]
     written = text[start:stop]
+    # Byte-level tokens hold the space before their word, so a token is placed by its first letter.
     begins = start + len(written) - len(written.lstrip())
+    # The first word that ends after it: either the token is in that word, or before it.
     number = bisect_right(ends, (segment, begins))
     if number == len(spans) or spans[number][0] != segment:
         return None
@@ -183,6 +187,7 @@ def _word_at(
             f"Token {position}, {written.strip()!r}, is part of several words, {parts}; these "
             "cannot be aligned apart"
         )
+    # Characters between two words end before the next word starts.
     return number if spans[number][1] < last else None
 
 
