@@ -119,3 +119,23 @@ def test_three_queries_are_one_row_of_pictures(show, record):
     )
     view.page.locator("[data-picture][data-query]").nth(2).wait_for()
     assert shown_queries(view) == ["two", "four", "five"]
+
+
+def test_a_word_of_several_pieces_has_their_mean_and_says_so(show, rng):
+    pieces = ("[CLS]", "straw", "##berries", "and", "##s", "[SEP]")
+    queries, keys = (
+        rng.normal(size=(2, len(pieces), FEATURES)).astype(np.float32) for _ in range(2)
+    )
+    tokens = Tokens(pieces=pieces)
+    layer = Layer(layer=0, queries=queries, keys=keys, scale=0.3)
+    record = Record(stacks={"self": Stack(name="self", layers=(layer,), query=tokens, key=tokens)})
+    view = show(record, view="neuron", heads=[1], query=1, key=3, words=True)
+    assert shown_queries(view) == ["strawberries"]
+    pairs = queries[1, 1:3] @ keys[1, 3:5].T
+    assert f"q · k {pairs.mean():.2f} ×".replace("-", "−") in view.text(".formula")
+    weights = layer.weights_of(1)[1:3]
+    weight = view.page.locator(".key-row[data-token='2'] .softmax b").inner_text()
+    assert float(weight) == pytest.approx(weights[:, 3:5].sum(axis=1).mean(), abs=0.006)
+    assert view.text("[data-words-note]").startswith("Whole words:")
+    view.choose("overview")
+    assert view.page.locator(".tiles-bar [data-words]").is_checked()

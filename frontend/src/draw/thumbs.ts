@@ -6,6 +6,7 @@ import type { Mask } from "./mask";
 import type { Ramp } from "./ramps";
 import { cutoffsAt, drawn, headShares, SHARES } from "./share";
 import { arrayValues, codeOf, type LayerValues, sharedTop, topOf } from "./values";
+import { headWeights, type LayerWeights, toByte } from "./weights";
 
 /** Where the thumbnails of a grid stand, in device pixels. */
 export interface ThumbGrid {
@@ -180,4 +181,10 @@ export function thumbsOf(
     numbers.set(thumb, at * size);
   });
   return arrayValues(numbers, { ...shape, heads: made.length }, signed);
+}
+
+/** The same of weights, whose scale ends at 1. */
+export function weightsOf(made: readonly Float32Array[], shape: { queries: number; keys: number }): LayerWeights {
+  const bytes = made.map((thumb) => Uint8Array.from(thumb, toByte));
+  return headWeights((head) => bytes[head], { ...shape, heads: made.length });
 }

@@ -6,7 +6,6 @@ import { movedFacts, movedThumbs } from "../state/moved";
 import { ticksOf } from "../state/quantity";
 import type { Store } from "../state/store";
 import { type GridThumbs, HeadGrid, weightThumbs } from "./HeadGrid";
-import { PiecesNote } from "./PiecesNote";
 import { Scale, WEIGHT_TICKS } from "./Scale";
 
 /** The map of all heads beside the views: of a comparison how far they moved, else their weights. */
@@ -51,7 +50,6 @@ function WeightMap({ store }: { store: Store }) {
         <strong>
           All heads
           {store.quantity.value.name !== "weight" && <small class="view-note"> · weights</small>}
-          <PiecesNote store={store} />
         </strong>
       </div>
       <HeadGrid store={store} thumbs={thumbs} most={34} gap={2} />

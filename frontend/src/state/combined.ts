@@ -1,5 +1,7 @@
 import { type Merge, meanValues, mergedValues } from "../draw/merge";
+import { keyOf, queryOf } from "../draw/neurons";
 import type { Side } from "../draw/place";
+import type { ScoreParts } from "../draw/scores";
 import { largest } from "../draw/values";
 import type { LoadedLayer } from "../source/layer";
 
@@ -34,6 +36,39 @@ export function joined<Layer extends LoadedLayer>(layer: Layer, of: Words): Laye
     scores: null,
     visible: null,
     valueNorms: layer.valueNorms && longestOf(layer.valueNorms, layer.weights.heads, of.key),
+  };
+}
+
+/**
+ * The queries and keys of one head between words: the means over their pieces, so that every product, and q . k with
+ * them, is the mean over all pairs of their pieces.
+ */
+export function wordParts(parts: ScoreParts, head: number, of: Words): ScoreParts {
+  const { features } = parts;
+  const means = (
+    numbersOf: (parts: ScoreParts, head: number, token: number) => Float32Array,
+    { wordOf, starts }: Merge,
+  ) => {
+    const made = new Float32Array((starts.length - 1) * features);
+    wordOf.forEach((word, piece) => {
+      const share = 1 / (starts[word + 1] - starts[word]);
+      numbersOf(parts, head, piece).forEach((value, feature) => {
+        made[word * features + feature] += share * value;
+      });
+    });
+    return made;
+  };
+  return {
+    ...parts,
+    heads: 1,
+    kvHeads: 1,
+    queries: of.query.starts.length - 1,
+    keys: of.key.starts.length - 1,
+    query: means(queryOf, of.query),
+    key: means(keyOf, of.key),
+    bias: null,
+    sinks: null,
+    visible: null,
   };
 }
 

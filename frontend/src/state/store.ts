@@ -4,11 +4,13 @@ import { parseHex } from "../draw/color";
 import { type BarColors, received, type TokenAttention, tokenAttention } from "../draw/focus";
 import { kindColor } from "../draw/kinds";
 import { everyToken, filterMask, type Mask, muteSpecial, withoutSinks } from "../draw/mask";
-import { mergedTokens, mergeOf } from "../draw/merge";
+import { mergedTokens, mergedValues, mergeOf } from "../draw/merge";
 import { headColors, MOST_COLORS, signColors } from "../draw/palette";
 import type { Focus, Place, Side } from "../draw/place";
+import type { ScoreParts } from "../draw/scores";
 import { affordableStep, drawn, type HeadShares, headShares, SHARES } from "../draw/share";
 import { findSinks } from "../draw/sinks";
+import { thumbShape, weightsOf } from "../draw/thumbs";
 import { type LayerValues, largest } from "../draw/values";
 import { type LayerWeights, once, withoutKeys } from "../draw/weights";
 import { strongestWords } from "../draw/words";
@@ -20,9 +22,10 @@ import { LayerCache } from "../source/layers";
 import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
 import type { Source } from "../source/source";
 import { loadThumbs } from "../source/thumbs";
-import { averaged, joined, joinedRow } from "./combined";
+import { averaged, joined, joinedRow, type Words } from "./combined";
 import { whenIdle } from "./idle";
 import { clearestHead, clearestOfEach, kindOf } from "./kinds";
+import { type Pooled, pooledLoader } from "./pooled";
 import { amongMany, hasQuantity, quantitiesOf, WEIGHT_FACTS } from "./quantity";
 import {
   chosenHeads,
@@ -62,6 +65,8 @@ export interface Shown extends LoadedLayer {
   readonly layer: PageLayer;
   /** What is shown of it: the chosen quantity, or weights where this layer has it not. */
   readonly quantity: PageQuantity;
+  /** Of a layer between words: the queries and keys of their pieces. */
+  readonly pieces?: { readonly scores: ScoreParts | null; readonly of: Words };
 }
 
 /** What the pointer or the keyboard is at: a token of one side, or a pair. */
@@ -113,9 +118,9 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
   });
 
   const stack = computed(() => findStack(page, stackName.value));
-  /** How pieces make words, where these are shown: what a neuron adds belongs to a piece. */
+  /** How pieces make words, where these are shown. */
   const merge = computed(() => {
-    if (!inWords.value || view.value === "neuron" || !hasPieces(stack.value)) return null;
+    if (!inWords.value || !hasPieces(stack.value)) return null;
     return { query: mergeOf(stack.value.query), key: mergeOf(stack.value.key) };
   });
   const wordsAt = (side: Side, pieces: readonly number[]): readonly number[] => {
@@ -125,14 +130,18 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
   /** The first piece of what is shown as a token. */
   const pieceAt = ({ side, token }: Place): number => merge.peek()?.[side].starts[token] ?? token;
   const wordStack = computed((): PageStack => {
-    const [of, { query, key }] = [merge.value, stack.value];
-    return of ? { ...stack.value, query: mergedTokens(query, of.query), key: mergedTokens(key, of.key) } : stack.value;
+    const [of, { query, key, thumbs }] = [merge.value, stack.value];
+    if (!of) return stack.value;
+    const words = { query: mergedTokens(query, of.query), key: mergedTokens(key, of.key) };
+    const { queries, keys } = thumbShape({ queries: words.query.labels.length, keys: words.key.labels.length });
+    const shape = [...thumbs.shape.slice(0, 2), queries, keys];
+    return { ...stack.value, ...words, thumbs: { ...thumbs, shape } };
   });
   /** The layer as it is shown: in pieces, or in words. */
   const shown = computed((): Shown | null => {
     const [now, of] = [loaded.value, merge.value];
     if (!now || !of || now.stack !== stack.value) return now;
-    return { ...joined(now, of), stack: wordStack.value };
+    return { ...joined(now, of), stack: wordStack.value, pieces: { scores: now.scores, of } };
   });
   /** The one head that the overview shows in full, as its thumbnail is numbered; null in all other views. */
   const full = computed((): number | null => {
@@ -287,6 +296,13 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
   let newest = 0;
   /** The further layers that what is shown is the mean of. */
   let shownMean = "";
+  const asShown = (layer: LoadedLayer) => {
+    const words = merge.peek();
+    return words ? joined(layer, words) : layer;
+  };
+  const failed = (error: unknown) => {
+    failure.value = error;
+  };
   const stopLoading = effect(() => {
     const wantedStack = stack.value;
     const number = layerNumber.value;
@@ -311,9 +327,30 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
       });
       return true;
     };
-    loadThumbs(source, wantedStack, first, show).catch((error) => {
-      if (current()) failure.value = error;
-    });
+    loadThumbs(source, wantedStack, first, show).catch((error) => current() && failed(error));
+  });
+
+  const pooledWords = signal<Pooled | null>(null);
+  const poolWords = pooledLoader(
+    async (layer) => asShown(await layers.load(stack.peek(), layer)),
+    (pooled) => {
+      pooledWords.value = pooled;
+    },
+  );
+  /** Whether small pictures have one cell for each pair of tokens, and not for many. */
+  const everyPair = computed(() => {
+    const { thumbs: array, query, key } = stack.value;
+    return array.shape[2] === query.labels.length && array.shape[3] === key.labels.length;
+  });
+  const stopWords = effect(() => {
+    pooledWords.value = null;
+    if (!shared && merge.value && !everyPair.value) poolWords(wordStack.value, WEIGHT_FACTS).catch(failed);
+  });
+  const shownThumbs = computed((): LayerWeights | null => {
+    const [now, of] = [thumbs.value, merge.value];
+    if (!now || !of) return now;
+    if (everyPair.value) return mergedValues(now, of);
+    return pooledWords.value && weightsOf(pooledWords.value.made, pooledWords.value.shape);
   });
 
   // Only the overview and maps of many heads need them, and they stay for the next time.
@@ -328,14 +365,9 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
       if (current()) kinds.value = loaded;
       return current();
     };
-    loadKinds(source, wantedStack, first, show).catch((error) => {
-      if (current()) failure.value = error;
-    });
+    loadKinds(source, wantedStack, first, show).catch((error) => current() && failed(error));
   });
 
-  const failed = (error: unknown) => {
-    failure.value = error;
-  };
   if (!shared) {
     loadEvidence(source, page).then((loaded) => {
       evidence.value = loaded;
@@ -410,11 +442,6 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     besides.set(name, known);
     return known;
   }
-
-  const asShown = (layer: LoadedLayer) => {
-    const words = merge.peek();
-    return words ? joined(layer, words) : layer;
-  };
 
   /** What one query has with each key in each head of a layer; undefined where a page cannot tell. */
   async function rowOf(layer: PageLayer, query: number, of: PageQuantity) {
@@ -505,7 +532,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     printing: printing as Signal<boolean>,
     shown: shown as ReadonlySignal<Shown | null>,
     failure: failure as ReadonlySignal<unknown>,
-    thumbs: thumbs as ReadonlySignal<LayerWeights | null>,
+    thumbs: shownThumbs,
     hover: hover as ReadonlySignal<Hover>,
     /** What is known of the heads of the chosen stack. */
     evidence: computed(() => (evidence.value?.stack === stack.value ? evidence.value : null)),
@@ -564,7 +591,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
       asShown(await layers.load(stack.peek(), layer, [], quantity)),
     /** A layer of the chosen stack with one of its heads, as that stands in the page. */
     loadHead: async (layer: PageLayer, head: number) => asShown(await layers.load(stack.peek(), layer, [head])),
-    thumbsLeft: thumbsLeft as ReadonlySignal<number>,
+    thumbsLeft: computed(() => (merge.value && !everyPair.value ? (pooledWords.value?.left ?? 1) : thumbsLeft.value)),
     /** What was asked for and is not shown yet; empty where nothing is. */
     waiting: waiting as ReadonlySignal<string>,
     rowOf,
@@ -574,10 +601,10 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     pin,
     /** The first piece of what is shown as a token. */
     pieceAt,
+    /** Whether words of the chosen stack have several pieces. */
+    hasPieces: computed(() => hasPieces(stack.value)),
     /** Whether what is shown as tokens are words of several pieces. */
     merged: computed(() => merge.value !== null),
-    /** Whether words are wanted, and so what can be shown in pieces only has to say so. */
-    pieced: computed(() => inWords.value && hasPieces(stack.value)),
     choose,
     undo,
     preview,
@@ -587,6 +614,7 @@ export function createStore(source: Source, wanted: Partial<Selection> = {}, sha
     destroy() {
       stopLoading();
       stopThumbs();
+      stopWords();
       stopKinds();
     },
   };

@@ -93,11 +93,11 @@ test("/ finds tokens, and Enter pins one after the other", async () => {
   await soon(() => expect(root.querySelector("[data-search]")).toBeNull());
 });
 
-test("what stays in pieces says so where words are wanted", async () => {
+test("whole words say how they are made", async () => {
   const root = await open(examplePage(), "v=2&query=1&words=1");
-  expect(one(root, ".all-heads [data-pieces]").textContent).toBe(" · in pieces of words");
+  expect(one(root, "[data-words-note]").textContent).toMatch(/^Whole words: a word gets the sum .* gives the mean/);
   one(root, "[data-words]").click();
-  await soon(() => expect(root.querySelector("[data-pieces]")).toBeNull());
+  await soon(() => expect(root.querySelector("[data-words-note]")).toBeNull());
 });
 
 test("whole words join the pieces in columns, numbers and pins", async () => {

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { EXAMPLES } from "../../src/examples/named";
-import { examplePage, exampleSource } from "../../src/examples/page";
+import { examplePage, exampleSource, tokens } from "../../src/examples/page";
 import { allHeads, chooseLayer, chooseStack, keepHead, toggleHead, togglePin } from "../../src/state/selection";
 import {
   addToTray,
@@ -13,6 +13,9 @@ import {
 } from "../../src/state/store";
 import { BYTES, NORMS, quantityPage, ROLLOUT } from "../quantities";
 import { soon } from "../soon";
+
+/** More words than small pictures have cells; one in two goes on. */
+const LONG = Array.from({ length: 120 }, (_, at) => (at % 2 ? "berries" : `t${at}`));
 
 const stores: Store[] = [];
 afterEach(() => {
@@ -230,4 +233,24 @@ test("a step is undone and done again; what moves little by little is no step", 
   store.choose({ query: [1] });
   store.undo(true);
   expect(store.selection.value).toMatchObject({ layer: 5, query: [1] });
+});
+
+test("small pictures are of whole words too, where every pair has a cell and where it has none", async () => {
+  const store = await loaded(examplePage(), { words: true });
+  await soon(() => expect(store.thumbs.value).not.toBeNull());
+  const words = store.stack.value.key.labels;
+  expect(words).toContain("strawberries");
+  const { thumbs } = store.stack.value;
+  expect([store.thumbs.value?.keys, thumbs.shape[3]]).toEqual([words.length, words.length]);
+  store.choose({ words: false });
+  expect(store.thumbs.value?.keys).toBe(words.length + 1);
+
+  const example = examplePage({ query: tokens(LONG), key: tokens(LONG) });
+  const [self] = example.page.stacks;
+  const pooled = { ...self, thumbs: { ...self.thumbs, shape: [3, 3, 48, 48] } };
+  const chunks = new Map(example.chunks).set("thumbs/self", new Uint8Array(3 * 3 * 48 * 48));
+  const long = await loaded({ page: { ...example.page, stacks: [pooled] }, chunks }, { words: true });
+  await soon(() => expect(long.thumbsLeft.value).toBe(0));
+  expect([long.thumbs.value?.heads, long.thumbs.value?.queries]).toEqual([9, 48]);
+  expect(long.thumbs.value?.bytes(4).some((byte) => byte > 0)).toBe(true);
 });

@@ -5,6 +5,7 @@ import { HeadCard } from "../../parts/HeadCard";
 import { Loading } from "../../parts/Loading";
 import type { ViewParts } from "../../parts/mount";
 import { QuantityNote } from "../../parts/QuantityNote";
+import { WordsNote } from "../../parts/WordsNote";
 import type { View } from "../../state/selection";
 import { CompareView } from "../compare/CompareView";
 import { Written } from "../generation/Written";
@@ -70,6 +71,7 @@ export function App({ store, room }: ViewParts) {
       {view === "overview" ? (
         <section id="view" class="stage-bare" role="tabpanel" aria-label="overview view">
           <OverviewView store={store} room={high} />
+          <WordsNote store={store} />
           <QuantityNote store={store} />
         </section>
       ) : (
@@ -110,6 +112,7 @@ function Stage({ store, room }: ViewParts) {
       <section class="card stage" id="view" role="tabpanel" aria-label={`${view} view`}>
         <SinkStrip store={store} />
         <View store={store} room={room} />
+        <WordsNote store={store} />
         <QuantityNote store={store} />
       </section>
       {!WIDE.includes(view) && <Inspector store={store} />}

@@ -1,6 +1,6 @@
-import { Check } from "../../parts/Check";
 import { Choice } from "../../parts/Choice";
 import { NumbersField } from "../../parts/NumbersField";
+import { WordsChoice } from "../../parts/WordsNote";
 import type { View } from "../../state/selection";
 import { LAYOUTS } from "../../state/selection";
 import type { Store } from "../../state/store";
@@ -10,28 +10,17 @@ const WITH_MEANS: readonly View[] = ["head", "matrix", "text"];
 
 /** What is put together before it is drawn: pieces to words, several layers, several pinned tokens. */
 export function More({ store }: { store: Store }) {
-  const { selection, stack, view, choose, page } = store;
+  const { selection, stack, view, choose, hasPieces } = store;
   const now = selection.value;
-  const whole = page.stacks.find(({ name }) => name === now.stack) ?? page.stacks[0];
-  const pieces = [whole.query, whole.key].some(({ continues }) => continues.includes(true));
   const means = WITH_MEANS.includes(view.value);
   const several = now.query.length > 1 || now.key.length > 1;
   const changed = now.words || now.mean_layers.length > 0 || now.pinned !== "mean" || now.layout !== "auto";
-  const offered = pieces || means;
-  if (!offered) return null;
+  if (!means && !(hasPieces.value && view.value !== "scatter")) return null;
   return (
     <details class="more" data-changed={changed || undefined}>
       <summary data-more>more</summary>
       <div class="card">
-        {pieces && view.value !== "neuron" && view.value !== "scatter" && (
-          <Check
-            name="data-words"
-            title="Join the pieces of a word: the sum over the word that is looked at, the mean over the word that looks"
-            checked={now.words}
-            label="whole words"
-            onChange={(words) => choose({ words })}
-          />
-        )}
+        {view.value !== "scatter" && <WordsChoice store={store} />}
         {means && stack.value.layers.length > 1 && (
           <NumbersField
             label="average with layers"

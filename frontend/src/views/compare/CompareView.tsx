@@ -103,11 +103,14 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
   const record = recordOf(line);
   const own = useMemo(() => {
     const { source, layers } = store.beside(record);
-    return createStore(source, { ...USUAL, ...readEntry(line, store.page) }, layers);
+    const { words } = store.selection.peek();
+    return createStore(source, { ...USUAL, ...readEntry(line, store.page), words }, layers);
   }, [store, record, line]);
   useEffect(() => own.destroy, [own]);
   useSignalEffect(() => {
     own.systemDark.value = store.dark.value;
+    const { words } = store.selection.value;
+    if (own.selection.peek().words !== words) own.choose({ words });
   });
   useLink(store, own, record, pointed);
   // A click in it pins there and nowhere else, and is a change of the tray.

@@ -5,7 +5,6 @@ import { topOf } from "../../draw/values";
 import { AxisChoice, EvidenceBar } from "../../parts/EvidenceBar";
 import { type GridThumbs, HeadGrid, LEAST_LINES, styleAt, type ThumbStyle } from "../../parts/HeadGrid";
 import type { ViewParts } from "../../parts/mount";
-import { PiecesNote } from "../../parts/PiecesNote";
 import { RankedGrid } from "../../parts/RankedGrid";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
@@ -134,7 +133,6 @@ export function ThumbNote({ store, thumbs, style }: ThumbNoteProps) {
         <small class="view-note">
           {note} · {all} on one scale
           {moved}
-          <PiecesNote store={store} />
         </small>
         {scale}
         {loading}

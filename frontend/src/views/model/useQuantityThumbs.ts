@@ -1,16 +1,18 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { thumbsOf } from "../../draw/thumbs";
 import type { LayerValues } from "../../draw/values";
 import { type GridThumbs, type ThumbStyle, weightThumbs } from "../../parts/HeadGrid";
+import { pooledLoader } from "../../state/pooled";
 import type { Store } from "../../state/store";
-import { thumbLoader } from "./thumbs";
 
 /** The thumbnails of the chosen quantity; null until they are made. */
 export function useQuantityThumbs(store: Store, style: { readonly value: ThumbStyle }) {
   const made = useSignal<{ values: LayerValues; name: string; complete: boolean } | null>(null);
   const load = useRef(
-    thumbLoader(store, (values, complete) => {
-      made.value = { values, name: store.quantity.peek().name, complete };
+    pooledLoader(store.load, ({ made: matrices, shape, left }) => {
+      const { name, signed } = store.quantity.peek();
+      made.value = { values: thumbsOf(matrices, shape, signed), name, complete: left === 0 };
     }),
   );
   useSignalEffect(() => {

@@ -1,7 +1,6 @@
 import { useComputed } from "@preact/signals";
 import { signedRamp } from "../../draw/ramps";
 import type { ViewParts } from "../../parts/mount";
-import { PiecesNote } from "../../parts/PiecesNote";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { reportDrawn } from "../../parts/Themed";
@@ -45,7 +44,6 @@ export function NeuronView({ store, room }: ViewParts) {
       <div class="view-bar">
         <small class="view-note">
           layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
-          <PiecesNote store={store} />
         </small>
         <button
           class="quiet expand"

@@ -16,11 +16,10 @@ export function PairDetail({ store, table }: { store: Store; table: NeuronTable 
   const { vector } = store.selection.value;
   const key = store.pair.value.key ?? (table.query === store.words.value?.query ? store.words.value.key : undefined);
   const shown = store.shown.value;
-  if (key === undefined || !shown?.scores || vector === "hidden") {
+  if (key === undefined || !shown || vector === "hidden") {
     return <p class="note">The + beside a key shows what each neuron adds to its score.</p>;
   }
-  const parts = shown.scores;
-  const contributions = added(parts, table.head, table.query, key);
+  const contributions = added(table.parts, table.part, table.query, key);
   const order = ranked(contributions);
   const shares = carried(contributions, order);
   const vectors = { query: table.q, key: table.keyAt(key), product: contributions };
@@ -53,7 +52,7 @@ export function PairDetail({ store, table }: { store: Store; table: NeuronTable 
         The first 4 of {table.features} neurons carry {percent(shares[3] ?? 1)} of all that is added to this score, 80 %
         needs {countFor(0.8, shares)}; neurons stand in this order
       </p>
-      {store.shown.value?.layer.rotary && <ByDistance store={store} table={table} at={key} />}
+      {shown.layer.rotary && shown.scores && <ByDistance store={store} table={table} at={key} />}
     </section>
   );
 }
@@ -99,14 +98,13 @@ function VectorBars({ name, values, order, large, onEnlarge }: VectorBarsProps) 
 
 /** "q · k 12.1 × scale 0.177 = 2.14, bias −0.3 → score 1.84 → weight .21" */
 function formula(store: Store, table: NeuronTable, key: number): string {
-  const parts = store.shown.value?.scores;
-  if (!parts) return "";
-  const bias = biasAt(parts, parts.bias, table.head, table.query, key);
+  const { parts, part } = table;
+  const bias = biasAt(parts, parts.bias, part, table.query, key);
   const steps = [
     `q · k ${signedNumber(table.dots[key])} × scale ${parts.scale.toPrecision(3)} = ${signedNumber(table.dots[key] * parts.scale)}`,
     ...(parts.softCap === null ? [] : [`cap ${parts.softCap}`]),
     ...(parts.bias ? [`bias ${signedNumber(bias)}`] : []),
-    `score ${signedNumber(table.scores[key])}`,
+    `${store.merged.value ? "mean " : ""}score ${signedNumber(table.scores[key])}`,
     `weight ${shortWeight(table.weights[key])}`,
   ];
   return steps.join(" → ");

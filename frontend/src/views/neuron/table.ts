@@ -1,15 +1,19 @@
 import { added, addedOverall, carried, keyOf, queryOf, ranked } from "../../draw/neurons";
 import { byPair } from "../../draw/rotary";
-import { scoreRow } from "../../draw/scores";
+import { type ScoreParts, scoreRow } from "../../draw/scores";
 import { largest } from "../../draw/values";
+import { wordParts } from "../../state/combined";
 import type { Selection } from "../../state/selection";
-import type { Store } from "../../state/store";
+import type { Shown, Store } from "../../state/store";
 
 export type Order = Selection["neurons"];
 
 /** What the neurons of one head make of one query. */
 export interface NeuronTable {
   readonly head: number;
+  /** Queries and keys, and which head of them is looked at. */
+  readonly parts: ScoreParts;
+  readonly part: number;
   readonly query: number;
   readonly features: number;
   readonly q: Float32Array;
@@ -45,28 +49,34 @@ export function queryShown({ pair, words }: Store): number {
   return pair.value.query ?? words.value?.query ?? 0;
 }
 
+/** The queries and keys that a table is of: those of the layer, or of words the means over their pieces. */
+function partsOf({ scores, pieces }: Shown, head: number): readonly [parts: ScoreParts, part: number] | null {
+  if (scores) return [scores, head];
+  return pieces?.scores ? [wordParts(pieces.scores, head, pieces.of), 0] : null;
+}
+
 /** The table of the first chosen head and a query; null where the page holds no neurons. */
 export function neuronTable(store: Store, order: Order, wanted: number): NeuronTable | null {
   const [shown, head] = [store.shown.value, store.heads.value[0]];
-  const parts = shown?.scores;
-  if (!shown || !parts) return null;
+  const [parts, part] = (shown && partsOf(shown, head)) ?? [];
+  if (!shown || !parts || part === undefined) return null;
   const query = Math.min(parts.queries - 1, wanted);
-  const q = queryOf(parts, head, query);
+  const q = queryOf(parts, part, query);
   const keys = [...Array(parts.keys).keys()];
-  const dots = Float32Array.from(keys, (key) => keyOf(parts, head, key).reduce((sum, k, i) => sum + k * q[i], 0));
-  const scores = scoreRow(parts, head, query);
+  const dots = Float32Array.from(keys, (key) => keyOf(parts, part, key).reduce((sum, k, i) => sum + k * q[i], 0));
+  const scores = shown.values.get("score")?.row(head, query) ?? scoreRow(parts, part, query);
   const weights = shown.weights.row(head, query);
-  const overall = addedOverall(parts, head, query, weights);
+  const overall = addedOverall(parts, part, query, weights);
   const biggest = ranked(overall);
   const rotary = shown.layer.rotary;
   const ordered =
     order === "ranked" ? biggest : order === "pairs" && rotary ? byPair(rotary, parts.features) : [...q.keys()];
-  const productAt = (key: number) => added(parts, head, query, key);
+  const productAt = (key: number) => added(parts, part, query, key);
   const further =
     store.quantity.value.name === "weight"
       ? null
       : (store.values.value?.row(store.quantity.value.per === "layer" ? 0 : head, query) ?? null);
-  const keyMost = keys.map((key) => largest(keyOf(parts, head, key)));
+  const keyMost = keys.map((key) => largest(keyOf(parts, part, key)));
   const most = {
     q: largest(q),
     k: Math.max(...keyMost),
@@ -77,11 +87,13 @@ export function neuronTable(store: Store, order: Order, wanted: number): NeuronT
   };
   return {
     head,
+    parts,
+    part,
     query,
     features: parts.features,
     q,
     order: ordered,
-    keyAt: (key) => keyOf(parts, head, key),
+    keyAt: (key) => keyOf(parts, part, key),
     productAt,
     dots,
     scores,

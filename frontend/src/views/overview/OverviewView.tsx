@@ -3,9 +3,9 @@ import { useRef } from "preact/hooks";
 import { LEAST_LINES } from "../../parts/HeadGrid";
 import { HeatScale, MeasureChoice } from "../../parts/HeatGrid";
 import type { ViewParts } from "../../parts/mount";
-import { PiecesNote } from "../../parts/PiecesNote";
 import { Segmented } from "../../parts/Segmented";
 import { useWidth } from "../../parts/useWidth";
+import { WordsChoice } from "../../parts/WordsNote";
 import { ORDERS, type Selection, TILES } from "../../state/selection";
 import { FullHead } from "./FullHead";
 import { PlateStrip } from "./Plate";
@@ -84,12 +84,12 @@ export function OverviewView({ store, room }: ViewParts) {
                 />
               )}
               {places.value.heat && <MeasureChoice store={store} />}
+              {!places.value.heat && <WordsChoice store={store} />}
               {places.value.heat && store.kinds.value && store.selection.value.measure !== "kind" ? (
                 <HeatScale store={store} kinds={store.kinds.value} />
               ) : (
                 <WeightScale store={store} />
               )}
-              <PiecesNote store={store} />
             </div>
             <Tiles store={store} places={places} />
             {under.value && strip}

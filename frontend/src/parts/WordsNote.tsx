@@ -1,0 +1,33 @@
+import type { View } from "../state/selection";
+import type { Store } from "../state/store";
+import { Check } from "./Check";
+
+/** What is measured on pieces, or what of a view follows from their words in another way. */
+const FURTHER: { readonly [Of in View]?: string } = {
+  overview: " What is said of heads, and the ten numbers, are of the pieces.",
+  neuron:
+    " Its query and its key are the means over its pieces, so q · k and the score are means over their pairs; the softmax is the sum and mean of the weights, not made of this score.",
+};
+
+/** Where pieces are joined: how. */
+export function WordsNote({ store }: { store: Store }) {
+  return store.merged.value && store.view.value !== "scatter" ? (
+    <p class="note" data-words-note>
+      Whole words: a word gets the sum of what its pieces get, and gives the mean of what they give.
+      {FURTHER[store.view.value]}
+    </p>
+  ) : null;
+}
+
+/** Whether pieces are joined, where words have several. */
+export function WordsChoice({ store }: { store: Store }) {
+  return store.hasPieces.value ? (
+    <Check
+      name="data-words"
+      title="Join the pieces of a word: the sum over the word that is looked at, the mean over the word that looks"
+      checked={store.selection.value.words}
+      label="whole words"
+      onChange={(words) => store.choose({ words })}
+    />
+  ) : null;
+}
