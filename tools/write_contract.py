@@ -13,22 +13,34 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from headscope.views import contract as _contract
+from headscope.views.options import PageSelection, declared
 
 SCHEMA = Path(__file__).parent.parent / "frontend/src/contract/page.schema.json"
 
 
 def schema() -> str:
     """The schema of `headscope.views.contract.Page`, with the field docstrings as descriptions."""
-    for declared in vars(_contract).values():
-        if isinstance(declared, type) and hasattr(declared, "__total__"):
-            declared.__pydantic_config__ = {"use_attribute_docstrings": True}
+    for kind in vars(_contract).values():
+        if isinstance(kind, type) and hasattr(kind, "__total__"):
+            kind.__pydantic_config__ = {"use_attribute_docstrings": True}
     found = TypeAdapter(_contract.Page).json_schema()
     # a page may hold further pages, so pydantic defines it beside the others and refers to it; here
     # it is the whole
     whole = found["$defs"].pop("Page")
+    _describe_selection(found["$defs"]["PageSelection"])
     found = json.loads(json.dumps(found | whole).replace('"#/$defs/Page"', '"#"'))
     del found["$ref"]
     return json.dumps(_without_titles(found) | {"title": "Page"}, indent=2) + "\n"
+
+
+def _describe_selection(schema) -> None:
+    """Say of every part of a selection what it is, and that it is there: pydantic reads only what
+    stands in the class itself, and not in those that it is put together from.
+    """
+    parts = declared(PageSelection)
+    for name, option in parts.items():
+        schema["properties"][name]["description"] = option.help
+    schema["required"] = list(parts)
 
 
 def _without_titles(node):

@@ -17,7 +17,8 @@ export interface Page {
   verified: number | null;
   stacks: PageStack[];
   /**
-   * All that some layer has beside weights and scores; weights too, where they are called otherwise.
+   * All that some layer has beside weights and scores; weights too, where they are called
+   * otherwise.
    */
   quantities?: PageQuantity[];
   /**
@@ -38,11 +39,13 @@ export interface Page {
   unseen?: string;
   selection: PageSelection;
   /**
-   * Axes row, column, channel: red, green and blue of the pictures that the patches are equal parts of.
+   * Axes row, column, channel: red, green and blue of the pictures that the patches are equal
+   * parts of.
    */
   pictures?: PageArray[];
   /**
-   * Those of the record that this one is compared with, where they are others; as many, or none.
+   * Those of the record that this one is compared with, where they are others; as many, or
+   * none.
    */
   other_pictures?: PageArray[];
   /**
@@ -58,8 +61,8 @@ export interface Page {
    */
   links?: PageLinks;
   /**
-   * Further records by the name that the tray calls them, each with a header as if it had a page of its own. The
-   * chunks of one are called beside/NAME/CHUNK.
+   * Further records by the name that the tray calls them, each with a header as if it had a page
+   * of its own. The chunks of one are called beside/NAME/CHUNK.
    */
   beside?: {
     [k: string]: Page;
@@ -79,7 +82,8 @@ export interface PageModel {
   model_type: string;
 }
 /**
- * Layers that share their tokens: the only stack, or the encoder, the decoder, cross-attention.
+ * Layers that share their tokens: the only stack, or the encoder, the decoder,
+ * cross-attention.
  */
 export interface PageStack {
   /**
@@ -88,14 +92,16 @@ export interface PageStack {
   name: string;
   heads: number;
   /**
-   * The number of each head in the model; they differ from 0, 1, 2 ... where the page holds some heads only.
+   * The number of each head in the model; they differ from 0, 1, 2 ... where the page holds some
+   * heads only.
    */
   head_numbers: number[];
   query: PageTokens;
   key: PageTokens;
   layers: PageLayer[];
   /**
-   * Layers of the model without attention, or whose attention is not known; absent where there is none.
+   * Layers of the model without attention, or whose attention is not known; absent where there is
+   * none.
    */
   absent?: PageAbsent[];
   /**
@@ -140,12 +146,13 @@ export interface PageTokens {
    */
   written?: number;
   /**
-   * Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty for other tokens.
+   * Row and column of each patch of a picture, from 1, as CSS's grid-area has it: ``2/5``; empty
+   * for other tokens.
    */
   areas?: string[];
   /**
-   * First and stop of the tokens in one picture, or in none; a third number is that of the picture, from 1. Beside
-   * ``areas``.
+   * First and stop of the tokens in one picture, or in none; a third number is that of the
+   * picture, from 1. Beside ``areas``.
    */
   runs?: number[][];
   /**
@@ -162,8 +169,9 @@ export interface PageLayer {
    */
   layer: number;
   /**
-   * True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is all of this as JSON,
-   * and row-QUANTITY/STACK/LAYER/QUERY what a query has with every key, axes head, key, in single precision.
+   * True where the layer is prepared when it is asked for: the chunk layer/STACK/LAYER then is
+   * all of this as JSON, and row-QUANTITY/STACK/LAYER/QUERY what a query has with every key, axes
+   * head, key, in single precision.
    */
   later?: boolean;
   /**
@@ -175,7 +183,8 @@ export interface PageLayer {
    */
   kind: string;
   /**
-   * Positions among the page's heads of those that were captured, where others were not: of these everything is 0.
+   * Positions among the page's heads of those that were captured, where others were not: of these
+   * everything is 0.
    */
   held?: number[];
   /**
@@ -183,7 +192,8 @@ export interface PageLayer {
    */
   kv_heads: number;
   /**
-   * Axes run, bound: a query, its first visible key and the end; None where every key is visible to all.
+   * Axes run, bound: a query, its first visible key and the end; None where every key is visible
+   * to all.
    */
   visible: PageArray | null;
   /**
@@ -211,12 +221,13 @@ export interface PageLayer {
    */
   not_kept?: number;
   /**
-   * Axes head, key: the length of what each key's value adds to the output when it has all of a head's weight.
-   * From it the page works out the quantity contribution: weight times value norm.
+   * Axes head, key: the length of what each key's value adds to the output when it has all of a
+   * head's weight. From it the page works out the quantity contribution: weight times value norm.
    */
   value_norms?: PageArray;
   /**
-   * Further quantities of this layer by name; axes head, query, key, or query, key for all heads together.
+   * Further quantities of this layer by name; axes head, query, key, or query, key for all heads
+   * together.
    */
   quantities?: {
     [k: string]: PageArray;
@@ -237,8 +248,8 @@ export interface PageArray {
   shape: number[];
   dtype: "uint8" | "float16" | "float32" | "int32";
   /**
-   * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2, signed means
-   * c * |c| for c = (b - 128) / 127.
+   * How a stored number b becomes a value: plain means b itself, sqrt means (b / 255) ** 2,
+   * signed means c * |c| for c = (b - 128) / 127.
    */
   encoding: "plain" | "sqrt" | "signed";
   /**
@@ -253,7 +264,8 @@ export interface PageArray {
 /**
  * All that scores and weights are recomputed from.
  *
- * ``weights = softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the sink.
+ * ``weights = softmax(soft_cap(queries . keys * scale) + bias)`` over the visible keys and the
+ * sink.
  */
 export interface PageScores {
   /**
@@ -266,12 +278,13 @@ export interface PageScores {
   keys: PageArray;
   scale: number;
   /**
-   * None for none; else scores become soft_cap * tanh(score / soft_cap) before the bias is added.
+   * None for none; else scores become soft_cap * tanh(score / soft_cap) before the bias is
+   * added.
    */
   soft_cap: number | null;
   /**
-   * Axes head, query, key, or head, offset where only key - query counts: offset 0 is the last query's first key.
-   * One head stands for all.
+   * Axes head, query, key, or head, offset where only key - query counts: offset 0 is the last
+   * query's first key. One head stands for all.
    */
   bias: PageArray | null;
   /**
@@ -279,7 +292,8 @@ export interface PageScores {
    */
   sinks: number[] | null;
   /**
-   * Largest absolute difference between a weight recomputed from these arrays and the exact one.
+   * Largest absolute difference between a weight recomputed from these arrays and the exact
+   * one.
    */
   error: number;
 }
@@ -292,7 +306,8 @@ export interface PageRotary {
    */
   frequencies: number[];
   /**
-   * neighbours where features 2i and 2i + 1 are a pair, halves where i and i + len(frequencies) are.
+   * neighbours where features 2i and 2i + 1 are a pair, halves where i and i + len(frequencies)
+   * are.
    */
   style: "halves" | "neighbours";
   /**
@@ -319,7 +334,8 @@ export interface PageKinds {
    */
   kinds: ("next" | "previous" | "same" | "own" | "near" | "broad" | "resting" | "none")[];
   /**
-   * Names of the numbers of a head: its ten numbers, the places and links that a sentence names, kind and score.
+   * Names of the numbers of a head: its ten numbers, the places and links that a sentence names,
+   * kind and score.
    */
   columns: string[];
   /**
@@ -332,7 +348,8 @@ export interface PageKinds {
   causal: boolean;
 }
 /**
- * How far heads are from what they are compared with; every list has a row for each layer of the stack.
+ * How far heads are from what they are compared with; every list has a row for each layer of
+ * the stack.
  */
 export interface PageMoved {
   /**
@@ -376,11 +393,20 @@ export interface PageQuantity {
   per: "head" | "layer";
 }
 /**
- * What the page shows when it opens.
+ * What a page shows; all of it is there.
  */
 export interface PageSelection {
+  /**
+   * View that is shown first: by default ``"overview"``; ``"head"`` where heads, tokens or a quantity are chosen, and ``"compare"`` where there is a tray. ``"scatter"`` needs evidence.
+   */
   view: "overview" | "head" | "model" | "matrix" | "text" | "neuron" | "pair" | "scatter" | "compare";
+  /**
+   * Stack that is shown first, such as ``"cross"``; by default the first one.
+   */
   stack: string;
+  /**
+   * Layer that is shown first; by default the first one.
+   */
   layer: number;
   /**
    * Numbers in the model; None for all heads.
@@ -395,120 +421,125 @@ export interface PageSelection {
    */
   key: number[];
   /**
-   * Whether several pinned tokens are shown by the mean or by the sum of what they have.
+   * Whether several pinned tokens are shown by the ``"mean"`` (default) or the ``"sum"`` of what they have.
    */
   pinned: "mean" | "sum";
   /**
-   * Pieces of a word are joined: summed over the word that is looked at, mean over the word that looks.
+   * Join the pieces of a word: the sum over the word that is looked at, the mean over the word that looks.
    */
   words: boolean;
   /**
-   * Layers of which the mean is shown beside ``layer``; empty for that layer alone.
+   * Layers of which the mean is shown together with ``layer``; by default that layer alone.
    */
   mean_layers: number[];
+  /**
+   * What is shown: ``"weight"`` (default), ``"score"`` for what goes into the softmax, ``"contribution"`` for weight times value norm, or another that the record has or ``quantities`` gives.
+   */
   quantity: string;
   /**
-   * Which text of a pair queries and keys come from: a the first, b the second.
+   * For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so on; by default ``"all"``.
    */
   filter: "all" | "aa" | "ab" | "ba" | "bb";
   /**
-   * Special tokens take no part.
+   * Hide special tokens such as [CLS] and [SEP].
    */
   hide_special: boolean;
   /**
-   * Keys that take most of the mass are kept; False leaves them out and renormalises the rest.
+   * Whether sinks, keys that take most of the attention, are kept (default); else they are excluded and the rest is renormalised.
    */
   sinks: boolean;
   /**
-   * Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn.
+   * Percent of each row's attention that is drawn as lines, the strongest first, 1 to 100; by default as much as is quickly drawn.
    */
   top_percent: number | null;
   /**
-   * How the overview orders heads: by layer and number, by kind, or by the largest weight of a row.
+   * How the overview orders heads: by ``"layer"`` and number (default), by ``"kind"``, or by ``"sharpness"``, the largest weight of a row.
    */
   order: "layer" | "kind" | "sharpness";
   /**
-   * Kind whose heads stand out in the overview; None for all.
+   * Kind whose heads stand out in the overview, such as ``"next"``; by default all.
    */
   kind: ("next" | "previous" | "same" | "own" | "near" | "broad" | "resting" | "none") | null;
   /**
-   * What a head is coloured by where it is too small for a matrix.
+   * What colours a head that is too small for a matrix: ``"kind"`` (default), ``"sharpness"``, ``"special"`` ...
    */
   measure: "kind" | "sharpness" | "next" | "previous" | "itself" | "same" | "special" | "top" | "own" | "near" | "keys";
   /**
-   * Whether the tokens of the head view stand in two columns or in two rows; auto takes rows for Chinese and
-   * Japanese.
+   * Tokens of the head view in two ``"columns"`` or two ``"rows"``; ``"auto"`` (default) takes rows for Chinese and Japanese.
    */
   layout: "auto" | "columns" | "rows";
   /**
-   * Pattern whose heads stand out among the labels; None for all patterns.
+   * Pattern whose heads stand out, such as ``"next"``; by default all. This needs evidence, as do ``min_score``, ``sort``, ``x`` and ``y``.
    */
   label: string | null;
   /**
-   * Percent that the score of a label must reach for its head to stand out.
+   * Percent that the score of a label must reach for its head to stand out, 0 (default) to 100.
    */
   min_score: number;
   /**
-   * Measure by which the model view sorts heads, with - before it for the lowest first; None for layers and heads.
+   * Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first; ``"-entropy"`` for the lowest first. By default layer and head.
    */
   sort: string | null;
   /**
-   * Measure of the scatter, from left to right; "map" for the map of heads, None for the usual one.
+   * Measure of the scatter from left to right, or ``"map"`` for the map of heads; by default ``"distance"``.
    */
   x: string | null;
   /**
-   * Measure of the scatter, from bottom to top.
+   * Measure of the scatter from bottom to top; by default ``"entropy"``.
    */
   y: string | null;
   /**
-   * How the heads of the model view are drawn; lines need tiles of 80 pixels.
+   * How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of 80 pixels.
    */
   tiles: "matrices" | "lines";
   /**
-   * Whether the text view shows what tokens receive or what they give.
+   * Whether the text view shows what tokens ``"received"`` (default) or what they have ``"given"``.
    */
   direction: "received" | "given";
   /**
-   * How the neuron view orders neurons: as in the model, by what they add, in frequency pairs; or hides them.
+   * View neuron: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add, ``"pairs"`` as rotary positions turn them, or ``"hidden"`` for lines between words.
    */
   neurons: "model" | "ranked" | "pairs" | "hidden";
   /**
-   * Which numbers of a pair the neuron view enlarges, or none of them.
+   * View neuron: of the pair that is looked at, the ``"product"`` (default), the ``"query"`` or the ``"key"`` is enlarged with its numbers; ``"hidden"`` for no pair.
    */
   vector: "product" | "query" | "key" | "hidden";
   /**
-   * Part of the matrix that is seen: its first query and first key, and how many keys; None for all of it.
+   * Part of the matrix that is seen: its first query, its first key, and how many keys; by default all of it.
    */
   zoom: number[] | null;
   /**
-   * The colours of the matrix end at its largest weight, and not at 1.
+   * End the colours of the matrix at its largest weight, and not at 1.
    */
   stretch: boolean;
   /**
-   * The list beside a view names the strongest tokens of each head, and not of their mean.
+   * Name the strongest tokens of each head in the list beside a view, and not of their mean.
    */
   per_head: boolean;
   /**
-   * Which end of a gold link is looked at from which.
+   * Gold links: ``"dep->head"`` (default) for what dependents look at, or ``"head->dep"``.
    */
   link_direction: "dep->head" | "head->dep";
   /**
-   * Words of the list of gold links: all, those whose link is hit, or missed.
+   * Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``.
    */
   link_words: "both" | "hits" | "misses";
   /**
-   * Pictures that view compare shows beside each other, six at most: layer and heads, and what is not as usual, such
-   * as ``2-0 view=matrix query=3``.
-   */
-  tray: string[];
-  /**
-   * Pointing at a token of one of them points at it in all that have the same tokens.
+   * Whether pointing at a token of one picture of the tray points at it in all (default).
    */
   linked: boolean;
+  /**
+   * Colours: ``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system says.
+   */
   theme: "auto" | "light" | "dark";
+  /**
+   * Pictures that view compare shows beside each other, six at most: layer and heads, and what is not as usual, such as ``2-0 view=matrix query=3``.
+   */
+  tray: string[];
 }
 /**
- * What kinds of heads there are, and how sure that is: measured over texts, of which the page shows one at most.
+ * What kinds of heads there are, and how sure that is: measured over texts, of which the page
+ * shows one at most.
  */
 export interface PageEvidence {
   /**
@@ -542,11 +573,13 @@ export interface PageEvidence {
   caution: string;
   patterns: PagePattern[];
   /**
-   * Axes pattern, layer, head: 0 for no label, 1 for a candidate, on one or too few texts, 2 for one that holds.
+   * Axes pattern, layer, head: 0 for no label, 1 for a candidate, on one or too few texts, 2 for
+   * one that holds.
    */
   status: PageArray;
   /**
-   * Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts; NaN where unknown.
+   * Axes number, pattern, layer, head: score, low, high, baseline, effect, corrected p, texts;
+   * NaN where unknown.
    */
   numbers: PageArray;
   measures: PageMeasure[];
@@ -610,7 +643,8 @@ export interface PageMap {
    */
   stress: number;
   /**
-   * Rows of the shown text that the distances were taken from; 0 where they are of other texts.
+   * Rows of the shown text that the distances were taken from; 0 where they are of other
+   * texts.
    */
   queries: number;
   /**
@@ -652,8 +686,8 @@ export interface PagePair {
 /**
  * How the model wrote the text itself; every list has one entry for each token written.
  *
- * Of the model's own distribution, before temperature, top-p or anything else changed it. The last token was never
- * read, so that no query and no key stands for it.
+ * Of the model's own distribution, before temperature, top-p or anything else changed it. The last
+ * token was never read, so that no query and no key stands for it.
  */
 export interface PageGeneration {
   /**
@@ -706,7 +740,8 @@ export interface PageLinks {
   arcs: PageArc[];
 }
 /**
- * A word that gold links are told of, or that could have been chosen in place of one that is.
+ * A word that gold links are told of, or that could have been chosen in place of one that
+ * is.
  */
 export interface PageWord {
   label: string;

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from headscope.cli._evidence import check_evidence, evidence_of
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
-from headscope.views.contract import (
+from headscope.views.options import (
     HeadMeasure,
     HeadOrder,
     KindName,

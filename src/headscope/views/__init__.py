@@ -10,7 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headscope.views._options import PageOptions
     from headscope.views.opening import (
         View,
         head_view,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         view,
     )
     from headscope.views.opening import view as page
+    from headscope.views.options import PageOptions
 
 __all__ = [
     "PageOptions",
@@ -42,7 +42,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"headscope.views has no {name!r}; it has {', '.join(__all__)}")
-    place = "_options" if name == "PageOptions" else "opening"
+    place = "options" if name == "PageOptions" else "opening"
     module = importlib.import_module(f"headscope.views.{place}")
     return getattr(module, "view" if name == "page" else name)
 

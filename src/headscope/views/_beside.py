@@ -10,7 +10,7 @@ from headscope.errors import PageError
 from headscope.record import Record
 
 if TYPE_CHECKING:
-    from headscope.views._options import PageOptions
+    from headscope.views.options import PageOptions
 
 LETTERS = "bcdef"
 """What records are called where they come without names; a tray has six pictures."""

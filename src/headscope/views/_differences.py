@@ -17,7 +17,7 @@ from headscope.views._valid import valid
 from headscope.views.contract import Page, PageMoved, PageStack
 
 if TYPE_CHECKING:
-    from headscope.views._options import PageOptions
+    from headscope.views.options import PageOptions
 
 EFFECT = "effect"
 DISTANCE = "Jensen-Shannon distance in nats"

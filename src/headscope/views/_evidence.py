@@ -21,10 +21,10 @@ from headscope.views.contract import (
     PageEvidence,
     PageMeasure,
     PagePattern,
-    PageSelection,
     PageShown,
     PageStack,
 )
+from headscope.views.options import PageSelection
 
 NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
 NONE, CANDIDATE, HOLDS = 0, 1, 2

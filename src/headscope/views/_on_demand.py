@@ -21,7 +21,6 @@ from headscope.patterns import COLUMNS, head_numbers, text_facts
 from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
-from headscope.views._options import PageOptions
 from headscope.views._page import later_stack, page_header
 from headscope.views._payload import (
     MOST_ERROR,
@@ -43,6 +42,7 @@ from headscope.views._quantities import (
 )
 from headscope.views._thumbs import max_pooled
 from headscope.views.contract import Page, PageLayer, PageStack
+from headscope.views.options import PageOptions
 
 BYTE_ERROR = 1 - (254.5 / 255) ** 2
 """What a weight as one byte may be off by."""

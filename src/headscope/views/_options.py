@@ -2,206 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from numbers import Integral, Real
-from typing import Any, TypedDict, get_args
+from typing import Any, cast
 
 from headscope.comparison import Comparison, Effect
 from headscope.errors import PageError
-from headscope.linguistics import Sentence
 from headscope.patterns import Heads
 from headscope.record import Record, Stack, Tokens
 from headscope.views._token_words import token_positions
-from headscope.views.contract import (
-    Filter,
-    HeadMeasure,
-    HeadOrder,
-    KindName,
-    Layout,
-    LinkDirection,
-    LinkWords,
-    NeuronOrder,
-    NeuronVector,
+from headscope.views.options import (
+    DEFAULTS,
+    PLAIN,
+    Option,
+    PageOptions,
     PageSelection,
-    Pinned,
-    Quantity,
-    TextDirection,
-    Theme,
-    TileStyle,
+    StartOptions,
     ViewName,
+    declared,
 )
 
-
-class PageOptions(TypedDict, total=False):
-    """Options of `view`; each is also a part of the page's address, and of the call that the page
-    shows.
-    """
-
-    view: ViewName
-    """``"overview"``, ``"head"``, ``"model"``, ``"matrix"``, ``"text"``, ``"neuron"``, ``"pair"``,
-    ``"scatter"`` where there is evidence, or ``"compare"``. By default the overview; the head view
-    where heads, tokens or a quantity are chosen, and the tray where there is one.
-    """
-    stack: str
-    """Stack that is shown first; by default the first one."""
-    layer: int
-    """Layer that is shown first; by default the first one."""
-    heads: int | Sequence[int]
-    """Heads that are shown first; by default all, or one where all would be slow."""
-    head: int
-    """One head that is shown first; the same as ``heads=[head]``."""
-    query: int | str | Sequence[int | str]
-    """Query tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there
-    once.
-    """
-    key: int | str | Sequence[int | str]
-    """Key tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there
-    once.
-    """
-    pinned: Pinned
-    """Whether several pinned tokens are shown by the ``"mean"`` (default) or the ``"sum"`` of what
-    they have.
-    """
-    words: bool
-    """Whether the pieces of a word are joined: the sum over the word that is looked at, the mean
-    over the word that looks. By default not.
-    """
-    mean_layers: Sequence[int]
-    """Layers of which the mean is shown together with ``layer``; by default that layer alone."""
-    quantity: Quantity
-    """``"weight"`` (default), ``"score"`` for what goes into the softmax, ``"contribution"`` for
-    weight times value norm, or another that the record has or ``quantities`` gives.
-    """
-    quantities: Mapping[str, Any]
-    """Further quantities to show, by name: for each layer of the record's stack, or for each stack
-    by name such a list, an array ``[query key]`` for all heads together or ``[head query key]``, or
-    None where a layer has none.
-    """
-    comparison: Comparison | Effect
-    """What `headscope.compare` or `headscope.effect` found, of which the record is the second; give
-    it to `view` in place of the record.
-    """
-    filter: Filter
-    """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so
-    on.
-    """
-    hide_special: bool
-    """Whether special tokens are hidden; by default not."""
-    sinks: bool
-    """Whether keys that take most of the mass are kept; else the rest is renormalised. By default
-    kept.
-    """
-    top_percent: int
-    """Percent of each row's attention that is drawn as lines, the strongest first,
-    1 to 100; by default as much as is quickly drawn."""
-    evidence: Heads
-    """What `headscope.heads` found, over this text or over many: labels, measures and the map of
-    heads go into the page.
-    """
-    order: HeadOrder
-    """How the overview orders heads: ``"layer"`` (default), ``"kind"``, or ``"sharpness"``."""
-    kind: KindName
-    """Kind whose heads stand out in the overview, such as ``"next"``; by default all."""
-    measure: HeadMeasure
-    """What colours a head that is too small for a matrix: ``"kind"`` (default), ``"sharpness"``,
-    ``"special"`` ...
-    """
-    layout: Layout
-    """Tokens of the head view in two ``"columns"`` or two ``"rows"``; ``"auto"`` (default) takes
-    rows for Chinese and Japanese.
-    """
-    label: str
-    """Pattern whose heads stand out, such as ``"next"``; by default all. This and all below need
-    evidence.
-    """
-    min_score: int
-    """Percent that the score of a label must reach for its head to stand out, 0 (default) to
-    100.
-    """
-    sort: str
-    """Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first;
-    ``"-entropy"`` for the lowest first. By default layer and head.
-    """
-    x: str
-    """Measure of the scatter from left to right, or ``"map"`` for the map of heads."""
-    y: str
-    """Measure of the scatter from bottom to top."""
-    links: Sentence | Sequence[Link]
-    """Gold links to compare heads with: a `headscope.linguistics.Sentence`, of whose text the
-    record is, or any others as ``(dependent tokens, head tokens, label)``, tokens being positions,
-    one or several.
-    """
-    tiles: TileStyle
-    """How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of
-    80 pixels.
-    """
-    direction: TextDirection
-    """Whether the text view shows what tokens ``"received"`` (default) or what they have
-    ``"given"``.
-    """
-    neurons: NeuronOrder
-    """View neuron: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add,
-    ``"pairs"`` as rotary positions turn them, or ``"hidden"`` for lines between words.
-    """
-    vector: NeuronVector
-    """View neuron: of the pair that is looked at, the ``"product"`` (default), the ``"query"`` or
-    the ``"key"`` is enlarged with its numbers; ``"hidden"`` for no pair.
-    """
-    zoom: Sequence[float]
-    """Part of the matrix that is seen: its first query, its first key, and how many keys; by
-    default all of it.
-    """
-    stretch: bool
-    """Whether the colours of the matrix end at its largest weight; by default at 1."""
-    per_head: bool
-    """Whether the list beside a view names the strongest tokens of each head; by default of their
-    mean.
-    """
-    link_direction: LinkDirection
-    """Gold links: ``"dep->head"`` (default) for what dependents look at, or ``"head->dep"``."""
-    link_words: LinkWords
-    """Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``."""
-    tray: Sequence[str | Mapping[str, Any]]
-    """Up to six pictures that stand beside each other in view compare, each a line or a dict of
-    options: ``"2-0"``, ``"2-0,3 view=matrix"``, ``"7-3 query=store"``, ``{"layer": 7, "head": 3,
-    "query": "store"}``.
-    """
-    beside: Sequence[Record] | Mapping[str, Record]
-    """Further records, of another text or another model, whose heads the tray shows beside those of
-    this one: they are called ``b``, ``c`` ..., or as a mapping names them, and a picture of one is
-    ``"2-0 record=b"``.
-    """
-    linked: bool
-    """Whether pointing at a token of one of these points at it in all; by default it does."""
-    theme: Theme
-    """``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system says."""
-    title: str
-    """Title of the page; by default the text."""
-    include_layers: Sequence[int]
-    """Layers that the page holds; by default all."""
-    include_heads: Sequence[int]
-    """Heads that the page holds; by default all."""
-
-
-Link = tuple[int | Sequence[int], int | Sequence[int], str]
-"""The tokens of a dependent, those of its head, and how the link is called."""
-CHOICES = {
-    "view": ViewName,
-    "filter": Filter,
-    "order": HeadOrder,
-    "kind": KindName,
-    "tiles": TileStyle,
-    "direction": TextDirection,
-    "neurons": NeuronOrder,
-    "vector": NeuronVector,
-    "link_direction": LinkDirection,
-    "link_words": LinkWords,
-    "theme": Theme,
-    "measure": HeadMeasure,
-    "pinned": Pinned,
-    "layout": Layout,
-}
 OF_HEADS = (
     "heads",
     "query",
@@ -232,19 +53,11 @@ def check_options(options: Any) -> None:
             raise PageError(
                 f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}"
             )
-    for name, choice in CHOICES.items():
-        known = get_args(choice)
-        if name in options and options[name] not in known:
-            listed = ", ".join(map(repr, known[:-1]))
-            raise PageError(f"{name} must be {listed} or {known[-1]!r}, not {options[name]!r}")
+    for name, option in {**declared(StartOptions), **PLAIN}.items():
+        if name in options:
+            _check_plain(option, options[name])
     _check_head(options)
-    percent = options.get("top_percent", 100)
-    if not isinstance(percent, int) or not 1 <= percent <= 100:
-        raise PageError(f"top_percent must be a whole number from 1 to 100, not {percent!r}")
     _check_zoom(options.get("zoom"))
-    least = options.get("min_score", 0)
-    if not isinstance(least, int) or not 0 <= least <= 100:
-        raise PageError(f"min_score must be a whole number from 0 to 100 (percent), not {least!r}")
     if not isinstance(options.get("evidence"), Heads | None):
         given = type(options["evidence"]).__name__
         raise PageError(
@@ -257,6 +70,21 @@ def check_options(options: Any) -> None:
             f"comparison must be what headscope.compare or effect found, not a {given}; give that "
             "to view"
         )
+
+
+def _check_plain(option: Option, given: Any) -> None:
+    """Raise where a value is not one of those that an option has."""
+    if given is None and option.default is not None and option.default.value is None:
+        return
+    name, choices = option.name, option.choices
+    if choices and given not in choices:
+        listed = ", ".join(map(repr, choices[:-1]))
+        raise PageError(f"{name} must be {listed} or {choices[-1]!r}, not {given!r}")
+    if option.default is None or option.default.between is None:
+        return
+    low, high = option.default.between
+    if not isinstance(given, int) or not low <= given <= high:
+        raise PageError(f"{name} must be a whole number from {low} to {high}, not {given!r}")
 
 
 def _check_zoom(zoom: Any) -> None:
@@ -301,47 +129,34 @@ def first_selection(
     if stack.name not in held:
         raise PageError(f"stack={stack.name!r} is shown first, but include_layers= leaves it out")
     heads = held_heads(stack, held[stack.name], options.get("include_heads"))
-    return {
+    plain = {name: _plain(option, options.get(name)) for name, option in PLAIN.items()}
+    wanted = [options["head"]] if "head" in options else options.get("heads")
+    kept = {
         "view": options.get("view") or _opening(options),
         "stack": stack.name,
         "layer": _layer(stack, options.get("layer"), held[stack.name]),
-        "heads": _heads(
-            stack, [options["head"]] if "head" in options else options.get("heads"), heads
-        ),
+        "heads": _heads(stack, wanted, heads),
         "query": _tokens("query", options.get("query", ()), stack.query),
         "key": _tokens("key", options.get("key", ()), stack.key),
-        "pinned": options.get("pinned", "mean"),
-        "words": options.get("words", False),
+        **plain,
         "mean_layers": _mean_layers(stack, options.get("mean_layers", ()), held[stack.name]),
-        "quantity": options.get("quantity", "weight"),
-        "filter": options.get("filter", "all"),
-        "hide_special": options.get("hide_special", False),
-        "sinks": options.get("sinks", True),
-        "top_percent": options.get("top_percent"),
-        "order": options.get("order", "layer"),
-        "kind": options.get("kind"),
-        "measure": options.get("measure", "kind"),
-        "layout": options.get("layout", "auto"),
-        "label": options.get("label"),
-        "min_score": options.get("min_score", 0),
-        "sort": options.get("sort"),
-        "x": options.get("x"),
-        "y": options.get("y"),
-        "tiles": options.get("tiles", "matrices"),
-        "direction": options.get("direction", "received"),
-        "neurons": options.get("neurons", "model"),
-        "vector": options.get("vector", "product"),
-        "zoom": None
-        if options.get("zoom") is None
-        else [float(number) for number in options["zoom"]],
-        "stretch": bool(options.get("stretch", False)),
-        "per_head": bool(options.get("per_head", False)),
-        "link_direction": options.get("link_direction", "dep->head"),
-        "link_words": options.get("link_words", "both"),
+        # The lines of the tray are checked when the page knows all of its records.
         "tray": [],
-        "linked": bool(options.get("linked", True)),
-        "theme": options.get("theme", "auto"),
     }
+    return cast(PageSelection, kept)
+
+
+def _plain(option: Option, given: Any) -> Any:
+    """The value of an option as a page keeps it: the default where none is given, plain booleans
+    and lists.
+    """
+    if given is None:
+        given = DEFAULTS[option.name]
+    if option.type is bool:
+        return bool(given)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return [float(number) for number in given]
+    return given
 
 
 def _opening(options: PageOptions) -> ViewName:

@@ -18,7 +18,6 @@ from headscope.views._evidence import check_choice, page_evidence
 from headscope.views._generation import put_generation
 from headscope.views._links import page_links
 from headscope.views._options import (
-    PageOptions,
     check_options,
     first_selection,
     held_heads,
@@ -47,6 +46,7 @@ from headscope.views.contract import (
     PageStack,
     PageTokens,
 )
+from headscope.views.options import PageOptions
 
 NOT_GIVEN = "its attention is not in the record"
 KIND_AXES = (LAYER, HEAD, "column")

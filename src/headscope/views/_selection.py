@@ -13,7 +13,8 @@ from headscope.views._quantities import check_quantity, quantity_names
 from headscope.views._renamed import renamed
 from headscope.views._token_words import token_positions
 from headscope.views._tray import checked_tray
-from headscope.views.contract import Page, PageSelection, PageStack
+from headscope.views.contract import Page, PageStack
+from headscope.views.options import PageSelection
 
 
 def changed_selection(

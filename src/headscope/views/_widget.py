@@ -15,8 +15,8 @@ from headscope.errors import HeadscopeError, PageError
 from headscope.views import _html
 from headscope.views._download import figure_file
 from headscope.views._on_demand import OnDemand
-from headscope.views._options import PageOptions
 from headscope.views._selection import changed_selection
+from headscope.views.options import PageOptions
 
 if TYPE_CHECKING:
     from headscope.views.opening import View

@@ -1,8 +1,9 @@
 """The contract between Python and the viewer: what a page says about itself, as JSON.
 
-Declared here once; ``frontend/src/contract`` holds the JSON schema and the TypeScript types
-generated from it (``make contract``), and a test on each side fails when they drift. Arrays are not
-part of the JSON: each `PageArray` names a chunk of gzipped bytes that travels beside it.
+Declared here once, and what a page shows in `headscope.views.options`; ``frontend/src/contract``
+holds the JSON schema and the TypeScript types generated from it (``make contract``), and a test on
+each side fails when they drift. Arrays are not part of the JSON: each `PageArray` names a chunk of
+gzipped bytes that travels beside it.
 
 Format 2. Additions keep the number, changes of meaning raise it.
 """
@@ -13,21 +14,10 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from headscope.views.options import KindName, PageSelection
+
 PAGE_FORMAT = 2
 
-ViewName = Literal[
-    "overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"
-]
-Quantity = str
-"""weight, score, or the name of one of the page's further quantities."""
-Filter = Literal["all", "aa", "ab", "ba", "bb"]
-Theme = Literal["auto", "light", "dark"]
-TileStyle = Literal["matrices", "lines"]
-TextDirection = Literal["received", "given"]
-NeuronOrder = Literal["model", "ranked", "pairs", "hidden"]
-NeuronVector = Literal["product", "query", "key", "hidden"]
-LinkDirection = Literal["dep->head", "head->dep"]
-LinkWords = Literal["both", "hits", "misses"]
 Dtype = Literal["uint8", "float16", "float32", "int32"]
 
 
@@ -189,26 +179,6 @@ class PageMoved(TypedDict):
     """True for heads that were changed on purpose."""
 
 
-KindName = Literal["next", "previous", "same", "own", "near", "broad", "resting", "none"]
-"""What a head does on the shown text; in the order in which they are listed."""
-HeadOrder = Literal["layer", "kind", "sharpness"]
-HeadMeasure = Literal[
-    "kind",
-    "sharpness",
-    "next",
-    "previous",
-    "itself",
-    "same",
-    "special",
-    "top",
-    "own",
-    "near",
-    "keys",
-]
-Pinned = Literal["mean", "sum"]
-Layout = Literal["auto", "columns", "rows"]
-
-
 class PageKinds(TypedDict):
     """What each head does on the shown text: a description of one text, and no label."""
 
@@ -271,92 +241,6 @@ class PageQuantity(TypedDict):
     """False where it is never below 0."""
     per: Literal["head", "layer"]
     """layer where there is one map for all heads together."""
-
-
-class PageSelection(TypedDict):
-    """What the page shows when it opens."""
-
-    view: ViewName
-    stack: str
-    layer: int
-    heads: list[int] | None
-    """Numbers in the model; None for all heads."""
-    query: list[int]
-    """Pinned query tokens."""
-    key: list[int]
-    """Pinned key tokens."""
-    pinned: Pinned
-    """Whether several pinned tokens are shown by the mean or by the sum of what they have."""
-    words: bool
-    """Pieces of a word are joined: summed over the word that is looked at, mean over the word that
-    looks.
-    """
-    mean_layers: list[int]
-    """Layers of which the mean is shown beside ``layer``; empty for that layer alone."""
-    quantity: Quantity
-    filter: Filter
-    """Which text of a pair queries and keys come from: a the first, b the second."""
-    hide_special: bool
-    """Special tokens take no part."""
-    sinks: bool
-    """Keys that take most of the mass are kept; False leaves them out and renormalises the rest."""
-    top_percent: int | None
-    """Percent of each row's mass that is drawn as lines; None for as much as is quickly drawn."""
-    order: HeadOrder
-    """How the overview orders heads: by layer and number, by kind, or by the largest weight of a
-    row.
-    """
-    kind: KindName | None
-    """Kind whose heads stand out in the overview; None for all."""
-    measure: HeadMeasure
-    """What a head is coloured by where it is too small for a matrix."""
-    layout: Layout
-    """Whether the tokens of the head view stand in two columns or in two rows; auto takes rows for
-    Chinese and Japanese.
-    """
-    label: str | None
-    """Pattern whose heads stand out among the labels; None for all patterns."""
-    min_score: int
-    """Percent that the score of a label must reach for its head to stand out."""
-    sort: str | None
-    """Measure by which the model view sorts heads, with - before it for the lowest first; None for
-    layers and heads.
-    """
-    x: str | None
-    """Measure of the scatter, from left to right; "map" for the map of heads, None for the usual
-    one.
-    """
-    y: str | None
-    """Measure of the scatter, from bottom to top."""
-    tiles: TileStyle
-    """How the heads of the model view are drawn; lines need tiles of 80 pixels."""
-    direction: TextDirection
-    """Whether the text view shows what tokens receive or what they give."""
-    neurons: NeuronOrder
-    """How the neuron view orders neurons: as in the model, by what they add, in frequency pairs; or
-    hides them.
-    """
-    vector: NeuronVector
-    """Which numbers of a pair the neuron view enlarges, or none of them."""
-    zoom: list[float] | None
-    """Part of the matrix that is seen: its first query and first key, and how many keys; None for
-    all of it.
-    """
-    stretch: bool
-    """The colours of the matrix end at its largest weight, and not at 1."""
-    per_head: bool
-    """The list beside a view names the strongest tokens of each head, and not of their mean."""
-    link_direction: LinkDirection
-    """Which end of a gold link is looked at from which."""
-    link_words: LinkWords
-    """Words of the list of gold links: all, those whose link is hit, or missed."""
-    tray: list[str]
-    """Pictures that view compare shows beside each other, six at most: layer and heads, and what is
-    not as usual, such as ``2-0 view=matrix query=3``.
-    """
-    linked: bool
-    """Pointing at a token of one of them points at it in all that have the same tokens."""
-    theme: Theme
 
 
 class PagePattern(TypedDict):

@@ -20,10 +20,10 @@ from headscope.storage import written_whole
 from headscope.views._differences import difference_page
 from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
-from headscope.views._options import PageOptions
 from headscope.views._page import check_page, page_parts
 from headscope.views._renamed import renamed
-from headscope.views.contract import Page, ViewName
+from headscope.views.contract import Page
+from headscope.views.options import PageOptions, ViewName
 
 if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget

@@ -1,0 +1,358 @@
+"""The options of a page, each declared once: its name, what it may be, what it is by default, and
+what it does.
+
+All that needs to know of an option reads it from here: `headscope.view` and the checks of what it
+is given, the address and the Python call of a page (through the generated contract), the options
+and the help of ``headscope view`` and ``headscope serve``. So a new option is an entry in one of
+these classes, and the place where the browser uses it. This module imports nothing that takes time:
+the command line reads it for its help.
+
+Where what is kept has the same form as what is given, an option stands in `PlainOptions`. The few
+that a page keeps otherwise (``"cat"`` is kept as a position) have their two forms in
+`GivenPlaces` and `KeptPlaces`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from typing_extensions import TypedDict, get_type_hints
+
+if TYPE_CHECKING:
+    from headscope.comparison import Comparison, Effect
+    from headscope.linguistics import Sentence
+    from headscope.patterns import Heads
+    from headscope.record import Record
+
+ViewName = Literal[
+    "overview", "head", "model", "matrix", "text", "neuron", "pair", "scatter", "compare"
+]
+Quantity = str
+"""weight, score, or the name of one of the page's further quantities."""
+Filter = Literal["all", "aa", "ab", "ba", "bb"]
+Theme = Literal["auto", "light", "dark"]
+TileStyle = Literal["matrices", "lines"]
+TextDirection = Literal["received", "given"]
+NeuronOrder = Literal["model", "ranked", "pairs", "hidden"]
+NeuronVector = Literal["product", "query", "key", "hidden"]
+LinkDirection = Literal["dep->head", "head->dep"]
+LinkWords = Literal["both", "hits", "misses"]
+KindName = Literal["next", "previous", "same", "own", "near", "broad", "resting", "none"]
+"""What a head does on the shown text; in the order in which they are listed."""
+HeadOrder = Literal["layer", "kind", "sharpness"]
+HeadMeasure = Literal[
+    "kind",
+    "sharpness",
+    "next",
+    "previous",
+    "itself",
+    "same",
+    "special",
+    "top",
+    "own",
+    "near",
+    "keys",
+]
+Pinned = Literal["mean", "sum"]
+Layout = Literal["auto", "columns", "rows"]
+Link = tuple[int | Sequence[int], int | Sequence[int], str]
+"""The tokens of a dependent, those of its head, and how the link is called."""
+
+
+@dataclass(frozen=True)
+class Default:
+    """What an option is where it is not given, and what its type does not say of it.
+
+    Args:
+        value: the default.
+        between: the least and the largest number that it may be.
+        off: how the command line calls that a switch, which is on by default, is off.
+    """
+
+    value: Any
+    between: tuple[int, int] | None = None
+    off: str = ""
+
+
+class StartOptions(TypedDict, total=False):
+    """What a page opens on; their defaults depend on the record."""
+
+    view: ViewName
+    """View that is shown first: by default ``"overview"``; ``"head"`` where heads, tokens or a
+    quantity are chosen, and ``"compare"`` where there is a tray. ``"scatter"`` needs evidence.
+    """
+    stack: str
+    """Stack that is shown first, such as ``"cross"``; by default the first one."""
+    layer: int
+    """Layer that is shown first; by default the first one."""
+
+
+class GivenPlaces(TypedDict, total=False):
+    """Heads and tokens as a caller names them."""
+
+    heads: int | Sequence[int]
+    """Heads that are shown first; by default all, or one where all would be slow."""
+    head: int
+    """One head that is shown first; the same as ``heads`` with one number."""
+    query: int | str | Sequence[int | str]
+    """Query tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there
+    once.
+    """
+    key: int | str | Sequence[int | str]
+    """Key tokens that are pinned: positions from 0, or words such as ``"cat"`` that stand there
+    once.
+    """
+
+
+class KeptPlaces(TypedDict):
+    """Heads and tokens as a page keeps them."""
+
+    heads: Annotated[list[int] | None, Default(None)]
+    """Numbers in the model; None for all heads."""
+    query: Annotated[list[int], Default(())]
+    """Pinned query tokens."""
+    key: Annotated[list[int], Default(())]
+    """Pinned key tokens."""
+
+
+class PlainOptions(TypedDict, total=False):
+    """What a page keeps as it is given; None stands for the default."""
+
+    pinned: Annotated[Pinned, Default("mean")]
+    """Whether several pinned tokens are shown by the ``"mean"`` (default) or the ``"sum"`` of what
+    they have.
+    """
+    words: Annotated[bool, Default(False)]
+    """Join the pieces of a word: the sum over the word that is looked at, the mean over the word
+    that looks.
+    """
+    mean_layers: Annotated[Sequence[int], Default(())]
+    """Layers of which the mean is shown together with ``layer``; by default that layer alone."""
+    quantity: Annotated[Quantity, Default("weight")]
+    """What is shown: ``"weight"`` (default), ``"score"`` for what goes into the softmax,
+    ``"contribution"`` for weight times value norm, or another that the record has or ``quantities``
+    gives.
+    """
+    filter: Annotated[Filter, Default("all")]
+    """For a sentence pair: ``"ab"`` for queries of the first text and keys of the second, and so
+    on; by default ``"all"``.
+    """
+    hide_special: Annotated[bool, Default(False)]
+    """Hide special tokens such as [CLS] and [SEP]."""
+    sinks: Annotated[bool, Default(True, off="--exclude-sinks")]
+    """Whether sinks, keys that take most of the attention, are kept (default); else they are
+    excluded and the rest is renormalised.
+    """
+    top_percent: Annotated[int | None, Default(None, between=(1, 100))]
+    """Percent of each row's attention that is drawn as lines, the strongest first, 1 to 100; by
+    default as much as is quickly drawn.
+    """
+    order: Annotated[HeadOrder, Default("layer")]
+    """How the overview orders heads: by ``"layer"`` and number (default), by ``"kind"``, or by
+    ``"sharpness"``, the largest weight of a row.
+    """
+    kind: Annotated[KindName | None, Default(None)]
+    """Kind whose heads stand out in the overview, such as ``"next"``; by default all."""
+    measure: Annotated[HeadMeasure, Default("kind")]
+    """What colours a head that is too small for a matrix: ``"kind"`` (default), ``"sharpness"``,
+    ``"special"`` ...
+    """
+    layout: Annotated[Layout, Default("auto")]
+    """Tokens of the head view in two ``"columns"`` or two ``"rows"``; ``"auto"`` (default) takes
+    rows for Chinese and Japanese.
+    """
+    label: Annotated[str | None, Default(None)]
+    """Pattern whose heads stand out, such as ``"next"``; by default all. This needs evidence, as do
+    ``min_score``, ``sort``, ``x`` and ``y``.
+    """
+    min_score: Annotated[int, Default(0, between=(0, 100))]
+    """Percent that the score of a label must reach for its head to stand out, 0 (default) to
+    100.
+    """
+    sort: Annotated[str | None, Default(None)]
+    """Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first;
+    ``"-entropy"`` for the lowest first. By default layer and head.
+    """
+    x: Annotated[str | None, Default(None)]
+    """Measure of the scatter from left to right, or ``"map"`` for the map of heads; by default
+    ``"distance"``.
+    """
+    y: Annotated[str | None, Default(None)]
+    """Measure of the scatter from bottom to top; by default ``"entropy"``."""
+    tiles: Annotated[TileStyle, Default("matrices")]
+    """How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of
+    80 pixels.
+    """
+    direction: Annotated[TextDirection, Default("received")]
+    """Whether the text view shows what tokens ``"received"`` (default) or what they have
+    ``"given"``.
+    """
+    neurons: Annotated[NeuronOrder, Default("model")]
+    """View neuron: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add,
+    ``"pairs"`` as rotary positions turn them, or ``"hidden"`` for lines between words.
+    """
+    vector: Annotated[NeuronVector, Default("product")]
+    """View neuron: of the pair that is looked at, the ``"product"`` (default), the ``"query"`` or
+    the ``"key"`` is enlarged with its numbers; ``"hidden"`` for no pair.
+    """
+    zoom: Annotated[Sequence[float] | None, Default(None)]
+    """Part of the matrix that is seen: its first query, its first key, and how many keys; by
+    default all of it.
+    """
+    stretch: Annotated[bool, Default(False)]
+    """End the colours of the matrix at its largest weight, and not at 1."""
+    per_head: Annotated[bool, Default(False)]
+    """Name the strongest tokens of each head in the list beside a view, and not of their mean."""
+    link_direction: Annotated[LinkDirection, Default("dep->head")]
+    """Gold links: ``"dep->head"`` (default) for what dependents look at, or ``"head->dep"``."""
+    link_words: Annotated[LinkWords, Default("both")]
+    """Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``."""
+    linked: Annotated[bool, Default(True)]
+    """Whether pointing at a token of one picture of the tray points at it in all (default)."""
+    theme: Annotated[Theme, Default("auto")]
+    """Colours: ``"light"``, ``"dark"``, or ``"auto"`` (default) for what the reader's system
+    says.
+    """
+
+
+class KeptTray(TypedDict):
+    """The compare tray as a page keeps it."""
+
+    tray: Annotated[list[str], Default(())]
+    """Pictures that view compare shows beside each other, six at most: layer and heads, and what is
+    not as usual, such as ``2-0 view=matrix query=3``.
+    """
+
+
+class PageSelection(StartOptions, KeptPlaces, PlainOptions, KeptTray):
+    """What a page shows; all of it is there."""
+
+
+class HeldOptions(TypedDict, total=False):
+    """What a page holds beside the record, as a command line can say it, too."""
+
+    tray: Sequence[str | Mapping[str, Any]]
+    """Up to six pictures that stand beside each other in view compare, each a line or a dict of
+    options: ``"2-0"``, ``"2-0,3 view=matrix"``, ``"7-3 query=store"``, ``{"layer": 7, "head": 3,
+    "query": "store"}``.
+    """
+    title: str
+    """Title of the page; by default the text."""
+    include_layers: Sequence[int]
+    """Layers that the page holds; by default all."""
+    include_heads: Sequence[int]
+    """Heads that the page holds; by default all."""
+
+
+class ObjectOptions(TypedDict, total=False):
+    """What a page holds beside the record, as objects; a command line names files of them."""
+
+    quantities: Mapping[str, Any]
+    """Further quantities to show, by name: for each layer of the record's stack, or for each stack
+    by name such a list, an array ``[query key]`` for all heads together or ``[head query key]``, or
+    None where a layer has none.
+    """
+    comparison: Comparison | Effect
+    """What `headscope.compare` or `headscope.effect` found, of which the record is the second; give
+    it to `view` in place of the record.
+    """
+    evidence: Heads
+    """What `headscope.heads` found, over this text or over many: labels, measures and the map of
+    heads go into the page.
+    """
+    links: Sentence | Sequence[Link]
+    """Gold links to compare heads with: a `headscope.linguistics.Sentence`, of whose text the
+    record is, or any others as ``(dependent tokens, head tokens, label)``, tokens being positions,
+    one or several.
+    """
+    beside: Sequence[Record] | Mapping[str, Record]
+    """Further records, of another text or another model, whose heads the tray shows beside those of
+    this one: they are called ``b``, ``c`` ..., or as a mapping names them, and a picture of one is
+    ``"2-0 record=b"``.
+    """
+
+
+class PageOptions(StartOptions, GivenPlaces, PlainOptions, HeldOptions, ObjectOptions, total=False):
+    """Options of `view`; those of what is shown first are also parts of the page's address, and of
+    the call that the page shows.
+    """
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is declared of one option.
+
+    Args:
+        name: as Python has it.
+        type: its type, without what `Default` says.
+        help: what it does, as in the docstring.
+        default: None where there is none that is the same for all records.
+    """
+
+    name: str
+    type: Any
+    help: str
+    default: Default | None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All values that it may have; empty where they cannot be listed."""
+        for part in (self.type, *get_args(self.type)):
+            if getattr(part, "__origin__", None) is Literal:
+                return get_args(part)
+        return ()
+
+
+@cache
+def declared(kind: type) -> Mapping[str, Option]:
+    """The options that a class of this module declares, by name, those of its bases first.
+
+    Args:
+        kind: one whose annotations can be read without the types of `ObjectOptions`.
+    """
+    options: dict[str, Option] = {}
+    helps: dict[str, str] = {}
+    for base in getattr(kind, "__orig_bases__", ()):
+        if base is not TypedDict:
+            helps |= {name: option.help for name, option in declared(base).items()}
+    helps |= _docstrings(__file__).get(kind.__name__, {})
+    for name, annotation in get_type_hints(kind, include_extras=True).items():
+        is_annotated = hasattr(annotation, "__metadata__")
+        inner, *more = get_args(annotation) if is_annotated else (annotation,)
+        default = next((each for each in more if isinstance(each, Default)), None)
+        options[name] = Option(name, inner, helps[name], default)
+    return MappingProxyType(options)
+
+
+@cache
+def _docstrings(file: str) -> Mapping[str, Mapping[str, str]]:
+    """What stands below each field of each class in a file, as one line."""
+    helps: dict[str, dict[str, str]] = {}
+    for kind in ast.parse(Path(file).read_text(encoding="utf-8")).body:
+        if not isinstance(kind, ast.ClassDef):
+            continue
+        helps[kind.name] = {}
+        for field, below in zip(kind.body, kind.body[1:], strict=False):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    helps[kind.name][name] = " ".join(text.split())
+    return helps
+
+
+PLAIN = declared(PlainOptions)
+"""Options that a page keeps as they are given."""
+DEFAULTS: Mapping[str, Any] = {
+    name: option.default.value
+    for name, option in declared(PageSelection).items()
+    if option.default is not None
+}
+"""What a page shows where nothing is chosen, beside its view and the first stack and layer."""
