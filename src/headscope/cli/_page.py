@@ -1,105 +1,73 @@
-"""What commands that show a record can choose to show first."""
+"""What commands that show a record can choose to hold and to show first.
+
+What can be written in a line is declared in `headscope.views.options`. Objects of Python are given
+as files here: `PageFiles`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from typing_extensions import TypedDict
 
+from headscope.cli._declared import parameters
 from headscope.cli._evidence import check_evidence, evidence_of
 from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
 from headscope.errors import FileError, TextError
-from headscope.views.options import (
-    HeadMeasure,
-    HeadOrder,
-    KindName,
-    Layout,
-    Pinned,
-    Quantity,
-    Theme,
-    ViewName,
-)
+from headscope.views.options import WrittenOptions, declared
 
 if TYPE_CHECKING:
+    from headscope.comparison import Comparison
     from headscope.linguistics import Sentence
     from headscope.record import Record
+    from headscope.views import View
 
-Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")]
+    Choices = dict[str, Any]
+else:
+    Choices = TypedDict(
+        "Choices",
+        parameters(
+            declared(WrittenOptions),
+            tray='Pictures beside each other: 2-0 7-3, or quoted "7-3 query=store view=matrix".',
+        ),
+        total=False,
+    )
+PageChoices = Annotated[Choices, Parameter(name="*")]
+"""The options of `headscope.view` that were given."""
 Words = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
 Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
-CALLED = {"view_": "view"}
-OURS = ("evidence", "evidence_of", "beside", "treebank", "sentence")
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class PageChoices:
-    """What the page holds and shows first."""
+class PageFiles:
+    """What the page holds beside the record."""
 
-    view_: Annotated[ViewName | None, Parameter(name="--view")] = None
-    """View that is shown first: the overview, or the head view where heads, tokens or a quantity
-    are chosen.
-    """
-    stack: str | None = None
-    """Stack that is shown first, such as cross."""
-    layer: int | None = None
-    """Layer that is shown first."""
-    heads: Numbers = ()
-    """Heads that are shown first; all by default."""
-    query: Words = ()
-    """Query tokens that are pinned: positions from 0, or words that stand there once."""
-    key: Words = ()
-    """Key tokens that are pinned, likewise."""
-    pinned: Pinned | None = None
-    """Whether several pinned tokens are shown by the mean or the sum of what they have."""
-    words: Annotated[bool, Parameter(negative="")] = False
-    """Join the pieces of a word: sum over the word that is looked at, mean over the word that
-    looks.
-    """
-    mean_layers: Numbers = ()
-    """Layers of which the mean is shown together with the layer."""
-    quantity: Quantity | None = None
-    """What is shown: weight (default), score, or another that the record has."""
-    include_layers: Numbers = ()
-    """Layers that the page holds; all by default."""
-    include_heads: Numbers = ()
-    """Heads that the page holds; all by default."""
     evidence: Annotated[bool, Parameter(negative="")] = False
     """Say what kinds of heads there are; seen on this one text, which the page says."""
     evidence_of: Path | None = None
     """The same over texts (.txt, .jsonl, .csv, .parquet), a .npz tally that was kept, or relations
     of a .conllu.
     """
-    order: HeadOrder = "layer"
-    """How the overview orders heads."""
-    kind: KindName | None = None
-    """Kind whose heads stand out in the overview, such as next."""
-    measure: HeadMeasure | None = None
-    """What colours a head where it is too small for a matrix."""
-    layout: Layout | None = None
-    """Tokens of the head view in two columns or two rows; auto takes rows for Chinese and
-    Japanese.
+    comparison: Path | None = None
+    """The record (.safetensors) that this one is compared with: the page shows how they differ."""
+    quantities: Path | None = None
+    """Further quantities: a .npz with an array for each, axes layer, query, key, or layer, head,
+    query, key. It is called as the quantity is, or cross/NAME for stack cross.
     """
-    label: str | None = None
-    """Pattern whose heads stand out, such as next."""
-    min_score: int | None = None
-    """Percent that the score of a label must reach for its head to stand out."""
-    sort: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
-    """Measure by which the model view sorts heads, such as entropy; -entropy for the lowest
-    first.
-    """
-    x: str | None = None
-    """Measure of the scatter from left to right, or map for the map of heads."""
-    y: str | None = None
-    """Measure of the scatter from bottom to top."""
-    tray: Words = ()
-    """Pictures beside each other: 2-0 7-3, or quoted "7-3 query=store view=matrix"."""
     beside: Words = ()
     """Further records (.safetensors), or texts that the same model reads; the tray calls them b, c
     ...: --tray 2-0 "2-0 record=b".
+    """
+    links: Path | None = None
+    """Gold links that are shown beside what heads look at: a .json with a list of [tokens of a
+    dependent, tokens of its head, label], tokens being positions from 0; for trees see --treebank.
     """
     treebank: Path | None = None
     """A file in CoNLL-U: the gold tree of one of its sentences is shown beside what heads look
@@ -109,8 +77,6 @@ class PageChoices:
     """Which sentence of the treebank: its sent_id, or its number, counted from 0; the first by
     default.
     """
-    theme: Theme = "auto"
-    """Colours; auto follows the reader's system."""
 
     def check(self) -> None:
         """Raise where evidence or a sentence is asked for that cannot be had, before any work.
@@ -124,6 +90,8 @@ class PageChoices:
                 f"--sentence {self.sentence} is of no treebank; name its file with --treebank"
             )
         if self.treebank is not None:
+            if self.links is not None:
+                raise TextError("--links and --treebank both give gold links; give one of them")
             _ = self.gold
 
     @cached_property
@@ -137,8 +105,8 @@ class PageChoices:
             raise TextError("There is no treebank; name its file with --treebank")
         return sentence_of(self.treebank, self.sentence)
 
-    def options(self, record: Record, model: ModelOptions, known: Any = None) -> dict[str, Any]:
-        """The options of `headscope.view` that were chosen.
+    def given(self, record: Record, model: ModelOptions, known: Any = None) -> dict[str, Any]:
+        """The options of `headscope.view` that these files stand for.
 
         Args:
             record: what is shown.
@@ -146,28 +114,24 @@ class PageChoices:
             known: evidence that was read for another record, and is not read again.
 
         Raises:
-            HeadscopeError: whatever is wrong with these texts or the model.
+            HeadscopeError: whatever is wrong with these files or the model.
         """
-        chosen = {
-            CALLED.get(field.name, field.name): getattr(self, field.name) for field in fields(self)
-        }
-        chosen = {
-            name: value
-            for name, value in chosen.items()
-            if value not in (None, ()) and name not in OURS
-        }
-        for side in ("query", "key"):
-            if side in chosen:
-                chosen[side] = [position_or_word(each) for each in chosen[side]]
+        options: dict[str, Any] = {}
         if self.evidence_of and known is not None:
-            chosen["evidence"] = known
+            options["evidence"] = known
         elif self.evidence or self.evidence_of:
-            chosen["evidence"] = evidence_of(record, self.evidence_of, model)
-        if self.treebank is not None:
-            chosen["links"] = self.gold
+            options["evidence"] = evidence_of(record, self.evidence_of, model)
+        if self.comparison is not None:
+            options["comparison"] = compared_with(self.comparison, record)
+        if self.quantities is not None:
+            options["quantities"] = read_quantities(self.quantities)
         if self.beside:
-            chosen["beside"] = [self._beside(given, model) for given in self.beside]
-        return chosen
+            options["beside"] = [self._beside(each, model) for each in self.beside]
+        if self.links is not None:
+            options["links"] = read_links(self.links)
+        if self.treebank is not None:
+            options["links"] = self.gold
+        return options
 
     def _beside(self, given: str, model: ModelOptions) -> Record:
         """A further record: read from its file, or captured with the model of the first."""
@@ -180,9 +144,87 @@ class PageChoices:
         )
 
 
+def shown_page(record: Record, choices: Choices, files: Mapping[str, Any]) -> View:
+    """The view of a record.
+
+    Args:
+        record: what is shown.
+        choices: options of `headscope.view` as they were written.
+        files: those that stand for files, by `PageFiles.given`.
+
+    Raises:
+        HeadscopeError: whatever is wrong with the options.
+    """
+    from headscope.views import view
+
+    options: dict[str, Any] = {**choices, **files}
+    for side in ("query", "key"):
+        if side in options:
+            options[side] = [position_or_word(each) for each in options[side]]
+    return view(options.pop("comparison", record), **options)
+
+
 def position_or_word(given: str) -> int | str:
     """A token as it is given on the command line: a position from 0, or its word."""
     return int(given) if given.lstrip("-").isdecimal() else given
+
+
+def compared_with(file: Path, record: Record) -> Comparison:
+    """How a record differs from that of a file.
+
+    Raises:
+        HeadscopeError: where the file holds no record, or one that cannot be compared.
+    """
+    from headscope.comparison import compare
+    from headscope.storage import load
+
+    if file.suffix != RECORD_SUFFIX:
+        raise FileError(f"--comparison is {file}; give a record ({RECORD_SUFFIX})")
+    return compare(load(file), record)
+
+
+def read_quantities(file: Path) -> dict[str, Any]:
+    """The option ``quantities`` of `headscope.view`: for each array of a file one of each layer.
+
+    Raises:
+        FileError: where it cannot be read.
+    """
+    from headscope.storage.npz import read_npz, reading
+
+    with reading(file, "arrays"):
+        arrays = read_npz(file)
+    quantities: dict[str, Any] = {}
+    for name, array in arrays.items():
+        stack, _, quantity = name.rpartition("/")
+        if array.ndim < 3:
+            raise FileError(
+                f"{file}: {name!r} has the shape {array.shape}; give the axes layer, query, key, "
+                "or layer, head, query, key"
+            )
+        if stack:
+            quantities.setdefault(quantity, {})[stack] = list(array)
+        else:
+            quantities[quantity] = list(array)
+    return quantities
+
+
+def read_links(file: Path) -> list[Any]:
+    """The option ``links`` of `headscope.view`, from a list in JSON.
+
+    Raises:
+        FileError: where it cannot be read, or holds no list.
+    """
+    try:
+        links = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"--links is {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise FileError(f"--links is {file}, which is no JSON: {error}") from None
+    if not isinstance(links, list):
+        raise FileError(
+            f"--links is {file}; give a list of [tokens of a dependent, tokens of its head, label]"
+        )
+    return [tuple(link) if isinstance(link, list) else link for link in links]
 
 
 def sentence_of(treebank: Path, wanted: str | None) -> Sentence:

@@ -6,18 +6,18 @@ import secrets
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from headscope.cli._page import PageChoices
+from headscope.cli._page import PageChoices, PageFiles, shown_page
 from headscope.cli._run import ModelOptions, say, say_what
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from headscope.views import PageOptions, View
+    from headscope.views import View
 
 HOST = "127.0.0.1"
 
@@ -28,6 +28,7 @@ def serve(
     *,
     port: int = 0,
     page: PageChoices | None = None,
+    files: PageFiles | None = None,
     model: ModelOptions | None = None,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
@@ -41,6 +42,7 @@ def serve(
         record: The record file (.safetensors) to show.
         port: Where to listen; any free port by default.
         page: What can be looked at, and what is shown first.
+        files: What can be looked at beside that.
         model: Which model reads the texts of the evidence.
         open_: Open it in the browser.
     """
@@ -52,13 +54,13 @@ def serve(
             f"serve needs the package {error.name}: pip install 'headscope[server]'"
         ) from None
     from headscope.storage import load
-    from headscope.views.opening import View, open_page
+    from headscope.views.opening import open_page
 
     with listening_on(port) as listening:
-        page = page or PageChoices()
-        page.check()
+        files = files or PageFiles()
+        files.check()
         loaded = load(record)
-        view = View(loaded, cast("PageOptions", page.options(loaded, model or ModelOptions())))
+        view = shown_page(loaded, page or {}, files.given(loaded, model or ModelOptions()))
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{listening.getsockname()[1]}/?token={token}"
         say_what(loaded)

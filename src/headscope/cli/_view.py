@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from headscope.cli._media import Media
-from headscope.cli._page import PageChoices
+from headscope.cli._page import PageChoices, PageFiles, shown_page
 from headscope.cli._run import (
     RECORD_SUFFIX,
     ModelOptions,
@@ -38,6 +38,7 @@ def view(
     model: ModelOptions | None = None,
     media: Media | None = None,
     page: PageChoices | None = None,
+    files: PageFiles | None = None,
     norms: Annotated[bool, Parameter(negative="")] = False,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
@@ -55,23 +56,25 @@ def view(
         model: Which model, and what it reads.
         media: Pictures and sound that the model reads.
         page: What the page holds and shows first.
+        files: What it holds beside that.
         norms: Keep what tokens add, too: the quantities contribution, contribution-heads,
             contribution-residual, alti and rollout.
         open_: Open the page in the browser.
     """
     from headscope.storage import load
-    from headscope.views import view as viewed
     from headscope.views.opening import open_page
 
-    page, model, media = page or PageChoices(), model or ModelOptions(), media or Media()
-    page.check()
+    files, model, media = files or PageFiles(), model or ModelOptions(), media or Media()
+    files.check()
     if texts is not None:
         if text is not None or media.given or open_:
             raise TextError(
                 "--texts takes the place of a text, a picture or a sound, and its pages are not "
                 "opened"
             )
-        write_pages(texts, out or Path("headscope-pages"), model, page, norms=norms)
+        write_pages(
+            texts, out or Path("headscope-pages"), model, page=page or {}, files=files, norms=norms
+        )
         return
     out = out or Path("headscope.html")
     check_place(out, PAGE)
@@ -79,8 +82,8 @@ def view(
         raise FileError(
             f"--out is {out}, and the viewer is a page; name it {out.with_suffix(PAGE)}"
         )
-    if text is None and page.treebank is not None:
-        text = page.gold.text
+    if text is None and files.treebank is not None:
+        text = files.gold.text
     media.check(text, text_b)
     if text is not None and text.endswith(RECORD_SUFFIX):
         if text_b is not None:
@@ -97,9 +100,9 @@ def view(
         record = captured(
             (text, text_b), model, out, media=media, keep="norms" if norms else "auto"
         )
-    options = page.options(record, model)
+    given = files.given(record, model)
     with status("Writing the page"):
-        path = viewed(record, **options).save(out)
+        path = shown_page(record, page or {}, given).save(out)
     say_what(record)
     say_checked(record)
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB)")
@@ -108,7 +111,13 @@ def view(
 
 
 def write_pages(
-    texts: Path, folder: Path, model: ModelOptions, page: PageChoices, *, norms: bool
+    texts: Path,
+    folder: Path,
+    model: ModelOptions,
+    *,
+    page: PageChoices,
+    files: PageFiles,
+    norms: bool,
 ) -> None:
     """A page for each text of a file, named by its number, with the model loaded once.
 
@@ -117,12 +126,12 @@ def write_pages(
     """
     if folder.exists() and not folder.is_dir():
         raise FileError(f"--out is the file {folder}; with --texts name a folder for the pages")
-    if page.treebank is not None:
-        raise TextError("--treebank is of one text; leave --texts out")
+    for name in ("treebank", "links", "comparison", "quantities"):
+        if getattr(files, name) is not None:
+            raise TextError(f"--{name} is of one text; leave --texts out")
     given = read_texts(texts)
     source = loaded(given, model)
     from headscope.capturing import capture_many
-    from headscope.views import view as viewed
 
     folder.mkdir(parents=True, exist_ok=True)
     reading = capturing(given, model)
@@ -139,8 +148,8 @@ def write_pages(
     for record in capture_many(
         *source, given, keep="norms" if norms else "auto", on_error=lose, **reading
     ):
-        options = page.options(record, model, options.get("evidence"))
+        options = files.given(record, model, options.get("evidence"))
         number = next(numbers) + 1
-        path = viewed(record, **options).save(folder / f"{number}.html")
+        path = shown_page(record, page, options).save(folder / f"{number}.html")
         say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB): {record.summary}")
     say_where()

@@ -73,11 +73,13 @@ class Default:
         value: the default.
         between: the least and the largest number that it may be.
         off: how the command line calls that a switch, which is on by default, is off.
+        dash: whether a value may begin with a dash, which else begins the name of an option.
     """
 
     value: Any
     between: tuple[int, int] | None = None
     off: str = ""
+    dash: bool = False
 
 
 class StartOptions(TypedDict, total=False):
@@ -175,7 +177,7 @@ class PlainOptions(TypedDict, total=False):
     """Percent that the score of a label must reach for its head to stand out, 0 (default) to
     100.
     """
-    sort: Annotated[str | None, Default(None)]
+    sort: Annotated[str | None, Default(None, dash=True)]
     """Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first;
     ``"-entropy"`` for the lowest first. By default layer and head.
     """
@@ -235,7 +237,7 @@ class PageSelection(StartOptions, KeptPlaces, PlainOptions, KeptTray):
 
 
 class HeldOptions(TypedDict, total=False):
-    """What a page holds beside the record, as a command line can say it, too."""
+    """What a page holds beside the record, and can be written in a line."""
 
     tray: Sequence[str | Mapping[str, Any]]
     """Up to six pictures that stand beside each other in view compare, each a line or a dict of
@@ -278,7 +280,11 @@ class ObjectOptions(TypedDict, total=False):
     """
 
 
-class PageOptions(StartOptions, GivenPlaces, PlainOptions, HeldOptions, ObjectOptions, total=False):
+class WrittenOptions(StartOptions, GivenPlaces, PlainOptions, HeldOptions, total=False):
+    """All options that can be written in a line: those of a command."""
+
+
+class PageOptions(WrittenOptions, ObjectOptions, total=False):
     """Options of `view`; those of what is shown first are also parts of the page's address, and of
     the call that the page shows.
     """

@@ -1,0 +1,86 @@
+"""Options that are declared once, as cyclopts takes them: with the name, the values and the help
+that Python has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from cyclopts import Parameter
+
+from headscope.views.options import Option, PageOptions
+
+CODE = re.compile(r"``(.+?)``|`(.+?)`")
+
+
+def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
+    """The fields of a ``TypedDict`` with an option of the command line for each of these.
+
+    What is not given is not in the dictionary, so that no default stands here.
+
+    Args:
+        options: by name.
+        **helps: what is said of an option here, where it is given in another way than in Python.
+    """
+    fields = {}
+    for name, option in options.items():
+        kind = written_type(option.type)
+        is_list = get_origin(kind) is list
+        help_ = helps.get(name) or plain_help(option.help)
+        fields[name] = Annotated[
+            kind,  # ty: ignore[invalid-type-form] - known at run time only
+            Parameter(
+                help=help_,
+                negative=_off(option) if kind is bool else "",
+                consume_multiple=is_list,
+                allow_leading_hyphen=option.default is not None and option.default.dash,
+            ),
+        ]
+    return fields
+
+
+def flag(name: str) -> str:
+    """How an option of Python is called on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def written_type(kind: Any) -> Any:
+    """The type of an option as it is written: one list of words or numbers where several can be
+    given, and never None.
+
+    Example:
+        >>> written_type(int | Sequence[int])
+        list[int]
+    """
+    is_union = get_origin(kind) in (Union, UnionType)
+    parts = [part for part in get_args(kind) if part is not NoneType] if is_union else [kind]
+    for part in parts:
+        if get_args(part) and isinstance(get_origin(part), type):
+            items = get_args(part)[0]
+            # A word may be a number (a position), and is read as one later: "1.5" is a word.
+            is_text = items is str or str in get_args(items)
+            return GenericAlias(list, str if is_text else items)
+    return parts[0]
+
+
+def plain_help(text: str) -> str:
+    """The docstring of an option as a line of help: without its marks, other options as they are
+    called here.
+    """
+    known = PageOptions.__annotations__
+
+    def shown(mark: re.Match[str]) -> str:
+        code = mark[1] or mark[2]
+        return flag(code) if code in known else code.strip('"')
+
+    return CODE.sub(shown, text)
+
+
+def _off(option: Option) -> str:
+    """How a switch is turned off; empty where it is off by default."""
+    if option.default is None or not option.default.value:
+        return ""
+    return option.default.off or f"--no-{option.name.replace('_', '-')}"
