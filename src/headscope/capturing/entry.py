@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from headscope.capturing.options import (
 )
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.capturing.threads import one_at_a_time
+from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError, TextError
 from headscope.record import Record, Tokens
 
@@ -188,7 +188,7 @@ def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
     Tensors are put where the model computes; of other values, such as lists of offsets, those that
     the forward names.
     """
-    device, named = device_of(model), inspect.signature(model.forward).parameters
+    device, named = device_of(model), arguments_of(model)
     found = {}
     for name, value in encoding.items():
         if isinstance(value, torch.Tensor):

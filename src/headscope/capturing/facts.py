@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -39,8 +40,14 @@ def facts_of(model: Any) -> ModelFacts:
         dtype="" if parameter is None else str(parameter.dtype).removeprefix("torch."),
         device="" if parameter is None else _devices(model),
         quantization=quantised(config),
-        versions={name: version(name) for name in ("headscope", "torch", "transformers")},
+        versions=dict(_versions()),
     )
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Read once a process: it takes as long as the attention of a short text."""
+    return {name: version(name) for name in ("headscope", "torch", "transformers")}
 
 
 def _devices(model: nn.Module) -> str:

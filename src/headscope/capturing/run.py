@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
 from collections.abc import Callable, Generator, Sequence
@@ -25,9 +24,19 @@ from headscope.capturing.keep import Keeping
 from headscope.capturing.media.origins import UnnamedPositions, followed
 from headscope.capturing.seam import Opens, sessions
 from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
+from headscope.capturing.walk import arguments_of, modules_of
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import RouterWatch
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching.places import (
+    Modules,
+    Places,
+    PlanFailedError,
+    plan_failed,
+    plan_held,
+    plan_of,
+    remember,
+)
 from headscope.errors import CaptureError
 from headscope.record import Record
 
@@ -131,13 +140,42 @@ def _returned(
 def _watched(
     model: nn.Module, inputs: Inputs, keeping: Keeping, note: Callable[[Call], None] | None
 ) -> Builder:
-    """Everything that was seen while the model ran once."""
+    """Everything that was seen while the model ran once, at the places of its plan or
+    everywhere.
+    """
+    if note is not None or inputs.origins is not None or sessions() or "norms" in keeping.what:
+        return _passed(model, inputs, keeping, note)[0]
+    modules = Modules.of(model)
+    plan = plan_of(modules)
+    if plan is not None:
+        try:
+            builder, watch = _passed(model, inputs, keeping, places=plan.places(modules))
+            plan.check(watch.sites, watch.softmaxes)
+        except (CaptureError, PlanFailedError):
+            plan_failed(model)  # whatever was the matter, the pass that looks everywhere tells
+        else:
+            plan_held(model)
+            return builder
+    builder, watch = _passed(model, inputs, keeping, places=Places.of(modules))
+    remember(modules, watch.sites, watch.softmaxes)
+    return builder
+
+
+def _passed(
+    model: nn.Module,
+    inputs: Inputs,
+    keeping: Keeping,
+    note: Callable[[Call], None] | None = None,
+    *,
+    places: Places | None = None,
+) -> tuple[Builder, Watch]:
+    """Everything that was seen in one pass."""
     builder = Builder(inputs, keeping, model)
     routers = RouterWatch(model) if keeping.routers else nullcontext()
     norms, take, join = with_norms(builder, model, keeping)
-    options = _without_cache(model, inputs) | (
-        {"output_router_logits": True} if keeping.routers else {}
-    )
+    options = _without_cache(model, inputs)
+    if keeping.routers:
+        options["output_router_logits"] = True
 
     def noted(call: Call) -> Call | None:
         if note is not None:
@@ -147,7 +185,7 @@ def _watched(
     with (
         followed(model, inputs.arguments, inputs.origins) as (arguments, unfollowed),
         norms,
-        Watch(model, inputs.count, unfollowed(take), unfollowed(noted)) as watch,
+        Watch(model, inputs.count, unfollowed(take), unfollowed(noted), places=places) as watch,
         routers,
     ):
         outputs = model(**arguments, **options)
@@ -157,7 +195,7 @@ def _watched(
     del outputs  # logits may be large, and what was put off is written now
     builder.check_joined()
     builder.unread = watch.unread
-    return builder
+    return builder, watch
 
 
 def _check_order(
@@ -225,17 +263,19 @@ def uncompiled(model: nn.Module) -> Generator[None]:
     if not {"torch._dynamo", FLEX} & set(sys.modules):
         yield
         return
-    before = [(module, module._compiled_call_impl) for module in model.modules()]
+    compiled = [
+        (module, module._compiled_call_impl)
+        for module in modules_of(model)
+        if module._compiled_call_impl is not None
+    ]
     try:
-        for module, call in before:
-            if call is not None:
-                module._compiled_call_impl = None
+        for module, _ in compiled:
+            module._compiled_call_impl = None
         with not_compiling():
             yield
     finally:
-        for module, call in before:
-            if call is not None:
-                module._compiled_call_impl = call
+        for module, call in compiled:
+            module._compiled_call_impl = call
 
 
 def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
@@ -245,7 +285,7 @@ def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
     and the decoder of FSMT looks back only. Models whose forward does not name ``use_cache`` may
     set it themselves (Mimi).
     """
-    named = "use_cache" in inspect.signature(model.forward).parameters
+    named = "use_cache" in arguments_of(model)
     if inputs.as_given or "use_cache" in inputs.arguments or not named:
         return {}
     return {"use_cache": False} if hasattr(getattr(model, "config", None), "use_cache") else {}

@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from headscope.capturing.walk import modules_of
+
 _table = threading.RLock()  # held for moments; a collected generator may come in between
 _locks: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _random = threading.RLock()
@@ -71,12 +73,15 @@ def evaluating(model: nn.Module) -> Generator[None]:
     """Evaluation mode inside; when the last block over a module is left, its training flag is what
     it was.
     """
-    modules, block = list(model.modules()), object()
+    block = object()
+    with _table:
+        # a module that is at rest already is noted only where another block may wake it
+        modules = [module for module in modules_of(model) if module.training or module in _resting]
+        for module in modules:
+            _resting.setdefault(module, _Rest(module.training)).blocks.add(block)
     try:
-        with _table:
-            for module in modules:
-                _resting.setdefault(module, _Rest(module.training)).blocks.add(block)
-        model.eval()
+        if modules:
+            model.eval()
         yield
     finally:
         with _table:

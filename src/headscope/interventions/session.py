@@ -28,6 +28,7 @@ from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import Part, changing, sessions
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch
+from headscope.capturing.watching.places import Modules, Places
 from headscope.capturing.watching.trail import Trail, names_of
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
@@ -76,7 +77,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         if not any(
             isinstance(other, ModelSession) and other.model is model for other in sessions()
         ):
-            trail = undo.enter_context(Trail(model))
+            trail = undo.enter_context(Trail(Places.of(Modules.of(model))))
             operators = OperatorWatch(trail, None, 1)
             operators.idle = True  # until there is something to change on this route
             session.operators = operators

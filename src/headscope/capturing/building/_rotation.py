@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.building._cut import Cut
+from headscope.capturing.watching._before import is_one
 from headscope.record import Rotary
 from headscope.record.rotary import LEADS_WITHIN, rotary_between
 
@@ -57,7 +58,7 @@ class Rotations:
             return None, ""
         if call.query_before is None or call.key_before is None:
             return None, UNSEEN
-        if _is_one(call.query_before, call.query) and _is_one(call.key_before, call.key):
+        if is_one(call.query_before, call.query) and is_one(call.key_before, call.key):
             return None, ""
         exact = {call.query.dtype, call.query_before.dtype} <= {torch.float32, torch.float64}
         within = LEADS_WITHIN if exact else HALF_WITHIN
@@ -105,17 +106,6 @@ def _fitted(queries: Pair, keys: Pair, within: float) -> Rotary | None:
         return None
     alike = (first.style, first.start, first.first) == (second.style, second.start, second.first)
     return first if alike else None
-
-
-def _is_one(before: torch.Tensor, after: torch.Tensor) -> bool:
-    """Whether both are the same memory, read alike: nothing was done, and nothing need be
-    compared.
-    """
-    return (before.data_ptr(), before.shape, before.stride()) == (
-        after.data_ptr(),
-        after.shape,
-        after.stride(),
-    )
 
 
 def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from headscope.capturing.calls.call import Call
 
+NUMBER = re.compile(r"(?:^|\.)\d+(?:\.|$)")
+
 
 class Group(NamedTuple):
     """The calls of one stack.
@@ -27,7 +29,7 @@ class Group(NamedTuple):
 
 def group_of(call: Call) -> Group:
     """The group of a call, as far as it follows from its module."""
-    return Group(re.split(r"(?:^|\.)\d+(?:\.|$)", call.name)[0], call.cross)
+    return Group(NUMBER.split(call.name)[0], call.cross)
 
 
 def name_groups(groups: Sequence[Group]) -> dict[Group, str]:

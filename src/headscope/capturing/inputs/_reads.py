@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError, HeadscopeError
 
 PICTURES = frozenset({"pixel_values"})
@@ -94,7 +94,7 @@ def _told(model: Any, error: BaseException) -> CaptureError | None:
 
 
 def _arguments(model: Any) -> set[str]:
-    return set(inspect.signature(model.forward).parameters)
+    return set(arguments_of(model))
 
 
 def _wanted(reads: set[str]) -> str:

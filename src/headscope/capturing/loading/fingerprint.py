@@ -9,6 +9,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from headscope.capturing.walk import modules_of
+
 SAMPLE = 1024
 """Numbers of each weight that are looked at: every one of a large model would take minutes."""
 SHOWN = 16
@@ -33,11 +35,15 @@ def weights_name(model: nn.Module) -> str:
     Buffers are left out, since some change from text to text, such as frequencies of rotary
     positions. Worked out once for a model, and again where its weights were changed in place.
     """
-    weights = list(model.named_parameters())
-    state = tuple((id(weight), _changes(weight)) for _, weight in weights)
+    state = tuple(
+        (id(weight), _changes(weight))
+        for module in modules_of(model)
+        for weight in module._parameters.values()
+        if weight is not None
+    )
     known = _known.get(model)
     if known is None or known[0] != state:
-        known = (state, _digest(model, weights)[:SHOWN])
+        known = (state, _digest(model, model.named_parameters())[:SHOWN])
         _known[model] = known
     return known[1]
 

@@ -17,6 +17,7 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.hooks import hook_after
+from headscope.capturing.watching.places import Places
 from headscope.capturing.watching.trail import Trail
 
 REMEMBERED = 8
@@ -29,12 +30,15 @@ ALIKE_WITHIN, ALIKE_WITHIN_HALF = 1e-4, 2e-2
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """Queries or keys before positions, ``[batch head token feature]``, and the module that made
-    them.
+    """Queries or keys before positions, ``[batch head token feature]``.
+
+    Args:
+        vectors: these.
+        modules: the one that made them, and, where that is a norm, the one whose output it took.
     """
 
     vectors: torch.Tensor
-    module: nn.Module
+    modules: tuple[nn.Module, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +74,13 @@ class BeforeWatch:
     """Remembers what the matrices and norms of attention modules gave while the block is open.
 
     Args:
-        model: whose modules they are.
+        places: the modules that may be among them.
         trail: knows which module is running.
     """
 
-    def __init__(self, model: nn.Module, trail: Trail) -> None:
-        self._modules = [module for module in model.modules() if _has_weight(module)]
-        self._trail = trail
+    def __init__(self, places: Places, trail: Trail) -> None:
+        self._modules, self._trail = places.makers, trail
+        self._is_planned = places.is_planned
         self._recent: deque[Output] = deque(maxlen=REMEMBERED)
         self._pieces: tuple[nn.Module | None, int] = (None, 0)
         self._hooks: list = []
@@ -91,7 +95,7 @@ class BeforeWatch:
         self._recent.clear()
 
     def describe(self, call: Call) -> None:
-        """Note how a call's queries and keys were made: by which norm, and what they were before
+        """Note how queries and keys were made: by which norm, and what they were before
         positions.
         """
         module, start = self._pieces
@@ -107,40 +111,63 @@ class BeforeWatch:
         else:
             self._pieces = None, 0
             self._recent.clear()
+        call.makers = tuple(
+            module
+            for made in (queries, keys)
+            for module in ((None,) if made is None else made.modules)
+        )
         if queries is not None:
-            kind = type(queries.module).__name__
+            kind = type(queries.modules[0]).__name__
             call.norm = kind if "norm" in kind.lower() else ""
             call.query_before = queries.vectors
         if keys is not None:
             call.key_before = keys.vectors
 
     def _note(self, module: nn.Module, given: tuple, _: dict, output: Any) -> None:
-        if isinstance(output, torch.Tensor) and output.ndim >= 2 and self._trail.in_attention:
+        if not isinstance(output, torch.Tensor) or output.ndim < 2:
+            return
+        if self._is_planned or self._trail.in_attention:
             first = given[0] if given and isinstance(given[0], torch.Tensor) else None
             self._recent.append(Output(module, output, None if first is None else _storage(first)))
 
 
 def _made(after: torch.Tensor, recent: list[Output], call: Call, start: int) -> Made | None:
-    """What made ``[batch head token feature]``, by the lengths of the first tokens of the first
-    text.
+    """What made ``[batch head token feature]``: the same memory, or the same lengths.
+
+    Of the lengths those of the first tokens of the first text are compared.
     """
-    lengths = _lengths(after)
+    lengths = None
     for output in recent:
-        exact = {after.dtype, output.tensor.dtype} <= EXACT
-        within = ALIKE_WITHIN if exact else ALIKE_WITHIN_HALF
-        if output.is_of_norm and not any(
-            output.given == _storage(other.tensor) for other in recent
-        ):
-            continue  # a norm of what had been turned already
+        modules = (output.module,)
+        if output.is_of_norm:
+            sources = [other for other in recent if output.given == _storage(other.tensor)]
+            if not sources:
+                continue  # a norm of what had been turned already
+            modules += (sources[0].module,)
         for heads in _heads_of(output.piece(start, after.shape[2]), after, call):
-            own = _lengths(heads)
-            factor = lengths.sum() / own.sum()  # some models scale their queries in between
-            same = abs(float(factor) - 1) <= within
-            if not same and lengths.numel() == 1:
-                continue  # one length is a multiple of any other, such as that of the values
-            if (own * factor - lengths).abs().max() <= within * lengths.max():
-                return Made(heads if same else heads * factor.to(heads.dtype), output.module)
+            if is_one(heads, after):
+                return Made(heads, modules)
+            lengths = _lengths(after) if lengths is None else lengths
+            factor = _factor(heads, after, lengths)
+            if factor is not None:
+                return Made(heads if factor == 1 else heads * factor, modules)
     return None
+
+
+def _factor(heads: torch.Tensor, after: torch.Tensor, lengths: torch.Tensor) -> float | None:
+    """What vectors must be multiplied by to have these lengths; None where they are others."""
+    exact = {after.dtype, heads.dtype} <= EXACT
+    within = ALIKE_WITHIN if exact else ALIKE_WITHIN_HALF
+    own = _lengths(heads)
+    factor = lengths.sum() / own.sum()  # some models scale their queries in between
+    apart = (own * factor - lengths).abs().max()
+    factor, apart, largest = torch.stack([factor, apart, lengths.max()]).tolist()
+    same = abs(factor - 1) <= within
+    if not same and lengths.numel() == 1:
+        return None  # one length is a multiple of any other, such as that of the values
+    if not apart <= within * largest:
+        return None
+    return 1 if same else factor
 
 
 def _lengths(vectors: torch.Tensor) -> torch.Tensor:
@@ -184,10 +211,10 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _has_weight(module: nn.Module) -> bool:
-    weight = getattr(module, "weight", None)
-    return (
-        isinstance(weight, torch.Tensor)
-        and weight.ndim in (1, 2)
-        and not isinstance(module, nn.Embedding)
-    )
+def is_one(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether both are the same memory, read alike: nothing was done, and nothing need be
+    compared.
+    """
+    if before.data_ptr() != after.data_ptr() or before.dtype != after.dtype:
+        return False
+    return (before.shape, before.stride()) == (after.shape, after.stride())

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn import functional
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.seam import OPERANDS, Edit
 from headscope.capturing.watching._einsum import Reading, attention_axes, product_axes
 from headscope.capturing.watching._flex import is_flex
+from headscope.capturing.watching._softmaxes import FUSED
 from headscope.capturing.watching._trace import trace_of
 
 Split = Callable[[torch.Tensor], torch.Tensor | None]
@@ -32,7 +32,7 @@ def with_operands(
     func, args, options = act
     if not edit.of(*OPERANDS):
         return args, options
-    if func is functional.scaled_dot_product_attention or is_flex(func):
+    if func is FUSED or is_flex(func):
         return _fused(edit, args, options)
     if func is torch.einsum:
         return _einsum(edit, args, split), options

@@ -17,7 +17,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import with_heads_first
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.watching._heads import are_heads_of_one, put_together
-from headscope.capturing.watching.trail import names_of
+from headscope.capturing.watching.places import Places
 
 REMEMBERED = 8
 """How many calls may wait for their projection at once; more would be compared, and held in memory,
@@ -31,15 +31,14 @@ class ProjectionWatch:
     """Looks at the input of every affine module while the block is open.
 
     Args:
-        model: whose modules they are.
+        places: the modules that may be among them.
         done: is called with each call that was expected, once its projection was seen or is given
             up.
     """
 
-    def __init__(self, model: nn.Module, done: Callable[[Call], None]) -> None:
-        self._done, self._model = done, model
-        self._modules = [module for module in model.modules() if is_affine(module)]
-        self._names = names_of(model)
+    def __init__(self, places: Places, done: Callable[[Call], None]) -> None:
+        self._done, self._model = done, places.modules.model
+        self._modules, self._names = places.matrices, places.modules.names
         self._waiting: list[Call] = []
         self._hooks: list = []
 

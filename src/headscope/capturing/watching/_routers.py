@@ -15,6 +15,7 @@ from headscope.capturing.hooks import hook_after
 from headscope.capturing.watching.trail import names_of
 from headscope.errors import CaptureError
 
+BLOCK = re.compile(r"(.*?)(?:^|\.)(\d+)(?:\.|$)")
 RETURNED = {
     "router_logits": "",
     "encoder_router_logits": "encoder",
@@ -147,5 +148,5 @@ def block_of(name: str) -> tuple[str, int] | None:
     """Path of the list that a module's block stands in, and the number of the block: its first
     number.
     """
-    match = re.match(r"(.*?)(?:^|\.)(\d+)(?:\.|$)", name)
+    match = BLOCK.match(name)
     return None if match is None else (match[1], int(match[2]))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 from torch import nn
 
 from headscope.capturing.calls.call import Call
+from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.watching._before import BeforeWatch
 from headscope.capturing.watching._projection import ProjectionWatch
+from headscope.capturing.watching._softmaxes import counted
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch
+from headscope.capturing.watching.places import Modules, Places, Site, site_of
 from headscope.capturing.watching.trail import Trail
 
 
@@ -26,6 +29,8 @@ class Watch:
             nothing takes further comes some calls later, at the latest when the block is left.
         join: is called with each call before its projection is looked for, and returns what to look
             for instead: a call joined of several, or None while more of these are to come.
+        places: the modules at which it is watched; None for all. Where they are given, softmaxes
+            are counted.
     """
 
     def __init__(
@@ -34,27 +39,36 @@ class Watch:
         batch: int,
         take: Callable[[Call], None],
         join: Callable[[Call], Call | None] = lambda call: call,
+        *,
+        places: Places | None = None,
     ) -> None:
-        self.count = 0
-        self._take, self._join = take, join
-        self._trail, self._projections = Trail(model), ProjectionWatch(model, self._done)
-        self._before = BeforeWatch(model, self._trail)
+        self.count = self.softmaxes = 0
+        self._counting = nullcontext() if places is None else counted(self)
+        places = Places.of(Modules.of(model)) if places is None else places
+        self._take, self._join, self._places = take, join, places
+        self._trail, self._projections = Trail(places), ProjectionWatch(places, self._done)
+        self._before = BeforeWatch(places, self._trail)
         self._operators = OperatorWatch(self._trail, self._note, batch)
         self._interface = InterfaceWatch(
             self._trail, self._note, inside=self._operators.looking_away
         )
+        self._sites: dict[int, Site] = {}
+        self._is_plain = True
+        self._inside = 0
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
         with ExitStack() as undo:
-            for part in (
-                self._trail,
-                self._before,
-                self._projections,
-                self._interface,
-                self._operators,
-            ):
+            for part in (self._trail, self._before, self._projections, self._interface):
                 undo.enter_context(part)
+            if self._places.operators is None:
+                undo.enter_context(self._operators)
+            else:
+                undo.callback(self._close)
+                for module in self._places.operators:
+                    undo.callback(hook_before(module, self._begin).remove)
+                    undo.callback(hook_after(module, self._end, always=True).remove)
+            undo.enter_context(self._counting)
             self._exit = undo.pop_all()
         return self
 
@@ -67,6 +81,19 @@ class Watch:
     def unread(self) -> list[str]:
         """Names of modules that computed some attention in a form that is not known."""
         return list(self._operators.unread)
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Where attention was seen, in the order of the pass; empty where a plan cannot tell of all
+        of it.
+        """
+        if self.unread or not self._is_plain:
+            return ()
+        return tuple(self._sites[number] for number in sorted(self._sites))
+
+    def softmax(self) -> None:
+        """The model takes a softmax."""
+        self.softmaxes += not self._operators.is_away
 
     def settle(self) -> None:
         """A pass is over: hand on the calls that nothing took further, before another pass changes
@@ -82,6 +109,8 @@ class Watch:
         with self._operators.looking_away():
             self._before.describe(call)
             whole = self._join(call)
+        if whole is not call:
+            self._is_plain = False
         if whole is None:
             return
         if whole.projection is None:
@@ -90,5 +119,26 @@ class Watch:
             self._done(whole)
 
     def _done(self, call: Call) -> None:
+        layout = call.layout
+        if layout.open or layout.one_by_one:
+            self._is_plain = False
+        self._sites[call.number] = site_of(self._places.modules, call)
         with self._operators.looking_away():
             self._take(call)
+
+    def _begin(self, *_: object) -> None:
+        """A module begins that computes attention with torch's operators."""
+        self._inside += 1
+        if self._inside == 1:
+            self._operators.__enter__()
+
+    def _end(self, *_: object) -> None:
+        self._inside -= 1
+        if self._inside == 0:
+            self._operators.__exit__(None, None, None)
+
+    def _close(self) -> None:
+        """The pass ended where it should not have, within such a module."""
+        if self._inside:
+            self._inside = 0
+            self._operators.__exit__(None, None, None)

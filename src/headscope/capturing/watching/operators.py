@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import layout_of, split
@@ -25,6 +25,7 @@ from headscope.capturing.watching._einsum import attention_axes, exchanged, prod
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
+from headscope.capturing.watching._softmaxes import FUSED, original_of
 from headscope.capturing.watching._trace import (
     OVER,
     TIMES,
@@ -48,9 +49,7 @@ PRODUCTS: set[Any] = {
 }
 SUMS_OF_PRODUCTS: set[Any] = {torch.baddbmm, torch.Tensor.baddbmm}
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
-HOLD_OPERANDS: set[Any] = (
-    PRODUCTS | SUMS_OF_PRODUCTS | {functional.scaled_dot_product_attention, torch.einsum}
-)
+HOLD_OPERANDS: set[Any] = PRODUCTS | SUMS_OF_PRODUCTS | {FUSED, torch.einsum}
 
 _changing: ContextVar[OperatorWatch | None] = ContextVar("headscope_operator_watch", default=None)
 """The innermost watch that tells nobody: it is there to change attention."""
@@ -93,9 +92,18 @@ class OperatorWatch(TorchFunctionMode):
         if self._tell is None:
             _changing.set(self._outer)
 
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing is seen now."""
+        return self._away > 0
+
     @contextmanager
     def looking_away(self) -> Generator[None]:
         """See nothing inside: what happens there is told by somebody else."""
+        # where this mode is the innermost, it is taken off, so that no function need pass it by
+        is_innermost = _get_current_function_mode() is self
+        if is_innermost:
+            super().__exit__(None, None, None)
         outer = nullcontext() if self._outer is None else self._outer.looking_away()
         self._away += 1
         try:
@@ -103,6 +111,8 @@ class OperatorWatch(TorchFunctionMode):
                 yield
         finally:
             self._away -= 1
+            if is_innermost:
+                super().__enter__()
 
     def __torch_function__(
         self,
@@ -112,7 +122,7 @@ class OperatorWatch(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
-        options = kwargs or {}
+        func, options = original_of(func), kwargs or {}
         if self.idle or level() != self._level:
             return func(*args, **options)
         if (func in HOLD_OPERANDS or is_flex(func)) and (edit := self._edit()) is not None:
@@ -144,7 +154,7 @@ class OperatorWatch(TorchFunctionMode):
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
     ) -> torch.Tensor:
-        if func is functional.scaled_dot_product_attention:
+        if func is FUSED:
             return self._fused(args, options, result)
         if func in PRODUCTS:
             return self._product(args[0], args[1], result)

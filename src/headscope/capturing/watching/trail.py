@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from contextlib import ExitStack
-from typing import Any
 
 import torch
 from torch import nn
 
 from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.walk import arguments_of
+from headscope.capturing.watching.places import ATTENTION_NAME, Modules, Places
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
-ATTENTION_NAME = re.compile(r"attention|attn", re.IGNORECASE)
 
 
 class Trail:
     """Follows the calls of a model's modules, by the thread that opened the block, while it is
     open.
+
+    Args:
+        places: the modules of which it is known when they run.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._names = names_of(model)
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._names = places.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
         self._exit = ExitStack()
 
     def __enter__(self) -> Trail:
         with ExitStack() as undo:
-            for module in self._model.modules():
+            for module in self._places.running:
                 undo.callback(hook_before(module, self._begin).remove)
                 undo.callback(hook_after(module, self._end, always=True).remove)
             self._exit = undo.pop_all()
@@ -50,14 +52,10 @@ class Trail:
 
     def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
         """The module of the model that this matrix is the weight of."""
-        return next(
-            (
-                module
-                for module in self._model.modules()
-                if getattr(module, "weight", None) is weight
-            ),
-            None,
-        )
+        for module in self._places.modules.all:
+            if getattr(module, "weight", None) is weight:
+                return module
+        return None
 
     def is_cross(self, module: nn.Module, queries: int, keys: int) -> bool:
         """Whether the module attends to another sequence: it was handed one, or its name says so.
@@ -72,7 +70,9 @@ class Trail:
 
     @property
     def in_attention(self) -> bool:
-        """Whether a module is running that calls itself attention."""
+        """Whether a module is running that calls itself attention, or is known to compute it."""
+        if self._places.is_planned:
+            return bool(self._running)
         return any(ATTENTION_NAME.search(type(module).__name__) for module in self._running)
 
     def innermost(self) -> nn.Module | None:
@@ -99,28 +99,20 @@ class Trail:
 
 def names_of(model: nn.Module) -> dict[int, str]:
     """First name of each module by its id, as if nothing had been compiled."""
-    named = reversed(list(model.named_modules(remove_duplicate=False)))
-    return {
-        id(module): ".".join(part for part in name.split(".") if part != "_orig_mod")
-        for name, module in named
-    }
+    return Modules.of(model).names
 
 
 def _lengths(module: nn.Module, args: tuple, options: dict) -> tuple[int, int]:
-    """How many tokens of its own a module was handed, and how many of a second sequence; 0 where it
-    is none.
+    """How many tokens of its own a module was handed, and how many of a second sequence.
+
+    0 where it is none.
     """
-    try:
-        given: dict[str, Any] = (
-            inspect.signature(module.forward).bind_partial(*args, **options).arguments
-        )
-    except TypeError:
-        given = options
-    given = given | given.get("kwargs", {})
-    given = {
-        name: value
-        for name, value in given.items()
-        if isinstance(value, torch.Tensor) and value.ndim > 1
+    named = arguments_of(module)
+    given = dict(zip(named, args, strict=False)) | options
+    lengths = {
+        name: given[name].shape[-2]
+        for name in (*named, *given)
+        if isinstance(given.get(name), torch.Tensor) and given[name].ndim > 1
     }
-    own = next((value.shape[-2] for name, value in given.items() if name not in SECOND_SOURCE), 0)
-    return own, next((given[name].shape[-2] for name in SECOND_SOURCE if name in given), 0)
+    own = next((length for name, length in lengths.items() if name not in SECOND_SOURCE), 0)
+    return own, next((lengths[name] for name in SECOND_SOURCE if name in lengths), 0)

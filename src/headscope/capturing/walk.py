@@ -1,0 +1,49 @@
+"""What is asked of a model in every pass, quickly: torch's own walk over modules takes as long as
+the attention of a short text.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+
+from torch import nn
+
+
+def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """All modules, each once with its first name, in the order of ``model.named_modules()``."""
+    found, seen, ahead = [], set(), [("", model)]
+    while ahead:
+        name, module = ahead.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        found.append((name, module))
+        children = list(module._modules.items())
+        for own, child in reversed(children):
+            if child is not None:
+                ahead.append((f"{name}.{own}" if name else own, child))
+    return found
+
+
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """All modules, each once, in the order of ``model.modules()``."""
+    return [module for _, module in named_modules_of(model)]
+
+
+def arguments_of(model: nn.Module | type[nn.Module]) -> tuple[str, ...]:
+    """Names of the arguments of a module's forward, or of a class of modules."""
+    if isinstance(model, type):
+        return _named(model.forward)[1:]
+    own = vars(model).get("forward")
+    return _named(type(model).forward)[1:] if own is None else _named(own)
+
+
+@lru_cache(maxsize=256)
+def _named(forward: Callable) -> tuple[str, ...]:
+    """Names of a function's arguments; none where it does not tell."""
+    try:
+        return tuple(inspect.signature(forward).parameters)
+    except (TypeError, ValueError):
+        return ()

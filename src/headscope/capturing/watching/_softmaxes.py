@@ -1,0 +1,107 @@
+"""Every softmax that a thread takes is counted: attention that nobody expects cannot stay unseen.
+
+A pass that is watched at a few modules sees no function of torch outside of them. Whatever computes
+attention there takes a softmax, or calls a kernel that takes one; as many must come as in the pass
+that was watched everywhere.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Protocol
+
+import torch
+from torch.nn import functional
+
+OPERATORS = "torch._higher_order_ops.flex_attention"
+FUSED: Any = functional.scaled_dot_product_attention
+"""As torch knows it; under its name a model may find the function that counts."""
+PLACES = (
+    (torch, "softmax"),
+    (torch.Tensor, "softmax"),
+    (functional, "scaled_dot_product_attention"),
+    (torch, "_native_multi_head_attention"),
+    (torch, "_transformer_encoder_layer_fwd"),
+)
+"""Where a model finds what takes a softmax; ``functional.softmax`` calls the method of tensors."""
+
+
+class Counts(Protocol):
+    """Somebody who counts softmaxes."""
+
+    def softmax(self) -> None:
+        """One is taken."""
+        ...
+
+
+_counting: ContextVar[Counts | None] = ContextVar("headscope_softmaxes", default=None)
+_lock = threading.Lock()
+_open = 0
+_undo: list[Callable[[], None]] = []
+_originals: dict[Any, Callable] = {}
+
+
+def original_of(func: Any) -> Any:
+    """A function of torch as it is when nobody counts: modes are handed the one that counts."""
+    return _originals.get(func, func)
+
+
+@contextmanager
+def counted(by: Counts) -> Generator[None]:
+    """Count the softmaxes that this thread takes while the block is open."""
+    _install()
+    token = _counting.set(by)
+    try:
+        yield
+    finally:
+        _counting.reset(token)
+        _uninstall()
+
+
+def _install() -> None:
+    global _open  # noqa: PLW0603 - counts the open blocks of all threads
+    with _lock:
+        if _open == 0:
+            places = list(PLACES)
+            if OPERATORS in sys.modules:
+                places.append((sys.modules[OPERATORS].FlexAttentionHOP, "__call__"))
+            _undo[:] = [_replaced(holder, name) for holder, name in places if hasattr(holder, name)]
+        _open += 1
+
+
+def _uninstall() -> None:
+    global _open  # noqa: PLW0603
+    with _lock:
+        _open -= 1
+        if _open == 0:
+            while _undo:
+                _undo.pop()()
+
+
+def _replaced(holder: Any, name: str) -> Callable[[], None]:
+    """Put a function that counts in place of one of torch; returned is what undoes it."""
+    original, is_own = getattr(holder, name), name in vars(holder)
+
+    @wraps(original)
+    def counting(*args: Any, **options: Any) -> Any:
+        by = _counting.get()
+        if by is not None:
+            by.softmax()
+        return original(*args, **options)
+
+    _originals[counting] = original
+
+    def undo() -> None:
+        del _originals[counting]
+        if is_own:
+            setattr(holder, name, original)
+        else:  # it is inherited
+            delattr(holder, name)
+
+    setattr(holder, name, counting)
+    return undo

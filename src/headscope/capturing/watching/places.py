@@ -1,0 +1,245 @@
+"""Where attention is in a model: found by looking everywhere once, and proved anew in every pass.
+
+The first pass over a model is watched at all of its modules. What was seen, which modules computed
+attention, in which order and on which route, which matrices made their queries and keys and which
+took their outputs, is remembered as a plan; later passes are watched at these modules alone. A plan
+is tried and never believed: each call is found and checked by its numbers as in the first pass, and
+a pass that shows anything else than the plan says is thrown away, and the model looked at anew.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+from headscope.capturing.calls.call import Call
+from headscope.capturing.walk import named_modules_of
+
+ATTENTION_NAME = re.compile(r"attention|attn", re.IGNORECASE)
+FAILURES = 3
+"""How many plans of a model may fail before it is looked at everywhere, in every pass."""
+
+
+class PlanFailedError(Exception):
+    """A pass showed something else than the plan of its model says."""
+
+
+@dataclass(frozen=True, eq=False)
+class Modules:
+    """The modules of a model, found in one walk, and the names that they have as if nothing had
+    been compiled.
+
+    Args:
+        model: whose they are.
+        all: each once, in the order of ``model.modules()``.
+        names: by id, the first name of each.
+    """
+
+    model: nn.Module
+    all: tuple[nn.Module, ...]
+    names: dict[int, str]
+
+    @cached_property
+    def numbers(self) -> dict[int, int]:
+        """By id, where each stands among all."""
+        return {id(module): number for number, module in enumerate(self.all)}
+
+    @classmethod
+    def of(cls, model: nn.Module) -> Modules:
+        """Those of a model as it is now."""
+        names: dict[int, str] = {}
+        modules = []
+        for name, module in named_modules_of(model):
+            modules.append(module)
+            names[id(module)] = name
+            if "_orig_mod" in name:
+                parts = (part for part in name.split(".") if part != "_orig_mod")
+                names[id(module)] = ".".join(parts)
+        return cls(model, tuple(modules), names)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The modules at which a pass is watched.
+
+    Args:
+        modules: all of the model.
+        running: of which it is known when they run.
+        makers: matrices and norms that may make queries and keys.
+        matrices: which may be output projections.
+        operators: while one of these runs, torch's functions are watched; None for the whole pass.
+    """
+
+    modules: Modules
+    running: Sequence[nn.Module]
+    makers: Sequence[nn.Module]
+    matrices: Sequence[nn.Module]
+    operators: Sequence[nn.Module] | None = None
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether a plan named them, and they are not all that there may be."""
+        return self.operators is not None
+
+    @classmethod
+    def of(cls, modules: Modules) -> Places:
+        """All modules of a model that may have to do with attention."""
+        with_weight = [module for module in modules.all if _has_weight(module)]
+        return cls(
+            modules=modules,
+            running=modules.all,
+            makers=with_weight,
+            matrices=[module for module in with_weight if module.weight.ndim == 2],
+        )
+
+
+def _chosen(modules: Modules, numbers: Iterable[int | None]) -> list[nn.Module]:
+    """The modules of these numbers, each once."""
+    return [modules.all[number] for number in dict.fromkeys(numbers) if number is not None]
+
+
+def _candidates(modules: Modules, sites: Iterable[int]) -> list[nn.Module]:
+    """What may make queries and keys: all with weights in modules that compute attention, or say
+    so.
+    """
+    holders = [module for module in modules.all if ATTENTION_NAME.search(type(module).__name__)]
+    holders += _chosen(modules, sites)
+    inside = {id(part) for holder in holders for part in holder.modules()}
+    return [module for module in modules.all if id(module) in inside and _has_weight(module)]
+
+
+def _has_weight(module: nn.Module) -> bool:
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, torch.Tensor) or isinstance(module, nn.Embedding):
+        return False
+    return weight.ndim in (1, 2)
+
+
+@dataclass(frozen=True)
+class Site:
+    """One call of attention in a pass; modules are numbers in the order of the model's modules.
+
+    Args:
+        module: that computes attention.
+        route: on which it was seen.
+        cross: whether keys come from other tokens than queries.
+        projection: takes what the heads hand on; None where nothing was seen to.
+        makers: of the queries and of the keys before positions; None among them where one was not
+            found, and empty where there are neither.
+    """
+
+    module: int
+    route: str
+    cross: bool
+    projection: int | None
+    makers: tuple[int | None, ...]
+
+
+@dataclass(eq=False)
+class Plan:
+    """What one pass over a model showed.
+
+    Args:
+        modules: the model's modules, weakly held: a plan does not keep its model alive.
+        sites: its calls of attention, in their order.
+        softmaxes: how many there were outside of the calls.
+    """
+
+    modules: tuple[weakref.ref[nn.Module], ...]
+    sites: tuple[Site, ...]
+    softmaxes: int
+
+    def fits(self, modules: Modules) -> bool:
+        """Whether the model still has the same modules, one by one."""
+        if len(self.modules) != len(modules.all):
+            return False
+        return all(known() is now for known, now in zip(self.modules, modules.all, strict=True))
+
+    def places(self, modules: Modules) -> Places:
+        """Where to watch the next pass."""
+        sites = [site.module for site in self.sites]
+        makers = [number for site in self.sites for number in site.makers]
+        operators = [site.module for site in self.sites if site.route == "operators"]
+        return Places(
+            modules=modules,
+            running=_chosen(modules, sites),
+            makers=_candidates(modules, sites) if None in makers else _chosen(modules, makers),
+            matrices=_chosen(modules, [site.projection for site in self.sites]),
+            operators=_chosen(modules, operators),
+        )
+
+    def check(self, sites: tuple[Site, ...], softmaxes: int) -> None:
+        """Raise where a pass showed something else.
+
+        Raises:
+            PlanFailedError: the model has to be looked at anew.
+        """
+        if sites != self.sites or softmaxes != self.softmaxes:
+            raise PlanFailedError(f"{len(sites)} calls, of which the plan names {len(self.sites)}")
+
+
+@dataclass(eq=False)
+class Memory:
+    """What is remembered of a model.
+
+    Args:
+        plan: the last one; None where nothing that was seen makes one.
+        failures: how many plans have failed in a row.
+    """
+
+    plan: Plan | None = None
+    failures: int = 0
+
+
+_known: WeakKeyDictionary[nn.Module, Memory] = WeakKeyDictionary()
+
+
+def plan_of(modules: Modules) -> Plan | None:
+    """The plan of a model, where there is one that fits the modules it has now."""
+    memory = _known.get(modules.model)
+    if memory is None or memory.plan is None or memory.failures >= FAILURES:
+        return None
+    return memory.plan if memory.plan.fits(modules) else None
+
+
+def plan_held(model: nn.Module) -> None:
+    """A pass showed what the plan of its model says."""
+    _known[model].failures = 0
+
+
+def plan_failed(model: nn.Module) -> None:
+    """A pass showed something else than the plan of its model says."""
+    memory = _known[model]
+    memory.plan = None
+    memory.failures += 1
+
+
+def remember(modules: Modules, sites: tuple[Site, ...], softmaxes: int) -> None:
+    """Remember what a pass that was watched everywhere showed, if all of it can be found again."""
+    memory = _known.setdefault(modules.model, Memory())
+    memory.plan = None
+    if sites:
+        memory.plan = Plan(tuple(map(weakref.ref, modules.all)), sites, softmaxes)
+
+
+def site_of(modules: Modules, call: Call) -> Site:
+    """The site of a call whose projection was looked for."""
+    numbers = modules.numbers
+
+    def number_of(module: nn.Module | None) -> int | None:
+        return None if module is None else numbers[id(module)]
+
+    return Site(
+        module=numbers[id(call.module)],
+        route=call.route,
+        cross=call.cross,
+        projection=number_of(call.projection),
+        makers=tuple(number_of(maker) for maker in call.makers),
+    )
