@@ -50,7 +50,17 @@ def figure(
     *,
     out: Path,
     view: Literal[
-        "overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"
+        "overview",
+        "head",
+        "model",
+        "matrix",
+        "neuron",
+        "text",
+        "texts",
+        "input",
+        "pair",
+        "scatter",
+        "compare",
     ]
     | None = None,
     at: str | None = None,
@@ -68,6 +78,8 @@ def figure(
     top_percent: int | None = None,
     tray: Words = (),
     beside: Paths = (),
+    labels: Words = (),
+    predictions: Words = (),
     evidence: Annotated[bool, Parameter(negative="")] = False,
     evidence_of: Path | None = None,
     model: ModelOptions | None = None,
@@ -99,7 +111,10 @@ def figure(
             default what prints well.
         tray: Pictures in a row, up to six: 2-0 7-3, or quoted "7-3 query=store view=matrix"; or
             kinds for the clearest head of each kind on this text.
-        beside: Further records (.safetensors), which the tray calls b, c ...: 2-0 "2-0 record=b".
+        beside: Further records (.safetensors), which the tray calls b, c ...: 2-0 "2-0 record=b";
+            view texts shows all of them below each other.
+        labels: What each of these texts is, in their order, for a column beside them.
+        predictions: What the model said of each; bold with ≠ where it is not the label.
         evidence: For view scatter: say what kinds of heads there are, seen on this one text.
         evidence_of: The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), a .npz tally that was
             kept, or relations of a .conllu.
@@ -130,6 +145,8 @@ def figure(
         "neurons": neurons,
         "top_percent": top_percent,
         "tray": "kinds" if tray == ("kinds",) else list(tray) or None,
+        "labels": labels or None,
+        "predictions": predictions or None,
         "x": x,
         "y": y,
         **look.options,

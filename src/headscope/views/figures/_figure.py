@@ -18,6 +18,7 @@ from headscope.storage import written_whole
 from headscope.views._renamed import renamed
 from headscope.views.figures._frame import Drawing
 from headscope.views.figures._head import draw_head
+from headscope.views.figures._input import draw_input
 from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
@@ -34,6 +35,7 @@ from headscope.views.figures._recipe import Recipe, metadata, recipe_of
 from headscope.views.figures._scatter import draw_scatter
 from headscope.views.figures._sheet import drawing_onto, our_settings, size_of
 from headscope.views.figures._text import draw_text
+from headscope.views.figures._texts import draw_texts
 from headscope.views.figures._tray import draw_tray
 
 FORMATS = ("svg", "pdf", "png")
@@ -44,6 +46,7 @@ DRAWINGS: dict[str, Drawing] = {
     "matrix": draw_matrix,
     "neuron": draw_neuron,
     "text": draw_text,
+    "input": draw_input,
     "pair": draw_pair,
     "scatter": draw_scatter,
 }
@@ -132,7 +135,10 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
             )
         given["width"] = size_of(ax)[0]
     with our_settings(), drawing_onto(ax):
-        if check_names(given) == "compare":
+        view = check_names(given)
+        if view == "texts":
+            sheet, plan = draw_texts(record, given)
+        elif view == "compare":
             if ax is not None:
                 raise FigureError(
                     "A tray is a figure of its own and fits into no axes; leave ax= out"

@@ -22,7 +22,17 @@ from headscope.views.figures._words import percent
 from headscope.views.figures.fonts import installed
 
 View = Literal[
-    "overview", "head", "model", "matrix", "neuron", "text", "pair", "scatter", "compare"
+    "overview",
+    "head",
+    "model",
+    "matrix",
+    "neuron",
+    "text",
+    "texts",
+    "input",
+    "pair",
+    "scatter",
+    "compare",
 ]
 Filter = Literal["all", "aa", "ab", "ba", "bb"]
 FigureTheme = Literal["light", "dark"]
@@ -39,7 +49,7 @@ class FigureOptions(TypedDict, total=False):
 
     view: View
     """``"head"`` (default), ``"overview"``, ``"model"``, ``"matrix"``, ``"neuron"``, ``"text"``,
-    ``"pair"``, ``"scatter"`` or ``"compare"``, which needs ``tray``.
+    ``"texts"``, ``"input"``, ``"pair"``, ``"scatter"`` or ``"compare"``, which needs ``tray``.
     """
     stack: str
     """Stack that is drawn; by default the first one."""
@@ -101,8 +111,12 @@ class FigureOptions(TypedDict, total=False):
     """
     beside: Sequence[Record] | Mapping[str, Record]
     """Further records, which a tray calls ``b``, ``c`` ..., or as a mapping names them: ``"2-0
-    record=b"``.
+    record=b"``. View ``texts`` shows all of them below each other.
     """
+    labels: Sequence[Any]
+    """View ``texts``: what each text is, the first of the record itself; a column beside them."""
+    predictions: Sequence[Any]
+    """View ``texts``: what the model said of each; in bold with ≠ where it is not the label."""
     theme: FigureTheme
     """``"light"`` (default) or ``"dark"``."""
     title: str
@@ -153,6 +167,21 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "hide_special",
         "sinks",
     ),
+    "texts": (
+        "heads",
+        "head",
+        "query",
+        "key",
+        "quantity",
+        "quantities",
+        "filter",
+        "hide_special",
+        "sinks",
+        "beside",
+        "labels",
+        "predictions",
+    ),
+    "input": (),
     "pair": ("heads", "head", "layers", "query", "key", "quantity", "quantities"),
     "scatter": ("heads", "head", "evidence", "x", "y"),
     "compare": ("tray", "beside", "quantities"),

@@ -65,7 +65,7 @@ def draw_text(plan: Plan) -> Sheet:
     style = plan.style
     side = "query" if plan.key is not None else "key"
     tokens: Tokens = getattr(plan.stack, side)
-    heat = _heat(plan)
+    heat = heat_of(plan)
     largest = largest_of(heat)
     colour = plan.colours[plan.head] if plan.head is not None else None
     one = plan.query is not None or plan.key is not None
@@ -83,7 +83,7 @@ def draw_text(plan: Plan) -> Sheet:
         if chosen in picture.tokens:
             sheet.rect(*picture.cell(chosen), edge=style.ink, line=0.9, layer=3)
     for word in placed:
-        _draw(
+        draw_word(
             sheet,
             word,
             scale.rgb(heat[word.token : word.token + 1])[0],
@@ -115,7 +115,7 @@ def draw_text(plan: Plan) -> Sheet:
     return sheet
 
 
-def _heat(plan: Plan) -> Float[np.ndarray, " token"]:
+def heat_of(plan: Plan) -> Float[np.ndarray, " token"]:
     """One number for each token that is written, NaN where it may not be looked at or takes no
     part.
     """
@@ -146,7 +146,7 @@ def _set(
     placed: list[Placed] = []
     pictured: list[Framed] = []
     pictures = tokens.pictures or (None,) * len(tokens)
-    for picture, words in groupby(_words(tokens), key=lambda word: pictures[word[0]]):
+    for picture, words in groupby(words_of(tokens), key=lambda word: pictures[word[0]]):
         if picture is not None and plan.record.pictures:
             shown = _framed(
                 sheet,
@@ -158,7 +158,7 @@ def _set(
             pictured.append(shown)
             y += shown.size[1] + GAP * sheet.style.em
             continue
-        put = _text if picture is None else _picture
+        put = set_text if picture is None else _picture
         found, y = put(sheet, tokens, words, y)
         placed += found
     return placed, pictured, y
@@ -197,26 +197,32 @@ def _picture(
     return placed, y + rows * PITCH * em
 
 
-def _text(
-    sheet: Sheet, tokens: Tokens, words: Iterable[list[int]], y: float
+def set_text(
+    sheet: Sheet,
+    tokens: Tokens,
+    words: Iterable[list[int]],
+    y: float,
+    *,
+    room: float | None = None,
 ) -> tuple[list[Placed], float]:
-    """Running text; pieces of a word stay together, and the second text begins a line."""
+    """Running text in this room, or over the width; pieces of a word stay together, and the second
+    text begins a line.
+    """
     em = sheet.style.em
+    room = sheet.width if room is None else room
     placed, x, first = [], 0.0, True
     line = y + 0.5 * PITCH * em
     for word in words:
-        texts = [
-            sheet.fitted(sheet.shown(tokens.labels[token]), sheet.width - em) for token in word
-        ]
+        texts = [sheet.fitted(sheet.shown(tokens.labels[token]), room - em) for token in word]
         widths = [sheet.width_of(text) + 2 * PADDING * em for text in texts]
         turned = not first and tokens.segments[word[0]] != tokens.segments[word[0] - 1]
         gap = SPACE * em if _spaced(tokens, word[0]) else 0.04 * em
-        if turned or (x > 0 and x + gap + sum(widths) > sheet.width):
+        if turned or (x > 0 and x + gap + sum(widths) > room):
             x, line = 0.0, line + PITCH * em
         elif x > 0:
             x += gap
         for token, text, width in zip(word, texts, widths, strict=True):
-            if x > 0 and x + width > sheet.width:
+            if x > 0 and x + width > room:
                 x, line = 0.0, line + PITCH * em
             placed.append(Placed(token, text, x, line, width))
             x += width
@@ -226,7 +232,8 @@ def _text(
     return placed, max(word.y for word in placed) + 0.5 * PITCH * em
 
 
-def _words(tokens: Tokens) -> list[list[int]]:
+def words_of(tokens: Tokens) -> list[list[int]]:
+    """The tokens of each word."""
     words: list[list[int]] = []
     for token, continues in enumerate(tokens.continues):
         if continues and words:
@@ -247,7 +254,8 @@ def _spaced(tokens: Tokens, token: int) -> bool:
     return now[0] > before[1] or text[now[0] : now[0] + 1].isspace()
 
 
-def _draw(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> None:
+def draw_word(sheet: Sheet, word: Placed, rgb: np.ndarray, *, takes_part: bool) -> None:
+    """A token on its colour; faint where it takes no part."""
     style = sheet.style
     height = 1.36 * style.em
     if takes_part:

@@ -1,0 +1,153 @@
+"""View input: what the model reads of a text: its tokens, which text each is of, and where it
+stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headscope.errors import FigureError
+from headscope.views.figures._frame import closing, heading
+from headscope.views.figures._options import Plan
+from headscope.views.figures._palette import head_colours
+from headscope.views.figures._sheet import Sheet
+
+PITCH = 1.7
+"""From lane to lane, in units of the font size."""
+CELL = 1.36
+"""Height of a cell."""
+PADDING = 0.3
+GAP = 0.15
+BETWEEN = 0.9
+"""Between two lines of tokens."""
+PALE = "33"
+"""How much of a colour is in a cell: its opacity in hexadecimal digits."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One row of cells: what it is called, and a word and a colour for each token."""
+
+    name: str
+    cells: Sequence[str]
+    colours: Sequence[str]
+
+
+def draw_input(plan: Plan) -> Sheet:
+    """The lanes of a text below each other, in as many lines as it needs, and what reads them.
+
+    Raises:
+        FigureError: where the tokens are parts of a picture.
+    """
+    tokens = plan.stack.query
+    if tokens.places is not None:
+        raise FigureError("View 'input' shows texts, and this record is of a picture")
+    sheet = Sheet(plan.width, plan.style, plan.panel)
+    style = sheet.style
+    y = heading(sheet, plan, "What the model reads")
+    lanes = _lanes(sheet, plan)
+    left = max(sheet.width_of(lane.name, style.small) for lane in lanes) + 0.8 * style.em
+    widths = [
+        max(sheet.width_of(lane.cells[token]) for lane in lanes) + 2 * PADDING * style.em
+        for token in range(len(tokens))
+    ]
+    for line in _lines(widths, sheet.width - left, GAP * style.em):
+        _draw_line(sheet, lanes, line, widths, at=(left, y))
+        y += len(lanes) * PITCH * style.em + BETWEEN * style.em
+    y = _draw_layers(sheet, plan, left, y)
+    closing(sheet, plan, y, _notes(plan, lanes))
+    return sheet
+
+
+def _lanes(sheet: Sheet, plan: Plan) -> list[Lane]:
+    """Tokens; of a pair which text each is of; and where each stands."""
+    style, tokens = sheet.style, plan.stack.query
+    blue, orange = head_colours(2, dark=style.dark) if style.colour else (style.muted, style.faint)
+    names = [sheet.fitted(sheet.shown(label), 30 * style.em) for label in tokens.labels]
+    edges = [style.faint if special else style.edge for special in tokens.special]
+    lanes = [Lane("token", names, edges)]
+    if {*tokens.segments} == {0, 1}:
+        texts = ["AB"[segment] for segment in tokens.segments]
+        lanes.append(Lane("+ text", texts, [(blue, orange)[of] for of in tokens.segments]))
+    rotary = plan.stack.layers[0].rotary is not None
+    numbers = [str(place) for place in range(len(tokens))]
+    lanes.append(Lane("position" if rotary else "+ position", numbers, edges))
+    return lanes
+
+
+def _lines(widths: Sequence[float], room: float, gap: float) -> list[range]:
+    """The tokens of each line."""
+    lines, start, taken = [], 0, 0.0
+    for token, width in enumerate(widths):
+        if token > start and taken + width > room:
+            lines.append(range(start, token))
+            start, taken = token, 0.0
+        taken += width + gap
+    return [*lines, range(start, len(widths))]
+
+
+def _draw_line(
+    sheet: Sheet,
+    lanes: Sequence[Lane],
+    line: range,
+    widths: Sequence[float],
+    *,
+    at: tuple[float, float],
+) -> None:
+    style = sheet.style
+    left, y = at
+    for lane in lanes:
+        x, middle = left, y + 0.5 * PITCH * style.em
+        sheet.note(0, middle, lane.name)
+        for token in line:
+            colour = lane.colours[token]
+            fill = colour + PALE if lane.name == "+ text" else style.paper
+            top = middle - 0.5 * CELL * style.em
+            sheet.rect(
+                x,
+                top,
+                widths[token],
+                CELL * style.em,
+                fill=fill,
+                edge=colour,
+                line=0.5,
+                round=0.2 * style.em,
+            )
+            sheet.text(x + widths[token] / 2, middle, lane.cells[token], anchor="center")
+            x += widths[token] + GAP * style.em
+        y += PITCH * style.em
+
+
+def _draw_layers(sheet: Sheet, plan: Plan, left: float, y: float) -> float:
+    """An arrow to a box that stands for all layers; gives the next y."""
+    style = sheet.style
+    middle = left + (sheet.width - left) / 2
+    tip = y + 0.2 * style.em
+    half = 0.35 * style.em
+    sheet.line((middle, middle), (y - 0.8 * style.em, tip), colour=style.muted, line=0.8)
+    head = ((middle - half, middle, middle + half), (tip - half, tip, tip - half))
+    sheet.line(*head, colour=style.muted, line=0.8)
+    top = tip + 0.2 * style.em
+    height = 1.9 * style.em
+    sheet.rect(left, top, sheet.width - left, height, edge=style.accent, line=0.8, round=1.0)
+    layers, heads = len(plan.stack.layers), plan.stack.heads
+    words = f"{_counted(layers, 'layer')} of {_counted(heads, 'head')}"
+    further = f"{words}: in each head the query of a token meets the keys of all"
+    room = sheet.width - left - style.em
+    text = further if sheet.width_of(further) <= room else words
+    sheet.text(middle, top + height / 2, text, anchor="center")
+    return top + height + 0.6 * style.em
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _notes(plan: Plan, lanes: Sequence[Lane]) -> list[str]:
+    notes = [f"{len(plan.stack.query)} tokens"]
+    if lanes[-1].name == "position":
+        notes.append("positions are not added: they turn the queries and keys of every layer")
+    else:
+        notes.append("each column is added up, where the model has its parts")
+    return notes
