@@ -12,7 +12,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# The headless shell draws the same pages without the rest of a browser: tests take less than half
+# of the processor time in it.
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -45,13 +54,17 @@ def find() -> str | None:
 
 
 def install() -> None:
-    """Install one: Playwright's own, or the distribution's where that cannot be downloaded."""
+    """Install one: Playwright's own, or the distribution's where that cannot be downloaded. Debian
+    has the headless shell as a package of its own, other distributions the whole browser only.
+    """
     if _run(sys.executable, "-m", "playwright", "install", "chromium"):
         return
     if shutil.which("apt-get"):
         prefix = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
         _run(*prefix, "apt-get", "update", "--quiet")
-        _run(*prefix, "apt-get", "install", "--yes", "--quiet", "chromium")
+        for package in ("chromium-headless-shell", "chromium"):
+            if _run(*prefix, "apt-get", "install", "--yes", "--quiet", package):
+                return
 
 
 def _run(*command: str) -> bool:
