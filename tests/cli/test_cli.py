@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import headscope as hs
@@ -105,11 +106,44 @@ def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
     out, err = capsys.readouterr()
     generation = hs.load("run.safetensors").generation
     assert (len(generation), generation.sampled, generation.seed) == (4, True, 3)
-    assert f"{generation.text!r}: 4 tokens written (as many as asked for)" in out
+    assert f"{generation.text!r}: 4 tokens generated (reached --max-new-tokens)" in out
     assert "11 tokens; 4 tokens generated" in out
     assert err == ""
     assert run(["view", "run.safetensors"]) == 0
     assert (here / "headscope.html").exists()
+
+
+def test_generate_keeps_a_record_of_each_prompt(here, writer, capsys):
+    (here / "prompts.jsonl").write_text(
+        '{"prompt": "the cat"}\n{"prompt": "a dog ran"}\n{"label": 1}\n{"prompt": "a"}\n',
+        encoding="utf-8",
+    )
+    asked = ["generate", "--model", writer, "--max-new-tokens", "4"]
+    together = ["--texts", "prompts.jsonl", "--out", "stories", "--batch-size", "3"]
+    assert run([*asked, *together]) == 3
+    out, err = capsys.readouterr()
+    assert out.count("(reached --max-new-tokens)") == out.count("Ran on cpu") == 3
+    assert "headscope: prompt 3 was left out: An input is a text" in err
+    assert "one at a time" not in err
+    assert sorted(path.name for path in (here / "stories").iterdir()) == [
+        "1.safetensors",
+        "2.safetensors",
+        "4.safetensors",
+    ]
+    assert run([*asked, "a", "a dog ran", "--out", "alone", "--batch-size", "1"]) == 0
+    for kept, alone in (("4", "1"), ("2", "2")):
+        one, two = hs.load(f"stories/{kept}.safetensors"), hs.load(f"alone/{alone}.safetensors")
+        assert one.generation.tokens == two.generation.tokens
+        np.testing.assert_allclose(one["self"].weights(), two["self"].weights(), atol=1e-5)
+
+
+def test_generate_says_why_prompts_are_run_one_at_a_time(here, writer, capsys):
+    asked = ["a", "a dog", "--model", writer, "--max-new-tokens", "2", "--out", "stories"]
+    assert run(["generate", *asked, "--batch-size", "2", "--sample", "--seed", "1"]) == 0
+    said = "headscope: Prompts are run one at a time: each is sampled with the seed"
+    assert said in capsys.readouterr().err
+    assert run(["generate", *asked, "--sample", "--seed", "1"]) == 0
+    assert "one at a time" not in capsys.readouterr().err
 
 
 def test_options_reach_the_page(here, folder):

@@ -15,19 +15,10 @@ from headscope.cli._app import app
 
 from .conftest import header_of
 
-COMMANDS = (
-    "view",
-    "capture",
-    "heads",
-    "norms",
-    "ablate",
-    "effect",
-    "probe",
-    "relations",
-    "align",
-    "coref",
-    "serve",
-)
+MACHINE = ("--device", "--dtype", "--revision", "--batch-size")
+WITHOUT_MODEL = {"check", "compare", "export"}
+"""They read files alone."""
+COMMANDS = sorted({name for name in app if not name.startswith("-")} - WITHOUT_MODEL)
 
 
 def test_what_was_used_is_printed_and_kept(folder, here, capsys):
@@ -70,11 +61,18 @@ def test_a_study_says_where_its_model_ran(folder, here, capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_that_run_a_model_say_where_it_can_run(command, capsys):
+def test_commands_that_run_a_model_say_where_and_how_it_runs(command, capsys):
     assert run([command, "--help"]) == 0
     told = capsys.readouterr().out
-    for option in ("--device", "--dtype", "--revision", "--batch-size"):
-        assert option in told
+    for option in MACHINE:
+        assert f"{option} " in told
+
+
+@pytest.mark.parametrize("command", sorted(WITHOUT_MODEL))
+def test_commands_that_run_no_model_have_no_options_of_one(command, capsys):
+    assert run([command, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert not [option for option in (*MACHINE, "--model") if f"{option} " in told]
 
 
 REFUSED = [
@@ -138,6 +136,46 @@ REFUSED_BY_COMMAND = [
         2,
         "Must be > 0",
     ),
+    (
+        ["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--batch-size", "0"],
+        2,
+        "Must be >= 1",
+    ),
+    (["generate", "--model", "a/b", "--out", "r"], 1, "Expected one or more prompts"),
+    (
+        ["generate", "x", "--texts", "a.txt", "--model", "a/b", "--out", "r"],
+        1,
+        "Expected one or more prompts, or a file of them with --texts",
+    ),
+    (
+        ["generate", "--texts", "gone.txt", "--model", "a/b", "--out", "r"],
+        1,
+        "gone.txt is not there",
+    ),
+    (
+        ["generate", "--texts", "empty.txt", "--model", "a/b", "--out", "r"],
+        1,
+        "empty.txt holds no example",
+    ),
+    (["generate", "x", "y", "--model", "a/b", "--out", "a.txt"], 1, "--out is the file a.txt"),
+    (["generate", "x", " ", "--model", "a/b", "--out", "r"], 1, "The prompt is empty"),
+    (["support", "--batch-size", "0"], 2, "Must be >= 1"),
+    (["support", "--out", "table.csv"], 1, "can be written as .md or .json"),
+    (
+        [
+            "generate",
+            "x",
+            "--model",
+            "{here}",
+            "--target-tokenizer",
+            "no/such/folder",
+            "--out",
+            "r.safetensors",
+        ],
+        1,
+        "There is no folder 'no/such/folder'",
+    ),
+    (["view", "x", "--target-tokenizer", "no/such/folder"], 1, "There is no folder 'no/such"),
     (["ablate", "--task", "nonsense"], 1, "There is no task 'nonsense'"),
     (["ablate", "--task", "next-word"], 1, "needs a file of examples"),
     (["ablate", "--task", "next-word", "--data", "empty.txt"], 1, "empty.txt holds no example"),
@@ -169,7 +207,9 @@ def test_every_command_refuses_before_torch_is_imported(here):
         "for words in json.load(sys.stdin): print(run(words), 'torch' in sys.modules, "
         "file=sys.stderr)"
     )
-    asked = json.dumps([words for words, _, _ in REFUSED_BY_COMMAND])
+    asked = json.dumps(
+        [[word.format(here=here) for word in words] for words, _, _ in REFUSED_BY_COMMAND]
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True
     )
@@ -208,6 +248,39 @@ def test_a_hub_that_cannot_be_reached_is_told_before_torch_is_imported(command, 
     )
     assert done.stdout == "1 False\n"
     assert "http://127.0.0.1:9 cannot be reached" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["capture", "x", "--out", "r.safetensors"],
+        ["view", "x"],
+        ["effect", "x", "--zero", "0-0"],
+        ["generate", "x", "--model", "{folder}", "--out", "r.safetensors"],
+        ["align", "--pairs", "pairs.txt", "--model", "{folder}"],
+        ["ablate", "--task", "translation", "--data", "pairs.jsonl", "--model", "{folder}"],
+    ],
+)
+def test_so_is_a_hub_that_is_asked_for_a_tokenizer(command, folder, here, tmp_path):
+    (here / "pairs.txt").write_text("a cat ||| a dog ||| 0-0 1-1\n", encoding="utf-8")
+    (here / "pairs.jsonl").write_text('{"source": "a cat", "target": "a dog"}\n', encoding="utf-8")
+    words = [str(folder) if word == "{folder}" else word for word in command]
+    words += ["--target-tokenizer", "a/b"]
+    script = (
+        f"import sys; from headscope.cli import run; code = run({words!r}); print(code, 'torch' "
+        "in sys.modules)"
+    )
+    hub = {
+        **os.environ,
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_HUB_OFFLINE": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=hub
+    )
+    assert done.stdout == "1 False\n"
+    assert "Cannot load 'a/b': http://127.0.0.1:9 cannot be reached" in done.stderr
 
 
 TEXTS = [

@@ -133,6 +133,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     lines = TEXTS.splitlines()
     _write(folder / "texts.txt", TEXTS)
+    _write(folder / "prompts.txt", "Once upon a time\nThe cat sat\n")
     _write_rows(
         folder / "texts.jsonl",
         [{"text": line, "label": str(at % 2)} for at, line in enumerate(lines)],

@@ -188,6 +188,23 @@ def test_rounded_weights_are_seen_as_different(monkeypatch):
     assert examine(tiny_model("bert")).weights_difference > 1e-3
 
 
+@pytest.mark.parametrize("name", ["bert", "t5", "wav2vec2", "llava"])
+def test_a_batch_may_hold_any_number_of_texts(name):
+    """One has no padding, of four every second one has."""
+    for size in (1, 4):
+        found = examine(tiny_model(name), name, batch_size=size)
+        assert found.stacks == examined(name).stacks
+        assert (found.refused, found.remark) == ("", examined(name).remark)
+        assert found.output_difference < 1e-4
+
+
+def test_support_takes_the_size_of_its_batch(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("headscope.testing.KINDS", {"Text": ["bert"]})
+    arguments = ["--batch-size", "3", "--out", str(tmp_path / "table.md")]
+    assert run(["support", *arguments]) == 0
+    assert "a batch of 3 made-up texts" in (tmp_path / "table.md").read_text().replace("\n", " ")
+
+
 def test_a_transformers_that_is_too_old_for_an_architecture_says_so(monkeypatch, tmp_path):
     monkeypatch.setitem(ARCHITECTURES, "late_bert", {})  # none of this name is in any transformers
     with pytest.raises(

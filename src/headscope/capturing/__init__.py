@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headscope.capturing.entry import capture, capture_encoded, capture_ids
     from headscope.capturing.facts import facts_of
     from headscope.capturing.fitness import MOST_UNKNOWN, check_known
-    from headscope.capturing.generating._generate import generate
+    from headscope.capturing.generating._generate import generate, generate_many
     from headscope.capturing.inputs._given import check_name, check_revision, check_text, rows_of
     from headscope.capturing.inputs._processor import parse_image
     from headscope.capturing.inputs.inputs import positions_of
@@ -56,7 +56,7 @@ _PLACES = {
     "_embeddings": ("input_embeddings", "without_embedding"),
     "facts": ("facts_of",),
     "fitness": ("MOST_UNKNOWN", "check_known"),
-    "generating._generate": ("generate",),
+    "generating._generate": ("generate", "generate_many"),
     "inputs._given": ("check_name", "check_revision", "check_text", "rows_of"),
     "inputs.inputs": ("positions_of",),
     "keep": ("parse_keep",),
@@ -99,6 +99,7 @@ __all__ = [
     "demo_model",
     "facts_of",
     "generate",
+    "generate_many",
     "input_embeddings",
     "load_bare_model",
     "load_classifier",

@@ -112,6 +112,7 @@ def _aligned(
         raise TextError(
             "--truncate would cut words off; sentences that are too long are left out and named"
         )
+    options.check()
     with status("Loading PyTorch and transformers"):
         from headscope.capturing import load_tokenizer
         from headscope.studies import alignment_study

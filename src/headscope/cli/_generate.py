@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,33 +10,38 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from headscope.cli._capture import parse_head
+from headscope.cli._left_out import left_out
 from headscope.cli._page import Words
 from headscope.cli._run import (
     MachineOptions,
+    check_folder,
     check_model,
     check_place,
     check_record_name,
+    check_tokenizer,
     quiet,
     say,
     say_checked,
     say_what,
     status,
 )
+from headscope.cli._study import warnings_as_lines
+from headscope.cli._texts import Text, read_texts
+from headscope.errors import HeadscopeError, TextError
 
 if TYPE_CHECKING:
-    from headscope.record import Generation
+    from headscope.record import Generation, Record
 
 ENDED = {
     "end": "the model ended the text",
-    "length": "as many as asked for",
-    "criterion": "a criterion was met",
+    "length": "reached --max-new-tokens",
+    "criterion": "a stopping criterion was met",
 }
 
 
 def generate(
-    prompt: str,
-    /,
-    *,
+    *prompts: str,
+    texts: Path | None = None,
     model: str,
     out: Path,
     target_tokenizer: str | None = None,
@@ -51,69 +57,133 @@ def generate(
     allow_unfit: Annotated[bool, Parameter(negative="")] = False,
     machine: MachineOptions | None = None,
 ) -> None:
-    """Let a model write on, and keep the record of every step as one .safetensors file, to be shown
-    with view.
+    """Generate text and record attention at every step, as a .safetensors file that view shows.
+
+    Several prompts are generated from together, --batch-size at a time; each has a record of its
+    own, with the numbers that it has alone. Sampling, --routers and encoder-decoders take one
+    prompt at a time.
 
     Args:
-        prompt: The text to go on with; for an encoder-decoder, the source.
-        model: Hub name or folder of a model that writes.
-        out: Where to write the record; must end in .safetensors.
+        prompts: The text to continue, or several; for an encoder-decoder, the source.
+        texts: A file of prompts: .txt (one a line), .jsonl, .csv, .tsv or .parquet (field text or
+            prompt).
+        model: Hub name or folder of a generative model.
+        out: Where to write the record: a .safetensors file; for several prompts or --texts a
+            folder, with 1.safetensors, 2.safetensors ...
         target_tokenizer: Hub name or folder of the tokenizer of what is written, where it is
             another one.
-        max_new_tokens: How many tokens to write at most.
-        sample: Draw tokens at random instead of taking the most probable.
-        temperature: Above 1 the draw is more even, below 1 less.
-        top_p: Draw from the most probable tokens that together have this probability.
-        seed: Of the random numbers, so that the same text comes again.
+        max_new_tokens: How many tokens to generate at most.
+        sample: Sample tokens instead of taking the most probable.
+        temperature: Above 1 samples are more even, below 1 less.
+        top_p: Sample from the most probable tokens that together have this probability.
+        seed: Random seed.
         keep: What to keep, see headscope capture; may be given several times.
-        precision: Of what is kept.
+        precision: Precision of the stored arrays.
         routers: Keep the router scores of mixture-of-experts layers, too.
-        heads: The heads that alone are kept, as layer and head: 12-7 3-0, or cross:3-0 of one
-            stack; all by default.
-        allow_unfit: Take a model whose head was not trained, or that sees the words after a word,
-            all the same.
+        heads: Heads to keep, as layer and head: 12-7 3-0, or cross:3-0 of one stack; all by
+            default.
+        allow_unfit: Run a model whose language-modelling head was not trained, or that sees the
+            words after a word, all the same.
         machine: Where the model runs.
     """
-    check_record_name(out)
     chosen = [parse_head(each) for each in heads]
-    check_place(out)
+    given = _prompts_of(prompts, texts)
+    in_folder = texts is not None or len(given) > 1
+    if in_folder:
+        check_folder(out)
+    else:
+        check_record_name(out)
+        check_place(out)
     machine = machine or MachineOptions()
-    from headscope.capturing import check_text
-
-    check_text(prompt, "prompt")
     check_model(model, machine.revision)
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import generate as generated
-        from headscope.capturing import load_model, load_tokenizer
-        from headscope.storage import save
-
-    with status(f"Loading {model}"), quiet():
-        loading = machine.loading
-        loaded = load_model(model, writes=True, allow_unfit=allow_unfit, **loading)
-        target = None
-        if target_tokenizer is not None:
-            target = load_tokenizer(
-                target_tokenizer, trust_remote_code=loading["trust_remote_code"]
-            )
+    check_tokenizer(target_tokenizer)
     options: dict[str, Any] = {
         "do_sample": sample or None,
         "temperature": temperature,
         "top_p": top_p,
+        "seed": seed,
+        "max_new_tokens": max_new_tokens,
+        "keep": "auto" if keep == ("auto",) else keep,
+        "precision": precision,
+        "routers": routers,
+        "heads": chosen or None,
+        "allow_unfit": allow_unfit,
     }
-    with status("Generating"), quiet():
-        record = generated(
-            *loaded,
-            prompt,
-            target_tokenizer=target,
-            max_new_tokens=max_new_tokens,
-            seed=seed,
-            keep="auto" if keep == ("auto",) else keep,
-            precision=precision,
-            routers=routers,
-            heads=chosen or None,
-            allow_unfit=allow_unfit,
-            **{name: value for name, value in options.items() if value is not None},
+    options = {name: value for name, value in options.items() if value is not None}
+    left_out.begin("prompt", len(given))
+    loaded, target = _loaded(model, target_tokenizer, machine, allow_unfit=allow_unfit)
+    with warnings_as_lines("one at a time"):
+        records = _records(
+            loaded, given, options | machine.read_many() | {"target_tokenizer": target}
         )
+        for number, record in records:
+            path = out / f"{number}.safetensors" if in_folder else out
+            _write(record, path)
+
+
+def _prompts_of(prompts: tuple[str, ...], texts: Path | None) -> list[Text]:
+    """The prompts, as they are given or as a file holds them.
+
+    Raises:
+        TextError: where there is none, or both are given.
+        FileError: where the file cannot be read.
+    """
+    if bool(prompts) == (texts is not None):
+        raise TextError("Expected one or more prompts, or a file of them with --texts")
+    if texts is not None:
+        return read_texts(texts)
+    from headscope.capturing import check_text
+
+    for prompt in prompts:
+        check_text(prompt, "prompt")
+    return list(prompts)
+
+
+def _loaded(
+    model: str, target_tokenizer: str | None, machine: MachineOptions, *, allow_unfit: bool
+) -> tuple[tuple[Any, Any], Any]:
+    """Model and tokenizer, and the tokenizer of what is written, where it is another one."""
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import load_model, load_tokenizer
+
+    with status(f"Loading {model}"), quiet():
+        loading = machine.loading
+        loaded = load_model(model, writes=True, allow_unfit=allow_unfit, **loading)
+        if target_tokenizer is None:
+            return loaded, None
+        trusted = loading["trust_remote_code"]
+        return loaded, load_tokenizer(target_tokenizer, trust_remote_code=trusted)
+
+
+def _records(
+    loaded: tuple[Any, Any], given: list[Text], options: dict[str, Any]
+) -> Iterator[tuple[int, Record]]:
+    """The records with the numbers of their prompts, counted from 1."""
+    from headscope.capturing import generate as generated
+    from headscope.capturing import generate_many
+
+    if len(given) == 1 and isinstance(given[0], str):
+        with status("Generating"), quiet():
+            record = generated(*loaded, given[0], **options)
+        yield 1, record
+        return
+    lost: set[int] = set()
+
+    def lose(index: int, error: HeadscopeError) -> None:
+        lost.add(index)
+        left_out.number(index, error)
+
+    # a prompt that is left out is told before the record of any later one comes
+    numbers = (number for number in range(len(given)) if number not in lost)
+    with quiet():
+        for record in generate_many(*loaded, given, on_error=lose, progress=True, **options):
+            yield next(numbers) + 1, record
+
+
+def _write(record: Record, out: Path) -> None:
+    from headscope.storage import save
+
+    out.parent.mkdir(parents=True, exist_ok=True)
     path = save(record, out)
     if record.generation is not None:
         say(_told(record.generation))
@@ -128,7 +198,6 @@ def _told(generation: Generation) -> str:
         sum(numbers) / count for numbers in (generation.probabilities, generation.entropies)
     )
     return (
-        f"{generation.text!r}: {count} tokens written ({ENDED[generation.stop]}), of mean "
-        f"probability {probability:.2g}, drawn from distributions of mean entropy {entropy:.2g} "
-        "nats"
+        f"{generation.text!r}: {count} tokens generated ({ENDED[generation.stop]}), mean "
+        f"probability {probability:.2g}, mean entropy {entropy:.2g} nats"
     )

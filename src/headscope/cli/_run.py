@@ -52,8 +52,12 @@ class MachineOptions:
     """
     revision: str | None = None
     """Branch, tag or commit of the model's repository on the hub; by default its main branch."""
+    batch_size: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    """How many texts run through the model at once at most; by default as many as have 4096 tokens
+    (support: 2).
+    """
     trust_remote_code: Annotated[bool, Parameter(negative="")] = False
-    """Let the model bring code of its own, and run it."""
+    """Run code that comes with the model's files."""
 
     @property
     def loading(self) -> dict[str, Any]:
@@ -62,6 +66,10 @@ class MachineOptions:
             name: getattr(self, name)
             for name in ("device", "dtype", "revision", "trust_remote_code")
         }
+
+    def read_many(self) -> dict[str, Any]:
+        """The options of `headscope.capture_many` that say how many texts run at once."""
+        return {} if self.batch_size is None else {"batch_size": self.batch_size}
 
 
 def check_model(name: str | None, revision: str | None) -> None:
@@ -83,6 +91,17 @@ def check_model(name: str | None, revision: str | None) -> None:
         reached(name, revision)
 
 
+def check_tokenizer(name: str | None) -> None:
+    """Raise where a tokenizer is named as none is, or the hub with it cannot be reached, before
+    torch is imported.
+
+    Raises:
+        ModelError: saying how it is named, or what could not be reached.
+    """
+    if name is not None:
+        check_model(name, None)
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ModelOptions(MachineOptions):
@@ -90,10 +109,6 @@ class ModelOptions(MachineOptions):
 
     model: str | None = None
     """Hub name or folder; all-MiniLM-L6-v2 from the extra "demo" by default."""
-    batch_size: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
-    """How many texts run at once at most, where a command reads many; by default as many as have
-    4096 tokens.
-    """
     target: str | None = None
     """What the decoder of an encoder-decoder reads; by default what the model itself generates."""
     target_tokenizer: str | None = None
@@ -112,10 +127,7 @@ class ModelOptions(MachineOptions):
             ModelError: saying how it is named.
         """
         check_model(self.model, self.revision)
-
-    def read_many(self) -> dict[str, Any]:
-        """The options of `headscope.capture_many` that say how many texts run at once."""
-        return {} if self.batch_size is None else {"batch_size": self.batch_size}
+        check_tokenizer(self.target_tokenizer)
 
 
 def captured(
@@ -261,6 +273,20 @@ def check_record_name(out: Path) -> None:
             f"A record is a {RECORD_SUFFIX} file, and --out is {out}; name it "
             f"{out.with_suffix(RECORD_SUFFIX)}"
         )
+
+
+def check_folder(folder: Path) -> None:
+    """Raise where files could not be written into a folder, before any long work.
+
+    Raises:
+        FileError: saying why.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"--out is the file {folder}; name a folder for several files")
+    if not folder.exists():
+        check_place(folder)
+    elif not os.access(folder, os.W_OK):
+        raise FileError(f"Cannot write into {folder}: the folder may not be written to")
 
 
 def check_place(out: Path, kind: str | None = None) -> None:

@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
@@ -146,10 +146,8 @@ def capturing(texts: list[Text], options: ModelOptions, path: Path | None = None
 
 
 @contextmanager
-def few_texts_as_a_line() -> Generator[None]:
-    """Say as a line of ours, when a study warns of it before its work, that there are too few texts
-    for any label.
-    """
+def warnings_as_lines(*parts: str) -> Generator[None]:
+    """Say warnings of ours that have one of these parts in them as lines on stderr."""
     show = warnings.showwarning
 
     def line(  # noqa: PLR0917 - as Python calls it
@@ -160,15 +158,23 @@ def few_texts_as_a_line() -> Generator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if FEW in str(message):
+        if any(part in str(message) for part in parts):
             sys.stderr.write(f"headscope: {message}\n")
         else:
             show(message, category, filename, lineno, file, line)
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("always", message=f".*{FEW}")
+        for part in parts:
+            warnings.filterwarnings("always", message=f".*{part}")
         warnings.showwarning = line  # ty: ignore[invalid-assignment]
         yield
+
+
+def few_texts_as_a_line() -> AbstractContextManager[None]:
+    """Say as a line of ours, when a study warns of it before its work, that there are too few texts
+    for any label.
+    """
+    return warnings_as_lines(FEW)
 
 
 def report(found: Any, out: Path | None, plot: Path | None, **look: Any) -> None:

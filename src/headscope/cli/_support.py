@@ -25,8 +25,8 @@ Every architecture in these tables can be captured, but for the few that are mar
 the reason. Yours is not here? `headscope support MODEL` tries it.
 
 Found out by trying, with tiny random models{versions}: `headscope support --out support.md`. Each
-model was given two made-up texts, pictures or sounds; the second text, and the second sound where a
-model knows about padding, was shorter and padded.
+model was given a batch of {size} made-up texts, pictures or sounds; every second text, and every
+second sound where a model knows about padding, was shorter and padded.
 
 - **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser
   grids of patches have a stack for each, `stage1`, `stage2` ...; a learned query that collects a
@@ -46,6 +46,8 @@ model knows about padding, was shorter and padded.
 Large values (MobileBERT has no norm that holds them down) make both differences large.
 """
 
+EXAMPLES = 2
+"""How many made-up texts each model is given at once, unless told otherwise."""
 HEADER = """\
 | architecture | class | stacks: layers x heads, kind | route | layer output | weights |
 | --- | --- | --- | --- | ---: | ---: |"""
@@ -74,17 +76,18 @@ def support(
         if out.suffix not in (".md", ".json"):
             raise FileError(f"--out is {out}; the table can be written as .md or .json")
     machine = machine or MachineOptions()
+    size = machine.batch_size or EXAMPLES
     if model is not None:
         check_model(model, machine.revision)
     with status(f"Trying {model}") if model else nullcontext(), quiet():
-        found = _all() if model is None else {"": [_one(model, machine)]}
+        found = _all(size) if model is None else {"": [_one(model, machine, size)]}
     if out is None:
         say(_markdown(found))
         return
     from headscope.storage import written_whole
 
     text = (
-        f"{_introduction()}\n{_markdown(found)}"
+        f"{_introduction(size)}\n{_markdown(found)}"
         if out.suffix == ".md"
         else json.dumps(
             [dataclasses.asdict(row) for rows in found.values() for row in rows], indent=1
@@ -94,19 +97,19 @@ def support(
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def _introduction() -> str:
+def _introduction(size: int) -> str:
     versions = " and ".join(f"{name} {version(name)}" for name in ("transformers", "torch"))
-    return INTRODUCTION.format(versions=f" ({versions})")
+    return INTRODUCTION.format(versions=f" ({versions})", size=size)
 
 
-def _one(name: str, machine: MachineOptions) -> Support:
+def _one(name: str, machine: MachineOptions, size: int) -> Support:
     from headscope.capturing import load_bare_model
     from headscope.testing import examine
 
-    return examine(load_bare_model(name, **machine.loading))
+    return examine(load_bare_model(name, **machine.loading), batch_size=size)
 
 
-def _all() -> dict[str, list[Support]]:
+def _all(size: int) -> dict[str, list[Support]]:
     import warnings
 
     from headscope.testing import KINDS, Support, examine, tiny_model
@@ -122,7 +125,7 @@ def _all() -> dict[str, list[Support]]:
             except ModelError as error:  # of a transformers that is older than the architecture
                 found[kind].append(Support(name, "", refused=str(error)))
                 continue
-            found[kind].append(examine(model, name))
+            found[kind].append(examine(model, name, batch_size=size))
         return found
 
 

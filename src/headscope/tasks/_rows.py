@@ -24,6 +24,8 @@ FIRST = (
     "question1",
     "sentence_good",
     "source",
+    "content",
+    "prompt",
     "#1 String",
 )
 SECOND = (

@@ -12,48 +12,51 @@ from headscope.testing._architectures_text import VOCABULARY
 
 TOKENS, TARGETS, PADDED = 12, 7, 3
 SAMPLES, SAMPLES_OF_SHORT = 400, 300
-EXAMPLES = 2
 
 Inputs = dict[str, torch.Tensor]
 
 
-def made_up(model: Any) -> Inputs:
-    """Arguments of a forward of two examples: words, pictures, sounds ..., as far as the model
+def made_up(model: Any, count: int = 2) -> Inputs:
+    """Arguments of a forward of some examples: words, pictures, sounds ..., as far as the model
     reads them.
 
-    The second text, and the second sound where the model knows about padding, is shorter than the
-    first.
+    Every second text, and every second sound where the model knows about padding, is shorter than
+    the others and padded.
+
+    Args:
+        model: that will read them.
+        count: how many examples there are.
     """
     reads = inspect.signature(model.forward).parameters
     inputs: Inputs = {}
     if "pixel_values" in reads:
-        inputs |= _pictures(model)
+        inputs |= _pictures(model, count)
     elif "input_features" in reads or "input_values" in reads:
-        inputs |= _sounds(model)
+        inputs |= _sounds(model, count)
     elif "pixel_values_videos" in reads:
         sizes = (model.config.in_chans, model.config.crop_size, model.config.crop_size)
-        frames = (EXAMPLES, model.config.frames_per_clip)
+        frames = (count, model.config.frames_per_clip)
         inputs["pixel_values_videos"] = torch.randn(*frames, *sizes, generator=_drawn(2))
     elif "past_values" in reads:
-        inputs |= _series(model, reads)
+        inputs |= _series(model, reads, count)
     if "input_ids" in reads and (not inputs or "pixel_values" in inputs):
-        inputs |= _words(model, inputs)
+        inputs |= _words(model, inputs, count)
     if inputs and getattr(model.config, "is_encoder_decoder", False):
-        ids = torch.randint(5, _vocabulary(model), (EXAMPLES, TARGETS), generator=_drawn(3))
+        ids = torch.randint(5, _vocabulary(model), (count, TARGETS), generator=_drawn(3))
         inputs["decoder_input_ids"] = ids
     return {name: tensor.to(model.device) for name, tensor in inputs.items()}
 
 
-def _words(model: Any, pictures: Inputs) -> Inputs:
-    ids = torch.randint(5, _vocabulary(model), (EXAMPLES, TOKENS), generator=_drawn(1))
+def _words(model: Any, pictures: Inputs, examples: int) -> Inputs:
+    ids = torch.randint(5, _vocabulary(model), (examples, TOKENS), generator=_drawn(1))
     mask = torch.ones_like(ids)
-    mask[1, -PADDED:] = 0
+    mask[1::2, -PADDED:] = 0
     token = getattr(model.config, "image_token_id", None)
     if not pictures or token is None:
         return {"input_ids": ids, "attention_mask": mask}
     counts = _features(model, pictures)
     whole = torch.randint(
-        5, _vocabulary(model), (EXAMPLES, TOKENS + max(counts)), generator=_drawn(1)
+        5, _vocabulary(model), (examples, TOKENS + max(counts)), generator=_drawn(1)
     )
     for example, count in enumerate(counts):
         whole[example, 2 : 2 + count] = token
@@ -75,13 +78,13 @@ def _features(model: Any, pictures: Inputs) -> list[int]:
     return [part.numel() // part.shape[-1] for part in found]
 
 
-def _pictures(model: Any) -> Inputs:
+def _pictures(model: Any, examples: int) -> Inputs:
     config = _part(model.config, "image_size", "patch_size")
     channels = getattr(config, "num_channels", None) or getattr(config, "in_channels", 3)
     patch = getattr(config, "patch_size", 1)
     if getattr(config, "temporal_patch_size", None) is not None:
         rows, columns = 2 * config.spatial_merge_size, 4 * config.spatial_merge_size
-        sizes = [(1, rows, columns), (1, rows, rows)]
+        sizes = [(1, rows, rows if number % 2 else columns) for number in range(examples)]
         features = channels * config.temporal_patch_size * patch**2
         pixels = torch.randn(sum(a * b * c for a, b, c in sizes), features, generator=_drawn(2))
         return {"pixel_values": pixels, "image_grid_thw": torch.tensor(sizes)}
@@ -89,37 +92,37 @@ def _pictures(model: Any) -> Inputs:
     height, width = size if isinstance(size, list | tuple) else (size, size)
     frames = [model.config.num_frames] if hasattr(model.config, "num_frames") else []
     return {
-        "pixel_values": torch.randn(EXAMPLES, *frames, channels, height, width, generator=_drawn(2))
+        "pixel_values": torch.randn(examples, *frames, channels, height, width, generator=_drawn(2))
     }
 
 
-def _series(model: Any, reads: Collection[str]) -> Inputs:
-    """Values of two time series, of several channels where the model reads several."""
+def _series(model: Any, reads: Collection[str], examples: int) -> Inputs:
+    """Values of time series, of several channels where the model reads several."""
     channels = getattr(model.config, "num_input_channels", None)
-    shape = (EXAMPLES, model.config.context_length, *([] if channels is None else [channels]))
+    shape = (examples, model.config.context_length, *([] if channels is None else [channels]))
     inputs = {"past_values": torch.randn(shape, generator=_drawn(4))}
     if "freq" in reads:  # how often a value was taken: 0 is often
         inputs |= {
             "past_values_padding": torch.zeros(shape),
-            "freq": torch.zeros(EXAMPLES, 1, dtype=torch.long),
+            "freq": torch.zeros(examples, 1, dtype=torch.long),
         }
     return inputs
 
 
-def _sounds(model: Any) -> Inputs:
+def _sounds(model: Any, examples: int) -> Inputs:
     config = getattr(model.config, "encoder", model.config)
     if hasattr(config, "conv_kernel"):
-        mask = torch.ones(EXAMPLES, SAMPLES, dtype=torch.long)
-        mask[1, SAMPLES_OF_SHORT:] = 0
+        mask = torch.ones(examples, SAMPLES, dtype=torch.long)
+        mask[1::2, SAMPLES_OF_SHORT:] = 0
         return {
-            "input_values": torch.randn(EXAMPLES, SAMPLES, generator=_drawn(4)),
+            "input_values": torch.randn(examples, SAMPLES, generator=_drawn(4)),
             "attention_mask": mask,
         }
     if hasattr(config, "input_feat_per_channel"):
-        mask = torch.ones(EXAMPLES, 2 * TOKENS, dtype=torch.long)
-        mask[1, -2 * PADDED :] = 0
+        mask = torch.ones(examples, 2 * TOKENS, dtype=torch.long)
+        mask[1::2, -2 * PADDED :] = 0
         features = torch.randn(
-            EXAMPLES, 2 * TOKENS, config.input_feat_per_channel, generator=_drawn(4)
+            examples, 2 * TOKENS, config.input_feat_per_channel, generator=_drawn(4)
         )
         return {"input_features": features, "attention_mask": mask}
     if (
@@ -128,12 +131,12 @@ def _sounds(model: Any) -> Inputs:
     ):
         return {
             "input_values": torch.randn(
-                EXAMPLES, config.max_length, config.num_mel_bins, generator=_drawn(4)
+                examples, config.max_length, config.num_mel_bins, generator=_drawn(4)
             )
         }
     length = 2 * config.max_source_positions
     return {
-        "input_features": torch.randn(EXAMPLES, config.num_mel_bins, length, generator=_drawn(4))
+        "input_features": torch.randn(examples, config.num_mel_bins, length, generator=_drawn(4))
     }
 
 

@@ -54,23 +54,25 @@ class Support:
     refused: str = ""
 
 
-def examine(model: Any, name: str = "") -> Support:
-    """Capture a batch of two made-up texts, pictures or sounds, and compare with what the model
-    returns itself.
+def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
+    """Capture a batch of made-up texts, pictures or sounds, and compare with what the model returns
+    itself.
 
-    The second text or sound is shorter than the first and padded. The model's own weights are asked
-    for under eager attention. They are left out of the comparison where asking for them changes the
-    model's output (Falcon computes another attention then), or where they are no weights
-    (SqueezeBERT returns scores). Where they are the mean over heads (WavLM), our mean is compared.
+    Every second text or sound is shorter than the first and padded. The model's own weights are
+    asked for under eager attention. They are left out of the comparison where asking for them
+    changes the model's output (Falcon computes another attention then), or where they are no
+    weights (SqueezeBERT returns scores). Where they are the mean over heads (WavLM), our mean is
+    compared.
 
     Args:
         model: a loaded transformers model; it comes back as it was.
         name: what to call it; its model type by default.
+        batch_size: how many texts, pictures or sounds the batch holds; of one nothing is padded.
     """
     name = name or model.config.model_type
     refused = Support(name, type(model).__name__)
     try:
-        inputs = made_up(model)
+        inputs = made_up(model, batch_size)
         if not inputs:
             return replace(refused, refused="it reads neither text nor pictures nor sound")
         with _steady():
@@ -93,7 +95,9 @@ def examine(model: Any, name: str = "") -> Support:
         output_difference=max(record.verified or 0.0 for record in records),
         weights_difference=max((pair.difference for pair in own), default=None),
         remark=_remark(
-            own, sum(len(record.stacks[name]) for record in records for name in record.stacks)
+            own,
+            sum(len(record.stacks[name]) for record in records for name in record.stacks),
+            len(records),
         ),
     )
 
@@ -197,10 +201,10 @@ def _kept(mask: np.ndarray, positions: int, count: int) -> np.ndarray:
     return np.concatenate([mask, np.ones(positions - len(mask), bool)])
 
 
-def _remark(pairs: list[_Pair], layers: int) -> str:
+def _remark(pairs: list[_Pair], layers: int, records: int) -> str:
     said = ["mean over heads"] * any(pair.is_mean for pair in pairs)
     if pairs and len(pairs) < layers:
-        said.append(f"{len(pairs) // 2} of {layers // 2} layers")
+        said.append(f"{len(pairs) // records} of {layers // records} layers")
     return ", ".join(said)
 
 

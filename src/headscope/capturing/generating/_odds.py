@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 
 @dataclass
 class Odds:
-    """Looks at the logits of every step, and at the token that was made of them.
+    """Looks at the logits of every step of one text, and at the token that was made of them.
 
     Args:
         top: how many of the most probable candidates to note.
@@ -25,16 +24,15 @@ class Odds:
     candidates: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
     _logits: torch.Tensor | None = None
 
-    def look(self, output: Any) -> None:
-        """The output of a pass."""
-        self._logits = output.logits[0, -1].detach().to(torch.float32, copy=True)
+    def look(self, logits: torch.Tensor) -> None:
+        """The logits ``[vocabulary]`` of the last token of a pass."""
+        self._logits = logits.detach().to(torch.float32, copy=True)
 
-    def __call__(self, ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
-        """The text with its new token; called as a stopping criterion, which it never meets."""
+    def wrote(self, ids: torch.Tensor) -> None:
+        """The text with its new token."""
         if self._logits is not None:
-            self.prompt = self.prompt or ids.shape[1] - 1
-            self._note(self._logits, int(ids[0, -1]))
-        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+            self.prompt = self.prompt or len(ids) - 1
+            self._note(self._logits, int(ids[-1]))
 
     def cut(self, count: int) -> None:
         """Forget tokens beyond these: the model may write one more before it sees that the text has

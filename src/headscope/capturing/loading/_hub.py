@@ -34,12 +34,12 @@ def reached(name: str | Path, revision: str | None = None) -> dict[str, Any]:
     why = _unreachable(constants.ENDPOINT, int(time.monotonic() // REMEMBERED))
     if not why:
         return {}
-    if isinstance(try_to_load_from_cache(str(name), "config.json", revision=revision), str):
-        return {"local_files_only": True}
+    for file in ("config.json", "tokenizer_config.json"):
+        if isinstance(try_to_load_from_cache(str(name), file, revision=revision), str):
+            return {"local_files_only": True}
     raise ModelError(
-        f"Cannot load the model {str(name)!r}: {constants.ENDPOINT} cannot be reached ({why}), "
-        "and no file of it is in the cache; wanted is a folder made by save_pretrained, or a hub "
-        "name that can be reached from here"
+        f"Cannot load {str(name)!r}: {constants.ENDPOINT} cannot be reached ({why}), and no file "
+        "of it is in the cache; give a folder made by save_pretrained, or connect to the hub"
     )
 
 

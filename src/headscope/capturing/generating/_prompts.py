@@ -1,0 +1,240 @@
+"""Prompts that one model goes on with, one by one or in padded batches."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from headscope.capturing.fitness import NEXT, check_fit
+from headscope.capturing.generating._options import KEPT, OVERRIDDEN, check_count, parse_options
+from headscope.capturing.generating._run import Run
+from headscope.capturing.inputs._reads import check_reads
+from headscope.capturing.inputs.inputs import encode, positions_of
+from headscope.capturing.inputs.items import parse_item
+from headscope.capturing.loading.load import load_model
+from headscope.capturing.loading.options import LOADING, check_not_loaded
+from headscope.capturing.run import unwrapped, warn_of_unseen
+from headscope.capturing.seam import sessions
+from headscope.errors import CaptureError, HeadscopeError, TextError
+from headscope.record import Record
+
+AT_ONCE = 64
+"""How many prompts are read ahead, so that those of like length can share a batch."""
+BATCH_TOKENS = 4096
+"""Most tokens in a batch, padding and what is to be written included; as of `capture_many`."""
+NOT_LOOKING_BACK = {
+    *OVERRIDDEN,
+    "max_new_tokens",
+    "max_length",
+    "do_sample",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "decoder_start_token_id",
+    "suppress_tokens",
+    "transformers_version",
+}
+"""Fields of a generation config that mean the same for a prompt with padding before it."""
+Report = Callable[[int, HeadscopeError], None]
+
+
+def parsed(model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: Any) -> Prompts:
+    """The model, loaded, and the options of `generate`, checked.
+
+    Args:
+        model: loaded, or its name.
+        tokenizer: its tokenizer; may be None where the model is named.
+        options: of `generate`, all of them.
+        prompt: the first prompt.
+
+    Raises:
+        HeadscopeError: see `generate`.
+    """
+    options = dict(options)
+    count = check_count("max_new_tokens", options.pop("max_new_tokens", 32), 1)
+    alternatives = check_count("alternatives", options.pop("alternatives", 5), 0)
+    seed, target = options.pop("seed", None), options.pop("target_tokenizer", None)
+    loading = {name: options.pop(name) for name in LOADING if name in options}
+    anyway = options.pop("allow_unfit", False)
+    if isinstance(model, str | Path):
+        model, own_tokenizer = load_model(model, writes=True, allow_unfit=anyway, **loading)
+        tokenizer = own_tokenizer if tokenizer is None else tokenizer
+    else:
+        check_not_loaded(model, loading)
+    model = unwrapped(model)
+    _check(model, tokenizer, prompt)
+    keeping, arguments = parse_options(options, model)
+    arguments["max_new_tokens"] = count
+    run = Run(model, tokenizer, target or tokenizer, keeping, alternatives, arguments, seed)
+    return Prompts(run, set(options), checks_fitness=not anyway)
+
+
+def text_of(given: Any) -> str:
+    """A prompt, as it is given among others: a text, or a row of a data set with one.
+
+    Raises:
+        HeadscopeError: where it is something else.
+    """
+    item = parse_item(given)
+    if item.text is None or not item.is_text or item.text_pair is not None:
+        raise TextError("A prompt is one text; give no pair, picture or sound with it")
+    return item.text
+
+
+@dataclass
+class Prompts:
+    """Goes on with prompts.
+
+    Args:
+        run: what with.
+        given: options that the user gave.
+        checks_fitness: whether the model has yet to be tried on a text before it writes.
+    """
+
+    run: Run
+    given: set[str]
+    checks_fitness: bool
+
+    def alone(self, prompt: Any) -> Record:
+        """The record of one prompt."""
+        self._length_of(str(prompt))
+        return self._told(self.run.records([str(prompt)]))[0]
+
+    def each(
+        self, prompts: Mapping[int, str], size: int | None, report: Report
+    ) -> Iterator[Record | None]:
+        """The records in the order of the prompts; None for one that is left out.
+
+        Args:
+            prompts: by number.
+            size: how many are run at once at most; None where only their tokens count.
+            report: is called with number and error of a prompt that is left out.
+        """
+        reason = "" if size == 1 else self._alone_because()
+        if reason and size is not None:
+            warnings.warn(f"Prompts are run one at a time: {reason}", stacklevel=5)
+        most = 1 if reason else size
+        numbered = iter(prompts.items())
+        while ahead := dict(islice(numbered, AT_ONCE)):
+            done: dict[int, Record] = {}
+            for batch in self._batches(ahead, most, report):
+                done |= self._batch({index: ahead[index] for index in batch}, report)
+            for index in ahead:
+                yield done.get(index)
+
+    def _batches(
+        self, prompts: Mapping[int, str], most: int | None, report: Report
+    ) -> list[list[int]]:
+        """Numbers of prompts of like length, as many as fit."""
+        lengths: dict[int, int] = {}
+        for index, prompt in prompts.items():
+            try:
+                lengths[index] = self._length_of(prompt)
+            except HeadscopeError as error:
+                report(index, error)
+        batches: list[list[int]] = []
+        for index in sorted(lengths, key=lambda number: lengths[number]):
+            # those before it are no longer
+            tokens = lengths[index] + self.run.arguments["max_new_tokens"]
+            last = batches[-1] if batches else []
+            is_full = most is not None and len(last) >= most
+            if last and not is_full and (len(last) + 1) * tokens <= BATCH_TOKENS:
+                last.append(index)
+            else:
+                batches.append([index])
+        return batches
+
+    def _batch(self, prompts: Mapping[int, str], report: Report) -> dict[int, Record]:
+        """Records of prompts that are run together; one by one where that cannot be recorded."""
+        if len(prompts) > 1:
+            try:
+                together = self._told(self.run.records(list(prompts.values())))
+                return dict(zip(prompts, together, strict=True))
+            except CaptureError as error:
+                why = error
+        done: dict[int, Record] = {}
+        for index, prompt in prompts.items():
+            try:
+                done[index] = self._told(self.run.records([prompt]))[0]
+            except HeadscopeError as error:
+                report(index, error)
+        if len(prompts) > 1 and done:
+            warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=6)
+        return done
+
+    def _told(self, records: list[Record]) -> list[Record]:
+        warn_of_unseen(records[0])
+        return records
+
+    def _length_of(self, prompt: str) -> int:
+        """How many tokens a prompt has.
+
+        Raises:
+            TextError: where it is empty, or leaves no room for what is to be written.
+            ModelError: where the model is not fit to go on with a text.
+        """
+        model = self.run.model
+        ids = encode(model, self.run.tokenizer, prompt, None, truncate=False)["input_ids"]
+        if self.checks_fitness:
+            check_fit(model, NEXT, ids, generates=True)
+            self.checks_fitness = False
+        is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
+        _check_room(
+            model, 1 if is_encoder_decoder else len(ids), self.run.arguments["max_new_tokens"]
+        )
+        return len(ids)
+
+    def _alone_because(self) -> str:
+        """Why prompts cannot be run together; empty where they can."""
+        model, arguments = self.run.model, self.run.arguments
+        own = model.generation_config
+        if getattr(model.config, "is_encoder_decoder", False):
+            return "an encoder-decoder reads one source at a time"
+        if arguments.get("do_sample", own.do_sample):
+            return "each is sampled with the seed that it would have alone"
+        if self.run.keeping.routers:
+            return "router scores are kept"
+        if sessions():
+            return "an intervention is open"
+        known = {name for name in own.to_diff_dict() if not name.startswith("_")}
+        looking_back = (self.given | known) - NOT_LOOKING_BACK - set(KEPT)
+        if looking_back:
+            return f"{', '.join(sorted(looking_back))} may depend on the padding"
+        return ""
+
+
+def _check(model: Any, tokenizer: Any, prompt: Any) -> None:
+    name = type(model).__name__
+    if model is None or not (hasattr(model, "generate") and model.can_generate()):
+        raise CaptureError(
+            f"{name} cannot write: it has no head that predicts tokens; load one with "
+            "AutoModelForCausalLM or AutoModelForSeq2SeqLM"
+        )
+    if tokenizer is None:
+        raise CaptureError(
+            f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
+        )
+    if prompt is None:
+        raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
+    check_reads(model, prompt)
+
+
+def _check_room(model: Any, prompt: int, count: int) -> None:
+    limit = positions_of(model)
+    room = None if limit is None else limit - prompt + 1  # the last token is not read
+    if room is not None and count > room:
+        raise TextError(
+            f"After {prompt} tokens the model has positions to write {max(room, 0)} more, and "
+            f"max_new_tokens is {count}; ask for fewer (--max-new-tokens)"
+        )

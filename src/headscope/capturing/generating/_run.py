@@ -1,0 +1,299 @@
+"""One run of ``model.generate``, watched: one text, or a batch of prompts padded on the left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from headscope.capturing.calls.call import Call
+from headscope.capturing.device import device_of
+from headscope.capturing.generating._cache import deep_cache
+from headscope.capturing.generating._join import Joiner
+from headscope.capturing.generating._odds import Odds
+from headscope.capturing.generating._text import Writing, ends_of
+from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.inputs.inputs import Inputs, encode
+from headscope.capturing.inputs.tokens import tokens_from_ids
+from headscope.capturing.keep import Keeping
+from headscope.capturing.run import at_rest, uncompiled
+from headscope.capturing.seam import sessions
+from headscope.capturing.threads import one_at_a_time, same_random_numbers
+from headscope.capturing.watching._routers import RouterSteps, RouterWatch
+from headscope.capturing.watching._watch import Watch
+from headscope.errors import CaptureError, HeadscopeError
+from headscope.record import Record
+
+STATIC_LENGTH = "_previous_max_cache_length"
+"""Where transformers notes on the model how long its latest static cache was."""
+PADDED_WITHIN = 1e-4
+PADDED_WITHIN_HALF = 3e-2
+"""How far probabilities of a padded prompt may be from those that it gets alone; ours."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What texts are written with.
+
+    Args:
+        model: that writes.
+        tokenizer: of the prompts.
+        target_tokenizer: of what is written.
+        keeping: what to keep.
+        alternatives: how many candidates to note for each token.
+        arguments: of ``model.generate``.
+        seed: of the random numbers.
+    """
+
+    model: Any
+    tokenizer: Any
+    target_tokenizer: Any
+    keeping: Keeping
+    alternatives: int
+    arguments: dict[str, Any]
+    seed: int | None
+
+    def records(self, prompts: Sequence[str]) -> list[Record]:
+        """The records of texts that are written together; of one, as the model reads it alone.
+
+        Raises:
+            CaptureError: where they cannot be recorded, or padding changes what the model computes.
+        """
+        texts = [self._begun(prompt) for prompt in prompts]
+        longest = max(len(text.source) for text in texts)
+        for text in texts:
+            text.padding = longest - len(text.source)
+        with (
+            one_at_a_time(self.model),
+            at_rest(self.model),
+            uncompiled(self.model),
+            _left_as_it_was(self.model),
+        ):
+            routers = RouterSteps(self.model, self._router_places(texts[0].source))
+            with routers, _seeded(self.seed, device_of(self.model)):
+                written = self._written(texts)
+            records = [
+                text.record(self.model, ids, self.arguments, seed=self.seed, routers=routers.scores)
+                for text, ids in zip(texts, written, strict=True)
+            ]
+            self._check_padding(texts, written, records)
+        return records
+
+    def _begun(self, prompt: str) -> Writing:
+        return Writing(
+            prompt=prompt,
+            encoding=encode(self.model, self.tokenizer, prompt, None, truncate=False),
+            tokenizer=self.tokenizer,
+            target_tokenizer=self.target_tokenizer,
+            joiner=Joiner(self.keeping, self.model),
+            odds=Odds(self.alternatives),
+        )
+
+    def _written(self, texts: list[Writing]) -> list[list[int]]:
+        """Run the model; returns the ids of each whole text, or of what the decoder read and
+        wrote.
+        """
+        model = self.model
+        prompt = self._prompts(texts)
+        for session in sessions():
+            tokens = (tokens_from_ids(self.tokenizer, texts[0].source),)
+            session.prepare(model, Inputs(prompt, tokens))
+        steps = _Steps(texts, ends_of(model, self.arguments))
+        with Watch(model, len(texts), steps.take) as watch:
+            found = self._generated(prompt, steps, watch)
+        if not watch.count:
+            raise CaptureError(
+                f"{type(model).__name__} computed no softmax attention that could be seen"
+            )
+        if len(texts) == 1:
+            return [found[0].tolist()]
+        first = prompt["input_ids"].shape[1]
+        return [
+            ids[text.padding : first + len(text.odds.probabilities)]
+            for text, ids in zip(texts, found.tolist(), strict=True)
+        ]
+
+    def _generated(self, prompt: dict[str, Any], steps: _Steps, watch: Watch) -> torch.Tensor:
+        from transformers import LogitsProcessorList, StoppingCriteriaList
+
+        model, arguments = self.model, dict(self.arguments)
+        is_encoder_decoder = getattr(model.config, "is_encoder_decoder", False)
+        name = "decoder_input_ids" if is_encoder_decoder else "input_ids"
+
+        def end_step(options: dict, output: Any) -> None:
+            watch.settle()
+            steps.end_pass(options[name].shape[1], output.logits)
+
+        criteria = [*(arguments.get("stopping_criteria") or ()), steps.wrote]
+        arguments |= {
+            "stopping_criteria": StoppingCriteriaList(criteria),
+            "logits_processor": LogitsProcessorList(arguments.get("logits_processor") or ()),
+        }
+        if "stop_strings" in arguments:
+            arguments["tokenizer"] = self.target_tokenizer
+        try:
+            arguments = _padded(arguments, model) | deep_cache(model, arguments)
+            with _each_pass(model, end_step):
+                return model.generate(**prompt, **arguments)
+        except HeadscopeError:
+            raise
+        except ValueError as error:
+            why = " ".join(str(error).split())
+            raise CaptureError(
+                f"{type(model).__name__} cannot generate like this: {why}"
+            ) from error
+
+    def _prompts(self, texts: list[Writing]) -> dict[str, torch.Tensor]:
+        """The prompts, shorter ones with padding on their left, and where they are tokens."""
+        known = (self.tokenizer.pad_token_id, *ends_of(self.model, self.arguments), 0)
+        padding = next(number for number in known if number is not None)
+        ids = [[padding] * text.padding + text.source for text in texts]
+        real = [[0] * text.padding + [1] * len(text.source) for text in texts]
+        device = device_of(self.model)
+        return {
+            "input_ids": torch.tensor(ids, device=device),
+            "attention_mask": torch.tensor(real, device=device),
+        }
+
+    def _router_places(self, source: list[int]) -> dict[str, int]:
+        """Where router scores are found, where these are wanted: told by one pass over the
+        prompt.
+        """
+        if not self.keeping.routers:
+            return {}
+        arguments = {"input_ids": torch.tensor([source], device=device_of(self.model))}
+        if getattr(self.model.config, "is_encoder_decoder", False):
+            start = (
+                self.model.generation_config.decoder_start_token_id
+                or self.model.config.decoder_start_token_id
+            )
+            arguments["decoder_input_ids"] = torch.tensor(
+                [[start or 0]], device=device_of(self.model)
+            )
+        with RouterWatch(self.model) as watch:
+            return watch.places(self.model(**arguments, output_router_logits=True, use_cache=False))
+
+    def _check_padding(
+        self, texts: list[Writing], written: list[list[int]], records: list[Record]
+    ) -> None:
+        """Raise where the text with the most padding gets other probabilities alone.
+
+        Positions that count the padding, or a state that runs through it, change what a model
+        computes, at the first step or at a later one; so one plain pass over the whole text is
+        compared with all steps.
+        """
+        at = max(range(len(texts)), key=lambda number: texts[number].padding)
+        generation = records[at].generation
+        if not texts[at].padding or generation is None:
+            return
+        read = torch.tensor([written[at][:-1]], device=device_of(self.model))
+        logits = self.model(input_ids=read, attention_mask=torch.ones_like(read)).logits[0]
+        odds = logits[generation.prompt - 1 :].float().softmax(-1)
+        chosen = odds[torch.arange(len(generation)), list(generation.tokens.ids or ())].cpu()
+        apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
+        exact = logits.dtype in (torch.float32, torch.float64)
+        if not apart <= (PADDED_WITHIN if exact else PADDED_WITHIN_HALF):
+            raise CaptureError(
+                f"{type(self.model).__name__} computes something else where a prompt is padded: "
+                f"probabilities differ by {apart:.2g}"
+            )
+
+
+@dataclass
+class _Steps:
+    """Hands the steps of a run to the texts that are written in it.
+
+    Args:
+        texts: of the batch.
+        ends: tokens that end a text.
+        read: how many tokens were read in the passes before, padding included.
+    """
+
+    texts: list[Writing]
+    ends: tuple[int, ...]
+    read: int = 0
+
+    def take(self, call: Call) -> None:
+        """One call of the model."""
+        if len(self.texts) == 1:
+            self.texts[0].joiner.take(call)
+            return
+        if call.layout.open or call.size[0] != len(self.texts):
+            raise CaptureError(f"{call.name}: it is not known where the texts of a batch are in it")
+        for example, text in enumerate(self.texts):
+            if not text.ended:
+                text.take(call, example, self.read)
+
+    def end_pass(self, read: int, logits: torch.Tensor) -> None:
+        """A pass is over; logits ``[batch token vocabulary]``."""
+        self.read += read
+        for example, text in enumerate(self.texts):
+            if not text.ended:
+                text.end_pass(read, logits[example, -1])
+
+    def wrote(self, ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
+        """The texts with their new tokens; called as a stopping criterion, which it never meets."""
+        for text, row in zip(self.texts, ids, strict=True):
+            if text.ended:
+                continue
+            text.odds.wrote(row[text.padding :])
+            # a single text ends with the run
+            text.ended = len(self.texts) > 1 and int(row[-1]) in self.ends
+        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+
+
+@contextmanager
+def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
+    """Call ``end`` with keyword arguments and output of every pass of a model that writes, while
+    the block is open.
+
+    What wraps a model (PEFT) may have the model inside it generate, and is then not run itself: a
+    pass is that of the outermost module that can generate.
+    """
+    running: list[Any] = []
+
+    def begin(module: Any, *_: Any) -> None:
+        running.append(module)
+
+    def leave(module: Any, _: tuple, options: dict, output: Any) -> None:
+        running.pop()
+        if not running and output is not None:  # none where the pass ended with an error
+            end(options, output)
+
+    with ExitStack() as undo:
+        for module in model.modules():
+            if callable(getattr(module, "generate", None)):
+                undo.callback(hook_before(module, begin).remove)
+                undo.callback(hook_after(module, leave, always=True).remove)
+        yield
+
+
+@contextmanager
+def _left_as_it_was(model: Any) -> Generator[None]:
+    """Undo what ``model.generate`` notes on the model."""
+    before = vars(model).get(STATIC_LENGTH)
+    try:
+        yield
+    finally:
+        vars(model).pop(STATIC_LENGTH, None)
+        if before is not None:
+            setattr(model, STATIC_LENGTH, before)
+
+
+def _seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:
+    """Random numbers from this seed inside, and the caller's own afterwards; the caller's own
+    without a seed.
+    """
+    return nullcontext() if seed is None else same_random_numbers(seed=seed, device=device)
+
+
+def _padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
+    """With a token for padding, of which one text has none, so that transformers need not warn of
+    choosing one.
+    """
+    end = ends_of(model, arguments)
+    missing = "pad_token_id" not in arguments and model.generation_config.pad_token_id is None
+    return arguments | {"pad_token_id": end[0]} if missing and end else arguments

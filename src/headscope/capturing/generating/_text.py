@@ -1,0 +1,207 @@
+"""One text that is being written: its steps as they come, and its record at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.capturing.calls.call import Call
+from headscope.capturing.facts import facts_of
+from headscope.capturing.facts import positions_of as kind_of_positions
+from headscope.capturing.generating._call_of_example import call_of_example
+from headscope.capturing.generating._join import Joiner
+from headscope.capturing.generating._odds import Odds
+from headscope.capturing.inputs.tokens import tokens_from_encoding, tokens_from_ids
+from headscope.errors import CaptureError
+from headscope.record import Candidate, Generation, Record, Stack, Tokens
+
+
+@dataclass
+class Writing:
+    """A text that is being written.
+
+    Args:
+        prompt: the text that it begins with.
+        encoding: the tokenizer's encoding of the prompt.
+        tokenizer: of the prompt.
+        target_tokenizer: of what is written.
+        joiner: takes the calls of each step.
+        odds: notes what the model thought of each token.
+        padding: how many tokens of padding stand before the prompt, in a batch.
+        reads: how many tokens each pass read, without padding.
+        ended: whether the text has ended while others of its batch go on.
+    """
+
+    prompt: str
+    encoding: Any
+    tokenizer: Any
+    target_tokenizer: Any
+    joiner: Joiner
+    odds: Odds
+    padding: int = 0
+    reads: list[int] = field(default_factory=list)
+    ended: bool = False
+
+    @property
+    def source(self) -> list[int]:
+        """The ids of the prompt."""
+        return list(self.encoding["input_ids"])
+
+    def take(self, call: Call, example: int, before: int) -> None:
+        """Its part of a call of the batch.
+
+        Args:
+            call: of the whole batch.
+            example: which of the batch this text is.
+            before: how many tokens, padding included, were read before this pass.
+        """
+        queries, keys = call.size[2:]
+        # a cache that slides has dropped the first keys, padding before anything else
+        dropped = max(before + queries - keys, 0)
+        self.joiner.take(
+            call_of_example(
+                call,
+                example,
+                queries=0 if before else self.padding,
+                keys=max(self.padding - dropped, 0),
+            )
+        )
+
+    def end_pass(self, read: int, logits: torch.Tensor) -> None:
+        """A pass is over.
+
+        Args:
+            read: how many tokens it read, padding included.
+            logits: ``[vocabulary]`` of the last of them.
+        """
+        self.joiner.end_step()
+        self.odds.look(logits)
+        self.reads.append(read if self.reads else read - self.padding)
+
+    def record(
+        self,
+        model: Any,
+        ids: list[int],
+        arguments: Mapping[str, Any],
+        *,
+        seed: int | None,
+        routers: Mapping[str, np.ndarray] | None = None,
+    ) -> Record:
+        """The record of the whole text.
+
+        Args:
+            model: that wrote it.
+            ids: of prompt and text, or of what the decoder of an encoder-decoder read and wrote;
+                without padding.
+            arguments: of ``model.generate``.
+            seed: of the random numbers.
+            routers: see `Joiner.stacks`.
+        """
+        count = len(ids) - self.odds.prompt
+        self.odds.cut(count)
+        encodes = bool(getattr(model.config, "is_encoder_decoder", False))
+        tokens = {"source": tokens_from_encoding(self.tokenizer, self.encoding, (self.prompt,))}
+        if encodes:
+            tokens["target"] = tokens_from_ids(self.target_tokenizer, ids[:-1])
+        else:
+            tokens["source"] = self._read(tokens["source"], ids)
+        stacks = self.joiner.stacks(tokens, routers)
+        layers = [layer for stack in stacks.values() for layer in stack]
+        facts = facts_of(model)
+        facts = replace(facts, positions=kind_of_positions(model, layers))
+        own = model.generation_config
+        stop = "length" if count == arguments["max_new_tokens"] else "criterion"
+        generation = Generation(
+            stack=_stack_of(tokens["target" if encodes else "source"], stacks),
+            prompt=self.odds.prompt,
+            reads=_up_to(self.reads, len(ids) - 1),
+            tokens=tokens_from_ids(self.target_tokenizer, ids[self.odds.prompt :]),
+            probabilities=tuple(self.odds.probabilities),
+            entropies=tuple(self.odds.entropies),
+            ranks=tuple(self.odds.ranks),
+            alternatives=tuple(map(self._candidates, self.odds.candidates)),
+            text=self._added(ids[: self.odds.prompt], ids),
+            stop="end" if ids[-1] in ends_of(model, arguments) else stop,
+            sampled=bool(arguments.get("do_sample", own.do_sample)),
+            seed=seed,
+        )
+        return Record(stacks=stacks, model=facts, generation=generation)
+
+    def _read(self, given: Tokens, ids: list[int]) -> Tokens:
+        """The prompt and what was written after it, but the last token, which was not read.
+
+        With offsets into the whole text, where the tokenizer cuts that text into the same tokens.
+        """
+        source = self.source
+        text = self.prompt + self._added(source, ids)
+        encoding = self.tokenizer(text, padding=False, truncation=False)
+        if list(encoding["input_ids"])[: len(ids) - 1] == ids[:-1]:
+            return tokens_from_encoding(self.tokenizer, encoding, (text,)).take(range(len(ids) - 1))
+        return _joined(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))
+
+    def _added(self, before: list[int], ids: list[int]) -> str:
+        """What the tokens after these add to the text: some tokenizers write a token otherwise
+        where a text begins.
+        """
+        decode = self.target_tokenizer.decode
+        first, whole = (decode(part, skip_special_tokens=True) for part in (before, ids))
+        if whole.startswith(first):
+            return whole[len(first) :]
+        return decode(ids[len(before) :], skip_special_tokens=True)
+
+    def _candidates(self, found: tuple[tuple[int, float], ...]) -> tuple[Candidate, ...]:
+        pieces = self.target_tokenizer.convert_ids_to_tokens([number for number, _ in found])
+        return tuple(
+            Candidate(
+                id=number, piece=piece if isinstance(piece, str) else "", probability=probability
+            )
+            for (number, probability), piece in zip(found, pieces, strict=True)
+        )
+
+
+def ends_of(model: Any, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """The tokens that end a text; none where the model has no such token."""
+    end = arguments.get("eos_token_id", model.generation_config.eos_token_id)
+    if end is None:
+        return ()
+    return tuple(end) if isinstance(end, Sequence) else (end,)
+
+
+def _stack_of(written: Tokens, stacks: Mapping[str, Stack]) -> str:
+    """The name of the stack whose tokens were written.
+
+    Raises:
+        CaptureError: where none of its heads is kept.
+    """
+    for name, stack in stacks.items():
+        if stack.query is written and stack.key is written:
+            return name
+    raise CaptureError("heads= keeps no head of the stack that wrote the text; name one of it, too")
+
+
+def _up_to(reads: Sequence[int], total: int) -> tuple[int, ...]:
+    """The passes that read this many tokens; one more may have been run before the text was seen to
+    have ended.
+    """
+    found: list[int] = []
+    for count in reads:
+        if sum(found) < total:
+            found.append(count)
+    return tuple(found)
+
+
+def _joined(first: Tokens, second: Tokens) -> Tokens:
+    fields: dict[str, Any] = {
+        name: getattr(first, name) + getattr(second, name)
+        for name in ("pieces", "special", "segments", "labels")
+    }
+    for name in ("ids", "offsets", "words", "roles"):
+        values = getattr(first, name)
+        fields[name] = (
+            None if values is None else values + (getattr(second, name) or (None,) * len(second))
+        )
+    return Tokens(texts=first.texts, **fields)
