@@ -66,13 +66,13 @@ def test_totals_are_exact_and_rounded_once(texts):
 @given(texts=TEXTS, cut=st.integers(0, 8))
 def test_a_resumed_run_is_the_whole_run(texts, cut, tmp_path_factory):
     rows = list(texts.items())
-    path = tmp_path_factory.mktemp("kept") / "part.npz"
+    path = tmp_path_factory.mktemp("kept") / "part.safetensors"
     resumed = load_statistic(statistic(rows[:cut]).save(path))
     for text, values in rows[cut:]:
         resumed.update(text, values)
     same(resumed.values, statistic(rows).values)
     assert resumed.texts == statistic(rows).texts
-    assert [entry.name for entry in path.parent.iterdir()] == ["part.npz"]
+    assert [entry.name for entry in path.parent.iterdir()] == ["part.safetensors"]
 
 
 @settings(max_examples=40)
@@ -121,7 +121,7 @@ def test_a_text_counts_once_and_must_fit():
 def test_names_are_kept_and_must_agree(tmp_path):
     named = Statistic((1,), ("2-0",))
     named.update("a", np.ones(1))
-    assert load_statistic(named.save(tmp_path / "a.npz")).names == ("2-0",)
+    assert load_statistic(named.save(tmp_path / "a.safetensors")).names == ("2-0",)
     with pytest.raises(RecordError, match="of other names"):
         named + Statistic((1,), ("0-2",))
 
@@ -147,7 +147,7 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path):
         with pytest.raises(FileError, match=message):
             load_statistic(tmp_path / f"{name}.npz")
     with pytest.raises(FileError, match="Cannot write"):
-        statistic([]).save(tmp_path / "gone" / "a.npz")
+        statistic([]).save(tmp_path / "gone" / "a.safetensors")
 
 
 def test_maps_of_other_heads_or_twice_are_refused():
@@ -168,8 +168,19 @@ def test_documents_of_texts_are_kept_and_added_up(tmp_path):
     first.update("b", np.array([1.0]), group="novel")
     second.update("a", np.array([2.0]))
     second.update("c", np.array([3.0]), group=7)
-    whole = load_statistic((first + second).save(tmp_path / "kept.npz", beside=np.arange(3)))
+    whole = load_statistic(
+        (first + second).save(tmp_path / "kept.safetensors", beside=np.arange(3))
+    )
     assert whole.groups == (None, "novel", "7")
     assert whole.documents == 3
-    assert list(load_beside(tmp_path / "kept.npz")) == ["beside"]
+    assert list(load_beside(tmp_path / "kept.safetensors")) == ["beside"]
     assert load_statistic(Statistic((1,)).save(tmp_path / "old.npz")).groups is None
+
+
+def test_the_format_of_0_1_is_written_with_a_warning_and_read(tmp_path):
+    kept = statistic([("a", np.zeros(SHAPE)), ("b", np.ones(SHAPE))])
+    with pytest.warns(DeprecationWarning, match=r"a\.npz: results are kept as \.safetensors"):
+        path = kept.save(tmp_path / "a.npz", more=np.arange(3))
+    assert path.read_bytes()[:2] == b"PK"
+    assert load_statistic(path).values.tolist() == kept.values.tolist()
+    assert load_beside(path)["more"].tolist() == [0, 1, 2]

@@ -115,13 +115,36 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         load_relations(record)
     assert kind_of(record) == "record"
     with pytest.raises(hs.FileError, match="holds a statistic of your own"):
-        hs.load(Statistic((1,)).save(tmp_path / "s.npz"))
+        hs.load(Statistic((1,)).save(tmp_path / "s.safetensors"))
     with pytest.raises(hs.FileError, match=r"gone\.safetensors is not there"):
         hs.load(tmp_path / "gone.safetensors")
     with pytest.raises(
         hs.FileError, match="holds 'lengths', which this headscope does not know; update"
     ):
         hs.load(hs.storage.save_kept(tmp_path / "l.safetensors", "lengths", {}, {}))
+
+
+NOT_KEPT = ("Comparison", "Effect")
+"""They are of records, which are kept by themselves."""
+
+
+def test_every_result_comes_back_as_it_was_kept(result, tmp_path):
+    if type(result).__name__ in NOT_KEPT:
+        with pytest.raises(hs.FileError, match="is not kept as a file; keep its table"):
+            hs.save(result, tmp_path / "a.safetensors")
+        return
+    path = hs.save(result, tmp_path / "a.safetensors")
+    assert kind_of(path) == result.KIND
+    again = hs.load(path)
+    assert type(again) is type(result)
+    if hasattr(result, "control") and type(result).__name__ in WITHOUT_TWIN:
+        again.control = result.control
+    assert str(again) == str(result)
+    np.testing.assert_equal(again.columns(), result.columns())
+
+
+WITHOUT_TWIN = ("AlignmentStudy", "Relations", "Coreference", "NormStudy")
+"""What was counted with random weights is a study of its own, kept by itself."""
 
 
 def test_what_cannot_be_kept_says_so(tmp_path):

@@ -220,7 +220,7 @@ def test_the_figure_has_the_rate_of_every_head(study):
         [0, 1],
         [0, 1, 2, 3],
     )
-    assert recipe["call"] == "headscope.figure(found, title='T', colour=False)"
+    assert recipe["call"] == "headscope.figure(result, title='T', colour=False)"
 
 
 def test_colours_part_at_the_diagonal():

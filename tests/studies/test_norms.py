@@ -253,7 +253,7 @@ def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monke
 
 
 def test_a_plot_of_another_kind_is_refused(study, tmp_path):
-    with pytest.raises(FigureError, match=r"drawn as .svg, .pdf, .png"):
+    with pytest.raises(FigureError, match=r"saved as \.svg, \.pdf or \.png"):
         study.plot(tmp_path / "x.gif")
 
 

@@ -54,7 +54,7 @@ def serve(
             f"serve needs the package {error.name}: pip install 'headscope[server]'"
         ) from None
     from headscope.storage import load
-    from headscope.views.opening import open_page
+    from headscope.views.file_page import open_page
 
     with listening_on(port) as listening:
         files = files or PageFiles()

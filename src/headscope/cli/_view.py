@@ -62,7 +62,7 @@ def view(
         open_: Open the page in the browser.
     """
     from headscope.storage import load
-    from headscope.views.opening import open_page
+    from headscope.views.file_page import open_page
 
     files, model, media = files or PageFiles(), model or ModelOptions(), media or Media()
     files.check()

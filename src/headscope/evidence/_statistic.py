@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,32 @@ from jaxtyping import Float, Int
 
 from headscope.errors import FileError, RecordError
 from headscope.evidence.groups import group_of
-from headscope.storage import read_npz, reading, words_of, written_whole
+from headscope.storage import (
+    NPZ,
+    STATISTIC,
+    check_document,
+    is_npz,
+    load_kept,
+    read_npz,
+    reading,
+    save_kept,
+    warn_of_npz,
+    words_of,
+    written_whole,
+)
 
 VERSION = 1
 CONTENTS = ("version", "shape", "names", "texts", "values")
 GROUPS, LENGTHS = "groups", "lengths"
 """Only in files of texts that belong to documents."""
+SAID: dict[str, Any] = {
+    "shape": [int],
+    "names": [str],
+    "texts": [str],
+    "groups": {str: str},
+    "lengths": {str: int},
+}
+"""Of a file."""
 
 
 class Statistic:
@@ -172,8 +192,11 @@ class Statistic:
         return np.divide(self.total, count, out=np.full(self.shape, np.nan), where=count > 0)
 
     def save(self, path: str | os.PathLike[str], **beside: np.ndarray) -> Path:
-        """Keep it as one .npz file, to be resumed with `load_statistic`; written whole or not at
-        all.
+        """Keep it as one .safetensors file, to be resumed with `load_statistic`; written whole or
+        not at all.
+
+        A path that ends in ``.npz`` gets the format of headscope 0.1, for one version more, with a
+        warning.
 
         Args:
             path: of the file.
@@ -182,6 +205,19 @@ class Statistic:
         Raises:
             FileError: where the file cannot be written.
         """
+        if Path(path).suffix == NPZ:
+            warn_of_npz(Path(path), stacklevel=3)
+            return self._save_npz(path, beside)
+        said = {
+            "shape": self.shape,
+            "names": self.names,
+            "texts": self.texts,
+            "groups": self._groups,
+            "lengths": self._lengths,
+        }
+        return save_kept(path, STATISTIC, said, {"values": self.values, **beside})
+
+    def _save_npz(self, path: str | os.PathLike[str], beside: Mapping[str, np.ndarray]) -> Path:
         words = {"names": _packed(self.names), "texts": _packed(self.texts)}
         kept: dict[str, Any] = {"shape": np.array(self.shape, int), **words, **beside}
         if self._groups:
@@ -194,27 +230,24 @@ class Statistic:
 
 
 def load_statistic(path: str | os.PathLike[str]) -> Statistic:
-    """A statistic that was kept, to go on with.
+    """A statistic that was kept, to go on with; also one of headscope 0.1 (``.npz``).
 
     Raises:
         FileError: where the file is not there, is cut, damaged, or none of ours.
     """
-    with reading(path, "statistic"):
-        kept = read_npz(path)
-        version, shape, names, texts, values = (kept[name] for name in CONTENTS)
-        _check_version(path, int(version))
-        shape = tuple(int(size) for size in shape)
-        names, texts = (words_of(json.loads(stored.tobytes())) for stored in (names, texts))
+    with reading(path, STATISTIC):
+        said, values = _of_npz(path) if is_npz(path) else _of_safetensors(path)
+        check_document(said, SAID)
+        shape, texts = tuple(said["shape"]), said["texts"]
         if values.shape != (len(texts), *shape):
             raise ValueError(
                 f"it has values {list(values.shape)} for {len(texts)} texts of {list(shape)}"
             )
-        groups = json.loads(kept[GROUPS].tobytes()) if GROUPS in kept else {}
-        lengths = json.loads(kept[LENGTHS].tobytes()) if LENGTHS in kept else {}
-        found = Statistic(shape, names)
+        statistic = Statistic(shape, tuple(said["names"]))
         for text, row in zip(texts, values, strict=True):
-            found.update(text, row, group=groups.get(text), length=lengths.get(text))
-    return found
+            group, length = said["groups"].get(text), said["lengths"].get(text)
+            statistic.update(text, row, group=group, length=length)
+    return statistic
 
 
 def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
@@ -225,16 +258,37 @@ def load_beside(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         FileError: where the file is not there, is cut, damaged, or none of ours.
 
     Example:
-        >>> path = Statistic((1,)).save("part.npz", counts=np.array([1, 2]))  # doctest: +SKIP
+        >>> path = Statistic((1,)).save("part.safetensors", counts=np.array([1, 2]))
+        ... # doctest: +SKIP
         >>> load_beside(path)  # doctest: +SKIP
         {'counts': array([1, 2])}
     """
-    with reading(path, "statistic"):
-        return {
-            name: array
-            for name, array in read_npz(path).items()
-            if name not in (*CONTENTS, GROUPS, LENGTHS)
-        }
+    with reading(path, STATISTIC):
+        arrays = read_npz(path) if is_npz(path) else load_kept(path, STATISTIC)[1]
+    own = (*CONTENTS, GROUPS, LENGTHS)
+    return {name: array for name, array in arrays.items() if name not in own}
+
+
+def _of_safetensors(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
+    said, arrays = load_kept(path, STATISTIC)
+    return said, arrays["values"]
+
+
+def _of_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], np.ndarray]:
+    """What is said of a statistic, and its values, in a file of headscope 0.1."""
+    kept = read_npz(path)
+    version, shape, names, texts, values = (kept[name] for name in CONTENTS)
+    _check_version(path, int(version))
+    groups = json.loads(kept[GROUPS].tobytes()) if GROUPS in kept else {}
+    lengths = json.loads(kept[LENGTHS].tobytes()) if LENGTHS in kept else {}
+    said = {
+        "shape": [int(size) for size in shape],
+        "names": list(words_of(json.loads(names.tobytes()))),
+        "texts": list(words_of(json.loads(texts.tobytes()))),
+        "groups": groups,
+        "lengths": lengths,
+    }
+    return said, values
 
 
 def _check_version(path: str | os.PathLike[str], version: int) -> None:

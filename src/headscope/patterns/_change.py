@@ -13,7 +13,7 @@ from headscope.errors import RecordError
 from headscope.evidence import effect_size, interval
 from headscope.patterns._heads import Heads
 from headscope.patterns._pattern import Pattern
-from headscope.results import Result, TextTable
+from headscope.results import Kept, Result, TextTable
 
 SAYS = {
     "head": "layer-head, both from 0",
@@ -114,6 +114,11 @@ class Changes(Result):
         return {
             field.name: [getattr(each, field.name) for each in self.all] for field in fields(Change)
         }
+
+    def _kept(self) -> Kept:
+        from headscope.patterns._change_file import kept_of
+
+        return kept_of(self)
 
     def __repr__(self) -> str:
         gone = sum(each.gone for each in self.held)

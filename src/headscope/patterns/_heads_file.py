@@ -79,12 +79,22 @@ def load_heads(path: str | os.PathLike[str]) -> Heads:
     """
     said, arrays = load_kept(path, Heads.KIND)
     with reading(path, Heads.KIND):
-        check_document(said, SAID)
-        options = said["options"]
-        if not 0 < options["confidence"] < 1 or options["correction"] not in CORRECTIONS:
-            raise ValueError(f"its options are {options}")
-        tally = _tally(said, arrays)
-        return Heads(tally, levels=said["levels"], **{name: options[name] for name in OPTIONS})
+        return heads_of_kept(said, arrays)
+
+
+def heads_of_kept(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
+    """Heads of what `kept_of` gave. To be called inside `reading`.
+
+    Raises:
+        TypeError: where something is of a wrong kind.
+        ValueError: where the numbers are not of its heads and patterns.
+    """
+    check_document(said, SAID)
+    options = said["options"]
+    if not 0 < options["confidence"] < 1 or options["correction"] not in CORRECTIONS:
+        raise ValueError(f"its options are {options}")
+    tally = _tally(said, arrays)
+    return Heads(tally, levels=said["levels"], **{name: options[name] for name in OPTIONS})
 
 
 def _tally(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:

@@ -125,6 +125,11 @@ class Groups(Result):
             for field in fields(Group)
         }
 
+    def _kept(self) -> Kept:
+        from headscope.patterns._mechanism_file import kept_of_groups
+
+        return kept_of_groups(self)
+
     def summary(self) -> str:
         """How many neurons carry the heads of each label, and how fixed these are."""
         told = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from headscope.errors import RecordError
 from headscope.evidence import Statistic
-from headscope.patterns._mechanism import Mechanism
+from headscope.patterns._mechanism import Group, Groups, Mechanism
 from headscope.patterns._mechanism_tally import POSITIONS, MechanismTally, parse_pattern, row_names
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._units import Units
@@ -20,6 +20,7 @@ from headscope.storage import PAIR, Finite, array_of, check_document, load_kept,
 KIND = "mechanism tally"
 CONTROL = "random."
 """Before the names of the arrays of the same architecture with random weights."""
+GROUP_NUMBERS = ("neurons", "neurons_low", "neurons_high", "fixed", "fixed_low", "fixed_high")
 SAID: dict[str, Any] = {
     "at": ([PAIR], None),
     "pattern": (str, None),
@@ -35,7 +36,7 @@ SAID: dict[str, Any] = {
 
 def save(tally: MechanismTally, path: Path) -> Path:
     """Keep what was counted; see `MechanismTally.save`."""
-    return save_kept(path, KIND, *_kept_tally(tally))
+    return save_kept(path, KIND, *_kept_tally(tally), stacklevel=4)
 
 
 def kept_of(found: Mechanism) -> Kept:
@@ -198,3 +199,33 @@ def _check(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     array_of(arrays, "values", "f", (len(said["texts"]), len(cells), rows))
     array_of(arrays, "carried", "i", (2, len(cells), POSITIONS, width))
     array_of(arrays, "seen", "i", (len(cells), POSITIONS))
+
+
+def kept_of_groups(groups: Groups) -> Kept:
+    """What a file of groups holds."""
+    said = {
+        "confidence": groups.confidence,
+        "labels": [group.label for group in groups.all],
+        "heads": [group.heads for group in groups.all],
+    }
+    rows = [[getattr(group, name) for name in GROUP_NUMBERS] for group in groups.all]
+    return said, {"numbers": np.array(rows, np.float64).reshape(-1, len(GROUP_NUMBERS))}
+
+
+@reads(Groups.KIND)
+def load_groups(path: str | os.PathLike[str]) -> Groups:
+    """Groups that were kept by `Groups.save`.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, Groups.KIND)
+    with reading(path, Groups.KIND):
+        check_document(said, {"confidence": Finite, "labels": [str], "heads": [int]})
+        size = len(said["labels"]), len(GROUP_NUMBERS)
+        numbers = array_of(arrays, "numbers", "f", size).tolist()
+        groups = []
+        for label, heads, row in zip(said["labels"], said["heads"], numbers, strict=True):
+            named = dict(zip(GROUP_NUMBERS, row, strict=True))
+            groups.append(Group(label=label, heads=heads, **named))
+        return Groups(tuple(groups), said["confidence"])

@@ -160,8 +160,8 @@ class MechanismTally(OneModel):
         return found
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep what was counted as one .npz file, for `load_mechanism_tally`; texts themselves are
-        not kept.
+        """Keep what was counted as one .safetensors file, for `load_mechanism_tally`;
+        texts themselves are not kept.
 
         Raises:
             FileError: where the file cannot be written.

@@ -219,8 +219,8 @@ class Tally(OneModel):
         return int((shown & np.isnan(self.judged(pattern)[0]).all(axis=1)).sum())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Keep the values as one .npz file, to be resumed with `load_tally`; texts themselves are
-        not kept.
+        """Keep the values as one .safetensors file, to be resumed with `load_tally`;
+        texts themselves are not kept.
 
         Raises:
             FileError: where the file cannot be written.

@@ -1,11 +1,12 @@
 """What results of studies have in common: tables, files, figures, pages."""
 
 from headscope.results._file import load, save
-from headscope.results._registry import drawing_of, draws, reads, shows, view_of
-from headscope.results._result import Kept, Result, Summary, no_figure, no_page
+from headscope.results._registry import EVERY_KIND, drawing_of, draws, reads, shows, view_of
+from headscope.results._result import Kept, Result, Summary, no_figure
 from headscope.results._table import WIDTH, Column, TextTable, aligned, wrapped
 
 __all__ = [
+    "EVERY_KIND",
     "WIDTH",
     "Column",
     "Kept",
@@ -17,7 +18,6 @@ __all__ = [
     "draws",
     "load",
     "no_figure",
-    "no_page",
     "reads",
     "save",
     "shows",

@@ -1,6 +1,6 @@
 """What draws, shows and reads results, by the kind of result.
 
-A study stands below the views in the order of imports, and yet ``found.figure()`` draws it. So the
+A study stands below the views in the order of imports, and yet ``result.figure()`` draws it. So the
 views enter here what they can draw and show, and the studies the files that they can read; this
 module knows none of them. `PLUGINS` names the packages that make entries: they are imported when
 the first entry is looked up.
@@ -24,6 +24,8 @@ PLUGINS: dict[Door, str] = {
 above this one.
 """
 
+EVERY_KIND = "*"
+"""An entry for this stands in for kinds that have none of their own."""
 _ENTRIES: dict[Door, dict[str, Callable[..., Any]]] = {"figure": {}, "view": {}, "file": {}}
 
 
@@ -36,14 +38,14 @@ def draws(kind: str) -> Callable[[Function], Function]:
 
     Example:
         >>> @draws("lengths")
-        ... def lengths_figure(found, **options): ...
+        ... def lengths_figure(lengths, **options): ...
     """
     return _enter("figure", kind)
 
 
 def shows(kind: str) -> Callable[[Function], Function]:
     """Decorate a function that shows results of a kind: ``function(result, **options)`` gives a
-    view.
+    view. An entry for `EVERY_KIND` shows those that have none of their own.
     """
     return _enter("view", kind)
 
@@ -55,12 +57,12 @@ def reads(kind: str) -> Callable[[Function], Function]:
 
 def drawing_of(found: Any) -> Callable[..., Any] | None:
     """The function that draws this result; None where there is none."""
-    return _entry("figure", getattr(found, "KIND", ""))
+    return _entry("figure", getattr(found, "KIND", None))
 
 
 def view_of(found: Any) -> Callable[..., Any] | None:
     """The function that shows this result; None where there is none."""
-    return _entry("view", getattr(found, "KIND", ""))
+    return _entry("view", getattr(found, "KIND", None))
 
 
 def reader_of(kind: str) -> Callable[..., Any] | None:
@@ -76,6 +78,8 @@ def _enter(door: Door, kind: str) -> Callable[[Function], Function]:
     return entered
 
 
-def _entry(door: Door, kind: str) -> Callable[..., Any] | None:
+def _entry(door: Door, kind: str | None) -> Callable[..., Any] | None:
+    if kind is None:
+        return None
     importlib.import_module(PLUGINS[door])
-    return _ENTRIES[door].get(kind)
+    return _ENTRIES[door].get(kind, _ENTRIES[door].get(EVERY_KIND))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from headscope._libraries import library
 from headscope.errors import FigureError, FileError, PageError
 from headscope.results._registry import drawing_of, view_of
 from headscope.results._table import TextTable, wrapped
-from headscope.storage import NPZ, save_kept
+from headscope.storage import save_kept
 
 Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 """What is said of a result, as JSON takes it, and its arrays by name."""
@@ -111,13 +110,6 @@ class Result:
             FileError: where this kind of result is not kept, or the file cannot be written.
         """
         said, arrays = self._kept()
-        if Path(path).suffix == NPZ:
-            warnings.warn(
-                f"{Path(path).name}: results are kept as .safetensors; .npz is written for one "
-                "more version",
-                DeprecationWarning,
-                stacklevel=2,
-            )
         return save_kept(path, self.KIND, said, arrays)
 
     def _kept(self) -> Kept:
@@ -142,15 +134,24 @@ class Result:
             raise FigureError(no_figure(self))
         return draw(self, **options)
 
-    def view(self, **options: Any) -> Any:
-        """The result in the viewer, as `headscope.view` shows it.
+    def plot(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Draw the figure to a file: .svg, .pdf or .png; options as of `figure`.
 
         Raises:
-            PageError: where this kind of result has no page, or an option that there is not.
+            FigureError: as of `figure`, or where the suffix is none of these.
+            FileError: where the file cannot be written.
+        """
+        return self.figure(**options).save(path)
+
+    def view(self, **options: Any) -> Any:
+        """The result as a page, as `headscope.view` shows it.
+
+        Raises:
+            PageError: an option that there is not.
         """
         show = view_of(self)
         if show is None:
-            raise PageError(no_page(self))
+            raise PageError(f"A {type(self).__name__} has no page: print it, or draw it")
         return show(self, **options)
 
 
@@ -175,24 +176,7 @@ def _printed(block: TextTable | str) -> str:
     return str(block) if isinstance(block, TextTable) else wrapped(block)
 
 
-def no_figure(found: Any) -> str:
-    """One sentence: this result has no figure, and what there is instead."""
-    name = type(found).__name__
-    if view_of(found) is not None:
-        return (
-            f"A {name} has a page and no figure: give it to headscope.view(...), or draw one of "
-            "its records, figure(comparison.b)"
-        )
-    if callable(getattr(found, "plot", None)):
-        return f"A {name} is drawn to a file by its own .plot(path), and not by figure(...)"
+def no_figure(result: Any) -> str:
+    """One sentence: this kind of result has no figure, and what there is instead."""
+    name = type(result).__name__
     return f"A {name} has no figure: print it, or take its table, to_pandas()"
-
-
-def no_page(found: Any) -> str:
-    """One sentence: this result has no page, and what there is instead."""
-    name = type(found).__name__
-    if drawing_of(found) is not None:
-        return f"A {name} has a figure and no page: draw it with headscope.figure(...)"
-    if callable(getattr(found, "plot", None)):
-        return f"A {name} has no page: draw it to a file with its own .plot(path)"
-    return f"A {name} has neither a page nor a figure: print it, or take its table, to_pandas()"

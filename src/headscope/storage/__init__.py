@@ -6,9 +6,11 @@ from headscope.storage._kept import (
     OLD_ABLATION,
     RECORD,
     STATISTIC,
+    is_npz,
     kind_of,
     load_kept,
     save_kept,
+    warn_of_npz,
 )
 from headscope.storage._record_file import NoRecord, check_record, load, save
 from headscope.storage._remote import fetched, is_address
@@ -43,6 +45,7 @@ __all__ = [
     "check_record",
     "fetched",
     "is_address",
+    "is_npz",
     "kind_of",
     "load",
     "load_kept",
@@ -50,6 +53,7 @@ __all__ = [
     "reading",
     "save",
     "save_kept",
+    "warn_of_npz",
     "words_of",
     "write_npz",
     "written_whole",

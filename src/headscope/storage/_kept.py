@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,12 @@ AGAIN = "run the study again, or take a copy"
 
 
 def save_kept(
-    path: str | os.PathLike[str], kind: str, said: dict[str, Any], arrays: dict[str, np.ndarray]
+    path: str | os.PathLike[str],
+    kind: str,
+    said: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    *,
+    stacklevel: int = 3,
 ) -> Path:
     """Write a result, whole or not at all.
 
@@ -50,12 +56,17 @@ def save_kept(
         kind: what it holds, such as ``"relations"``; a file of one kind is not read as another.
         said: goes into the file as JSON.
         arrays: by name.
+        stacklevel: of the warning, so that it names the line of the caller.
 
     Raises:
         FileError: where the file cannot be written.
+
+    Warns:
+        DeprecationWarning: of a path that ends in ``.npz``.
     """
     path = Path(path)
     if path.suffix == NPZ:
+        warn_of_npz(path, stacklevel + 1)
         words = {"kind": PROJECT + kind, "version": VERSION} | said
         everything: dict[str, Any] = {
             "said": np.frombuffer(json.dumps(words).encode(), np.uint8)
@@ -80,6 +91,15 @@ def save_kept(
     return path
 
 
+def warn_of_npz(path: Path, stacklevel: int) -> None:
+    """Say that the format of headscope 0.1 is not written for much longer."""
+    warnings.warn(
+        f"{path.name}: results are kept as .safetensors; .npz is written for one more version",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def load_kept(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -93,7 +113,7 @@ def load_kept(
             written by a newer headscope.
     """
     with reading(path, kind):
-        there, said, arrays = _from_npz(path) if _is_npz(path) else _from_safetensors(path)
+        there, said, arrays = _from_npz(path) if is_npz(path) else _from_safetensors(path)
         if there != kind:
             raise FileError(f"{path} holds no {kind}")
         version = said.pop("version")
@@ -118,7 +138,7 @@ def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
         FileError: where the file is not there, is cut, or is none of ours.
     """
     with reading(path, what):
-        if not _is_npz(path):
+        if not is_npz(path):
             return str(RecordFile(Path(path)).document.get("kind", RECORD))
         arrays = read_npz(path)
         for kind, names in OWN_FORMATS.items():
@@ -127,7 +147,7 @@ def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
         return str(json.loads(arrays["said"].tobytes())["kind"]).removeprefix(PROJECT)
 
 
-def _is_npz(path: str | os.PathLike[str]) -> bool:
+def is_npz(path: str | os.PathLike[str]) -> bool:
     """Whether a file is of the format of headscope 0.1, whatever it is called.
 
     Raises:

@@ -6,12 +6,17 @@ imported at its first use, since it imports torch; records are studied without i
 """
 
 import importlib
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headscope.errors import FigureError
 from headscope.studies._embedding_role import embedding_role
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies._statistic_file import load_of_statistic
+from headscope.studies.ablation._file import load_ablation
 from headscope.studies.ablation._result import Ablation
 from headscope.studies.alignment._best_place import BestPlace
 from headscope.studies.alignment._file import load_alignment_study
@@ -28,24 +33,24 @@ from headscope.studies.dependencies._file import load_relations
 from headscope.studies.dependencies._head import RelationHead
 from headscope.studies.dependencies._result import Relations
 from headscope.studies.dependencies._study import relations
+from headscope.studies.explaining._explained import Explained
+from headscope.studies.explaining._file import load_faithfulness
+from headscope.studies.explaining._result import Faithfulness
 from headscope.studies.norms._study import NormStudy, load_norm_study, norm_study
-from headscope.studies.shared._canvas import check_plot
+from headscope.studies.probes._file import load_probing
+from headscope.studies.probes._probing import Probing
 
 if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies.ablation._study import AblationOptions, ablate
     from headscope.studies.explaining._erasure import erasure
-    from headscope.studies.explaining._explained import Explained
-    from headscope.studies.explaining._study import Faithfulness, faithfulness
+    from headscope.studies.explaining._study import faithfulness
     from headscope.studies.explaining._tampering import Tampering
-    from headscope.studies.probes import Probing, probe
+    from headscope.studies.probes import probe
 
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablation._study",
     "ablate": "headscope.studies.ablation._study",
-    "Explained": "headscope.studies.explaining._explained",
-    "Faithfulness": "headscope.studies.explaining._study",
-    "Probing": "headscope.studies.probes",
     "Tampering": "headscope.studies.explaining._tampering",
     "effect": "headscope.studies._effect",
     "erasure": "headscope.studies.explaining._erasure",
@@ -71,17 +76,19 @@ __all__ = [
     "WordAlignment",
     "ablate",
     "alignment_study",
-    "check_plot",
     "coref",
     "effect",
     "embedding_role",
     "erasure",
     "faithfulness",
     "heads",
+    "load_ablation",
     "load_alignment_study",
     "load_coref",
+    "load_faithfulness",
     "load_norm_study",
     "load_of_statistic",
+    "load_probing",
     "load_relations",
     "mechanism",
     "norm_study",
@@ -93,6 +100,21 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "check_plot":
+        warnings.warn(
+            "headscope.studies.check_plot goes with version 0.3: a result is drawn by "
+            ".plot(path), which says what is wrong",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return _check_plot
     if name not in _WITH_TORCH:
         raise AttributeError(f"headscope.studies has no {name!r}; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(_WITH_TORCH[name]), name)
+
+
+def _check_plot(path: Path) -> None:
+    if path.suffix not in (".svg", ".pdf", ".png"):
+        raise FigureError(f"A plot is drawn as .svg, .pdf, .png, not {path.name}")
+    if find_spec("matplotlib") is None:
+        raise FigureError("Plots need matplotlib: pip install 'headscope[figures]'")

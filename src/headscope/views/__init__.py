@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headscope.views._result_page import ResultPage
     from headscope.views.opening import (
         View,
         head_view,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PageOptions",
+    "ResultPage",
     "View",
     "head_view",
     "matrix_view",
@@ -38,11 +40,14 @@ __all__ = [
     "view",
 ]
 
+PLACES = {"PageOptions": "options", "ResultPage": "_result_page"}
+"""All else is in `opening`."""
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"headscope.views has no {name!r}; it has {', '.join(__all__)}")
-    place = "options" if name == "PageOptions" else "opening"
+    place = PLACES.get(name, "opening")
     module = importlib.import_module(f"headscope.views.{place}")
     return getattr(module, "view" if name == "page" else name)
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import webbrowser
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from typing_extensions import Unpack
 
 from headscope.comparison import Comparison, Effect
-from headscope.errors import FileError, HeadscopeError, PageError
+from headscope.errors import HeadscopeError, PageError
 from headscope.record import Record
-from headscope.results import Result, no_page, shows, view_of
-from headscope.storage import written_whole
+from headscope.results import Result, shows, view_of
 from headscope.views._differences import difference_page
 from headscope.views._frame import bare_frame, framed
 from headscope.views._html import page_html
 from headscope.views._page import check_page, page_parts
 from headscope.views._renamed import renamed
+from headscope.views._result_page import ResultPage
 from headscope.views.contract import Page
+from headscope.views.file_page import FilePage
 from headscope.views.options import PageOptions, ViewName
 
 if TYPE_CHECKING:
@@ -31,11 +28,10 @@ if TYPE_CHECKING:
 
 BERTVIZ = ("head_view", "model_view")
 """Those that BertViz has, too."""
-PAGES = (".html", ".htm", ".xhtml")
 
 
 @dataclass(frozen=True, repr=False)
-class View:
+class View(FilePage):
     """A record with what is shown of it. In a notebook a view shows itself, in a frame that holds
     everything.
 
@@ -80,32 +76,6 @@ class View:
         """
         return page_html(self.header, self.chunks)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, whole or not at all.
-
-        Raises:
-            FileError: where it cannot be written, or is not called as a page is (``.html``).
-        """
-        if Path(path).suffix.lower() not in PAGES:
-            raise FileError(
-                f"A view is a page, and the path is {path}; name it "
-                f"{Path(path).with_suffix(PAGES[0])}"
-            )
-        text = self.html
-        with written_whole(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return Path(path)
-
-    def open(self) -> Path:
-        """Write the page into a temporary folder and open it in the browser.
-
-        Raises:
-            HeadscopeError: where there is no browser; the page stays.
-        """
-        path = self.save(Path(tempfile.mkdtemp(prefix="headscope-")) / "view.html")
-        open_page(path.as_uri())
-        return path
-
     def widget(self) -> ViewWidget:
         """The view as a live widget: its selection is read and set from Python, its data is made
         when it is needed.
@@ -141,37 +111,51 @@ class View:
         return f"<View of {self.record.summary}>"
 
 
-def view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """The viewer with this record in it: shows itself in a notebook, saves itself as one page,
-    opens in a browser.
+@overload
+def view(
+    record: Record | Comparison | Effect, *others: Any, **options: Unpack[PageOptions]
+) -> View: ...
+
+
+@overload
+def view(record: Result, *others: Any, **options: Any) -> ResultPage: ...
+
+
+@overload
+def view(record: Any, *others: Any, **options: Any) -> Any: ...
+
+
+def view(record: Any, *others: Any, **options: Any) -> Any:
+    """The viewer with this record in it, or the page of a result: shows itself in a notebook, saves
+    itself as one page, opens in a browser.
 
     Weights travel as queries and keys in half precision, from which the page recomputes them, or as
     one byte each on a square-root scale, whichever a larger page is smaller with; the page states
     the largest error of a weight.
 
     Args:
-        record: what to show: a `Record`, or what `compare` or `effect` gave; of these the second
-            record, with how it differs from the first. Other results have figures and no pages.
+        record: what to show: a `Record`; what `compare` or `effect` gave, of which the second
+            record is shown with how it differs from the first; or any other result, as a page of
+            what was found, its figure and its tables.
         *others: refused, with the way to show weights and tokens as BertViz takes them.
-        **options: see `PageOptions`.
+        **options: see `PageOptions`; of a result without a record those of its figure.
 
     Raises:
-        PageError: an unknown option, a value that there is not, or a result that has no page. Where
-            the record is more than a page can hold, that is said when the page is made;
-            `View.widget` and ``headscope serve`` show it all the same.
+        PageError: an unknown option, or a value that there is not. Where the record is more than a
+            page can hold, that is said when the page is made; `View.widget` and ``headscope
+            serve`` show it all the same.
         RecordError: a stack or layer that the record does not have.
 
     Example:
         >>> view(record, layer=2, head=0).save("page.html")
     """
-    options = cast(PageOptions, renamed(options))
     record = _shown((record, *others), "view")
     if isinstance(record, Record):
-        return View(record, options)
+        return View(record, cast(PageOptions, renamed(options)))
     show = view_of(record)
     if show is None:
-        raise PageError(no_page(record))
-    return show(record, **options)
+        raise PageError(f"A {type(record).__name__} has no page: print it, or draw it")
+    return show(record, **renamed(options))
 
 
 @shows("comparison")
@@ -228,16 +212,6 @@ def scatter_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> V
     return _named("scatter", (record, *others), options)
 
 
-def open_page(address: str) -> None:
-    """Open an address in the user's browser.
-
-    Raises:
-        HeadscopeError: where there is none.
-    """
-    if not webbrowser.open(address):
-        raise HeadscopeError(f"No browser could be opened; open {address} yourself")
-
-
 def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
     """The one thing that is to be shown.
 
@@ -271,4 +245,10 @@ def _named(name: ViewName, given: tuple[Any, ...], options: PageOptions) -> View
             f"{name}_view cannot show view={options['view']!r}; call view(record, "
             f"view={options['view']!r})"
         )
-    return view(_shown(given, f"{name}_view"), **(options | {"view": name}))
+    shown = _shown(given, f"{name}_view")
+    if not isinstance(shown, Record | Comparison | Effect):
+        raise PageError(
+            f"{name}_view shows a Record, and was given a {type(shown).__name__}, which has a page "
+            "of its own: view(...)"
+        )
+    return view(shown, **(options | {"view": name}))

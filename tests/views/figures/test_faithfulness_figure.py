@@ -104,7 +104,7 @@ def test_curves_are_drawn_for_every_signal(found):
     assert text.count("leave one out") == 3
     assert "itself" in text
     assert "T" in text
-    assert figure.recipe["call"] == "headscope.figure(found, title='T', width=140)"
+    assert figure.recipe["call"] == "headscope.figure(result, title='T', width=140)"
     assert (figure.recipe["model"], figure.recipe["layers"]) == ("planted", [-1])
 
 

@@ -149,7 +149,7 @@ def test_kovalevas_classes_are_bars_of_every_layer(found):
     shares = found.classes_of_layers()[1]
     assert f"{100 * shares['vertical']:.0f}" in text[text.index("layer 1") : text.index("all")]
     assert "entropy" not in text
-    assert found.figure(classes=True).recipe["call"].startswith("headscope.figure(found, classes=")
+    assert found.figure(classes=True).recipe["call"].startswith("headscope.figure(result, classes=")
 
 
 def test_kovalevas_classes_of_several_tasks_stand_below_each_other(found):

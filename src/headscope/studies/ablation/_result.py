@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope.errors import FileError, RecordError
+from headscope.errors import RecordError
 from headscope.evidence import interval, least_p, p_flipped, p_shown, parse_groups
 from headscope.evidence.correction import CORRECTIONS
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import (
-    OLD_ABLATION,
-    Finite,
-    array_of,
-    check_document,
-    kind_of,
-    load_kept,
-    read_npz,
-    reading,
-)
+from headscope.results import Kept, Result, TextTable
 
-VERSION = 1
-"""Of the format of headscope 0.1."""
 FIELDS = (
     "stack",
     "layer",
@@ -53,9 +39,6 @@ SAYS = {
     "corrected": "p corrected for all that were tried; * where it is significant",
 }
 """The legend of the tables."""
-
-MOST_NUMBERED = 2**14
-"""Layers and heads of a file; maps of them are as large as their largest number."""
 
 Cell = tuple[str, int, int]
 
@@ -241,11 +224,9 @@ class Ablation(Result):
         return found | {name: list(values[1:]) for name, values in self.totals.items()}
 
     def _kept(self) -> Kept:
-        told = {name: getattr(self, name) for name in TOLD}
-        arrays = {"scores": self.scores, "intact": self.intact}
-        if self.control is not None:
-            arrays |= {"random_scores": self.control.scores, "random_intact": self.control.intact}
-        return told | {"totals": dict(self.totals), "cells": self.cells}, arrays
+        from headscope.studies.ablation._file import kept_of
+
+        return kept_of(self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ablation:
@@ -254,15 +235,9 @@ class Ablation(Result):
         Raises:
             FileError: where the file is not there, is cut, or is none of ours.
         """
+        from headscope.studies.ablation._file import load_ablation
+
         return load_ablation(path)
-
-    def plot(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Draw the figure to a file: .svg, .pdf or .png.
-
-        Raises:
-            FigureError: where matplotlib is missing, or the suffix is none of these.
-        """
-        return self.figure(**options).save(path)
 
     def counts(self) -> dict[str, int]:
         """How many heads raise the score or lower it, and how many of these do so significantly."""
@@ -417,91 +392,3 @@ class Ablation(Result):
             if self.shared
             else f"{test}alpha {self.alpha:g}"
         )
-
-
-TOLD = (
-    "task",
-    "metric",
-    "by",
-    "model",
-    "shared",
-    "confidence",
-    "alpha",
-    "correction",
-    "groups",
-    "tokens",
-)
-SAID: dict[str, Any] = {
-    "task": str,
-    "metric": str,
-    "by": str,
-    "model": str,
-    "shared": str,
-    "confidence": Finite,
-    "alpha": Finite,
-    "correction": str,
-    "groups": ([(str, None)], None),
-    "tokens": (float, None),
-    "totals": {str: [float]},
-    "cells": [[str, int, int]],
-}
-
-
-@reads(Ablation.KIND)
-@reads(OLD_ABLATION)
-def load_ablation(path: str | os.PathLike[str]) -> Ablation:
-    """An ablation that was kept, now or by headscope 0.1, which had a format of its own for it.
-
-    Raises:
-        FileError: where the file is not there, is cut, or is none of ours.
-    """
-    old = kind_of(path, Ablation.KIND) == OLD_ABLATION
-    with reading(path, Ablation.KIND):
-        if old:
-            kept = read_npz(path)
-            version, words = int(kept["version"]), json.loads(kept["words"].tobytes())
-            if version > VERSION:
-                raise FileError(
-                    f"{path} was written by a newer headscope (format {version}, this one reads "
-                    f"{VERSION})"
-                )
-            return _ablation(words, kept)
-        return _ablation(*load_kept(path, Ablation.KIND))
-
-
-def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablation:
-    """One of what a file holds, where its parts fit together.
-
-    Raises:
-        ValueError: where they do not; and others of `headscope.storage.reading`.
-    """
-    check_document(words, SAID)
-    cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
-    totals = {name: tuple(values) for name, values in words.pop("totals").items()}
-    words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
-    if (
-        not cells
-        or len(set(cells)) < len(cells)
-        or any(len(each) != len(cells) + 1 for each in totals.values())
-    ):
-        raise ValueError("its heads, or the totals of these, are not of one ablation")
-    if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
-        raise ValueError("its layers and heads have numbers that no model has")
-    if (
-        not 0 < words["confidence"] < 1
-        or not 0 < words["alpha"] < 1
-        or words["correction"] not in CORRECTIONS
-    ):
-        raise ValueError("its options are none")
-    pairs = []
-    for beside in ("", "random_"):
-        if f"{beside}scores" in arrays:
-            intact = array_of(arrays, f"{beside}intact", "f", (None,))
-            scores = array_of(arrays, f"{beside}scores", "f", (len(intact), len(cells)))
-            if not len(intact) or len(words["groups"] or intact) != len(intact):
-                raise ValueError(
-                    f"it has {len(intact)} examples, and documents of {len(words['groups'] or ())}"
-                )
-            pairs.append((scores, intact))
-    control = Ablation(cells, *pairs[1], **words) if len(pairs) > 1 else None
-    return Ablation(cells, *pairs[0], totals=totals, **words, control=control)

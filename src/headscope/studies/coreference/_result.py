@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -16,12 +14,11 @@ from headscope.linguistics.mentions import RULES
 from headscope.record import Record
 from headscope.results import Kept, TextTable
 from headscope.studies.coreference._head import FIELDS, AntecedentHead
-from headscope.studies.coreference._table import blocks_of, plotted, summary_of
+from headscope.studies.coreference._table import blocks_of, summary_of
 from headscope.studies.coreference._tally import ALL, CANDIDATES, Answers, answers_of
 from headscope.studies.shared._chosen_head import columns_of, places_of
 from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
 from headscope.studies.shared._held_out import Asked, halves_of, measured
-from headscope.studies.shared._range_plot import range_plot
 
 
 class Coreference(HeadStudy):
@@ -168,19 +165,6 @@ class Coreference(HeadStudy):
             else [control.best(each.kind, each.candidates) for each in listed]
         )
         return columns_of(FIELDS, listed, twins)
-
-    def plot(self, path: str | os.PathLike[str], *, candidates: str = "mentions") -> Path:
-        """Draw the held-out accuracy for every kind of mention with its interval, beside its
-        baselines.
-
-        Args:
-            path: .svg, .pdf or .png.
-            candidates: one of `CANDIDATES`.
-
-        Raises:
-            FigureError: where matplotlib is missing, or the suffix is none of these.
-        """
-        return range_plot(Path(path), *plotted(self, candidates))
 
     def _kept(self) -> Kept:
         from headscope.studies.coreference._file import kept_of

@@ -1,4 +1,4 @@
-"""Coreference as it is printed, and as its plot shows it."""
+"""Coreference as it is printed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from headscope.evidence import p_shown
 from headscope.results import TextTable
-from headscope.studies.coreference._head import AntecedentHead
 from headscope.studies.coreference._tally import CANDIDATES
-from headscope.studies.shared._range_plot import Mark
 from headscope.studies.shared._reading import above_of, percent, said_of
 
 if TYPE_CHECKING:
@@ -59,21 +57,6 @@ def blocks_of(found: Coreference) -> list[TextTable | str]:
     return [*tables, "\n".join([note, *said_of(found.left_out, "passages are")])]
 
 
-def plotted(
-    found: Coreference, candidates: str
-) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
-    """Rows and caption of `headscope.studies.shared._range_plot.range_plot`."""
-    rows = {
-        f"{each.kind}  ({each.count})": (each.held_out_place, _marks(found, each))
-        for each in found.heads_of(candidates)
-    }
-    return (
-        rows,
-        f"{titled(found)}: share of mentions whose antecedent the best attention head finds, held "
-        "out",
-    )
-
-
 def titled(found: Coreference) -> str:
     """The model, and what it read."""
     return f"{found.model or 'a model'}, {found.data or 'texts'}"
@@ -108,14 +91,3 @@ def _tables(found: Coreference, candidates: str) -> list[TextTable]:
         TextTable.of_rows(best, title=f"among {among}:", says=says),
         TextTable.of_rows(held, title=f"among {among}, held out:", says=says | HELD),
     ]
-
-
-def _marks(coreference: Coreference, each: AntecedentHead) -> dict[str, Mark]:
-    found: dict[str, Mark] = {
-        "best head": (each.held_out_accuracy, (each.held_out_low, each.held_out_high)),
-        "nearest mention": (each.held_out_nearest, None),
-    }
-    if coreference.control is not None:
-        control = coreference.control.best(each.kind, each.candidates).held_out_accuracy
-        found["random weights"] = (control, None)
-    return found | {"head match, all": (each.head_match, None), "sieves, all": (each.sieves, None)}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -16,7 +14,7 @@ from headscope.patterns import Heads
 from headscope.record import Record
 from headscope.results import Kept, TextTable
 from headscope.studies.dependencies._head import FIELDS, RelationHead
-from headscope.studies.dependencies._table import GROUPS, LEAST, blocks_of, plotted, summary_of
+from headscope.studies.dependencies._table import GROUPS, blocks_of, summary_of
 from headscope.studies.dependencies._tally import (
     SCORES,
     Corpus,
@@ -28,7 +26,6 @@ from headscope.studies.dependencies._tally import (
 from headscope.studies.shared._chosen_head import columns_of, places_of
 from headscope.studies.shared._head_study import HeadStudy, Telling, added, joined
 from headscope.studies.shared._held_out import halves_of, measured
-from headscope.studies.shared._range_plot import range_plot
 
 COMMON = 100
 """How many words a relation has that is a label of heads."""
@@ -180,19 +177,6 @@ class Relations(HeadStudy):
             else [control.best(each.relation, each.score) for each in listed]
         )
         return columns_of(FIELDS, listed, twins)
-
-    def plot(self, path: str | os.PathLike[str], *, least: int = LEAST, score: str = "max") -> Path:
-        """Draw the held-out accuracy of every relation with its interval, beside its baseline.
-
-        Args:
-            path: .svg, .pdf or .png.
-            least: how many words a relation has that is drawn.
-            score: one of `SCORES`.
-
-        Raises:
-            FigureError: where matplotlib is missing, or the suffix is none of these.
-        """
-        return range_plot(Path(path), *plotted(self, least, score))
 
     def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
         """Relations as labels of heads, in the direction of the best head: ``hs.view(record,

@@ -1,4 +1,4 @@
-"""Relations as they are printed, and as their plot shows them."""
+"""Relations as they are printed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from headscope.evidence import p_shown
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT
 from headscope.results import TextTable
-from headscope.studies.dependencies._head import RelationHead
-from headscope.studies.shared._range_plot import Mark
 from headscope.studies.shared._reading import above_of, percent, said_of
 
 if TYPE_CHECKING:
@@ -60,28 +58,6 @@ def blocks_of(found: Relations) -> list[TextTable | str]:
         return ["\n".join(said_of(found.left_out, "sentences are"))]
     notes = [*_rare(found), *_trees(found), _note(found), *said_of(found.left_out, "sentences are")]
     return [*_tables(found), "\n".join(notes)]
-
-
-def plotted(
-    found: Relations, least: int, score: str
-) -> tuple[dict[str, tuple[str, dict[str, Mark]]], str]:
-    """Rows and caption of `headscope.studies.shared._range_plot.range_plot`."""
-    shown = [
-        each
-        for each in found.heads_of(score)
-        if each.count >= least and each.relation in found.named
-    ]
-    rows = {
-        f"{each.relation}  ({each.count})": (
-            f"{each.held_out_place} {each.held_out_direction}",
-            _marks(found, each),
-        )
-        for each in sorted(shown, key=lambda each: -each.held_out_accuracy)
-    }
-    return (
-        rows,
-        f"{titled(found)}: share of words whose head the best attention head names, held out",
-    )
 
 
 def titled(found: Relations) -> str:
@@ -173,14 +149,3 @@ def _note(found: Relations) -> str:
         f"other, both ways; mean over {found.splits} splits. Intervals do not hold the spread "
         f"over splits. p: {found.correction} over relations."
     )
-
-
-def _marks(relations: Relations, each: RelationHead) -> dict[str, Mark]:
-    found = {
-        "best head": (each.held_out_accuracy, (each.held_out_low, each.held_out_high)),
-        "best offset": (each.held_out_baseline, None),
-    }
-    if relations.control is not None:
-        control = relations.control.best(each.relation, each.score).held_out_accuracy
-        found["random weights, best head"] = (control, None)
-    return found

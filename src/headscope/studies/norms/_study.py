@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,12 +24,10 @@ from headscope.storage import (
     load_kept,
     reading,
 )
-from headscope.studies.norms._plot import plot
 from headscope.studies.norms._values import ALL, BY, CLASSES, FIRST_ROWS, MIXINGS, ROWS, values_of
 from headscope.studies.shared._source import parse_source
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
-DRAWN = SHOWN | {"stop": "period, comma"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
 LAYER = "layer "
 SAYS = {
@@ -205,28 +202,6 @@ class NormStudy(OneModel, Result):
         if self.control is not None:
             found["random_mean"] = self.control.statistic.mean.ravel().tolist()
         return found
-
-    def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw the shares of the classes in every layer, by weight on the left and by norm on the
-        right.
-
-        Args:
-            path: .svg, .pdf or .png.
-
-        Raises:
-            FigureError: where matplotlib is missing, or the suffix is none of these.
-        """
-        named = {DRAWN[name]: [f"share by {by}: {name}" for by in BY] for name in self.classes}
-        panels = [
-            {
-                shown: (self.mean(rows[part])[:-1], self.interval(rows[part])[:-1])
-                for shown, rows in named.items()
-            }
-            for part in range(len(BY))
-        ]
-        return plot(
-            Path(path), panels, self.layers, f"{self.model or 'a model'}, {self.texts} texts"
-        )
 
     def __repr__(self) -> str:
         return f"<NormStudy of {self.texts} texts>"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.results import Result, TextTable
+from headscope.results import Kept, Result, TextTable
 from headscope.studies.probes._score import CONTROL, PROBE, SELECTIVITY, Score
 
 FIELDS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation", "sentences")
@@ -115,20 +113,10 @@ class Probing(Result):
             )
         return {name: [row[place] for row in rows] for place, name in enumerate(FIELDS)}
 
-    def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw the probe beside its controls, with intervals; and, where layers were probed, the
-        layers.
+    def _kept(self) -> Kept:
+        from headscope.studies.probes._file import kept_of
 
-        Args:
-            path: .svg, .pdf or .png.
-
-        Raises:
-            FigureError: where matplotlib is missing, or the suffix is none of these.
-            FileError: where the file cannot be written.
-        """
-        from headscope.studies.probes._plot import plot
-
-        return plot(Path(path), self)
+        return kept_of(self)
 
     def __repr__(self) -> str:
         return (

@@ -11,19 +11,16 @@ from typing_extensions import Unpack
 
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._palette import text_on
-from headscope.views.figures._result import (
-    ResultOptions,
-    parse_result_options,
-    result_heading,
-    result_recipe,
-    written_options,
+from headscope.views.figures._head_map import (
+    LARGEST_CELL,
+    draw_head_map,
+    draw_layer_numbers,
 )
+from headscope.views.figures._palette import text_on
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
-from headscope.views.figures._sheet import Sheet, our_settings
-from headscope.views.figures._style import Style
+from headscope.views.figures._sheet import Sheet
 
-LARGEST_CELL = 7.0
 MAP = 0.6
 """Share of the width that the map of heads takes; the bars of layers get the rest."""
 BAR = 2.2
@@ -51,36 +48,31 @@ def ablation_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Example:
         >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
     """
-    with our_settings():
-        width, style = parse_result_options(options)
-        sheet = Sheet(width, style)
-        title = options.get(
-            "title", f"{found.model or 'A model'}: {found.metric} without each head"
-        )
-        y = result_heading(
-            sheet, title, f"{found.task}, {found.examples:,} examples; disabled: {found.by}"
-        )
-        for stack in found.stacks:
-            y = _stack(sheet, found, stack, y)
-        notes = [
-            "rows are layers, columns are heads, both from 0",
-            f"a dot: the change is significant (paired sign-flip test, {found.correction} over "
-            f"all heads and over all layers, alpha {found.alpha:g})",
-        ]
-        if found.of_layers.any():
-            notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over examples")
-        sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
     _, layers, heads = zip(*found.cells, strict=True)
-    recipe = result_recipe(
-        "ablation",
+    drawn = Drawn(
+        kind="ablation",
+        title=f"{found.model or 'A model'}: {found.metric} without each head",
+        note=f"{found.task}, {found.examples:,} examples; disabled: {found.by}",
         model=found.model,
         layers=layers,
         heads=[head for head in heads if head >= 0],
         texts=[found.task, str(found.examples)],
-        call=f"headscope.figure(found{written_options(options)})",
-        style=style,
     )
-    return Figure(sheet.matplotlib, recipe)
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, found, y))
+
+
+def _draw(sheet: Sheet, found: Any, y: float) -> tuple[float, list[str]]:
+    """Maps and bars of every stack; give the next y and the notes."""
+    for stack in found.stacks:
+        y = _stack(sheet, found, stack, y)
+    notes = [
+        "rows are layers, columns are heads, both from 0",
+        f"a dot: the change is significant (paired sign-flip test, {found.correction} over "
+        f"all heads and over all layers, alpha {found.alpha:g})",
+    ]
+    if found.of_layers.any():
+        notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over examples")
+    return y, notes
 
 
 def short_change(value: float, largest: float) -> str:
@@ -99,13 +91,14 @@ def _stack(sheet: Sheet, found: Any, stack: str, y: float) -> float:
     cell = min(LARGEST_CELL, room / grid.shape[1]) if grid.size else LARGEST_CELL
     named = f"{stack}, " if len(found.stacks) > 1 else ""
     top = y + 1.5 * style.em
-    for row, layer in _some(found.layers(stack), cell, style):
-        sheet.note(side - 0.4 * style.em, top + (row + 0.5) * cell, str(layer), anchor="right")
+    if not grid.size:
+        draw_layer_numbers(sheet, found.layers(stack), at=(side, top), cell=cell)
     x, bottom = 0.0, top + rows * cell
     if grid.size:
         sheet.text(side, y + 0.6 * style.em, f"{named}without one head")
         _map(sheet, found, stack, at=(side, top), cell=cell)
-        x = side + grid.shape[1] * cell + 2.2 * style.em
+        wide = max(grid.shape[1] * cell, sheet.width_of(f"{named}without one head"))
+        x = side + wide + 2.2 * style.em
     if not np.isnan(bars).all():
         start = x if grid.size else side
         sheet.text(start, y + 0.6 * style.em, f"{named}without the whole layer")
@@ -121,14 +114,12 @@ def _map(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell:
     )
     rgb, (x, y) = scale.rgb(grid), at
     high, wide = (size * cell for size in grid.shape)
-    sheet.cells(rgb, at=at, size=(wide, high), hidden=np.isnan(grid))
-    sheet.rect(x, y, wide, high, edge=style.edge, line=0.35, layer=3)
+    layers = found.layers(stack)
+    draw_head_map(sheet, rgb, layers, at=at, cell=cell, hidden=np.isnan(grid))
     for row, column in np.argwhere(sure == 1):
         dot = 0.26 * cell
         place = (x + (column + 0.5) * cell - dot / 2, y + (row + 0.5) * cell - dot / 2)
         sheet.rect(*place, dot, dot, fill=text_on(rgb[row, column]), round=dot / 2, layer=4)
-    for column, head in _some(list(range(grid.shape[1])), cell, style):
-        sheet.note(x + (column + 0.5) * cell, y + high + 0.7 * style.em, str(head), anchor="center")
     _colour_bar(
         sheet, found, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em)
     )
@@ -196,9 +187,3 @@ def _bars(sheet: Sheet, found: Any, stack: str, *, at: tuple[float, float], cell
         words,
         anchor="center",
     )
-
-
-def _some(numbers: list[int], cell: float, style: Style) -> list[tuple[int, int]]:
-    """Those numbers that have room beside each other, with their places."""
-    every = max(1, int(np.ceil(1.3 * style.small * 0.353 / cell)))
-    return list(enumerate(numbers))[::every]

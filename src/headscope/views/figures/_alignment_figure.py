@@ -13,15 +13,9 @@ from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import text_on
-from headscope.views.figures._result import (
-    ResultOptions,
-    parse_result_options,
-    result_heading,
-    result_recipe,
-    written_options,
-)
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
-from headscope.views.figures._sheet import Sheet, our_settings
+from headscope.views.figures._sheet import Sheet
 
 BY = ("weight", "norm")
 STATES = {"output": "the state that writes a word", "input": "the state that reads it"}
@@ -61,42 +55,37 @@ def alignment_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
         raise FigureError(
             "No sentence was counted, so there is nothing to draw; update the study with one first"
         )
-    with our_settings():
-        width, style = parse_result_options(options)
-        sheet = Sheet(width, style)
-        title = options.get(
-            "title", f"{found.model or 'A model'}: word alignment by weight and by norm"
-        )
-        sentences = f"{found.sentences:,} sentence{'s' * (found.sentences != 1)}"
-        y = result_heading(sheet, title, f"alignment error rate in %, {sentences}")
-        scale = _scale(sheet, found)
-        for state in STATES:
-            y = _state(sheet, found, state, scale, y=y)
-        y = _colour_bar(sheet, found, scale, y)
-        notes = [
-            "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
-            "a layer together",
-            "framed: the fewest errors of a map",
-            "diagonal: each word linked to the one at its relative place, without any attention",
-        ]
-        if found.sentences > 1:
-            notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over sentences")
-        if found.refused:
-            notes.append(
-                f"no norms of layer{'s' * (len(found.refused) > 1)} "
-                f"{', '.join(map(str, found.refused))}"
-            )
-        sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
-    recipe = result_recipe(
-        "alignment",
+    sentences = f"{found.sentences:,} sentence{'s' * (found.sentences != 1)}"
+    drawn = Drawn(
+        kind="alignment",
+        title=f"{found.model or 'A model'}: word alignment by weight and by norm",
+        note=f"alignment error rate in %, {sentences}",
         model=found.model,
         layers=found.layers,
         heads=range(found.heads),
         texts=found.statistic.texts,
-        call=f"headscope.figure(found{written_options(options)})",
-        style=style,
     )
-    return Figure(sheet.matplotlib, recipe)
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, found, y))
+
+
+def _draw(sheet: Sheet, found: Any, y: float) -> tuple[float, list[str]]:
+    """The maps and layers of both states; give the next y and the notes."""
+    scale = _scale(sheet, found)
+    for state in STATES:
+        y = _state(sheet, found, state, scale, y=y)
+    y = _colour_bar(sheet, found, scale, y)
+    notes = [
+        "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
+        "a layer together",
+        "framed: the fewest errors of a map",
+        "diagonal: each word linked to the one at its relative place, without any attention",
+    ]
+    if found.sentences > 1:
+        notes.append(f"whiskers: {found.confidence:.0%} bootstrap interval over sentences")
+    if found.refused:
+        layers = ", ".join(map(str, found.refused))
+        notes.append(f"no norms of layer{'s' * (len(found.refused) > 1)} {layers}")
+    return y, notes
 
 
 def _scale(sheet: Sheet, found: Any) -> Scale:

@@ -5,7 +5,6 @@ erasure curves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,14 @@ from jaxtyping import Float
 from typing_extensions import Unpack
 
 from headscope.results import draws
+from headscope.views.figures._axis import Axis, apart, draw_level_grid, draw_upright_grid
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._palette import head_colours, head_greys
-from headscope.views.figures._result import (
-    ResultOptions,
-    parse_result_options,
-    result_heading,
-    result_recipe,
-    written_options,
-)
-from headscope.views.figures._sheet import Sheet, our_settings
+from headscope.views.figures._ranges import series_colours
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 
 SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_one_out")
-COLOURS = (0, 1, 2, 5, 8, 10)
-"""Of a palette of twelve, those that are told apart best."""
 WORDS = {"leave_one_out": "leave one out", "alti": "ALTI"}
 PANELS = (
     (("kendall", "spearman"), "gradient", "agrees with gradient"),
@@ -45,32 +37,6 @@ ROW = 1.75
 MARK = 1.7
 TALL = 42.0
 """Millimetres of the erasure curves."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A line of numbers: millimetres of its ends, and the numbers there."""
-
-    start: float
-    stop: float
-    low: float
-    high: float
-
-    def at(self, value: float) -> float:
-        """Millimetres of a number."""
-        return float(
-            self.start + (self.stop - self.start) * (value - self.low) / (self.high - self.low)
-        )
-
-    def ticks(self, least: int = 3) -> list[float]:
-        """Round numbers, few of them."""
-        step = next(
-            size
-            for size in (0.5, 0.25, 0.1, 0.05, 0.01)
-            if (self.high - self.low) / size >= least or size < 0.05
-        )
-        first = int(np.ceil(self.low / step - 1e-9))
-        return [number * step for number in range(first, int(self.high / step + 1e-9) + 1)]
 
 
 @draws("faithfulness")
@@ -94,55 +60,42 @@ def faithfulness_figure(found: Any, **options: Unpack[ResultOptions]) -> Figure:
     Example:
         >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
     """
-    with our_settings():
-        width, style = parse_result_options(options)
-        sheet = Sheet(width, style)
-        colours = _colours(sheet, found.signals)
-        title = options.get(
-            "title", f"{found.model or 'A classifier'}: what agrees with what mattered"
-        )
-        texts = f"{len(found.texts):,} text{'s' * (len(found.texts) != 1)}"
-        y = result_heading(
-            sheet,
-            title,
-            f"mean over {texts}; what comes out is reported, nothing is asserted about it",
-        )
-        y = _rows(sheet, found, colours, y)
-        y = _curves(sheet, found, colours, y)
-        notes = [
-            "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
-            "hollow Kendall’s tau-b"
-        ]
-        notes.append("comprehensiveness and sufficiency: what the curves below are in the mean")
-        if len(found.texts) > 1:
-            over = "texts" if found.groups is None else "documents"
-            notes.append(f"whiskers: {found.confidence:.0%} interval over {over}")
-        if "random" in colours:
-            notes.append(
-                "random: one random draw for each text; its line, what any cut of tokens does, "
-                "is the zero line"
-            )
-        sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
-    recipe = result_recipe(
-        "faithfulness",
+    texts = f"{len(found.texts):,} text{'s' * (len(found.texts) != 1)}"
+    drawn = Drawn(
+        kind="faithfulness",
+        title=f"{found.model or 'A classifier'}: what agrees with what mattered",
+        note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
         model=found.model,
         layers=(found.layer,),
-        heads=(),
         texts=[" ".join(text.pieces) for text in found.texts],
-        call=f"headscope.figure(found{written_options(options)})",
-        style=style,
     )
-    return Figure(sheet.matplotlib, recipe)
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, found, y))
+
+
+def _draw(sheet: Sheet, found: Any, y: float) -> tuple[float, list[str]]:
+    """Agreement, erasure and its curves; give the next y and the notes."""
+    colours = _colours(sheet, found.signals)
+    y = _rows(sheet, found, colours, y)
+    y = _curves(sheet, found, colours, y)
+    notes = [
+        "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
+        "hollow Kendall’s tau-b",
+        "comprehensiveness and sufficiency: what the curves below are in the mean",
+    ]
+    if len(found.texts) > 1:
+        over = "texts" if found.groups is None else "documents"
+        notes.append(f"whiskers: {found.confidence:.0%} interval over {over}")
+    if "random" in colours:
+        notes.append(
+            "random: one random draw for each text; its line, what any cut of tokens does, "
+            "is the zero line"
+        )
+    return y, notes
 
 
 def _colours(sheet: Sheet, signals: Sequence[str]) -> dict[str, str]:
     style = sheet.style
-    palette = head_colours(12, dark=style.dark)
-    chosen = (
-        [palette[number] for number in COLOURS]
-        if style.colour
-        else head_greys(len(SIGNALS), dark=style.dark)
-    )
+    chosen = series_colours(style, len(SIGNALS))
     known = dict(zip(SIGNALS, chosen, strict=True))
     return {name: known.get(name, style.muted) for name in signals}
 
@@ -171,7 +124,7 @@ def _rows(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> float:
             PANELS[number - number % 2 : number - number % 2 + 2],
             (start, start + wide),
         )
-        _grid(sheet, axis, top, bottom)
+        draw_upright_grid(sheet, axis, (top, bottom))
         _zero_line(sheet, _random(found, measures), axis, (top, bottom))
         for row in range(1, len(colours)):
             sheet.line([start, start + wide], [top + row * pitch] * 2, colour=style.edge, line=0.3)
@@ -199,15 +152,6 @@ def _axis(
     ]
     low, high = min([0.0, *spots]), max([0.5, *spots])
     return Axis(*ends, np.floor(low * 10) / 10, np.ceil(high * 10) / 10)
-
-
-def _grid(sheet: Sheet, axis: Axis, top: float, bottom: float) -> None:
-    style = sheet.style
-    for tick in axis.ticks():
-        x, is_zero = axis.at(tick), abs(tick) < 1e-9
-        colour, line = (style.muted, 0.7) if is_zero else (style.edge, 0.4)
-        sheet.line([x, x], [top, bottom], colour=colour, line=line)
-        sheet.note(x, bottom + 0.8 * style.em, _number(tick), anchor="center")
 
 
 def _random(found: Any, measures: Sequence[str]) -> list[float]:
@@ -268,16 +212,7 @@ def _curves(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> floa
         shares = Axis(start, start + wide, 0.0, max(SHARES))
         sheet.text(start, y + 0.6 * style.em, sheet.fitted(words, wide + names))
         sheet.note(start, y + 1.8 * style.em, wanted)
-        for tick in heights.ticks():
-            zero = abs(tick) < 1e-9
-            height = heights.at(tick)
-            sheet.line(
-                [start, start + wide],
-                [height, height],
-                colour=style.muted if zero else style.edge,
-                line=0.4,
-            )
-            sheet.note(start - 0.5 * style.em, height, _number(tick), anchor="right")
+        draw_level_grid(sheet, heights, (start, start + wide))
         for share in SHARES[2 if wide < 50 else 1 :]:
             sheet.note(
                 shares.at(share),
@@ -290,7 +225,7 @@ def _curves(sheet: Sheet, found: Any, colours: dict[str, str], y: float) -> floa
             curve = of_all[name, measure]
             _curve(sheet, curve, (shares, heights), colour)
             ends[name] = heights.at(curve[-1, 0])
-        for name, height in _apart(ends, 1.25 * style.small * POINT, top + TALL).items():
+        for name, height in apart(ends, 1.25 * style.small * POINT, top + TALL).items():
             x = start + wide + 0.9 * style.em
             sheet.text(x, height, WORDS.get(name, name), size=style.small, colour=colours[name])
         sheet.note(
@@ -312,33 +247,5 @@ def _curve(
         sheet.rect(x - 0.45, y - 0.45, 0.9, 0.9, fill=colour, round=0.45, layer=3)
 
 
-def _apart(heights: dict[str, float], least: float, lowest: float) -> dict[str, float]:
-    """Heights of names, moved so that none touch, as groups around where they would stand, none
-    below the lowest.
-    """
-    groups: list[tuple[list[str], float]] = []
-    for name in sorted(heights, key=heights.__getitem__):
-        groups.append(([name], min(heights[name], lowest)))
-        while len(groups) > 1 and _touch(groups[-2], groups[-1], least):
-            (first, above), (second, below) = groups[-2:]
-            both = (above * len(first) + below * len(second)) / (len(first) + len(second))
-            names = first + second
-            groups[-2:] = [(names, min(both, lowest - (len(names) - 1) / 2 * least))]
-    return {
-        name: middle + (place - (len(names) - 1) / 2) * least
-        for names, middle in groups
-        for place, name in enumerate(names)
-    }
-
-
-def _touch(above: tuple[list[str], float], below: tuple[list[str], float], least: float) -> bool:
-    return below[1] - above[1] < least * (len(above[0]) + len(below[0])) / 2
-
-
 def _swatch(sheet: Sheet, y: float, colour: str) -> None:
     sheet.rect(0, y - MARK / 2, MARK, MARK, fill=colour, round=MARK / 2)
-
-
-def _number(value: float) -> str:
-    text = f"{abs(value):.2f}".rstrip("0").rstrip(".") or "0"
-    return f"−{text}" if value < -1e-9 else text

@@ -130,7 +130,7 @@ def _recipe(found: Heads, chosen: str, options: ResultOptions, style: Style) -> 
         layers=layers,
         heads=numbers,
         texts=found.tally.shown.values(),
-        call=f"headscope.figure(found, {chosen}{written_options(options)})",
+        call=f"headscope.figure(result, {chosen}{written_options(options)})",
         style=style,
     )
 

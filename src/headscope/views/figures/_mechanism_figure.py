@@ -12,14 +12,8 @@ from headscope.patterns import Mechanism, Reading
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import parse_hex
-from headscope.views.figures._result import (
-    ResultOptions,
-    parse_result_options,
-    result_heading,
-    result_recipe,
-    written_options,
-)
-from headscope.views.figures._sheet import Sheet, our_settings
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import two_digits
 
@@ -27,6 +21,14 @@ MOST = 12
 PANEL = 56.0
 ROW = 1.1
 """Millimetres of a position."""
+
+
+NOTES = [
+    "colour: share of texts in which a neuron is among the fewest that carry the score, "
+    "paper for 0",
+    "rows: position of the query, from 0; columns: neurons of the head, from 0",
+    "Jaccard: how alike the sets of two positions are",
+]
 
 
 @draws("mechanism")
@@ -62,42 +64,28 @@ def mechanism_figure(
             f"{len(cells)} heads were asked for; the figure has room for 1 to {MOST}, give "
             "at=[(2, 0)]"
         )
-    with our_settings():
-        width, style = parse_result_options(options)
-        sheet = Sheet(width, style)
-        shares = [(cell, found.carried_at(*cell, of=of)) for cell in cells]
-        what = (
-            "neurons"
-            if all(len(member) == 1 for cell in cells for member in _members(found, cell))
-            else "units"
-        )
-        title = options.get("title", f"{found.tally.model or 'Heads'}: {what} that carry attention")
-        looks = (
-            "what each query looks at"
-            if found.tally.pattern is None
-            else f"“{found.tally.pattern.name}”"
-        )
-        y = result_heading(sheet, title, f"{looks}, {found.texts} texts, read by the {of}")
-        bottom = _panels(sheet, found, shares, y, of=of)
-        notes = [
-            "colour: share of texts in which a neuron is among the fewest that carry the score, "
-            "paper for 0",
-            "rows: position of the query, from 0; columns: neurons of the head, from 0",
-            "Jaccard: how alike the sets of two positions are",
-        ]
-        sheet.finish(sheet.paragraph(bottom, notes) + 0.3 * style.em)
+    is_plain = all(len(member) == 1 for cell in cells for member in _members(found, cell))
+    what = "neurons" if is_plain else "units"
+    looks = "what each query looks at"
+    if found.tally.pattern is not None:
+        looks = f"“{found.tally.pattern.name}”"
     layers, heads = zip(*cells, strict=True)
-    call = f"headscope.figure(found, at={cells!r}, of={of!r}{written_options(options)})"
-    recipe = result_recipe(
-        "mechanism",
+    drawn = Drawn(
+        kind="mechanism",
+        title=f"{found.tally.model or 'Heads'}: {what} that carry attention",
+        note=f"{looks}, {found.texts} texts, read by the {of}",
         model=found.tally.model,
         layers=layers,
         heads=heads,
         texts=found.tally.statistic.texts,
-        call=call,
-        style=style,
+        chosen=f", at={cells!r}, of={of!r}",
     )
-    return Figure(sheet.matplotlib, recipe)
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        shares = [(cell, found.carried_at(*cell, of=of)) for cell in cells]
+        return _panels(sheet, found, shares, y, of=of), NOTES
+
+    return draw_result(drawn, options, draw)
 
 
 def _members(found: Mechanism, cell: tuple[int, int]) -> tuple:

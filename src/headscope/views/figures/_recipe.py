@@ -97,8 +97,10 @@ def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
     each time.
     """
     document = json.dumps(recipe)
-    layers = "-".join(map(str, dict.fromkeys((recipe["layers"][0], recipe["layers"][-1]))))
-    title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}, layer {layers}"
+    title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}"
+    if recipe["layers"]:
+        ends = dict.fromkeys((recipe["layers"][0], recipe["layers"][-1]))
+        title += f", layer {'-'.join(map(str, ends))}"
     title = "".join(character if character.isprintable() else "?" for character in title)
     made = f"headscope {__version__}"
     if kind == "svg":

@@ -1,20 +1,26 @@
-"""What figures of results share: options, and the recipe in their files."""
+"""What figures of results share: options, the sheet that they are drawn on, and the recipe in their
+files.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypedDict
 
 from headscope._version import __version__
 from headscope.errors import FigureError
+from headscope.views.figures._figure import Figure
 from headscope.views.figures._options import FigureTheme, between
 from headscope.views.figures._recipe import Recipe
-from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._sheet import Sheet, our_settings
 from headscope.views.figures._style import Style, style_for
 
+Body = Callable[[Sheet, float], tuple[float, list[str]]]
+"""Draws a result from a height on, in millimetres; gives the next height, and the notes below."""
 WIDTH = 180.0
 """Millimetres: both columns of most journals."""
 
@@ -34,6 +40,55 @@ class ResultOptions(TypedDict, total=False):
     """Font family that is tried first."""
     colour: bool
     """False for greys only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """What a figure of a result says of itself.
+
+    Args:
+        kind: of the result, in a word.
+        title: where none is asked for.
+        note: the line below it.
+        model: its name; empty where nobody knows.
+        layers: that are drawn.
+        heads: that are drawn.
+        texts: that stand behind it.
+        chosen: options of this kind of figure alone, as they stand in a call.
+    """
+
+    kind: str
+    title: str
+    note: str = ""
+    model: str = ""
+    layers: Iterable[int] = ()
+    heads: Iterable[int] = ()
+    texts: Iterable[str] = ()
+    chosen: str = ""
+
+
+def draw_result(drawn: Drawn, options: ResultOptions, body: Body) -> Figure:
+    """The figure of a result: title and note, what the body draws, notes; and its recipe.
+
+    Raises:
+        FigureError: an option or value that there is not, or matplotlib is missing.
+    """
+    with our_settings():
+        width, style = parse_result_options(options)
+        sheet = Sheet(width, style)
+        y = result_heading(sheet, options.get("title", drawn.title), drawn.note)
+        y, notes = body(sheet, y)
+        sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
+    recipe = result_recipe(
+        drawn.kind,
+        model=drawn.model,
+        layers=drawn.layers,
+        heads=drawn.heads,
+        texts=drawn.texts,
+        call=f"headscope.figure(result{drawn.chosen}{written_options(options)})",
+        style=style,
+    )
+    return Figure(sheet.matplotlib, recipe, "".join(sorted(sheet.missing)))
 
 
 def parse_result_options(options: Mapping[str, Any]) -> tuple[float, Style]:

@@ -256,6 +256,25 @@ class Sheet:
             Circle((x, y), across / 2, linewidth=look["line"], zorder=look["layer"], **colours)
         )
 
+    def polygon(self, points: Sequence[tuple[float, float]], **look: Any) -> None:
+        """A closed shape through points; ``fill``, ``edge`` (colours), ``line`` (points),
+        ``opacity``, ``layer``.
+        """
+        from matplotlib.patches import Polygon
+
+        look = {"fill": "none", "edge": "none", "line": 0.5, "opacity": 1.0, "layer": 2} | look
+        colours = {"facecolor": look["fill"], "edgecolor": look["edge"]}
+        self._axes.add_patch(
+            Polygon(
+                points,
+                closed=True,
+                linewidth=look["line"],
+                alpha=look["opacity"],
+                zorder=look["layer"],
+                **colours,
+            )
+        )
+
     def line(
         self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5
     ) -> None:

@@ -1,0 +1,61 @@
+"""Patterns before and after an intervention kept as a file: the heads of both."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from headscope.patterns._change import Changes
+from headscope.patterns._heads_file import heads_of_kept
+from headscope.patterns._heads_file import kept_of as kept_of_heads
+from headscope.results import Kept, reads
+from headscope.storage import check_document, load_kept, reading
+
+SIDES = ("before", "after")
+CONTROL = "random."
+"""Before the names of the arrays of the same architecture with random weights."""
+
+
+def kept_of(changes: Changes) -> Kept:
+    """What a file of it holds: the heads before and after, and those with random weights."""
+    said: dict[str, Any] = {"what": changes.what, "control": None}
+    arrays: dict[str, np.ndarray] = {}
+    for side in SIDES:
+        said[side], theirs = kept_of_heads(getattr(changes, side))
+        arrays |= {f"{side}.{name}": array for name, array in theirs.items()}
+    if changes.control is not None:
+        said["control"], theirs = kept_of(changes.control)
+        arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
+    return said, arrays
+
+
+@reads(Changes.KIND)
+def load_changes(path: str | os.PathLike[str]) -> Changes:
+    """Changes that were kept.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, Changes.KIND)
+    with reading(path, Changes.KIND):
+        return _made(said, arrays)
+
+
+def _made(said: dict[str, Any], arrays: dict[str, np.ndarray]) -> Changes:
+    check_document(said, {"what": str})
+    heads = [heads_of_kept(said[side], _below(arrays, f"{side}.")) for side in SIDES]
+    control = None
+    if said["control"] is not None:
+        control = _made(said["control"], _below(arrays, CONTROL))
+    return Changes(heads[0], heads[1], said["what"], control)
+
+
+def _below(arrays: dict[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin so, without that beginning."""
+    return {
+        name.removeprefix(beginning): array
+        for name, array in arrays.items()
+        if name.startswith(beginning)
+    }

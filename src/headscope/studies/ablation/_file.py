@@ -1,0 +1,133 @@
+"""Ablations kept as files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import FileError
+from headscope.evidence.correction import CORRECTIONS
+from headscope.results import Kept, reads
+from headscope.storage import (
+    OLD_ABLATION,
+    Finite,
+    array_of,
+    check_document,
+    kind_of,
+    load_kept,
+    read_npz,
+    reading,
+)
+from headscope.studies.ablation._result import Ablation
+
+VERSION = 1
+"""Of the format of headscope 0.1."""
+MOST_NUMBERED = 2**14
+"""Layers and heads of a file; maps of them are as large as their largest number."""
+TOLD = (
+    "task",
+    "metric",
+    "by",
+    "model",
+    "shared",
+    "confidence",
+    "alpha",
+    "correction",
+    "groups",
+    "tokens",
+)
+SAID: dict[str, Any] = {
+    "task": str,
+    "metric": str,
+    "by": str,
+    "model": str,
+    "shared": str,
+    "confidence": Finite,
+    "alpha": Finite,
+    "correction": str,
+    "groups": ([(str, None)], None),
+    "tokens": (float, None),
+    "totals": {str: [float]},
+    "random_totals": {str: [float]},
+    "cells": [[str, int, int]],
+}
+
+
+def kept_of(ablation: Ablation) -> Kept:
+    """What a file of it holds: the score of every example, and those with random weights."""
+    said: dict[str, Any] = {name: getattr(ablation, name) for name in TOLD}
+    said |= {"totals": dict(ablation.totals), "cells": ablation.cells}
+    arrays = {"scores": ablation.scores, "intact": ablation.intact}
+    control = ablation.control
+    if control is not None:
+        said["random_totals"] = dict(control.totals)
+        arrays |= {"random_scores": control.scores, "random_intact": control.intact}
+    return said, arrays
+
+
+@reads(Ablation.KIND)
+@reads(OLD_ABLATION)
+def load_ablation(path: str | os.PathLike[str]) -> Ablation:
+    """An ablation that was kept, now or by headscope 0.1, which had a format of its own for it.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    old = kind_of(path, Ablation.KIND) == OLD_ABLATION
+    with reading(path, Ablation.KIND):
+        if old:
+            kept = read_npz(path)
+            version, words = int(kept["version"]), json.loads(kept["words"].tobytes())
+            if version > VERSION:
+                raise FileError(
+                    f"{path} was written by a newer headscope (format {version}, this one reads "
+                    f"{VERSION})"
+                )
+            return _ablation(words, kept)
+        return _ablation(*load_kept(path, Ablation.KIND))
+
+
+def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablation:
+    """One of what a file holds, where its parts fit together.
+
+    Raises:
+        ValueError: where they do not; and others of `headscope.storage.reading`.
+    """
+    check_document(words, SAID)
+    cells = tuple((stack, layer, head) for stack, layer, head in words.pop("cells"))
+    totals = {name: tuple(values) for name, values in words.pop("totals").items()}
+    # files of headscope 0.1 do not have those with random weights
+    theirs = {name: tuple(values) for name, values in words.pop("random_totals", {}).items()}
+    words["groups"] = None if words.get("groups") is None else tuple(words["groups"])
+    if (
+        not cells
+        or len(set(cells)) < len(cells)
+        or any(len(each) != len(cells) + 1 for each in (*totals.values(), *theirs.values()))
+    ):
+        raise ValueError("its heads, or the totals of these, are not of one ablation")
+    if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
+        raise ValueError("its layers and heads have numbers that no model has")
+    if (
+        not 0 < words["confidence"] < 1
+        or not 0 < words["alpha"] < 1
+        or words["correction"] not in CORRECTIONS
+    ):
+        raise ValueError("its options are none")
+    pairs = []
+    for beside in ("", "random_"):
+        if f"{beside}scores" in arrays:
+            intact = array_of(arrays, f"{beside}intact", "f", (None,))
+            scores = array_of(arrays, f"{beside}scores", "f", (len(intact), len(cells)))
+            if not len(intact) or len(words["groups"] or intact) != len(intact):
+                raise ValueError(
+                    f"it has {len(intact)} examples, and documents of {len(words['groups'] or ())}"
+                )
+            pairs.append((scores, intact))
+    control = None
+    if len(pairs) > 1:
+        control = Ablation(cells, *pairs[1], totals=theirs, **words)
+    return Ablation(cells, *pairs[0], totals=totals, **words, control=control)

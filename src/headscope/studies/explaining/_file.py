@@ -1,0 +1,145 @@
+"""Faithfulness kept as a file. Texts are not kept: the tokens come back as their numbers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from headscope.evidence.groups import group_of
+from headscope.results import Kept, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.studies.explaining._explained import Explained
+from headscope.studies.explaining._result import Faithfulness
+
+KIND = "faithfulness"
+CONTROL = "random."
+"""Before the names of the arrays of the same architecture with random weights."""
+TEXT: dict[str, Any] = {
+    "tokens": int,
+    "classes": int,
+    "permutations": int,
+    "signals": [str],
+    "missing": {str: str},
+    "largest": Finite,
+    "adversarial": (Finite, None),
+}
+SAID: dict[str, Any] = {
+    "confidence": Finite,
+    "model": str,
+    "layer": int,
+    "groups": ([(str, None)], None),
+    "texts": [TEXT],
+}
+
+
+def kept_of(faithfulness: Faithfulness) -> Kept:
+    """What a file of it holds: every number of each text, and those with random weights."""
+    said, arrays = _of_texts(faithfulness)
+    said["control"] = None
+    if faithfulness.control is not None:
+        said["control"], theirs = _of_texts(faithfulness.control)
+        arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
+    return said, arrays
+
+
+def _of_texts(faithfulness: Faithfulness) -> Kept:
+    texts = faithfulness.texts
+    groups = faithfulness.groups
+    said = {
+        "confidence": faithfulness.confidence,
+        "model": faithfulness.model,
+        "layer": faithfulness.layer,
+        "groups": None if groups is None else [group_of(each) for each in groups],
+        "texts": [_told(text) for text in texts],
+    }
+    signals = [text.signals[name] for text in texts for name in text.signals]
+    erased = [text.erased[name] for text in texts for name in text.signals]
+    arrays = {
+        "signals": np.concatenate(signals),
+        "erased": np.stack(erased),
+        "permuted": np.concatenate([text.permuted for text in texts]),
+        "probabilities": np.concatenate([text.probabilities for text in texts]),
+    }
+    return said, {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+
+
+def _told(text: Explained) -> dict[str, Any]:
+    return {
+        "tokens": len(text.pieces),
+        "classes": len(text.probabilities),
+        "permutations": len(text.permuted),
+        "signals": list(text.signals),
+        "missing": text.missing,
+        "largest": float(text.largest),
+        "adversarial": None if text.adversarial is None else float(text.adversarial),
+    }
+
+
+@reads(KIND)
+def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
+    """Faithfulness that was kept.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, KIND)
+    with reading(path, KIND):
+        control = None
+        if said["control"] is not None:
+            theirs = {
+                name.removeprefix(CONTROL): array
+                for name, array in arrays.items()
+                if name.startswith(CONTROL)
+            }
+            control = _made(said["control"], theirs, None)
+        return _made(said, arrays, control)
+
+
+def _made(
+    said: dict[str, Any], arrays: dict[str, np.ndarray], control: Faithfulness | None
+) -> Faithfulness:
+    check_document(said, SAID)
+    if not 0 < said["confidence"] < 1 or not said["texts"]:
+        raise ValueError(f"it has {len(said['texts'])} texts, confidence {said['confidence']}")
+    told = said["texts"]
+    signals = sum(each["tokens"] * len(each["signals"]) for each in told)
+    erased = array_of(arrays, "erased", "f", (sum(len(each["signals"]) for each in told), 2, None))
+    parts = {
+        "signals": iter(np.split(array_of(arrays, "signals", "f", (signals,)), _ends(told))),
+        "erased": iter(erased),
+        "permuted": iter(_split(arrays, "permuted", [each["permutations"] for each in told])),
+        "probabilities": iter(_split(arrays, "probabilities", [each["classes"] for each in told])),
+    }
+    texts = []
+    for each in told:
+        names = each["signals"]
+        texts.append(
+            Explained(
+                pieces=tuple(map(str, range(each["tokens"]))),
+                probabilities=next(parts["probabilities"]),
+                signals={name: next(parts["signals"]) for name in names},
+                erased={name: next(parts["erased"]) for name in names},
+                permuted=next(parts["permuted"]),
+                adversarial=each["adversarial"],
+                largest=each["largest"],
+                missing=each["missing"],
+            )
+        )
+    groups = None if said["groups"] is None else tuple(said["groups"])
+    if groups is not None and len(groups) != len(texts):
+        raise ValueError(f"it has {len(groups)} documents of {len(texts)} texts")
+    model, layer = said["model"], said["layer"]
+    return Faithfulness(tuple(texts), said["confidence"], model, layer, control, groups)
+
+
+def _ends(told: list[dict[str, Any]]) -> np.ndarray:
+    """Where each signal of each text ends, but the last."""
+    sizes = [each["tokens"] for each in told for _ in each["signals"]]
+    return np.cumsum(sizes)[:-1]
+
+
+def _split(arrays: dict[str, np.ndarray], name: str, sizes: list[int]) -> list[np.ndarray]:
+    """An array of all texts, text by text."""
+    return np.split(array_of(arrays, name, "f", (sum(sizes),)), np.cumsum(sizes)[:-1])

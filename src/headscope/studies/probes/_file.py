@@ -1,0 +1,131 @@
+"""What a probe found kept as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from headscope.results import Kept, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.studies.probes._probing import Probing
+from headscope.studies.probes._score import Score
+
+KIND = "probing"
+SCORE: dict[str, Any] = {
+    "task": str,
+    "measure": str,
+    "of": str,
+    "sentences": int,
+    "seeds": [float],
+    "lengths": bool,
+    "less": bool,
+    "groups": ([(str, None)], None),
+}
+SAID: dict[str, Any] = {
+    "probe": str,
+    "model": str,
+    "sentences": [int, int, int],
+    "seeds": [int],
+    "confidence": Finite,
+    "left_out": {str: str},
+    "words": (Finite, None),
+    "scores": [SCORE],
+}
+
+
+def kept_of(probing: Probing) -> Kept:
+    """What a file of it holds: what every score hit in each sentence."""
+    said = {
+        "probe": probing.kind,
+        "model": probing.model,
+        "sentences": probing.sentences,
+        "seeds": probing.seeds,
+        "confidence": probing.confidence,
+        "facts": _plain(probing.facts),
+        "left_out": dict(probing.left_out),
+        "words": probing.words,
+        "scores": [_told(score) for score in probing.scores],
+    }
+    arrays = {}
+    for number, score in enumerate(probing.scores):
+        arrays[f"{number}.hits"] = np.asarray(score.hits, np.float64)
+        if score.lengths is not None:
+            arrays[f"{number}.lengths"] = np.asarray(score.lengths, np.int64)
+        if score.less is not None:
+            arrays[f"{number}.less"] = np.asarray(score.less, np.float64)
+    return said, arrays
+
+
+def _told(score: Score) -> dict[str, Any]:
+    return {
+        "task": score.task,
+        "measure": score.measure,
+        "of": score.of,
+        "sentences": len(score.hits),
+        "seeds": [float(seed) for seed in score.seeds],
+        "lengths": score.lengths is not None,
+        "less": score.less is not None,
+        "groups": score.groups,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A fact as JSON takes it."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+@reads(KIND)
+def load_probing(path: str | os.PathLike[str]) -> Probing:
+    """What a probe found, as it was kept.
+
+    Raises:
+        FileError: where the file is not there, is cut, or is none of ours.
+    """
+    said, arrays = load_kept(path, KIND)
+    with reading(path, KIND):
+        check_document(said, SAID)
+        if not 0 < said["confidence"] < 1:
+            raise ValueError(f"its confidence is {said['confidence']}")
+        scores = [_score(number, each, arrays) for number, each in enumerate(said["scores"])]
+        return Probing(
+            kind=said["probe"],
+            model=said["model"],
+            scores=tuple(scores),
+            sentences=tuple(said["sentences"]),
+            seeds=tuple(said["seeds"]),
+            confidence=said["confidence"],
+            facts=dict(said["facts"]),
+            left_out=said["left_out"],
+            words=said["words"],
+        )
+
+
+def _score(number: int, told: dict[str, Any], arrays: dict[str, np.ndarray]) -> Score:
+    size = told["sentences"]
+    lengths = less = None
+    if told["lengths"]:
+        lengths = array_of(arrays, f"{number}.lengths", "i", (size,))
+    if told["less"]:
+        less = array_of(arrays, f"{number}.less", "f", (size, 2))
+    groups = None if told["groups"] is None else tuple(told["groups"])
+    if groups is not None and len(groups) != size:
+        raise ValueError(f"a score has {len(groups)} documents of {size} sentences")
+    return Score(
+        task=told["task"],
+        measure=told["measure"],
+        of=told["of"],
+        hits=array_of(arrays, f"{number}.hits", "f", (size, 2)),
+        lengths=lengths,
+        seeds=tuple(told["seeds"]),
+        less=less,
+        groups=groups,
+    )

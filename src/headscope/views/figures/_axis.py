@@ -1,0 +1,118 @@
+"""A line of numbers along a side of a picture, and names that stand beside it without touching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from headscope.views.figures._sheet import Sheet
+
+STEPS = (0.5, 0.25, 0.1, 0.05, 0.01)
+ZERO = 1e-9
+"""What is nearer to 0 is 0, and was not rounded to be it."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A line of numbers: millimetres of its ends, and the numbers there."""
+
+    start: float
+    stop: float
+    low: float
+    high: float
+
+    def at(self, value: float) -> float:
+        """Millimetres of a number."""
+        return float(
+            self.start + (self.stop - self.start) * (value - self.low) / (self.high - self.low)
+        )
+
+    def ticks(self, least: int = 3) -> list[float]:
+        """Round numbers, few of them."""
+        span = self.high - self.low
+        # of numbers far above 1, steps of 50, 25, 10 ...
+        unit = 10.0 ** max(0.0, np.ceil(np.log10(span / 2))) if span > 2 else 1.0
+        steps = [unit * step for step in STEPS]
+        step = next((size for size in steps if span / size >= least), steps[-1])
+        first = int(np.ceil(self.low / step - ZERO))
+        return [number * step for number in range(first, int(self.high / step + ZERO) + 1)]
+
+
+def number_written(value: float) -> str:
+    """``"−0.5"``: at most two digits behind the point, and a true minus."""
+    text = f"{abs(value):.2f}".rstrip("0").rstrip(".") or "0"
+    return f"−{text}" if value < -ZERO else text
+
+
+def percent_written(value: float) -> str:
+    """``"25 %"``."""
+    return f"{number_written(100 * value)} %"
+
+
+def draw_upright_grid(
+    sheet: Sheet,
+    axis: Axis,
+    ends: tuple[float, float],
+    written: Callable[[float], str] = number_written,
+) -> None:
+    """Upright lines at the ticks of an axis from left to right, their numbers below.
+
+    Args:
+        sheet: what is drawn on.
+        axis: of millimetres from the left.
+        ends: where the lines begin and end, in millimetres from above.
+        written: how a number is written.
+    """
+    style, (top, bottom) = sheet.style, ends
+    for tick in axis.ticks():
+        x, is_zero = axis.at(tick), abs(tick) < ZERO
+        colour, line = (style.muted, 0.7) if is_zero else (style.edge, 0.4)
+        sheet.line([x, x], [top, bottom], colour=colour, line=line)
+        sheet.note(x, bottom + 0.8 * style.em, written(tick), anchor="center")
+
+
+def draw_level_grid(
+    sheet: Sheet,
+    axis: Axis,
+    ends: tuple[float, float],
+    written: Callable[[float], str] = number_written,
+) -> None:
+    """Level lines at the ticks of an axis from above, their numbers on the left.
+
+    Args:
+        sheet: what is drawn on.
+        axis: of millimetres from above.
+        ends: where the lines begin and end, in millimetres from the left.
+        written: how a number is written.
+    """
+    style = sheet.style
+    for tick in axis.ticks():
+        y, is_zero = axis.at(tick), abs(tick) < ZERO
+        colour = style.muted if is_zero else style.edge
+        sheet.line(list(ends), [y, y], colour=colour, line=0.4)
+        sheet.note(ends[0] - 0.5 * style.em, y, written(tick), anchor="right")
+
+
+def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
+    """Heights of names, moved so that none touch, as groups around where they would stand, none
+    below the lowest.
+    """
+    groups: list[tuple[list[str], float]] = []
+    for name in sorted(heights, key=heights.__getitem__):
+        groups.append(([name], min(heights[name], lowest)))
+        while len(groups) > 1 and _touch(groups[-2], groups[-1], least):
+            (first, above), (second, below) = groups[-2:]
+            both = (above * len(first) + below * len(second)) / (len(first) + len(second))
+            names = first + second
+            groups[-2:] = [(names, min(both, lowest - (len(names) - 1) / 2 * least))]
+    return {
+        name: middle + (place - (len(names) - 1) / 2) * least
+        for names, middle in groups
+        for place, name in enumerate(names)
+    }
+
+
+def _touch(above: tuple[list[str], float], below: tuple[list[str], float], least: float) -> bool:
+    return below[1] - above[1] < least * (len(above[0]) + len(below[0])) / 2

@@ -1,0 +1,71 @@
+"""Which head looks at what a mention means, drawn: its share beside rules without attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import Unpack
+
+from headscope.results import draws
+from headscope.views.figures._axis import percent_written
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._ranges import Row, Value, draw_ranges
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._sheet import Sheet
+
+
+@draws("coreference")
+def coreference_figure(
+    coreference: Any, *, candidates: str = "mentions", **options: Unpack[ResultOptions]
+) -> Figure:
+    """The held-out share of mentions of every kind whose antecedent the best attention head finds,
+    with its interval, beside what rules find.
+
+    Args:
+        coreference: a `Coreference`.
+        candidates: ``"mentions"`` or ``"words"``, see `Coreference.heads_of`.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: an option that there is not, or matplotlib is missing.
+        RecordError: candidates that there are not, or nothing was counted.
+
+    Example:
+        >>> coreference_figure(coref(model, tokenizer, passages)).save("coref.pdf")
+    """
+    rows = [_row(coreference, each) for each in coreference.heads_of(candidates)]
+    drawn = Drawn(
+        kind="coreference",
+        title=f"{coreference.model or 'A model'}, {coreference.data or 'texts'}: heads that find "
+        "antecedents",
+        note="share of mentions whose antecedent the best attention head finds, held out; "
+        f"{coreference.passages:,} passages",
+        model=coreference.model,
+        layers=[layer for layer, _ in coreference.cells],
+        heads=[head for _, head in coreference.cells],
+        texts=coreference.names,
+        chosen=f", candidates={candidates!r}",
+    )
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        notes = [
+            "in brackets: how many mentions",
+            "on the right: the head that was chosen most often",
+            f"lines: {coreference.confidence:.0%} interval over documents",
+        ]
+        return draw_ranges(sheet, rows, y, ends=(0.0, 1.0), written=percent_written), notes
+
+    return draw_result(drawn, options, draw)
+
+
+def _row(coreference: Any, each: Any) -> Row:
+    values = {
+        "best head": Value(each.held_out_accuracy, each.held_out_low, each.held_out_high),
+        "nearest mention": Value(each.held_out_nearest),
+    }
+    if coreference.control is not None:
+        control = coreference.control.best(each.kind, each.candidates)
+        values["random weights"] = Value(control.held_out_accuracy)
+    values["head match, all"] = Value(each.head_match)
+    values["sieves, all"] = Value(each.sieves)
+    return Row(f"{each.kind}  ({each.count})", values, each.held_out_place)

@@ -1,0 +1,58 @@
+"""How many neurons carry the heads of each label, drawn: and how fixed these are."""
+
+from __future__ import annotations
+
+import numpy as np
+from typing_extensions import Unpack
+
+from headscope.errors import FigureError
+from headscope.patterns import Groups
+from headscope.results import draws
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._ranges import Row, Value, draw_ranges
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._sheet import Sheet
+
+
+@draws(Groups.KIND)
+def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
+    """The fewest neurons that carry a query's score, and how fixed their set is, by the label of
+    the heads.
+
+    Source: Vig 2019, part 2 (few fixed neurons, or many that shift).
+
+    Args:
+        groups: what `Mechanism.grouped` gave.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: no head holds a label, an option that there is not, or matplotlib is missing.
+    """
+    if not groups.all:
+        raise FigureError("No head holds a label, so there is nothing to draw")
+    drawn = Drawn(
+        kind="mechanism groups",
+        title="Neurons that carry heads, by label",
+        texts=[group.label for group in groups.all],
+    )
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, groups, y))
+
+
+def _draw(sheet: Sheet, groups: Groups, y: float) -> tuple[float, list[str]]:
+    neurons, fixed = [], []
+    for group in groups.all:
+        name = f"{group.label}  ({group.heads})"
+        many = Value(group.neurons, group.neurons_low, group.neurons_high)
+        alike = Value(group.fixed, group.fixed_low, group.fixed_high)
+        neurons.append(Row(name, {"neurons that carry a query's score": many}))
+        fixed.append(Row(name, {"fixed: Jaccard above chance": alike}))
+    most = [end for group in groups.all for end in (group.neurons, group.neurons_high)]
+    least = [end for group in groups.all for end in (group.fixed, group.fixed_low)]
+    y = draw_ranges(sheet, neurons, y, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
+    y = draw_ranges(sheet, fixed, y, ends=(min(0.0, float(np.nanmin(least))), 1.0))
+    notes = [
+        "in brackets: how many heads hold the label",
+        "fixed: 0 as by chance, 1 the same neurons at all positions",
+        f"lines: {groups.confidence:.0%} interval over texts",
+    ]
+    return y, notes

@@ -1,0 +1,100 @@
+"""Numbers of layers as lines with their intervals as bands, the names at the right ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.views.figures._axis import Axis, apart, draw_level_grid
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import POINT
+
+DOT = 0.9
+BAND = 0.2
+"""How much of its colour a band has."""
+MOST_NUMBERS = 13
+"""Layers that are numbered one by one; of more, every few."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One line: its name, empty for none, and numbers of the layers with their intervals."""
+
+    name: str
+    colour: str
+    values: Float[np.ndarray, " layer"]
+    ends: Float[np.ndarray, "layer 2"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where a picture stands: its left and upper edge, width and height in millimetres."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def draw_layer_lines(
+    sheet: Sheet,
+    lines: Sequence[Line],
+    layers: Sequence[int],
+    box: Box,
+    *,
+    ends: tuple[float, float],
+    written: Callable[[float], str],
+) -> float:
+    """Draw the lines; the numbers of the layers stand below. Give the next y.
+
+    Args:
+        sheet: what is drawn on.
+        lines: the first is drawn last.
+        layers: their numbers.
+        box: of axes and lines, without numbers and names.
+        ends: the numbers at its lower and its upper edge.
+        written: how numbers are written on the left.
+    """
+    style, bottom = sheet.style, box.y + box.height
+    heights = Axis(bottom, box.y, *ends)
+    across = Axis(box.x + 0.8, box.x + box.width, layers[0], max(layers[-1], layers[0] + 1))
+    draw_level_grid(sheet, heights, (box.x, box.x + box.width), written)
+    every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8
+    for layer in list(layers)[::every]:
+        sheet.note(across.at(layer), bottom + 0.9 * style.em, str(layer), anchor="center")
+    places: dict[str, float] = {}
+    for line in reversed(lines):
+        xs = [across.at(layer) for layer in layers]
+        _draw_line(sheet, line, xs, heights)
+        if line.name and not np.isnan(line.values[-1]):
+            places[line.name] = heights.at(line.values[-1])
+    colours = {line.name: line.colour for line in lines}
+    _draw_names(sheet, places, colours, box)
+    return bottom + 1.9 * style.em
+
+
+def _draw_line(sheet: Sheet, line: Line, xs: Sequence[float], heights: Axis) -> None:
+    ends = np.clip(line.ends, heights.low, heights.high)
+    known = np.flatnonzero(~np.isnan(ends).any(axis=1))
+    upper = [(xs[place], heights.at(ends[place, 1])) for place in known]
+    lower = [(xs[place], heights.at(ends[place, 0])) for place in known[::-1]]
+    if len(known) > 1:
+        sheet.polygon([*upper, *lower], fill=line.colour, opacity=BAND, layer=1)
+    drawn = np.flatnonzero(~np.isnan(line.values))
+    ys = [heights.at(line.values[place]) for place in drawn]
+    sheet.line([xs[place] for place in drawn], ys, colour=line.colour, line=1.2)
+    for place, y in zip(drawn, ys, strict=True):
+        sheet.dot(xs[place], y, DOT, fill=line.colour)
+
+
+def _draw_names(
+    sheet: Sheet, places: Mapping[str, float], colours: Mapping[str, str], box: Box
+) -> None:
+    style = sheet.style
+    least = 1.25 * style.small * POINT
+    x = box.x + box.width + 0.8 * style.em
+    for name, y in apart(places, least, box.y + box.height).items():
+        sheet.text(x, y, name, size=style.small, colour=colours[name])

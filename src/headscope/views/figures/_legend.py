@@ -1,0 +1,54 @@
+"""What marks and colours mean: a mark and a name each, on as many lines as they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headscope.views.figures._sheet import Sheet
+
+Mark = Callable[[Sheet, float, float], None]
+"""Draws a mark around a point."""
+ROOM = 1.5
+"""Millimetres that a mark takes to either side."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One mark and what it means."""
+
+    name: str
+    mark: Mark
+
+
+def square(colour: str, size: float = 1.8) -> Mark:
+    """A square of a colour, with a thin edge."""
+
+    def draw(sheet: Sheet, x: float, y: float) -> None:
+        sheet.rect(
+            x - size / 2, y - size / 2, size, size, fill=colour, edge=sheet.style.edge, line=0.3
+        )
+
+    return draw
+
+
+def draw_legend(sheet: Sheet, entries: Sequence[Entry], y: float, *, left: float = 0.0) -> float:
+    """Draw the entries beside each other, in as many lines as they need; give the next y.
+
+    Args:
+        sheet: what is drawn on.
+        entries: in their order.
+        y: where the first line begins.
+        left: where each line begins.
+    """
+    style = sheet.style
+    x, pitch = left, 1.5 * style.em
+    for entry in entries:
+        words = sheet.shown(entry.name)
+        wide = 2 * ROOM + 0.3 * style.em + sheet.width_of(words, style.small)
+        if x > left and x + wide > sheet.width:
+            x, y = left, y + pitch
+        entry.mark(sheet, x + ROOM, y + pitch / 2)
+        sheet.note(x + 2 * ROOM + 0.3 * style.em, y + pitch / 2, words)
+        x += wide + 1.4 * style.em
+    return y + pitch

@@ -1,0 +1,161 @@
+"""What a probe learnt, drawn: its scores beside those of its controls, and over the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from typing_extensions import Unpack
+
+from headscope.results import draws
+from headscope.views.figures._axis import Axis, draw_upright_grid, percent_written
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._layer_lines import Box, Line, draw_layer_lines
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._sheet import Sheet
+
+PROBES = ("probe", "both directions")
+"""What is drawn as a probe; all else is a control."""
+NOT_BARS = ("selectivity",)
+"""The difference of two bars that are there."""
+LAYER, EMBEDDINGS = "layer", "layer 0"
+ROW, BAR = 2.1, 1.2
+"""Height of a row and of a bar, in units of the font size."""
+TALL = 36.0
+"""Millimetres of the lines over layers."""
+MOST_SIDE = 0.42
+"""Share of a panel that names of bars take at most."""
+
+
+@draws("probing")
+def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
+    """The probe beside its controls with their intervals, one panel for each task; and, where
+    layers were probed, the layers.
+
+    Args:
+        probing: a `Probing`.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: an option that there is not, or matplotlib is missing.
+
+    Example:
+        >>> probing_figure(probe(model, tokenizer, treebank)).save("probe.pdf")
+    """
+    learnt, _, test = probing.sentences
+    layers = {
+        number
+        for task in probing.tasks
+        for number in probing.per_layer(task, probing.measures(task)[0])
+    }
+    drawn = Drawn(
+        kind="probing",
+        title=f"{probing.model or 'A model'}: {probing.kind} probe",
+        note=f"{learnt:,} sentences learnt from, {test:,} others scored",
+        model=probing.model,
+        layers=layers,
+        texts=[probing.kind, str(learnt), str(test)],
+    )
+    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, probing, y))
+
+
+def _draw(sheet: Sheet, probing: Any, y: float) -> tuple[float, list[str]]:
+    """One panel of bars for each task, lines over layers below; give the next y and the notes."""
+    style, tasks = sheet.style, probing.tasks
+    gap = 2.0 * style.em
+    wide = (sheet.width - gap * (len(tasks) - 1)) / len(tasks)
+    most = max(len(_bars(probing, task, probing.measures(task)[0])) for task in tasks)
+    below = y + 1.6 * style.em + most * ROW * style.em + 2.4 * style.em
+    bottom, has_layers = below, False
+    for number, task in enumerate(tasks):
+        x, measure = number * (wide + gap), probing.measures(task)[0]
+        sheet.text(x, y + 0.6 * style.em, sheet.fitted(sheet.shown(f"{task}: {measure}"), wide))
+        bars = _bars(probing, task, measure)
+        _draw_bars(sheet, bars, probing.confidence, at=(x, y + 1.6 * style.em), width=wide)
+        layers = probing.per_layer(task, measure)
+        if len(layers) > 1:
+            has_layers = True
+            end = _draw_layers(sheet, layers, probing.confidence, at=(x, below), width=wide)
+            bottom = max(bottom, end)
+    over = "documents" if any(each.groups for each in probing.scores) else "sentences"
+    notes = [f"lines on bars: {probing.confidence:.0%} interval over {over}"]
+    if has_layers:
+        notes.append("bands: the same of each layer")
+    return bottom + 0.4 * style.em, notes
+
+
+def _bars(probing: Any, task: str, measure: str) -> list[Any]:
+    """The probe first, then its controls; layers have a panel of their own."""
+    bars = []
+    for each in probing.scores:
+        is_layer = each.of.startswith(LAYER) and each.of != EMBEDDINGS
+        is_shown = not is_layer and each.of not in NOT_BARS
+        if is_shown and (each.task, each.measure) == (task, measure):
+            bars.append(each)
+    return bars
+
+
+def _draw_bars(
+    sheet: Sheet,
+    scores: Sequence[Any],
+    confidence: float,
+    *,
+    at: tuple[float, float],
+    width: float,
+) -> None:
+    style, (x, y) = sheet.style, at
+    names = [sheet.fitted(_name(each.of), MOST_SIDE * width, style.small) for each in scores]
+    side = max(sheet.width_of(name, style.small) for name in names) + 0.8 * style.em
+    numbers = sheet.width_of("100.0", style.small) + 0.8 * style.em
+    axis = Axis(x + side, x + width - numbers, 0.0, 1.0)
+    pitch, bar = ROW * style.em, BAR * style.em
+    draw_upright_grid(sheet, axis, (y, y + len(scores) * pitch), percent_written)
+    for number, (each, name) in enumerate(zip(scores, names, strict=True)):
+        middle = y + (number + 0.5) * pitch
+        sheet.note(axis.start - 0.5 * style.em, middle, name, anchor="right")
+        if np.isnan(each.value):
+            continue
+        low, high = each.interval(confidence)
+        colour = style.accent if each.of in PROBES else style.faint
+        # from zero, to the right; below zero to the left as far as there is room
+        first, last = sorted((axis.at(0.0), axis.at(max(each.value, 0.0))))
+        sheet.rect(first, middle - bar / 2, last - first, bar, fill=colour)
+        end = max(each.value, 0.0)
+        if np.isfinite(low):
+            places = [axis.at(place) for place in np.clip((low, high), 0.0, 1.0)]
+            sheet.line(places, [middle, middle], colour=style.ink, line=0.9)
+            end = max(end, min(high, 1.0))
+        written = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
+        sheet.note(axis.at(end) + 0.5 * style.em, middle, written)
+
+
+def _draw_layers(
+    sheet: Sheet,
+    layers: dict[int, Any],
+    confidence: float,
+    *,
+    at: tuple[float, float],
+    width: float,
+) -> float:
+    style, (x, y) = sheet.style, at
+    numbers = sorted(layers)
+    values = np.array([layers[number].value for number in numbers])
+    ends = np.array([layers[number].interval(confidence) for number in numbers])
+    spots = np.concatenate([values, ends.ravel()])
+    low = max(0.0, float(np.nanmin(spots)) - 0.05)
+    high = min(1.0, float(np.nanmax(spots)) + 0.05)
+    side = sheet.width_of("100 %", style.small) + 0.8 * style.em
+    box = Box(x + side, y, width - side - 1.2 * style.em, TALL)
+    line = Line("", style.accent, values, ends)
+    bottom = draw_layer_lines(
+        sheet, [line], numbers, box, ends=(low, high), written=percent_written
+    )
+    is_upto = any(" to " in layers[number].of for number in numbers)
+    words = "layers 0 to ..." if is_upto else "layer (0: embeddings)"
+    sheet.note(box.x + box.width / 2, bottom, words, anchor="center")
+    return bottom + 1.2 * style.em
+
+
+def _name(of: str) -> str:
+    return "embeddings (layer 0)" if of == EMBEDDINGS else of

@@ -1,0 +1,89 @@
+"""Which heads look along which relation, drawn: the share of the best head beside its baselines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import Unpack
+
+from headscope.errors import FigureError
+from headscope.results import draws
+from headscope.views.figures._axis import percent_written
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._ranges import Row, Value, draw_ranges
+from headscope.views.figures._result import Drawn, ResultOptions, draw_result
+from headscope.views.figures._sheet import Sheet
+
+LEAST = 20
+"""How many words a relation has that is drawn, as of the printed tables."""
+
+
+@draws("relations")
+def relations_figure(
+    relations: Any,
+    *,
+    least: int | None = None,
+    score: str = "max",
+    **options: Unpack[ResultOptions],
+) -> Figure:
+    """The held-out share of every relation's words whose head the best attention head names, with
+    its interval, beside the best fixed offset.
+
+    Args:
+        relations: a `Relations`.
+        least: how many words a relation has that is drawn; by default 20, of few sentences 1.
+        score: how heads are read, such as ``"max"`` or ``"tree"``; see `Relations.scores`.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: no relation has so many words, an option that there is not, or matplotlib is
+            missing.
+        RecordError: a score that there is not, or nothing was counted.
+
+    Example:
+        >>> relations_figure(relations(model, tokenizer, treebank)).save("relations.pdf")
+    """
+    heads = [each for each in relations.heads_of(score) if each.relation in relations.named]
+    if least is None:
+        least = LEAST if any(each.count >= LEAST for each in heads) else 1
+    shown = [each for each in heads if each.count >= least]
+    if not shown:
+        raise FigureError(
+            f"There is nothing to draw: no relation has {least} words; give least= fewer"
+        )
+    shown.sort(key=lambda each: -each.held_out_accuracy)
+    rows = [_row(relations, each) for each in shown]
+    drawn = Drawn(
+        kind="relations",
+        title=f"{relations.model or 'A model'}, {relations.treebank or 'a treebank'}: heads that "
+        "look along relations",
+        note=f"share of words whose head the best attention head names, held out; "
+        f"{relations.sentences:,} sentences",
+        model=relations.model,
+        layers=[layer for layer, _ in relations.cells],
+        heads=[head for _, head in relations.cells],
+        texts=relations.names,
+        chosen=f", least={least!r}, score={score!r}",
+    )
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        notes = [
+            "in brackets: how many words",
+            "on the right: the head that was chosen most often, and who looks at whom",
+            f"lines: {relations.confidence:.0%} interval over documents",
+        ]
+        return draw_ranges(sheet, rows, y, ends=(0.0, 1.0), written=percent_written), notes
+
+    return draw_result(drawn, options, draw)
+
+
+def _row(relations: Any, each: Any) -> Row:
+    values = {
+        "best head": Value(each.held_out_accuracy, each.held_out_low, each.held_out_high),
+        "best offset": Value(each.held_out_baseline),
+    }
+    if relations.control is not None:
+        control = relations.control.best(each.relation, each.score)
+        values["random weights, best head"] = Value(control.held_out_accuracy)
+    note = f"{each.held_out_place} {each.held_out_direction or ''}".rstrip()
+    return Row(f"{each.relation}  ({each.count})", values, note)

@@ -1,0 +1,58 @@
+"""What everything has in common that can be looked at as one page: saving and opening it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import webbrowser
+from pathlib import Path
+
+from headscope.errors import FileError, HeadscopeError
+from headscope.storage import written_whole
+
+PAGES = (".html", ".htm", ".xhtml")
+
+
+class FilePage:
+    """Something with ``html``, the whole of one self-contained page."""
+
+    @property
+    def html(self) -> str:
+        """The page as one self-contained file."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, whole or not at all.
+
+        Raises:
+            FileError: where it cannot be written, or is not called as a page is (``.html``).
+        """
+        if Path(path).suffix.lower() not in PAGES:
+            raise FileError(
+                f"A view is a page, and the path is {path}; name it "
+                f"{Path(path).with_suffix(PAGES[0])}"
+            )
+        text = self.html
+        with written_whole(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return Path(path)
+
+    def open(self) -> Path:
+        """Write the page into a temporary folder and open it in the browser.
+
+        Raises:
+            HeadscopeError: where there is no browser; the page stays.
+        """
+        path = self.save(Path(tempfile.mkdtemp(prefix="headscope-")) / "view.html")
+        open_page(path.as_uri())
+        return path
+
+
+def open_page(address: str) -> None:
+    """Open an address in the user's browser.
+
+    Raises:
+        HeadscopeError: where there is none.
+    """
+    if not webbrowser.open(address):
+        raise HeadscopeError(f"No browser could be opened; open {address} yourself")

@@ -1,0 +1,149 @@
+"""One result of every kind, small, with a random twin where the kind has one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.comparison import Effect, OutputChange
+from headscope.patterns import Changes, Mechanism
+from headscope.studies import Explained, Faithfulness, Probing
+from headscope.studies.probes._score import CONTROL, PROBE, Score
+from headscope.testing import random_record
+
+OLD = Path(__file__).parent / "old"
+TOKENS = ("a", "bee", "on", "a", "rock", "in", "rain")
+
+
+def planted(seed, *, follows):
+    """Two layers of three heads; head 1-2 looks at the token before where it follows."""
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.ones(len(TOKENS)), (2, 3, len(TOKENS)))
+    if follows:
+        before = np.maximum(np.arange(len(TOKENS)) - 1, 0)
+        weights[1, 2] = 0.02 / len(TOKENS)
+        weights[1, 2][np.arange(len(TOKENS)), before] += 0.98
+    return hs.from_weights(weights[:, None], list(TOKENS))
+
+
+def heads_of(*, follows, first=0):
+    seeds = range(first, first + 24)
+    return hs.patterns.heads([planted(seed, follows=follows) for seed in seeds])
+
+
+def changes():
+    control = Changes(heads_of(follows=True, first=50), heads_of(follows=False, first=50), "cut")
+    return Changes(heads_of(follows=True), heads_of(follows=False), "without positions", control)
+
+
+def mechanism():
+    control = hs.load(OLD / "mechanism.npz")
+    return Mechanism(hs.load(OLD / "mechanism.npz").tally, 0.9, control)
+
+
+def groups():
+    found = mechanism()
+    return found.grouped({"previous token": found.cells[:1], "own": found.cells})
+
+
+def with_twin(name):
+    found = hs.load(OLD / name)
+    found.control = hs.load(OLD / name)
+    return found
+
+
+def ablation():
+    found = hs.load(OLD / "ablation.npz")
+    return replace(found, control=replace(found, scores=found.scores + 0.25))
+
+
+def explained(rng):
+    signals = {name: rng.random(6) for name in ("attention", "gradient", "leave_one_out", "random")}
+    return Explained(
+        pieces=TOKENS[:6],
+        probabilities=rng.dirichlet(np.ones(3)),
+        signals=signals,
+        missing={"alti": "the model has no norms"},
+        erased={name: rng.random((2, 5)) for name in signals},
+        permuted=rng.random(4),
+        adversarial=float(rng.random()) / 2,
+        largest=float(rng.random()),
+    )
+
+
+def faithfulness(seed=0, control=None):
+    rng = np.random.default_rng(seed)
+    texts = tuple(explained(rng) for _ in range(9))
+    return Faithfulness(texts, 0.9, "tiny", 1, control, tuple("aabbccdde"))
+
+
+def probing():
+    rng = np.random.default_rng(4)
+    scores = []
+    for of in (PROBE, CONTROL, "layer 0", "layer 1", "layer 2"):
+        for measure, lengths in (("UAS", None), ("Spearman", rng.integers(5, 20, 30))):
+            wholes = rng.integers(4, 9, 30)
+            hits = np.stack([rng.integers(0, wholes), wholes], axis=1).astype(float)
+            seeds = tuple(rng.random(2))
+            score = Score(task="head of each word", measure=measure, of=of, hits=hits)
+            groups = tuple(f"d{number // 3}" for number in range(30))
+            scores.append(replace(score, lengths=lengths, seeds=seeds, groups=groups))
+    return Probing(
+        kind="structural",
+        model="tiny",
+        scores=tuple(scores),
+        sentences=(200, 20, 30),
+        seeds=(0, 1),
+        facts={"epochs": 3, "labels": ("nsubj", "obj"), "rank": 8},
+        left_out={"s7": "its words cannot be aligned"},
+        words=12.0,
+    )
+
+
+def comparison(**options):
+    pairs = [random_record(seed=seed) for seed in range(8)]
+    return hs.compare(pairs[:4], pairs[4:], spread=[(pairs[0], pairs[5])], **options)
+
+
+def effect():
+    outputs = []
+    for seed in range(3):
+        values = np.random.default_rng(seed).random(4)
+        guesses = ((("bee", 0.61), ("rock", 0.27)),) * 4
+        outputs.append(
+            OutputChange(
+                kind="tokens",
+                labels=("a", "b", "c", "d"),
+                values=values,
+                before=guesses,
+                after=guesses[:1] * 4,
+            )
+        )
+    return Effect(comparison=comparison(), outputs=tuple(outputs), done=("head 1-0 disabled",))
+
+
+EVERY = {
+    "Heads": lambda: heads_of(follows=True),
+    "Mechanism": mechanism,
+    "Groups": groups,
+    "Changes": changes,
+    "Ablation": ablation,
+    "AlignmentStudy": lambda: with_twin("alignment.npz"),
+    "Relations": lambda: with_twin("relations.npz"),
+    "Coreference": lambda: with_twin("coref.npz"),
+    "NormStudy": lambda: with_twin("norms.npz"),
+    "Probing": probing,
+    "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)),
+    "Comparison": comparison,
+    "Effect": effect,
+}
+
+
+@pytest.fixture(params=EVERY)
+def result(request):
+    """A result of every kind, one after the other."""
+    made = EVERY[request.param]()
+    assert type(made).__name__ == request.param
+    return made
