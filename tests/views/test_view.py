@@ -8,8 +8,7 @@ import pytest
 import headscope as hs
 from headscope import HeadscopeError, PageError
 from headscope.testing import random_record, random_weights
-from headscope.views import _html
-from headscope.views import opening as _view
+from headscope.views import _html, file_page
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +92,7 @@ def test_a_view_is_one_line_as_text():
 
 def test_open_writes_a_page_and_hands_it_to_the_browser(monkeypatch):
     opened = []
-    monkeypatch.setattr(_view.webbrowser, "open", lambda address: opened.append(address) or True)
+    monkeypatch.setattr(file_page.webbrowser, "open", lambda at: opened.append(at) or True)
     shown = hs.view(random_record())
     path = shown.open()
     assert opened == [path.as_uri()]
@@ -103,8 +102,8 @@ def test_open_writes_a_page_and_hands_it_to_the_browser(monkeypatch):
 
 
 def test_open_without_a_browser_says_where_the_page_is(monkeypatch, tmp_path):
-    monkeypatch.setattr(_view.webbrowser, "open", lambda _: False)
-    monkeypatch.setattr(_view.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    monkeypatch.setattr(file_page.webbrowser, "open", lambda _: False)
+    monkeypatch.setattr(file_page.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
     with pytest.raises(
         HeadscopeError, match=r"No browser could be opened; open file://.*/view.html yourself"
     ):
